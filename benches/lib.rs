@@ -1,0 +1,1 @@
+//! Holds the benchmarks in this folder; the crate itself is empty.

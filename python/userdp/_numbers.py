@@ -1,0 +1,184 @@
+"""Exact parameters: privacy levels, probabilities, and outward-rounded bounds.
+
+Nothing here touches the compiled core, so reports can be checked without it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["Bounds", "Delta", "Epsilon", "LogRatio", "PrivacyLevel", "parse_delta", "parse_epsilon", "parse_level"]
+
+
+@dataclass(frozen=True, init=False, slots=True)
+class LogRatio:
+    """The privacy level epsilon = ln(numerator / denominator), exactly.
+
+    Use it where e^epsilon is the rational number that the mechanism was built from, as in randomised
+    response: ``LogRatio(3, 1)`` is ln 3, and no rounding separates the claim from the mechanism.
+
+    Parameters
+    ----------
+    numerator, denominator : int
+        Integers with numerator >= denominator >= 1, so that epsilon >= 0. Kept in lowest terms.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not an integer.
+    ValueError
+        If denominator < 1 or numerator < denominator (epsilon would be negative).
+
+    Examples
+    --------
+    >>> LogRatio(6, 2)
+    LogRatio(3, 1)
+    >>> round(float(LogRatio(3, 1)), 12)
+    1.098612288668
+    """
+
+    numerator: int
+    denominator: int
+
+    def __init__(self, numerator: int, denominator: int = 1) -> None:
+        for name, value in (("numerator", numerator), ("denominator", denominator)):
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+                raise TypeError(f"LogRatio: {name} must be an integer, got {value!r}")
+        if denominator < 1 or numerator < denominator:
+            raise ValueError(
+                f"LogRatio({numerator}, {denominator}): needs numerator >= denominator >= 1, so that epsilon >= 0"
+            )
+        ratio = Fraction(int(numerator), int(denominator))
+        object.__setattr__(self, "numerator", ratio.numerator)
+        object.__setattr__(self, "denominator", ratio.denominator)
+
+    @property
+    def ratio(self) -> Fraction:
+        """e^epsilon as an exact fraction."""
+        return Fraction(self.numerator, self.denominator)
+
+    def __float__(self) -> float:
+        """Epsilon as a float, good to about one unit in the last place; for display."""
+        return math.log(self.numerator) - math.log(self.denominator) if self.numerator > 2 * self.denominator else (
+            math.log1p((self.numerator - self.denominator) / self.denominator)
+        )
+
+    def __repr__(self) -> str:
+        return f"LogRatio({self.numerator}, {self.denominator})"
+
+
+Epsilon: TypeAlias = "float | int | Fraction | str | LogRatio"
+Delta: TypeAlias = "float | int | Fraction | str"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Two floats, rounded outwards, that enclose an exact number: lower <= exact <= upper.
+
+    ``upper`` may be inf. Equal bounds mean that the number is that float.
+    """
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLevel:
+    """The multiplier E = e^epsilon, held exactly as ``ratio * e**exponent`` with rational parts."""
+
+    ratio: Fraction
+    exponent: Fraction
+
+    def __float__(self) -> float:
+        """Epsilon as a float; for display."""
+        if self.ratio == 1:
+            return float(self.exponent)
+        return float(LogRatio(self.ratio.numerator, self.ratio.denominator)) + float(self.exponent)
+
+
+def _exact(value: Any, name: str, accepted: str) -> Fraction:
+    """Read one number exactly: floats as the dyadic numbers they are, strings as decimals or fractions."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be {accepted}; got the bool {value!r}")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _exact(value[()], name, accepted)
+    if isinstance(value, str):
+        try:
+            return Fraction(value.strip())
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f"{name}={value!r} is not a decimal number or a fraction such as '0.1' or '1/3'") from None
+    if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite; got {value!r}")
+        return Fraction(value)
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    raise TypeError(f"{name} must be {accepted}; got {value!r} of type {type(value).__name__}")
+
+
+def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
+    """Read epsilon exactly.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        A non-negative privacy parameter. A float is the dyadic number it is.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    PrivacyLevel
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, when epsilon is not a finite non-negative number.
+    """
+    if isinstance(epsilon, LogRatio):
+        return PrivacyLevel(epsilon.ratio, Fraction(0))
+    accepted = "a non-negative float, int, Fraction, decimal string or LogRatio"
+    value = _exact(epsilon, name, accepted)
+    if value < 0:
+        raise ValueError(f"{name} must be >= 0; got {epsilon!r}")
+    return PrivacyLevel(Fraction(1), value)
+
+
+def parse_epsilon(epsilon: Any, name: str = "epsilon") -> tuple[Fraction, Fraction]:
+    """`parse_level` as the pair (ratio, exponent) that the compiled core takes."""
+    level = parse_level(epsilon, name)
+    return level.ratio, level.exponent
+
+
+def parse_delta(delta: Any, name: str = "delta") -> Fraction:
+    """Read delta exactly.
+
+    Parameters
+    ----------
+    delta : float, int, Fraction or decimal string
+        A probability in [0, 1]. A float is the dyadic number it is.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, when delta is not a number in [0, 1].
+    """
+    value = _exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be in [0, 1]; got {delta!r}")
+    return value

@@ -1,0 +1,5 @@
+//! binding
+use pyo3::prelude::*;
+/// The compiled core.
+#[pymodule]
+mod _core {}
