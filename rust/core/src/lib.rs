@@ -1,1 +1,21 @@
-//! core
+//! Exact, certified answers to privacy questions over finite output spaces.
+//!
+//! Floors, each importing only from those above it in this list:
+//!
+//! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
+//!   privacy levels)
+//! * 1: [`pmf`] (validated finite distributions)
+//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta)
+//! * 3: [`family`] (the worst of many listed pairs)
+//!
+//! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
+//! arithmetic where that cannot decide. Nothing here knows of Python.
+
+pub mod control;
+pub mod divergence;
+pub mod error;
+pub mod exact;
+pub mod family;
+pub mod pmf;
+
+pub use error::{Error, Result};

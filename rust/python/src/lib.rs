@@ -1,5 +1,34 @@
-//! binding
+//! The compiled core of `userdp` for Python: conversion only. [`run`] is the one way into long computations.
+
+// Arguments arrive by value from Python.
+#![allow(clippy::needless_pass_by_value)]
+
 use pyo3::prelude::*;
-/// The compiled core.
+
+mod convert;
+mod divergence;
+mod exact;
+mod family;
+mod run;
+
+/// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
-mod _core {}
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::divergence::{
+        chi2_divergence, epsilon_at_delta, hockey_stick, hockey_stick_bounds, hockey_stick_float64,
+        is_indistinguishable, kl_divergence, max_divergence, privacy_profile, renyi_divergence,
+        total_variation,
+    };
+    #[pymodule_export]
+    use crate::exact::{exp_bounds, exp_weights, ln_bounds};
+    #[pymodule_export]
+    use crate::family::{family_epsilon, family_profile, family_worst};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,108 @@
+//! The smallest e^epsilon at which a pair is within delta, exactly.
+
+use super::hockey_stick::{Difference, quick_bounds};
+use crate::{
+    Result,
+    control::Control,
+    exact::{
+        Level, Rational,
+        rounding::{Direction, rational_from_f64, rational_to_f64},
+    },
+    pmf::Pmf,
+};
+use num_traits::{One, Zero};
+use std::cmp::Ordering;
+
+/// The smallest `E >= 1` at which the divergence of p from q and that of q from p are both at most `delta`; `None`
+/// when no finite E does (mass above delta where the other pmf has none).
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn exp_epsilon_at_delta(
+    p: &Pmf<'_>,
+    q: &Pmf<'_>,
+    delta: &Rational,
+    control: &Control,
+) -> Result<Option<Rational>> {
+    match one_direction(p, q, delta, Rational::one(), control)? {
+        None => Ok(None),
+        Some(forward) => one_direction(q, p, delta, forward, control),
+    }
+}
+
+/// The smallest `E >= start` at which the divergence of p from q is at most `delta`.
+///
+/// # Method
+/// h(E) = sum max(0, p - E q) is convex, non-increasing and linear between the ratios p/q. Newton's iteration
+/// E' = (P(B) - delta) / Q(B) with B = {p > E q} never passes the root from the left and takes each linear piece at
+/// most once, so it ends, at the exact root. A float iteration first finds the last piece; if that lands right of the
+/// root, the first exact step (a tangent of a convex function) goes back to its left.
+pub(crate) fn one_direction(
+    p: &Pmf<'_>,
+    q: &Pmf<'_>,
+    delta: &Rational,
+    start: Rational,
+    control: &Control,
+) -> Result<Option<Rational>> {
+    let step = |at: &Rational| newton_step(p, q, &Level::rational(at.clone()), delta, control);
+    let mut current = match step(&start)? {
+        Step::Within => return Ok(Some(start)),
+        Step::Never => return Ok(None),
+        Step::To(next) => next,
+    };
+    // A guess serves as a place to go on from only when it lies to the left of the root.
+    if let Some(guess) = float_root(p, q, delta, &current)
+        && let Step::To(next) = step(&guess)?
+    {
+        current = next;
+    }
+    loop {
+        match step(&current)? {
+            Step::Within => return Ok(Some(current)),
+            Step::Never => return Ok(None),
+            Step::To(next) => current = next,
+        }
+    }
+}
+
+enum Step {
+    /// The divergence is at most delta here.
+    Within,
+    /// It is above, and so it is at every level: what remains has no slope.
+    Never,
+    /// It is above; Newton's next point.
+    To(Rational),
+}
+
+fn newton_step(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, delta: &Rational, control: &Control) -> Result<Step> {
+    if let Some(side) = quick_bounds(p, q, level)
+        && side.upper <= rational_to_f64(delta, Direction::Down)
+    {
+        return Ok(Step::Within);
+    }
+    let difference = Difference::new(p, q, level, control)?;
+    Ok(if difference.compare(level, delta) != Ordering::Greater {
+        Step::Within
+    } else if difference.other.is_zero() {
+        Step::Never
+    } else {
+        Step::To((&difference.mass - delta) / &difference.other)
+    })
+}
+
+/// A float slightly to the left of the root, by Newton's iteration on float bounds.
+fn float_root(p: &Pmf<'_>, q: &Pmf<'_>, delta: &Rational, start: &Rational) -> Option<Rational> {
+    let target = rational_to_f64(delta, Direction::Nearest);
+    let mut current = rational_to_f64(start, Direction::Nearest);
+    for _ in 0..200 {
+        let level = Level::rational(rational_from_f64(current));
+        let sums = super::kernel::sums(p.approximate(), q.approximate(), level.machine()?);
+        let next = (sums.p_high + sums.p_low - target) / (sums.q_high + sums.q_low);
+        if !next.is_finite() || next <= current * (1.0 + 1e-12) {
+            break;
+        }
+        current = next;
+    }
+    let guess = current * (1.0 - 1e-11);
+    (guess.is_finite() && guess >= 1.0).then(|| rational_from_f64(guess))
+}

@@ -1,0 +1,188 @@
+//! Privacy levels: the multiplier E = e^epsilon, exactly.
+
+use super::{
+    Integer, Interval, Rational,
+    exp::exp,
+    rounding::{Direction, rational_from_f64, rational_to_f64},
+};
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use std::{cmp::Ordering, sync::OnceLock};
+
+/// The multiplier `E = ratio * e^exponent`, with a positive rational ratio and a rational exponent >= 0.
+///
+/// A float or rational epsilon has ratio 1; epsilon = ln(a/b) has ratio a/b and exponent 0; scaling a level (for a
+/// pmf known up to a relative error) changes the ratio.
+///
+/// # Guarantee
+/// Every comparison with E is decided. For exponent 0 it is rational arithmetic. Otherwise e^exponent is
+/// transcendental (Lindemann), so a rational never equals it and enclosures of growing precision separate the two.
+#[derive(Debug)]
+pub struct Level {
+    ratio: Rational,
+    exponent: Rational,
+    short: OnceLock<Interval>,
+    machine: OnceLock<Option<MachineLevel>>,
+}
+
+/// E as an unevaluated sum of two floats, for the float64 kernels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MachineLevel {
+    /// The float nearest to E (up to one unit in the last place).
+    pub high: f64,
+    /// What is missing: |E - high - low| <= 2^-104 E.
+    pub low: f64,
+    /// True when E is exactly `high` and a power of two, so that products with it are exact.
+    pub exact_products: bool,
+}
+
+/// Enclosures up to this many bits are computed once.
+const SHORT_BITS: i64 = 192;
+
+impl Level {
+    /// The level `ratio * e^exponent`; `ratio` must be positive and `exponent` non-negative.
+    pub fn new(ratio: Rational, exponent: Rational) -> Self {
+        debug_assert!(ratio.is_positive() && !exponent.is_negative());
+        Self { ratio, exponent, short: OnceLock::new(), machine: OnceLock::new() }
+    }
+
+    /// A rational level: epsilon = ln(ratio).
+    pub fn rational(ratio: Rational) -> Self {
+        Self::new(ratio, Rational::zero())
+    }
+
+    /// The level of a finite epsilon >= 0, taken as the dyadic number it is.
+    pub fn from_epsilon(epsilon: f64) -> Self {
+        Self::new(Rational::one(), rational_from_f64(epsilon))
+    }
+
+    /// E / e^exponent.
+    pub fn ratio(&self) -> &Rational {
+        &self.ratio
+    }
+
+    /// The exponent of e.
+    pub fn exponent(&self) -> &Rational {
+        &self.exponent
+    }
+
+    /// True when E is a rational number.
+    pub fn is_rational(&self) -> bool {
+        self.exponent.is_zero()
+    }
+
+    /// Encloses E with a relative width of about 2^-bits. The exponent must be below 2^60.
+    pub fn enclosure(&self, bits: i64) -> Interval {
+        let compute = |bits: i64| {
+            let ratio = Interval::rational(&self.ratio, bits + 4);
+            if self.is_rational() { ratio } else { exp(&self.exponent, bits + 4).times(&ratio, bits + 4) }
+        };
+        if bits <= SHORT_BITS {
+            self.short.get_or_init(|| compute(SHORT_BITS)).clone()
+        } else {
+            compute(bits)
+        }
+    }
+
+    /// E for the float64 kernels, or `None` when it is beyond 2^400 or below 2^-400.
+    pub fn machine(&self) -> Option<MachineLevel> {
+        *self.machine.get_or_init(|| {
+            if self.exponent > Rational::from_integer(Integer::from(277)) {
+                return None;
+            }
+            let enclosure = self.enclosure(SHORT_BITS);
+            let high = enclosure.lower.to_f64(Direction::Nearest);
+            if !(2.0_f64.powi(-400)..=2.0_f64.powi(400)).contains(&high) {
+                return None;
+            }
+            // high + low is off by the enclosure's width and by half a unit of low: below 2^-104 E together.
+            let rest = enclosure.lower.to_rational() - rational_from_f64(high);
+            let low = rational_to_f64(&rest, Direction::Nearest);
+            let power_of_two = high.to_bits() & ((1 << 52) - 1) == 0;
+            let exact_products = power_of_two && self.is_rational() && self.ratio == rational_from_f64(high);
+            Some(MachineLevel { high, low, exact_products })
+        })
+    }
+
+    /// Compares `p` with `E q`, for rationals p, q >= 0.
+    pub fn compare(&self, p: &Rational, q: &Rational) -> Ordering {
+        if q.is_zero() || p.is_zero() {
+            return p.cmp(q); // E q > 0 = p, or E q = 0
+        }
+        if self.is_rational() {
+            // Cross-multiplied: no greatest common divisors.
+            let left = p.numer() * q.denom() * self.ratio.denom();
+            let right = q.numer() * p.denom() * self.ratio.numer();
+            return left.cmp(&right);
+        }
+        // p / (q ratio) < 2^(bits of what can be above 1); e^exponent > 2^floor(exponent).
+        let bits = p.numer().bits() + q.denom().bits() + self.ratio.denom().bits();
+        if self.exponent.to_integer() > Integer::from(bits) {
+            return Ordering::Less;
+        }
+        let quotient = p / (q * &self.ratio);
+        let mut precision = 96;
+        loop {
+            let power =
+                if self.ratio.is_one() { self.enclosure(precision) } else { exp(&self.exponent, precision) };
+            let target = Interval::rational(&quotient, precision);
+            if target.upper.compare(&power.lower) == Ordering::Less {
+                return Ordering::Less;
+            }
+            if target.lower.compare(&power.upper) == Ordering::Greater {
+                return Ordering::Greater;
+            }
+            precision *= 2;
+        }
+    }
+
+    /// The sign of `a - E b` for rationals of any sign, as an ordering against zero.
+    pub fn sign_of_difference(&self, a: &Rational, b: &Rational) -> Ordering {
+        match (a.is_negative(), b.is_negative()) {
+            (false, false) => self.compare(a, b),
+            (true, true) => self.compare(&-a, &-b).reverse(),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        }
+    }
+
+    /// `a - E b` as a float in the given direction, for a, b >= 0.
+    ///
+    /// # Guarantee
+    /// Correctly rounded. For b > 0 and irrational E the number is irrational, so that both ends of a narrow enough
+    /// enclosure round alike.
+    pub fn difference_to_f64(&self, a: &Rational, b: &Rational, direction: Direction) -> f64 {
+        if b.is_zero() {
+            return rational_to_f64(a, direction);
+        }
+        if self.is_rational() {
+            return rational_to_f64(&(a - b * &self.ratio), direction);
+        }
+        let mut precision = SHORT_BITS;
+        loop {
+            let product = self.enclosure(precision).times(&Interval::rational(b, precision), precision);
+            let value = Interval::rational(a, precision).minus(&product, precision);
+            let lower = value.lower.to_f64(direction);
+            if lower == value.upper.to_f64(direction) {
+                return lower;
+            }
+            precision *= 2;
+        }
+    }
+
+    /// A level multiplied by a positive rational.
+    #[must_use]
+    pub fn scaled(&self, factor: &Rational) -> Self {
+        Self::new(&self.ratio * factor, self.exponent.clone())
+    }
+
+    /// True when e^exponent is too large to be enclosed with machine exponents.
+    pub fn is_astronomical(&self) -> bool {
+        self.exponent.to_integer().to_i64().is_none_or(|whole| whole >= 1 << 40)
+    }
+}
+
+impl Clone for Level {
+    fn clone(&self) -> Self {
+        Self::new(self.ratio.clone(), self.exponent.clone())
+    }
+}

@@ -1,0 +1,166 @@
+//! Validated probability mass functions over a finite output space.
+
+use crate::{
+    Error, Result,
+    exact::{
+        ExactSum, Integer, Natural, Rational,
+        rounding::{Direction, quotient_to_f64, rational_from_f64},
+    },
+};
+use num_traits::{One, Signed, Zero};
+use std::{borrow::Cow, ops::Range};
+
+/// The masses of a float pmf may miss a total of 1 by this much.
+pub const FLOAT_TOTAL_TOLERANCE: f64 = 1e-9;
+
+/// A probability mass function: non-empty, non-negative, of total 1.
+///
+/// Float masses are taken as the exact dyadic numbers they are (and may then miss 1 by
+/// [`FLOAT_TOTAL_TOLERANCE`]); integer weights over their sum are exact.
+#[derive(Debug, Clone)]
+pub struct Pmf<'a> {
+    /// The masses, or the floats nearest to them.
+    approximate: Cow<'a, [f64]>,
+    exact: Option<Weights>,
+}
+
+#[derive(Debug, Clone)]
+struct Weights {
+    weights: Vec<Natural>,
+    total: Natural,
+}
+
+impl<'a> Pmf<'a> {
+    /// Checks float masses and takes them as exact.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming `argument` for an empty slice, a mass that is NaN, infinite or negative, or
+    /// a total that misses 1 by more than 1e-9 (decided exactly).
+    pub fn from_floats(masses: impl Into<Cow<'a, [f64]>>, argument: &'static str) -> Result<Self> {
+        let approximate = masses.into();
+        if approximate.is_empty() {
+            return Err(Error::invalid(argument, "is empty; a pmf needs at least one mass"));
+        }
+        let mut total = ExactSum::new();
+        for (index, &mass) in approximate.iter().enumerate() {
+            if !(mass.is_finite() && mass >= 0.0) {
+                let message = format!("mass {mass} at index {index} is not a finite number >= 0");
+                return Err(Error::invalid(argument, message));
+            }
+            total.add(mass);
+        }
+        let miss = (total.value() - Rational::one()).abs();
+        if miss > rational_from_f64(FLOAT_TOTAL_TOLERANCE) {
+            let total = crate::exact::rounding::rational_to_f64(&total.value(), Direction::Nearest);
+            let message = format!(
+                "masses sum to {total:?}; floats must sum to 1 within 1e-9 (normalise them, or use exact_pmf)"
+            );
+            return Err(Error::invalid(argument, message));
+        }
+        Ok(Self { approximate, exact: None })
+    }
+
+    /// Wraps float masses that [`Pmf::from_floats`] would accept.
+    pub fn from_checked_floats(masses: impl Into<Cow<'a, [f64]>>) -> Self {
+        Self { approximate: masses.into(), exact: None }
+    }
+
+    /// The masses `weights[i] / total`, exactly.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming `argument` for no weights, or when they do not sum to `total` > 0.
+    pub fn from_weights(
+        weights: Vec<Natural>,
+        total: Natural,
+        argument: &'static str,
+    ) -> Result<Pmf<'static>> {
+        if weights.is_empty() {
+            return Err(Error::invalid(argument, "is empty; a pmf needs at least one mass"));
+        }
+        let sum: Natural = weights.iter().sum();
+        if total.is_zero() || sum != total {
+            let message = format!("exact masses must sum to exactly 1; they sum to {sum}/{total}");
+            return Err(Error::invalid(argument, message));
+        }
+        let approximate =
+            weights.iter().map(|weight| quotient_to_f64(weight, &total, Direction::Nearest)).collect();
+        Ok(Pmf { approximate: Cow::Owned(approximate), exact: Some(Weights { weights, total }) })
+    }
+
+    /// The number of outputs.
+    pub fn len(&self) -> usize {
+        self.approximate.len()
+    }
+
+    /// Never true: a pmf has at least one mass.
+    pub fn is_empty(&self) -> bool {
+        self.approximate.is_empty()
+    }
+
+    /// The masses as floats: themselves, or the nearest ones.
+    pub fn approximate(&self) -> &[f64] {
+        &self.approximate
+    }
+
+    /// True when [`Pmf::approximate`] holds the masses themselves.
+    pub fn is_float(&self) -> bool {
+        self.exact.is_none()
+    }
+
+    /// The exact mass of one output.
+    pub fn mass(&self, index: usize) -> Rational {
+        match &self.exact {
+            None => rational_from_f64(self.approximate[index]),
+            Some(Weights { weights, total }) => {
+                Rational::new(Integer::from(weights[index].clone()), Integer::from(total.clone()))
+            }
+        }
+    }
+
+    /// True when the exact mass is zero (a tiny exact mass may have the float 0).
+    pub fn is_zero(&self, index: usize) -> bool {
+        match &self.exact {
+            None => self.approximate[index] == 0.0,
+            Some(Weights { weights, .. }) => weights[index].is_zero(),
+        }
+    }
+
+    /// The exact mass of an event, given as increasing indices.
+    pub fn event_mass(&self, event: &[usize]) -> Rational {
+        match &self.exact {
+            None => {
+                let mut sum = ExactSum::new();
+                for &index in event {
+                    sum.add(self.approximate[index]);
+                }
+                sum.value()
+            }
+            Some(Weights { weights, total }) => {
+                let sum: Natural = event.iter().map(|&index| &weights[index]).sum();
+                Rational::new(Integer::from(sum), Integer::from(total.clone()))
+            }
+        }
+    }
+
+    /// A copy that owns its masses.
+    pub fn into_owned(self) -> Pmf<'static> {
+        Pmf { approximate: Cow::Owned(self.approximate.into_owned()), exact: self.exact }
+    }
+
+    /// All outputs, as indices.
+    pub fn outputs(&self) -> Range<usize> {
+        0..self.len()
+    }
+}
+
+/// Checks that two pmfs have the same outputs.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] naming `q`.
+pub fn check_same_outputs(p: &Pmf<'_>, q: &Pmf<'_>) -> Result<()> {
+    if p.len() == q.len() {
+        Ok(())
+    } else {
+        Err(Error::invalid("q", format!("has {} masses where p has {}; they must match", q.len(), p.len())))
+    }
+}

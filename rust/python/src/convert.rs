@@ -1,0 +1,54 @@
+//! From Python's numbers to the core's, and back.
+
+use num_bigint::BigUint;
+use num_rational::BigRational;
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::{exceptions::PyTypeError, prelude::*};
+use userdp_core::{exact::Level, pmf::Pmf};
+
+/// A privacy level as Python passes it: (ratio, exponent), two Fractions.
+pub(crate) type LevelArgument = (BigRational, BigRational);
+
+/// e^epsilon from its two parts.
+pub(crate) fn level((ratio, exponent): LevelArgument) -> Level {
+    Level::new(ratio, exponent)
+}
+
+/// A pmf as Python passes it: a contiguous native float64 vector, or (weights, total).
+pub(crate) enum Masses {
+    /// Float masses, copied.
+    Floats(Vec<f64>),
+    /// Integer weights and their total.
+    Weights(Vec<BigUint>, BigUint),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Masses {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyArray1<f64>>() {
+            return Ok(Self::Floats(array.try_readonly()?.as_slice()?.to_vec()));
+        }
+        let (weights, total) = object
+            .extract::<(Vec<BigUint>, BigUint)>()
+            .map_err(|_| PyTypeError::new_err("masses must be a float64 vector or (weights, total)"))?;
+        Ok(Self::Weights(weights, total))
+    }
+}
+
+impl Masses {
+    /// Validates the masses, naming `argument` in errors.
+    pub(crate) fn into_pmf(self, argument: &'static str) -> userdp_core::Result<Pmf<'static>> {
+        match self {
+            Self::Floats(masses) => Pmf::from_floats(masses, argument),
+            Self::Weights(weights, total) => Pmf::from_weights(weights, total, argument),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Floats(masses) => masses.len(),
+            Self::Weights(weights, _) => weights.len(),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Divergences of one pair.
+
+use crate::{
+    convert::{LevelArgument, Masses, level},
+    run::{run, run_short},
+};
+use num_rational::BigRational;
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::{
+    prelude::*,
+    types::{PyFloat, PyInt},
+};
+use std::cell::RefCell;
+use std::rc::Rc;
+use userdp_core::{
+    Error,
+    control::Control,
+    divergence::{
+        self, Side, hockey_stick::hockey_stick_of_floats, hockey_stick::hockey_stick_upper, information,
+    },
+    exact::{Level, ln::ln_bounds},
+    pmf::{Pmf, check_same_outputs},
+};
+
+/// Work below this many outputs, a few milliseconds at worst, stays on the calling thread.
+const SHORT_OUTPUTS: usize = 1 << 9;
+/// The float pass alone is fast enough to stay on the calling thread up to here.
+const SHORT_FLOAT_OUTPUTS: usize = 1 << 23;
+
+/// The level of a float epsilon; the last one is kept, since people ask many questions at one epsilon.
+fn level_of_float(epsilon: f64) -> Rc<Level> {
+    thread_local! {
+        static LAST: RefCell<Option<(u64, Rc<Level>)>> = const { RefCell::new(None) };
+    }
+    LAST.with_borrow_mut(|last| match last {
+        Some((bits, level)) if *bits == epsilon.to_bits() => Rc::clone(level),
+        _ => {
+            let level = Rc::new(Level::from_epsilon(epsilon));
+            *last = Some((epsilon.to_bits(), Rc::clone(&level)));
+            level
+        }
+    })
+}
+
+/// The hockey-stick divergence when p and q are plain contiguous float64 vectors and epsilon a plain number; None
+/// otherwise, or when anything is wrong with them, which the general path then explains.
+#[pyfunction]
+pub(crate) fn hockey_stick_float64(
+    p: &Bound<'_, PyAny>,
+    q: &Bound<'_, PyAny>,
+    epsilon: &Bound<'_, PyAny>,
+) -> PyResult<Option<f64>> {
+    let value = if let Ok(float) = epsilon.cast_exact::<PyFloat>() {
+        float.extract::<f64>()?
+    } else if epsilon.cast_exact::<PyInt>().is_ok() {
+        match epsilon.extract::<u32>() {
+            Ok(integer) => f64::from(integer),
+            Err(_) => return Ok(None),
+        }
+    } else {
+        return Ok(None);
+    };
+    let (Ok(p), Ok(q)) = (p.cast_exact::<PyArray1<f64>>(), q.cast_exact::<PyArray1<f64>>()) else {
+        return Ok(None);
+    };
+    let (Ok(p), Ok(q)) = (p.try_readonly(), q.try_readonly()) else { return Ok(None) };
+    let (Ok(p), Ok(q)) = (p.as_slice(), q.as_slice()) else { return Ok(None) };
+    if !(value.is_finite() && value >= 0.0) || p.len() > SHORT_FLOAT_OUTPUTS {
+        return Ok(None);
+    }
+    run_short(|| match hockey_stick_of_floats(p, q, &level_of_float(value), &Control::new()) {
+        Err(Error::InvalidArgument { .. }) => Ok(None),
+        other => other.map(Some),
+    })
+}
+
+/// Validates a pair and evaluates it, on the pool when that may take long.
+fn with_pair<T: Send>(
+    py: Python<'_>,
+    p: Masses,
+    q: Masses,
+    evaluate: impl FnOnce(&Pmf<'_>, &Pmf<'_>, &Control) -> userdp_core::Result<T> + Send,
+) -> PyResult<T> {
+    let short = p.len().max(q.len()) <= SHORT_OUTPUTS;
+    let work = |control: &Control| {
+        let (p, q) = (p.into_pmf("p")?, q.into_pmf("q")?);
+        check_same_outputs(&p, &q)?;
+        evaluate(&p, &q, control)
+    };
+    if short { run_short(|| work(&Control::new())) } else { run(py, None, work) }
+}
+
+#[pyfunction]
+pub(crate) fn hockey_stick(py: Python<'_>, p: Masses, q: Masses, epsilon: LevelArgument) -> PyResult<f64> {
+    let level = level(epsilon);
+    with_pair(py, p, q, |p, q, control| divergence::hockey_stick(p, q, &level, control))
+}
+
+fn tuple(side: Side) -> (f64, f64) {
+    (side.lower, side.upper)
+}
+
+#[pyfunction]
+pub(crate) fn hockey_stick_bounds(
+    py: Python<'_>,
+    p: Masses,
+    q: Masses,
+    epsilon: LevelArgument,
+) -> PyResult<(f64, f64)> {
+    let level = level(epsilon);
+    with_pair(py, p, q, |p, q, control| divergence::hockey_stick_bounds(p, q, &level, control).map(tuple))
+}
+
+/// (holds, lower, upper, event or None, worse direction is q from p, decided exactly)
+type VerdictParts = (bool, f64, f64, Option<Vec<usize>>, bool, bool);
+
+#[pyfunction]
+pub(crate) fn is_indistinguishable(
+    py: Python<'_>,
+    p: Masses,
+    q: Masses,
+    epsilon: LevelArgument,
+    delta: BigRational,
+) -> PyResult<VerdictParts> {
+    let level = level(epsilon);
+    with_pair(py, p, q, |p, q, control| {
+        let verdict = divergence::is_indistinguishable(p, q, &level, &delta, control)?;
+        let (lower, upper) = tuple(verdict.worst);
+        Ok((verdict.holds, lower, upper, verdict.event, verdict.reversed, verdict.exact))
+    })
+}
+
+#[pyfunction]
+pub(crate) fn privacy_profile(
+    py: Python<'_>,
+    p: Masses,
+    q: Masses,
+    epsilons: Vec<LevelArgument>,
+) -> PyResult<Vec<f64>> {
+    let levels: Vec<Level> = epsilons.into_iter().map(level).collect();
+    run(py, None, |control| {
+        let (p, q) = (p.into_pmf("p")?, q.into_pmf("q")?);
+        check_same_outputs(&p, &q)?;
+        control.set_total(levels.len());
+        levels
+            .iter()
+            .map(|level| {
+                control.advance(1)?;
+                let forward = hockey_stick_upper(&p, &q, level, control)?;
+                Ok(forward.max(hockey_stick_upper(&q, &p, level, control)?))
+            })
+            .collect()
+    })
+}
+
+/// Bounds on epsilon, and e^epsilon exactly (None when infinite).
+pub(crate) type EpsilonParts = (f64, f64, Option<BigRational>);
+
+pub(crate) fn epsilon_parts(exp_epsilon: Option<BigRational>) -> EpsilonParts {
+    let (lower, upper) = exp_epsilon.as_ref().map_or((f64::INFINITY, f64::INFINITY), ln_bounds);
+    (lower, upper, exp_epsilon)
+}
+
+#[pyfunction]
+pub(crate) fn epsilon_at_delta(
+    py: Python<'_>,
+    p: Masses,
+    q: Masses,
+    delta: BigRational,
+) -> PyResult<EpsilonParts> {
+    with_pair(py, p, q, |p, q, control| {
+        divergence::exp_epsilon_at_delta(p, q, &delta, control).map(epsilon_parts)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn max_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
+    with_pair(py, p, q, information::max_divergence)
+}
+
+#[pyfunction]
+pub(crate) fn total_variation(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
+    with_pair(py, p, q, information::total_variation)
+}
+
+#[pyfunction]
+pub(crate) fn kl_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
+    with_pair(py, p, q, information::kl_divergence)
+}
+
+#[pyfunction]
+pub(crate) fn chi2_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
+    with_pair(py, p, q, information::chi2_divergence)
+}
+
+#[pyfunction]
+pub(crate) fn renyi_divergence(py: Python<'_>, p: Masses, q: Masses, order: BigRational) -> PyResult<f64> {
+    with_pair(py, p, q, |p, q, control| information::renyi_divergence(p, q, &order, control))
+}

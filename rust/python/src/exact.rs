@@ -1,0 +1,48 @@
+//! Enclosures of e^x and ln x, and exact weights from logits.
+
+use crate::{
+    convert::{LevelArgument, level},
+    run::{run, run_short},
+};
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use pyo3::{exceptions::PyValueError, prelude::*};
+use userdp_core::exact::{exp::exp_to_integer, ln};
+
+/// Fractions (lower, upper) around e^epsilon, of relative width about 2^-bits.
+#[pyfunction]
+pub(crate) fn exp_bounds(epsilon: LevelArgument, bits: i64) -> PyResult<(BigRational, BigRational)> {
+    let level = level(epsilon);
+    if level.exponent().to_integer() >= BigInt::from(1 << 20) || !(1..=1 << 20).contains(&bits) {
+        return Err(PyValueError::new_err(
+            "epsilon: e^epsilon is too large to be written out (epsilon < 2^20)",
+        ));
+    }
+    run_short(|| {
+        let enclosure = level.enclosure(bits);
+        Ok((enclosure.lower.to_rational(), enclosure.upper.to_rational()))
+    })
+}
+
+/// Floats at or below and at or above ln x for a positive Fraction.
+#[pyfunction]
+pub(crate) fn ln_bounds(x: BigRational) -> PyResult<(f64, f64)> {
+    if x <= BigRational::from_integer(BigInt::ZERO) {
+        return Err(PyValueError::new_err("x must be positive"));
+    }
+    run_short(|| Ok(ln::ln_bounds(&x)))
+}
+
+/// The integers nearest to e^x 2^bits, for Fractions x <= 0.
+#[pyfunction]
+pub(crate) fn exp_weights(py: Python<'_>, exponents: Vec<BigRational>, bits: u32) -> PyResult<Vec<BigInt>> {
+    run(py, None, |control| {
+        exponents
+            .iter()
+            .map(|exponent| {
+                control.advance(1)?;
+                Ok(exp_to_integer(exponent, bits))
+            })
+            .collect()
+    })
+}

@@ -1,0 +1,70 @@
+//! The worst of many listed pairs.
+
+use crate::{
+    convert::{LevelArgument, Masses, level},
+    divergence::{EpsilonParts, epsilon_parts},
+    run::run,
+};
+use num_rational::BigRational;
+use pyo3::prelude::*;
+use std::cmp::Ordering;
+use userdp_core::{family::Family, pmf::Pmf};
+
+fn family(pmfs: Vec<Masses>) -> userdp_core::Result<Family> {
+    Family::new(
+        pmfs.into_iter().map(|masses| masses.into_pmf("pmfs")).collect::<Result<Vec<Pmf<'static>>, _>>()?,
+    )
+}
+
+/// (i, j, event, lower, upper, divergence exceeds delta)
+type WorstParts = (usize, usize, Vec<usize>, f64, f64, bool);
+
+/// The worst ordered pair at a level; None for no pairs.
+#[pyfunction]
+#[pyo3(signature = (pmfs, pairs, epsilon, delta, progress=None))]
+pub(crate) fn family_worst(
+    py: Python<'_>,
+    pmfs: Vec<Masses>,
+    pairs: Vec<(usize, usize)>,
+    epsilon: LevelArgument,
+    delta: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Option<WorstParts>> {
+    let level = level(epsilon);
+    run(py, progress, |control| {
+        let worst = family(pmfs)?.worst_divergence(&pairs, &level, &delta, control)?;
+        Ok(worst.map(|worst| {
+            let exceeds = worst.against_delta == Ordering::Greater;
+            (worst.pair.0, worst.pair.1, worst.difference.event, worst.lower, worst.upper, exceeds)
+        }))
+    })
+}
+
+/// Bounds on the smallest epsilon at which all pairs are within delta, and e^epsilon exactly.
+#[pyfunction]
+#[pyo3(signature = (pmfs, pairs, delta, progress=None))]
+pub(crate) fn family_epsilon(
+    py: Python<'_>,
+    pmfs: Vec<Masses>,
+    pairs: Vec<(usize, usize)>,
+    delta: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<EpsilonParts> {
+    run(py, progress, |control| {
+        Ok(epsilon_parts(family(pmfs)?.exp_epsilon_at_delta(&pairs, &delta, control)?))
+    })
+}
+
+/// Certified upper bounds of the divergences of all pairs, one for each level.
+#[pyfunction]
+#[pyo3(signature = (pmfs, pairs, epsilons, progress=None))]
+pub(crate) fn family_profile(
+    py: Python<'_>,
+    pmfs: Vec<Masses>,
+    pairs: Vec<(usize, usize)>,
+    epsilons: Vec<LevelArgument>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<f64>> {
+    let levels: Vec<_> = epsilons.into_iter().map(level).collect();
+    run(py, progress, |control| family(pmfs)?.profile(&pairs, &levels, control))
+}

@@ -1,0 +1,120 @@
+//! The chokepoint: releases the interpreter, polls for Ctrl-C, reports progress, maps errors, picks the thread pool.
+
+use pyo3::{
+    exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError},
+    prelude::*,
+};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{OnceLock, mpsc},
+    thread,
+    time::Duration,
+};
+use userdp_core::{Error, control::Control};
+
+/// How often a waiting call looks for Ctrl-C and reports progress.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A thread pool and the process that built it. Threads do not survive a fork, so a child that finds its parent's
+/// pool builds its own behind it; the chain is as long as the nesting of forks.
+struct Pool {
+    process: u32,
+    threads: ThreadPool,
+    child: OnceLock<Box<Pool>>,
+}
+
+fn pool() -> PyResult<&'static ThreadPool> {
+    static ROOT: OnceLock<Box<Pool>> = OnceLock::new();
+    let process = std::process::id();
+    let mut slot = &ROOT;
+    loop {
+        if slot.get().is_none() {
+            let threads = ThreadPoolBuilder::new()
+                .thread_name(|index| format!("userdp-{index}"))
+                .build()
+                .map_err(|error| PyRuntimeError::new_err(format!("cannot start worker threads: {error}")))?;
+            // A racing thread may have filled the slot: its pool serves, this one is dropped.
+            let _ = slot.set(Box::new(Pool { process, threads, child: OnceLock::new() }));
+        }
+        match slot.get() {
+            Some(found) if found.process == process => return Ok(&found.threads),
+            Some(found) => slot = &found.child,
+            None => {}
+        }
+    }
+}
+
+fn to_python(error: &Error) -> PyErr {
+    match error {
+        Error::Cancelled => PyKeyboardInterrupt::new_err("interrupted"),
+        other => PyValueError::new_err(other.to_string()),
+    }
+}
+
+fn internal_error() -> PyErr {
+    PyRuntimeError::new_err(
+        "internal error in userdp's core (a bug: please report it with the call that caused it)",
+    )
+}
+
+/// Runs short work on the calling thread, keeping panics and errors out of Python's way.
+pub(crate) fn run_short<T>(work: impl FnOnce() -> userdp_core::Result<T>) -> PyResult<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(|error| to_python(&error)),
+        Err(_) => Err(internal_error()),
+    }
+}
+
+/// Runs work of any length on the pool while this thread waits for it, without the interpreter lock.
+///
+/// Every 50 ms it handles pending signals (in the main thread; Python delivers them nowhere else) and calls
+/// `progress(done, total)`; an exception in either stops the work and is raised.
+pub(crate) fn run<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Control) -> userdp_core::Result<T> + Send,
+) -> PyResult<T> {
+    let pool = pool()?;
+    let control = Control::new();
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            let shared = &control;
+            scope.spawn(move || {
+                let outcome = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(shared))));
+                // The receiver lives until this scope ends.
+                let _ = sender.send(outcome);
+            });
+            let mut interruption = None;
+            let outcome = loop {
+                match receiver.recv_timeout(POLL) {
+                    Ok(outcome) => break outcome,
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return Err(internal_error()),
+                    Err(mpsc::RecvTimeoutError::Timeout) if interruption.is_none() => {
+                        interruption = poll(shared, progress.as_ref()).err();
+                        if interruption.is_some() {
+                            shared.cancel();
+                        }
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                }
+            };
+            match (interruption, outcome) {
+                (Some(error), _) => Err(error),
+                (None, Ok(result)) => result.map_err(|error| to_python(&error)),
+                (None, Err(_)) => Err(internal_error()),
+            }
+        })
+    })
+}
+
+fn poll(control: &Control, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        if let Some(callback) = progress {
+            callback.call1(py, control.progress())?;
+        }
+        Ok(())
+    })
+}
