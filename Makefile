@@ -1,0 +1,89 @@
+# Everything below needs Python >= 3.10 and a Rust toolchain, and sets up the rest itself in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+REPORT ?= report.html
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export VIRTUAL_ENV := $(abspath $(VENV))
+# The binding crate asks this interpreter how to link.
+export PYO3_PYTHON := $(abspath $(PY))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv build demo test lint cargo-test pytest stubtest bench bench-compare clean build-demo
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- set-up: one stamp for the build tool alone, one for what checks and tests need, one for the peers in the benchmarks
+
+$(VENV)/.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "userdp needs Python 3.10 or newer; set PYTHON=... (here: $$($(PYTHON) --version))" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "userdp is built with Rust: install a toolchain from https://rustup.rs" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade "pip>=25.1"
+	$(PY) -m pip install --quiet "maturin>=1.9.4,<2"
+	touch $@
+
+$(VENV)/.stamp-check: $(VENV)/.stamp
+	$(PY) -m pip install --quiet --group check
+	touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp
+	$(PY) -m pip install --quiet --group bench
+	touch $@
+
+venv: $(VENV)/.stamp-check ## create .venv with the build tool and the checkers
+
+# --- build: cargo decides what is out of date, so the extension is never older than its sources
+
+build-demo: $(VENV)/.stamp
+	$(BIN)/maturin develop --release --extras demo
+
+build: $(VENV)/.stamp ## compile the core and install userdp into .venv, with all extras
+	$(BIN)/maturin develop --release --extras demo,plot,progress
+
+demo: build-demo ## run the demo on the wage panel and write report.html
+	$(BIN)/userdp demo --output $(REPORT)
+
+# --- checks
+
+test: ## lint, cargo test, pytest and the stub check, from nothing
+	$(MAKE) --no-print-directory venv build
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory cargo-test
+	$(MAKE) --no-print-directory stubtest
+	$(MAKE) --no-print-directory pytest
+
+lint: $(VENV)/.stamp-check ## rustfmt, clippy, ruff and mypy
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+cargo-test: # needs no Python
+	cargo test --locked
+
+stubtest: $(VENV)/.stamp-check
+	$(PY) -m mypy.stubtest userdp._core
+
+pytest: $(VENV)/.stamp-check
+	$(PY) -m pytest
+
+# --- measurements
+
+bench: ## criterion benchmarks of the core
+	cargo bench --locked
+
+bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, as markdown
+	$(PY) benches/compare_divergence.py
+
+clean: ## remove .venv, compiled files and reports
+	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache .hypothesis $(REPORT)
+	rm -f python/userdp/_core*.so python/userdp/_core*.pyd
+	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
