@@ -18,6 +18,9 @@
 use crate::exact::level::MachineLevel;
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 /// Outputs per block; the lanes' errors are summed up after each.
 const BLOCK: usize = 4096;
 
@@ -46,11 +49,38 @@ pub struct Sums {
     pub negative: bool,
 }
 
-/// The instruction sets that the pass is compiled for.
+/// What the pass over one block returns: excesses over the biases, and totals.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    p_high: f64,
+    p_low: f64,
+    q_high: f64,
+    q_low: f64,
+    p_total: f64,
+    q_total: f64,
+    close: bool,
+    negative: bool,
+}
+
+/// The public constants of a pass.
+#[derive(Debug, Clone, Copy)]
+struct Multiplier {
+    /// The float nearest to E.
+    high: f64,
+    /// Outputs with |p - fl(h q)| < guard p are close.
+    guard: f64,
+    /// Where the accumulators of q start.
+    q_bias: f64,
+}
+
+/// The instruction sets that the pass is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
-    /// Whatever the build's target guarantees.
-    Baseline,
+    /// Plain arithmetic, one output at a time: the reference that the others are tested against.
+    Scalar,
+    /// 128-bit vectors, which every `x86_64` processor has.
+    #[cfg(target_arch = "x86_64")]
+    Sse2,
     /// 256-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -60,32 +90,50 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// The best kernel of this machine, detected once. The environment variable `USERDP_KERNEL` (`baseline`, `avx2`,
-    /// `avx512`) can only lower it, for measurements; all kernels give enclosures of the same numbers.
+    /// The kernels that this machine can run, the best one last.
+    pub fn supported() -> Vec<Self> {
+        #[allow(unused_mut)]
+        let mut kernels = vec![Self::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        {
+            kernels.push(Self::Sse2);
+            if is_x86_feature_detected!("avx2") {
+                kernels.push(Self::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+                kernels.push(Self::Avx512);
+            }
+        }
+        kernels
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => "baseline",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// The best kernel of this machine, chosen once. The environment variable `USERDP_KERNEL` (`scalar`, `baseline`,
+    /// `avx2`, `avx512`) names another supported one, for measurements; all enclose the same numbers.
     pub fn detect() -> Self {
         static KERNEL: OnceLock<Kernel> = OnceLock::new();
         *KERNEL.get_or_init(|| {
             let wish = std::env::var("USERDP_KERNEL").unwrap_or_default();
-            Self::best(&wish)
+            let supported = Self::supported();
+            let best = supported.last().copied().unwrap_or(Self::Scalar);
+            supported.into_iter().find(|kernel| kernel.name() == wish).unwrap_or(best)
         })
     }
-
-    #[cfg(target_arch = "x86_64")]
-    fn best(wish: &str) -> Self {
-        if wish == "baseline" || !is_x86_feature_detected!("avx2") {
-            Self::Baseline
-        } else if wish == "avx2" || !is_x86_feature_detected!("avx512f") {
-            Self::Avx2
-        } else {
-            Self::Avx512
-        }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn best(_wish: &str) -> Self {
-        Self::Baseline
-    }
 }
+
+/// The pass over one block, and the lanes it adds in.
+type BlockPass = (fn(&[f64], &[f64], Multiplier) -> Block, usize);
 
 /// Runs the pass with the best kernel of this machine. Slices must have the same length.
 pub fn sums(p: &[f64], q: &[f64], level: MachineLevel) -> Sums {
@@ -96,128 +144,62 @@ pub fn sums(p: &[f64], q: &[f64], level: MachineLevel) -> Sums {
 ///
 /// # Panics
 /// When the lengths differ, or this machine does not support the kernel.
-#[allow(unsafe_code)]
 pub fn sums_with(kernel: Kernel, p: &[f64], q: &[f64], level: MachineLevel) -> Sums {
     assert_eq!(p.len(), q.len());
-    match kernel {
-        Kernel::Baseline => pass::<4>(p, q, level),
+    let (block, lanes): BlockPass = match kernel {
+        Kernel::Scalar => (scalar_block, 1),
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 => {
-            assert!(is_x86_feature_detected!("avx2"));
-            // SAFETY: the line above checks the only requirement, that the processor has AVX2.
-            unsafe { pass_avx2(p, q, level) }
-        }
+        Kernel::Sse2 => (x86::block_sse2, 2),
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx512 => {
-            assert!(is_x86_feature_detected!("avx512f"));
-            // SAFETY: the line above checks the only requirement, that the processor has AVX-512F.
-            unsafe { pass_avx512(p, q, level) }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn pass_avx2(p: &[f64], q: &[f64], level: MachineLevel) -> Sums {
-    pass::<4>(p, q, level)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn pass_avx512(p: &[f64], q: &[f64], level: MachineLevel) -> Sums {
-    pass::<8>(p, q, level)
-}
-
-/// Lane-wise accumulators of a block.
-struct Lanes<const L: usize> {
-    p_high: [f64; L],
-    p_low: [f64; L],
-    q_high: [f64; L],
-    q_low: [f64; L],
-    p_total: [f64; L],
-    q_total: [f64; L],
-    gap: [f64; L],
-    signs: [u64; L],
-}
-
-// Inlined into each caller, so that it is compiled for the caller's instruction set.
-#[allow(clippy::inline_always)]
-#[inline(always)]
-fn step<const L: usize>(lanes: &mut Lanes<L>, p: &[f64; L], q: &[f64; L], multiplier: f64, guard: f64) {
-    for lane in 0..L {
-        let (mass, other) = (p[lane], q[lane]);
-        let scaled = multiplier * other;
-        let inside = mass > scaled;
-        let p_inside = if inside { mass } else { 0.0 };
-        let q_inside = if inside { other } else { 0.0 };
-        let p_sum = lanes.p_high[lane] + p_inside;
-        lanes.p_low[lane] += p_inside - (p_sum - lanes.p_high[lane]);
-        lanes.p_high[lane] = p_sum;
-        let q_sum = lanes.q_high[lane] + q_inside;
-        lanes.q_low[lane] += q_inside - (q_sum - lanes.q_high[lane]);
-        lanes.q_high[lane] = q_sum;
-        lanes.p_total[lane] += mass;
-        lanes.q_total[lane] += other;
-        let gap = (mass - scaled).abs() - guard * mass;
-        lanes.gap[lane] = if gap < lanes.gap[lane] { gap } else { lanes.gap[lane] };
-        lanes.signs[lane] |= mass.to_bits() | other.to_bits();
-    }
-}
-
-#[allow(clippy::inline_always)]
-#[inline(always)]
-fn pass<const L: usize>(p: &[f64], q: &[f64], level: MachineLevel) -> Sums {
-    let guard = if level.exact_products { 0.0 } else { 8.0 * f64::EPSILON / 2.0 };
-    // A power of two in [1/h, 2/h): 2^-e for h in [2^e, 2^(e+1)).
-    let exponent_bits = level.high.to_bits() >> 52;
-    let q_bias = f64::from_bits((2046 - exponent_bits) << 52);
-    let mut result = Sums::default();
+        Kernel::Avx2 => (x86::block_avx2, 4),
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx512 => (x86::block_avx512, 8),
+    };
+    // A power of two in [1/h, 2/h]: 2^-e for h in [2^e, 2^(e+1)).
+    let q_bias = f64::from_bits((2046 - (level.high.to_bits() >> 52)) << 52);
+    let guard = if level.exact_products { 0.0 } else { 2.0_f64.powi(-50) };
+    let multiplier = Multiplier { high: level.high, guard, q_bias };
+    let error = error_units(p.len(), lanes);
+    let mut result = Sums { p_error: error, q_error: error * q_bias, ..Sums::default() };
     for (p, q) in p.chunks(BLOCK).zip(q.chunks(BLOCK)) {
-        let mut lanes = Lanes::<L> {
-            p_high: [1.0; L],
-            p_low: [0.0; L],
-            q_high: [q_bias; L],
-            q_low: [0.0; L],
-            p_total: [0.0; L],
-            q_total: [0.0; L],
-            gap: [0.0; L],
-            signs: [0; L],
-        };
-        let (p_full, p_rest) = p.as_chunks::<L>();
-        let (q_full, q_rest) = q.as_chunks::<L>();
-        for (p, q) in p_full.iter().zip(q_full) {
-            step(&mut lanes, p, q, level.high, guard);
-        }
-        if !p_rest.is_empty() {
-            let (mut p_last, mut q_last) = ([0.0; L], [0.0; L]);
-            p_last[..p_rest.len()].copy_from_slice(p_rest);
-            q_last[..q_rest.len()].copy_from_slice(q_rest);
-            step(&mut lanes, &p_last, &q_last, level.high, guard);
-        }
-        let (mut p_low, mut q_low) = (0.0, 0.0);
-        for lane in 0..L {
-            result.p_high += lanes.p_high[lane] - 1.0; // exact: multiples of 2^-52 below 2
-            result.q_high += lanes.q_high[lane] - q_bias; // exact likewise
-            p_low += lanes.p_low[lane];
-            q_low += lanes.q_low[lane];
-            result.p_total += lanes.p_total[lane];
-            result.q_total += lanes.q_total[lane];
-            result.close |= lanes.gap[lane] < 0.0;
-            result.negative |= lanes.signs[lane] >> 63 == 1;
-        }
-        result.p_low += p_low;
-        result.q_low += q_low;
+        let block = block(p, q, multiplier);
+        result.p_high += block.p_high; // exact: multiples of 2^-52 below 2
+        result.p_low += block.p_low;
+        result.q_high += block.q_high; // exact likewise
+        result.q_low += block.q_low;
+        result.p_total += block.p_total;
+        result.q_total += block.q_total;
+        result.close |= block.close;
+        result.negative |= block.negative;
     }
-    let error = error_units(p.len(), L);
-    result.p_error = error;
-    result.q_error = error * q_bias;
     result
+}
+
+fn scalar_block(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
+    let mut block = Block { p_high: 1.0, q_high: multiplier.q_bias, ..Block::default() };
+    for (&mass, &other) in p.iter().zip(q) {
+        let scaled = multiplier.high * other;
+        let (p_inside, q_inside) = if mass > scaled { (mass, other) } else { (0.0, 0.0) };
+        let p_sum = block.p_high + p_inside;
+        block.p_low += p_inside - (p_sum - block.p_high);
+        block.p_high = p_sum;
+        let q_sum = block.q_high + q_inside;
+        block.q_low += q_inside - (q_sum - block.q_high);
+        block.q_high = q_sum;
+        block.p_total += mass;
+        block.q_total += other;
+        block.close |= (mass - scaled).abs() < multiplier.guard * mass;
+        block.negative |= mass.is_sign_negative() || other.is_sign_negative();
+    }
+    block.p_high -= 1.0;
+    block.q_high -= multiplier.q_bias;
+    block
 }
 
 /// Bounds the error of the collected rounding errors, for accumulators of bias 1.
 ///
-/// In a block of n additions per lane the lanes are off by 2^-105 L n (n + 1) / 2; adding L of them up by
-/// at most u L (L n 2^-52); adding the blocks' values up by at most u per block times their sum, 2^-52 k.
+/// In a block of n additions per lane the L lanes are off by 2^-105 L n (n + 1) / 2; adding them up, by at most
+/// u L (L n 2^-52); adding the blocks' values up, by at most u per block times their sum, 2^-52 k.
 fn error_units(outputs: usize, lanes: usize) -> f64 {
     let unit = 2.0_f64.powi(-105);
     let blocks = outputs.div_ceil(BLOCK) as f64;

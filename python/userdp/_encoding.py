@@ -1,0 +1,72 @@
+"""Values as JSON, the `enc` of docs/report-format.md: exact for Python's numbers, readable elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Unreadable", "decode", "encode", "fraction_text"]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Stands for an object of which a loaded report holds only the ``repr``."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def encode(value: Any) -> Any:
+    """Turn a value into JSON; objects that JSON cannot hold become their ``repr``."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, tuple):
+        return [encode(member) for member in value]
+    if isinstance(value, list):
+        return {"list": [encode(member) for member in value]}
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, Fraction):
+        return {"fraction": fraction_text(value)}
+    return {"repr": repr(value)}
+
+
+def decode(encoded: Any) -> Any:
+    """Turn JSON back into the value; a stored ``repr`` becomes `Unreadable`."""
+    if isinstance(encoded, list):
+        return tuple(decode(member) for member in encoded)
+    if not isinstance(encoded, dict):
+        return encoded
+    ((tag, content),) = encoded.items()
+    if tag == "list":
+        return [decode(member) for member in content]
+    if tag == "float":
+        return float.fromhex(content)
+    if tag == "fraction":
+        return Fraction(content)
+    if tag == "repr":
+        return Unreadable(str(content))
+    raise ValueError(f"unknown tag {tag!r} in an encoded value")
+
+
+def fraction_text(value: Fraction) -> str:
+    """Write a fraction as ``n`` or ``n/d``, however long."""
+    top = ("-" if value < 0 else "") + _digits(abs(value.numerator))
+    return top if value.denominator == 1 else f"{top}/{_digits(value.denominator)}"
+
+
+def _digits(number: int) -> str:
+    # In blocks, because str() refuses very long integers and exact masses may be that long.
+    blocks: list[str] = []
+    block = 10**4000
+    while number >= block:
+        number, last = divmod(number, block)
+        blocks.append(f"{last:04000d}")
+    return "".join([str(number), *reversed(blocks)])

@@ -1,0 +1,166 @@
+"""Audit reports as one self-contained page: no scripts, no external resources, readable light and dark."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from userdp._summary import facts, level_text, number_text, verdict, witness_facts
+
+if TYPE_CHECKING:
+    from userdp.report import AuditReport
+
+__all__ = ["render_html"]
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --page: #ffffff; --panel: #f4f6f8;
+  --line: #d5dbe1; --curve: #1f5fae; --claim: #b3471b; --holds: #14663a; --violated: #a31d2a;
+  --open: #80590a; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ef; --soft: #a2adba; --page: #14181d;
+  --panel: #1d232a; --line: #3a444f; --curve: #7db3f5; --claim: #f2a071; --holds: #2c8a57;
+  --violated: #c94552; --open: #a87a1c; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0 auto;
+  max-width: 46rem; padding: 2rem 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
+.banner { color: #fff; border-radius: 6px; padding: .8rem 1rem; } .banner strong { letter-spacing: .05em; }
+.holds { background: var(--holds); } .violated { background: var(--violated); }
+.undetermined { background: var(--open); }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; width: 32%; } td { overflow-wrap: anywhere; }
+svg { width: 100%; height: auto; background: var(--panel); border-radius: 6px; }
+svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+code { background: var(--panel); padding: .1em .3em; border-radius: 3px; } footer { color: var(--soft); }
+"""
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 320, 70, 20, 20, 50
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    cells = (f"<tr><th scope='row'>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
+    return "<table>" + "".join(cells) + "</table>"
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' stroke='var(--line)'/>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{html.escape(text)}</text>"
+
+
+def _plot(report: AuditReport) -> str:
+    """Draw delta against epsilon, delta on a logarithmic axis; values of 0 lie on the axis below it."""
+    grid = [float(epsilon) for epsilon in report.plot_epsilons()]
+    curve = [float(delta) for delta in report.profile(grid)]
+    positive = [delta for delta in [*curve, float(report.delta)] if delta > 0]
+    if not positive:
+        return "<p>The divergence is 0 at every epsilon.</p>"
+    top, bottom = math.ceil(math.log10(max(positive))), math.floor(math.log10(min(positive)))
+    bottom = min(bottom, top - 1)
+
+    def x_of(epsilon: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * epsilon / grid[-1]
+
+    def y_of(delta: float) -> float:
+        share = (math.log10(delta) - bottom) / (top - bottom) if delta > 0 else 0.0
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
+
+    parts = []
+    for decade in range(bottom, top + 1, max(1, (top - bottom) // 6)):
+        y = y_of(10.0**decade) if decade > -308 else _HEIGHT - _BOTTOM
+        parts += [_line(_LEFT, y, _WIDTH - _RIGHT, y), _text(_LEFT - 8, y + 4, f"1e{decade}", "end")]
+    for step in range(6):
+        epsilon = grid[-1] * step / 5
+        parts.append(_text(x_of(epsilon), _HEIGHT - _BOTTOM + 18, f"{epsilon:.3g}"))
+    points = [f"{x_of(e):.1f},{y_of(d):.1f}" for e, d in zip(grid, curve, strict=True) if d > 0]
+    parts.append(
+        f"<polyline points='{' '.join(points)}' fill='none' stroke='var(--curve)' stroke-width='2'/>"
+    )
+    claim = _claimed(report)
+    if claim <= grid[-1]:
+        x, y = x_of(claim), y_of(float(report.delta))
+        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='var(--claim)'/>")
+        side = ("start", 9) if x < _WIDTH / 2 else ("end", -9)
+        parts.append(
+            _text(x + side[1], y - 8, "claimed" + (" (delta = 0)" if report.delta == 0 else ""), side[0])
+        )
+    parts.append(_text(_WIDTH / 2, _HEIGHT - 10, "epsilon"))
+    parts.append(
+        f"<g transform='translate(16 {_HEIGHT / 2:.0f}) rotate(-90)'>{_text(0, 0, 'worst delta')}</g>"
+    )
+    label = html.escape(
+        f"Worst delta against epsilon; claimed epsilon {level_text(report.epsilon_level)}, "
+        f"delta {number_text(report.delta)}"
+    )
+    return f"<svg role='img' aria-label='{label}' viewBox='0 0 {_WIDTH} {_HEIGHT}'>{''.join(parts)}</svg>"
+
+
+def _claimed(report: AuditReport) -> float:
+    try:
+        return float(report.epsilon_level)
+    except OverflowError:
+        return math.inf
+
+
+def _section(report: AuditReport) -> str:
+    word, sentence = verdict(report)
+    try:
+        plot = _plot(report)
+    except ValueError as error:  # a sampled certificate does not hold every pmf
+        plot = f"<p>{html.escape(str(error))}</p>"
+    how = (
+        "holds every output distribution as exact fractions, so that all pairs can be decided again"
+        if report.verification == "complete"
+        else "holds a sample of the pairs, drawn by hashing so that nobody chose them"
+    )
+    return f"""<section>
+<h2>{html.escape(report.mechanism)}</h2>
+<p class="banner {word.lower()}"><strong>{word}</strong><br>{html.escape(sentence)}</p>
+<h3>Question and result</h3>
+{_table(facts(report))}
+<h3>Witness</h3>
+{_table(witness_facts(report))}
+<h3>Privacy profile</h3>
+{plot}
+<h3>Verification</h3>
+<p>The certificate written by <code>to_json()</code> {how}, in pure Python:
+<code>AuditReport.from_json(text).verify()</code>.</p>
+</section>"""
+
+
+def render_html(reports: Sequence[AuditReport], title: str, introduction: str = "") -> str:
+    """Render several reports as one self-contained page.
+
+    Parameters
+    ----------
+    reports : sequence of AuditReport
+    title : str
+    introduction : str
+        A paragraph of plain text under the title.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    opening = f"<p>{html.escape(introduction)}</p>" if introduction else ""
+    sections = "\n".join(_section(report) for report in reports)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>{html.escape(title)}</h1>
+{opening}
+{sections}
+<footer><p>This page shows data that was audited. It is a diagnostic, not a private release.</p></footer>
+</body>
+</html>
+"""

@@ -1,0 +1,170 @@
+"""Reading pmfs: what people pass, converted without a silent change of value, for the compiled core."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._pmf import Pmf
+
+__all__ = ["ExactMasses", "Masses", "PmfLike", "distinct_masses", "fractions_of", "masses_of", "rows_of"]
+
+PmfLike: TypeAlias = "npt.ArrayLike | Sequence[Fraction | str | int | float] | Pmf"
+ExactMasses: TypeAlias = "tuple[list[int], int]"
+Masses: TypeAlias = "npt.NDArray[np.float64] | ExactMasses"
+"""A contiguous native float64 vector (taken as exact dyadic numbers), or (integer weights, total)."""
+
+_ACCEPTED = "a 1-D array-like of floats, ints, Fractions or decimal strings, or a Pmf"
+
+
+def masses_of(values: Any, name: str) -> Masses:
+    """Read one pmf.
+
+    Parameters
+    ----------
+    values : array-like of shape (k,), or Pmf
+        Floats are taken as the exact dyadic numbers they are and must sum to 1 within 1e-9; Fractions, ints,
+        Decimals and decimal strings are exact and must sum to exactly 1. A sequence with both kinds is exact.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    ndarray of float64 or (list of int, int)
+        In the compiled core's form. Signs and totals are checked by the core, except those of exact sequences.
+
+    Raises
+    ------
+    TypeError
+        For complex, bool or date-like arrays, and for entries that are not numbers.
+    ValueError
+        For anything that is not one-dimensional, is empty, has a negative, NaN or infinite mass, or (exact masses)
+        does not sum to exactly 1.
+    """
+    if isinstance(values, Pmf):
+        return list(values.weights), values.total
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass plain masses with every output present")
+    if isinstance(values, np.ndarray):
+        return _from_array(values, name)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be {_ACCEPTED}; got {type(values).__name__}")
+    if isinstance(values, (set, frozenset, dict)):
+        raise TypeError(f"{name} must be {_ACCEPTED}, in the order of the outputs; got a {type(values).__name__}")
+    if hasattr(values, "__array__"):
+        return _from_array(np.asarray(values), name)
+    entries = list(values)
+    if any(isinstance(entry, (list, tuple, np.ndarray)) and np.ndim(entry) > 0 for entry in entries):
+        raise ValueError(f"{name} must be one-dimensional here; got a sequence of sequences")
+    if entries and all(isinstance(entry, (float, np.floating)) for entry in entries):
+        return _from_array(np.array(entries, dtype=np.float64 if _fit_float64(entries) else object), name)
+    return _exact_masses(entries, name)
+
+
+def _fit_float64(entries: Sequence[Any]) -> bool:
+    return not any(isinstance(entry, np.longdouble) and np.longdouble is not np.float64 for entry in entries)
+
+
+def _from_array(array: npt.NDArray[Any], name: str) -> Masses:
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have 1 dimension; got {array.ndim} (shape {array.shape})")
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "f" and size <= 8:
+        return np.ascontiguousarray(array, dtype=np.float64)  # exact, and in native byte order
+    if kind in "iu":
+        return _exact_masses(array.tolist(), name)
+    if kind in "OU":
+        return _exact_masses(array.tolist(), name)
+    if kind == "f":
+        raise TypeError(f"{name} has dtype {array.dtype}, which float64 cannot hold exactly; convert it yourself")
+    raise TypeError(f"{name} has dtype {array.dtype}; masses must be real numbers: {_ACCEPTED}")
+
+
+def _exact_mass(entry: Any, index: int, name: str) -> Fraction:
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if isinstance(entry, bool):
+        raise TypeError(f"{name}: mass at index {index} is the bool {entry!r}; masses must be real numbers")
+    if isinstance(entry, str):
+        try:
+            mass = Fraction(entry.strip())
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(
+                f"{name}: mass {entry!r} at index {index} is not a decimal number or a fraction such as '1/3'"
+            ) from None
+    elif isinstance(entry, (float, Decimal)):
+        if not math.isfinite(entry):
+            raise ValueError(f"{name}: mass {entry!r} at index {index} is not a finite number >= 0")
+        mass = Fraction(entry)
+    elif isinstance(entry, numbers.Rational):
+        mass = Fraction(int(entry.numerator), int(entry.denominator))
+    else:
+        raise TypeError(f"{name}: mass at index {index} is a {type(entry).__name__}; masses must be real numbers")
+    if mass < 0:
+        raise ValueError(f"{name}: mass {entry!r} at index {index} is not a finite number >= 0")
+    return mass
+
+
+def _exact_masses(entries: Sequence[Any], name: str) -> ExactMasses:
+    if not entries:
+        raise ValueError(f"{name} is empty; a pmf needs at least one mass")
+    fractions = [_exact_mass(entry, index, name) for index, entry in enumerate(entries)]
+    total = sum(fractions)
+    if total != 1:
+        hint = "; Pmf.from_weights takes weights of any total" if total > 1 else ""
+        raise ValueError(f"{name}: exact masses must sum to exactly 1; they sum to {_short(total)}{hint}")
+    return _over_common_denominator(fractions)
+
+
+def _short(value: Fraction | int) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{float(value)!r} (approximately)"
+
+
+def _over_common_denominator(fractions: Sequence[Fraction]) -> ExactMasses:
+    total = math.lcm(*{fraction.denominator for fraction in fractions})
+    return [fraction.numerator * (total // fraction.denominator) for fraction in fractions], total
+
+
+def fractions_of(masses: Masses) -> tuple[Fraction, ...]:
+    """The exact masses."""
+    if isinstance(masses, np.ndarray):
+        return tuple(Fraction(mass) for mass in masses.tolist())
+    weights, total = masses
+    return tuple(Fraction(weight, total) for weight in weights)
+
+
+def distinct_masses(masses: Masses) -> Any:
+    """A hashable key, equal for equal masses of the same kind."""
+    if isinstance(masses, np.ndarray):
+        return (masses + 0.0).tobytes()  # -0.0 and 0.0 are the same mass
+    weights, total = masses
+    divisor = math.gcd(total, *weights)
+    return tuple(weight // divisor for weight in weights), total // divisor
+
+
+def is_table(values: Any) -> bool:
+    """True for a 2-D array or a sequence of rows."""
+    if isinstance(values, Pmf) or isinstance(values, (str, bytes)):
+        return False
+    if isinstance(values, np.ndarray):
+        return values.ndim >= 2
+    if isinstance(values, (list, tuple)) and values:
+        return all(isinstance(row, (list, tuple, np.ndarray, Pmf)) for row in values)
+    return bool(hasattr(values, "__array__") and np.ndim(values) >= 2)
+
+
+def rows_of(values: Any, name: str) -> list[Any]:
+    """The rows of a 2-D table of pmfs, each still to be read by `masses_of`."""
+    if not isinstance(values, (list, tuple)):
+        values = np.asanyarray(values)
+        if values.ndim != 2:
+            raise ValueError(f"{name} must have 1 or 2 dimensions; got {values.ndim} (shape {values.shape})")
+    return list(values)
