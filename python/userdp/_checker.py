@@ -1,0 +1,301 @@
+"""Check an audit report again, with nothing but the standard library.
+
+This module, `_exact` and `_spaces` share no code with the rest of the package, compiled or not, so that a
+mistake there cannot hide here. They follow docs/report-format.md; every decision is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from userdp._exact import Law, Level, Value, both_ways, profile_upper, ratio_cap, worst_divergence
+from userdp._spaces import (
+    Pair,
+    Problem,
+    Space,
+    canonical_digest,
+    count,
+    fraction,
+    need,
+    sample_pairs,
+    space_of,
+)
+from userdp._spaces import decode as decode_value
+
+__all__ = ["check", "profile_upper"]
+
+COMPLETE_PAIRS = 10**6
+_FIELDS = {"format", "userdp_version", "mechanism", "question", "outputs", "pmfs", "pmf_of"} | {
+    *("datasets", "pairs", "pmf_pairs", "result", "verification", "digest")
+}
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+Mechanism = Callable[[tuple[Any, ...]], Sequence[Fraction]]
+
+
+# The evidence: laws of datasets, and the pairs of laws that neighbours have --------------------------------
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    laws: Mapping[int, Law]
+    law_of: Mapping[int, int]
+    edges: Sequence[Pair]
+    complete: bool
+
+
+def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
+    laws = [Law.read(masses, len(report["outputs"])) for masses in report["pmfs"]]
+    if len({tuple(Fraction(w, law.total) for w in law.weights) for law in laws}) != len(laws):
+        problems.append("pmfs lists the same pmf twice")
+    law_of = [count(index, "pmf_of") for index in report["pmf_of"]]
+    need(len(law_of) == space.datasets, f"pmf_of has {len(law_of)} entries for {space.datasets} datasets")
+    if list(dict.fromkeys(law_of)) != list(range(len(laws))):
+        raise Problem("pmf_of does not name the pmfs in the order of their first appearance")
+    found: set[Pair] = set()
+    for rank in range(space.sources):
+        i = law_of[rank]
+        found.update((min(i, j), max(i, j)) for other in space.above(rank) if (j := law_of[other]) != i)
+    edges = sorted(found)
+    if report["pmf_pairs"] != [list(edge) for edge in edges]:
+        problems.append("pmf_pairs is not the set of pairs of pmfs that neighbouring datasets have")
+    return _Evidence(dict(enumerate(laws)), dict(enumerate(law_of)), edges, True)
+
+
+def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
+    sample = report["sample"]
+    if report["pmfs"] != [] or report["pmf_of"] != [] or report["pmf_pairs"] != []:
+        problems.append("a sampled report has empty pmfs, pmf_of and pmf_pairs")
+    seed = sample["pmfs_digest"] + sample["pmf_of_digest"] + sample["pmf_pairs_digest"]
+    witness = report["result"]["witness"]
+    first = None if witness is None else (witness["ranks"][0], witness["ranks"][1])
+    law_of: dict[int, int] = {}
+    for a, b, i, j in sample["pairs"]:
+        if law_of.setdefault(a, i) != i or law_of.setdefault(b, j) != j:
+            problems.append("the sample gives one dataset two pmfs")
+    if [(a, b) for a, b, _, _ in sample["pairs"]] != sample_pairs(space, seed, first):
+        problems.append("the sampled pairs are not the ones that the digests draw")
+    laws = {index: Law.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in law_of.values()}
+    edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j}
+    return _Evidence(laws, law_of, sorted(edges), False)
+
+
+# The result ------------------------------------------------------------------------------------------------
+
+
+def _interval(value: Any, name: str) -> tuple[float, float]:
+    need(isinstance(value, list) and len(value) == 2, f"{name} must be two hexadecimal floats")
+    low, high = (float.fromhex(text) for text in value)
+    need([low.hex(), high.hex()] == value, f"{name} must be two floats as float.hex() writes them")
+    need(0 <= low <= high, f"{name} must satisfy 0 <= lower <= upper")
+    return low, high
+
+
+def _slack(bound: float) -> Fraction:
+    """How far a bound may be from the exact number before it is vacuous."""
+    return Fraction(bound) / 10**6 + Fraction(1, 10**12)
+
+
+def _check_witness(result: Mapping[str, Any], evidence: _Evidence, space: Space, worst: Value) -> None:
+    witness = result["witness"]
+    need((witness is None) == (not evidence.edges), "a witness is needed exactly when two pmfs differ")
+    if witness is None:
+        return
+    a, b = (count(rank, "a witness rank") for rank in witness["ranks"])
+    need(max(a, b) in space.above(min(a, b)), "the witness datasets are not neighbours")
+    p, q = evidence.laws[evidence.law_of[a]], evidence.laws[evidence.law_of[b]]
+    event = [count(o, "a witness output") for o in witness["event"]]
+    need(event == sorted(set(event)), "the witness event is not a sorted set of outputs")
+    gap = worst.level.sign(worst.a - p.mass(event), worst.b - q.mass(event))
+    need(gap == 0, "the witness event does not attain the worst divergence")
+
+
+def _check_delta(
+    result: Mapping[str, Any], least: Value, most: Value, delta: Fraction, sampled_error: bool
+) -> None:
+    """Check the bounds and the verdict against least <= worst divergence <= most."""
+    low, high = _interval(result["worst_delta"], "worst_delta")
+    holds = result["holds"]
+    need(holds is None or isinstance(holds, bool), "holds must be true, false or null")
+    need(
+        math.isfinite(high) and most.compare(Fraction(high)) <= 0,
+        "worst_delta.upper is below the worst divergence",
+    )
+    passes, fails = most.compare(delta) <= 0, least.compare(delta) > 0
+    if sampled_error:  # the pairs that decide within pmf_error may not be in the sample
+        need(
+            not (fails and holds is not False) and (passes or holds is not True),
+            "a sampled pair contradicts holds",
+        )
+        return
+    need(least.compare(Fraction(low)) >= 0, "worst_delta.lower is above the worst divergence")
+    tight = (
+        least.compare(Fraction(low) + _slack(low)) <= 0 and most.compare(Fraction(high) - _slack(high)) >= 0
+    )
+    need(tight, "worst_delta encloses the worst divergence but is too wide to say anything")
+    need(holds is (True if passes else False if fails else None), "holds is not what the pmfs decide")
+
+
+def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fraction) -> None:
+    low, high = _interval(result["epsilon"], "epsilon")
+    pairs = both_ways(evidence.laws, evidence.edges)
+    if result["exp_epsilon"] is None:
+        need(low == math.inf, "epsilon must be infinite when exp_epsilon is null")
+        lost = (p.mass(o for o, b in enumerate(q.weights) if b == 0) > delta for p, q in pairs)
+        need(not evidence.complete or any(lost), "some finite epsilon reaches delta, but exp_epsilon is null")
+        return
+    least = fraction(result["exp_epsilon"])
+    need(least >= 1 and math.isfinite(high), "exp_epsilon must be at least 1, with finite epsilon")
+    # At E the divergence of every pair is <= delta, and it exceeds delta to the left of E. The divergence is
+    # convex and non-increasing with left slope -Q(P >= E Q), so this needs a pair that has the value delta
+    # with a negative slope, unless E = 1, below which epsilon does not go.
+    minimal = least == 1
+    for p, q in pairs:
+        left, right = least.denominator * q.total, least.numerator * p.total
+        terms = [(a * left - b * right, b) for a, b in zip(p.weights, q.weights, strict=True)]
+        excess = sum(t for t, _ in terms if t > 0) * delta.denominator - delta.numerator * left * p.total
+        need(excess <= 0, "the divergence exceeds delta at exp_epsilon")
+        minimal = minimal or (excess == 0 and any(t >= 0 and b > 0 for t, b in terms))
+    need(minimal or not evidence.complete, "a smaller epsilon than exp_epsilon reaches delta")
+    cap = least.numerator.bit_length() + 1
+    for bound, side in ((low, 1), (high, -1)):
+        beyond = Level(Fraction(1), Fraction(bound), cap).sign(least, Fraction(1))
+        need(beyond * side >= 0, "epsilon does not enclose the logarithm of exp_epsilon")
+    need(Fraction(high) - Fraction(low) <= _slack(high), "epsilon is too wide to say anything")
+
+
+def _check_mechanism(
+    report: Mapping[str, Any],
+    space: Space,
+    evidence: _Evidence,
+    mechanism: Mechanism,
+    values: Mapping[str, Any],
+    decode: bool,
+) -> None:
+    structure = report["question"]["structure"]
+    names = [name for name in ("universe", "dataset", "records", "x", "x2") if name in structure]
+    need(decode or set(names) <= set(values), "the objects of the structure are needed to run the mechanism")
+    real = {name: values[name] if name in values else decode_value(structure[name]) for name in names}
+    need(
+        all(len(real[name]) == len(structure[name]) for name in names),
+        "values differ in length from the structure",
+    )
+    for rank, index in evidence.law_of.items():
+        law, dataset = evidence.laws[index], space.dataset(rank, real)
+        try:
+            again = [Fraction(mass) for mass in mechanism(dataset)]
+        except Exception as error:  # whatever the mechanism raises, the report stays unconfirmed
+            raise Problem(
+                f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}"
+            ) from error
+        stated = [Fraction(weight, law.total) for weight in law.weights]
+        need(again == stated, f"the mechanism gives dataset {rank} another pmf than the report states")
+
+
+def _check(
+    report: Any, mechanism: Mechanism | None, decode: bool, values: Mapping[str, Any], problems: list[str]
+) -> None:
+    need(isinstance(report, dict) and report.get("format") == "userdp-audit/1", "not a userdp-audit/1 report")
+    extra = {"sample"} if report.get("verification") == "sampled" else set()
+    need(
+        set(report) == _FIELDS | extra,
+        f"fields missing or unknown: {sorted(set(report) ^ _FIELDS ^ extra)}",
+    )
+    content = {name: value for name, value in report.items() if name != "digest"}
+    if report["digest"] != "sha256:" + canonical_digest(content):
+        problems.append("the digest does not match the content")
+    need(
+        all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")),
+        "names must be strings",
+    )
+    need(
+        isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list"
+    )
+
+    question, result = report["question"], report["result"]
+    ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))
+    delta, error = fraction(question["delta"]), fraction(question["pmf_error"])
+    need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
+    need(0 <= delta <= 1 and 0 <= error < 1, "delta must be in [0, 1] and pmf_error in [0, 1)")
+
+    space = space_of(question)
+    for name, expected in (("datasets", space.datasets), ("pairs", space.pairs)):
+        if count(report[name], name) != expected:
+            problems.append(f"{name} is {report[name]}, but the structure has {expected}")
+    complete = space.pairs <= COMPLETE_PAIRS
+    need(
+        report["verification"] == ("complete" if complete else "sampled"),
+        "verification is not what pairs calls for",
+    )
+    evidence = (_complete if complete else _sampled)(report, space, problems)
+
+    cap, spread = ratio_cap(evidence.laws.values()), (1 + error) / (1 - error)
+
+    def worst_at(factor: Fraction) -> Value:
+        return worst_divergence(evidence.laws, evidence.edges, Level(ratio * factor, exponent, cap))
+
+    worst = worst_at(Fraction(1))
+    least = most = worst
+    if error:  # masses within the relative error eta move E by (1 + eta)/(1 - eta) and the value by 1 +- eta
+        at_most, at_least = worst_at(1 / spread), worst_at(spread)
+        most = Value(at_most.a, at_most.b, at_most.level, 1 + error)
+        least = Value(at_least.a, at_least.b, at_least.level, 1 - error)
+    steps: list[Callable[[], None]] = [
+        lambda: _check_witness(result, evidence, space, worst),
+        lambda: _check_delta(result, least, most, delta, bool(error) and not complete),
+        lambda: _check_epsilon(result, evidence, delta),
+    ]
+    if mechanism is not None:
+        run = mechanism
+        steps.append(lambda: _check_mechanism(report, space, evidence, run, values, decode))
+    for step in steps:  # each goes its own way, so that one defect does not hide another
+        try:
+            step()
+        except Problem as problem:
+            problems.append(str(problem))
+
+
+def check(
+    report: Any,
+    mechanism_pmf: Mechanism | None = None,
+    decode: bool = True,
+    values: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Check everything that docs/report-format.md says `verify` establishes.
+
+    Parameters
+    ----------
+    report : dict
+        The parsed JSON. Anything else, or anything malformed, is a problem and never an exception.
+    mechanism_pmf : callable, optional
+        Gives the exact pmf of a dataset; every audited dataset is then given to it again.
+    decode : bool
+        Whether the stored universe, dataset or records may be turned back into objects for the mechanism.
+    values : mapping, optional
+        The objects themselves, by structure key; they take precedence over the stored ones.
+
+    Returns
+    -------
+    list of str
+        The problems found; empty when the report is verified.
+    """
+    problems: list[str] = []
+    try:
+        _check(report, mechanism_pmf, decode, values or {}, problems)
+    except Problem as problem:
+        problems.append(str(problem))
+    except _MALFORMED as error:
+        problems.append(f"the report is malformed: {type(error).__name__}: {error}")
+    return problems

@@ -1,0 +1,351 @@
+"""Datasets, ranks and neighbours as docs/report-format.md defines them: the enumerating half of the checker.
+
+Only the standard library: the checker shares no code with the audits, compiled or not, so that a mistake
+there cannot hide here.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+__all__ = [
+    "Problem",
+    "Space",
+    "canonical_digest",
+    "count",
+    "decode",
+    "fraction",
+    "need",
+    "sample_pairs",
+    "space_of",
+]
+
+SAMPLE_SIZE = 2000
+
+Pair = tuple[int, int]
+
+
+class Problem(ValueError):
+    """A defect that leaves nothing more to check."""
+
+
+def need(condition: bool, problem: str) -> None:
+    if not condition:
+        raise Problem(problem)
+
+
+# Reading ---------------------------------------------------------------------------------------------------
+
+
+def canonical_digest(value: Any) -> str:
+    """SHA-256, in hex, of the canonical JSON of a value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def fraction(text: Any) -> Fraction:
+    match = re.fullmatch(r"(-?)([0-9]+)(?:/([0-9]+))?", text) if isinstance(text, str) else None
+    if match is None:
+        raise Problem(f"{text!r:.60} is not a fraction written as 'n' or 'n/d'")
+    sign, top, bottom = match.groups()
+    return Fraction(_integer(sign, top), _integer("", bottom or "1"))
+
+
+def _integer(sign: str, digits: str) -> int:
+    # In blocks, because int() refuses very long strings and exact masses may need them.
+    value = 0
+    for start in range(0, len(digits), 4000):
+        block = digits[start : start + 4000]
+        value = value * 10 ** len(block) + int(block)
+    return -value if sign else value
+
+
+def count(value: Any, name: str, least: int = 0) -> int:
+    need(type(value) is int and value >= least, f"{name} must be an integer >= {least}")
+    return int(value)
+
+
+def _integers(value: Any, length: int, of: str) -> list[int]:
+    right = isinstance(value, list) and len(value) == length and all(type(s) is int for s in value)
+    need(right, f"statistics must be one integer for each {of}")
+    return list(value)
+
+
+def decode(encoded: Any) -> Any:
+    if isinstance(encoded, list):
+        return tuple(decode(member) for member in encoded)
+    if not isinstance(encoded, dict):
+        return encoded
+    ((tag, content),) = encoded.items()
+    if tag == "list":
+        return [decode(member) for member in content]
+    if tag == "float":
+        return float.fromhex(content)
+    if tag == "fraction":
+        return fraction(content)
+    raise Problem(
+        f"the stored value {content!r:.60} cannot be turned back into the object; "
+        "call verify(mechanism) on the report that still holds the objects"
+    )
+
+
+# The datasets and their neighbours -------------------------------------------------------------------------
+
+
+class Space:
+    """Ranked datasets; ranks below `sources` may have neighbours of higher rank, listed by `above`."""
+
+    datasets: int
+    pairs: int
+    sources: int
+
+    def above(self, rank: int) -> Sequence[int]:
+        """Ranks of the neighbours that rank higher, ascending."""
+        raise NotImplementedError
+
+    def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Build the dataset of this rank from the objects of the structure."""
+        raise NotImplementedError
+
+
+class _Listed(Space):
+    """One dataset against a list of others: kinds pair and dataset."""
+
+    sources = 1
+
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+        self.is_pair, self.replaceable = question["kind"] == "pair", []
+        if self.is_pair:
+            need(
+                isinstance(structure["x"], list) and isinstance(structure["x2"], list), "x, x2 must be tuples"
+            )
+            self.pairs = 1
+        else:
+            users, records = structure["dataset"], structure["records"]
+            need(isinstance(users, list) and isinstance(records, list), "dataset and records must be tuples")
+            self.replaceable, self.records = structure["replaceable"], len(records)
+            self._check_positions(question["engine"], structure, len(users))
+            self.pairs = len(self.replaceable) * self.records
+        self.datasets = 1 + self.pairs
+
+    def _check_positions(self, engine: str, structure: Mapping[str, Any], users: int) -> None:
+        """Users with equal keys are interchangeable, so the first of each key must be listed."""
+        keys: Sequence[Any] = range(users)
+        if engine == "symmetric":
+            keys = [canonical_digest(user) for user in structure["dataset"]]
+        elif engine == "additive":
+            keys = _integers(structure["statistics"], users, "user")
+        listed = [count(position, "replaceable") for position in self.replaceable]
+        need(
+            listed == sorted(set(listed)) and set(listed) <= set(range(users)),
+            "replaceable is not a set of users",
+        )
+        firsts = {keys.index(key) for key in dict.fromkeys(keys)}
+        need(firsts <= set(listed), "replaceable leaves out a user who must be replaced")
+
+    def above(self, rank: int) -> Sequence[int]:
+        return range(1, self.datasets) if rank == 0 else ()
+
+    def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        if self.is_pair:
+            return tuple(real["x2" if rank else "x"])
+        users = list(real["dataset"])
+        if rank:
+            which, record = divmod(rank - 1, self.records)
+            users[self.replaceable[which]] = real["records"][record]
+        return tuple(users)
+
+
+class _Users(Space):
+    """All datasets of n users with m examples each; a dataset is a tuple of value ranks."""
+
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+        need(isinstance(structure["universe"], list), "universe must be a tuple")
+        self.size = count(len(structure["universe"]), "the size of the universe", 1)
+        self.n = count(structure["n_users"], "n_users", 1)
+        self.m = count(structure["n_examples"], "n_examples", 1)
+        need(self.m * self.size.bit_length() <= 64 or self.size == 1, "too many user values to check")
+        self.values = self.size**self.m
+        need(self.n * self.values <= 10**7, "too many users and user values to check")
+        self.item_level = question["kind"] == "item-level"
+        self.removal = question["neighbours"] == "add-remove"
+        # Unordered moves: any two values, or two values that differ in one of the m examples.
+        partners = self.m * (self.size - 1) if self.item_level else self.values - 1
+        self.moves = self.values * partners // 2
+
+    def up(self, value: int) -> Iterator[int]:
+        """Values that a move gives for this one and that rank higher."""
+        if not self.item_level:
+            yield from range(value + 1, self.values)
+            return
+        for place in (self.size**j for j in range(self.m)):
+            digit = value // place % self.size
+            yield from (value + (symbol - digit) * place for symbol in range(digit + 1, self.size))
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        places = [self.size**j for j in reversed(range(self.m))]
+        universe = real["universe"]
+        return tuple(
+            tuple(universe[value // place % self.size] for place in places) for value in self.members(rank)
+        )
+
+
+class _Labelled(_Users):
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+        super().__init__(question, structure)
+        fewer = self.values ** (self.n - 1)
+        self.sources = fewer * self.values
+        self.datasets = self.sources + fewer * self.removal
+        self.pairs = self.n * fewer * self.moves
+        if self.removal:  # removing any user of a run of equal values gives the same dataset: count runs
+            self.pairs = self.sources + (self.n - 1) * (self.values - 1) * fewer
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        users = self.n if rank < self.sources else self.n - 1
+        rank -= 0 if rank < self.sources else self.sources
+        return tuple(rank // self.values**j % self.values for j in reversed(range(users)))
+
+    def above(self, rank: int) -> Sequence[int]:
+        if rank >= self.sources:
+            return ()
+        found = set()
+        for i, value in enumerate(reversed(self.members(rank))):
+            place = self.values**i
+            if self.removal:
+                found.add(self.sources + rank // (place * self.values) * place + rank % place)
+            else:
+                found.update(rank + (other - value) * place for other in self.up(value))
+        return sorted(found)
+
+
+class _Symmetric(_Users):
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+        super().__init__(question, structure)
+        fewer = math.comb(self.values + self.n - 2, self.n - 1)
+        self.sources = math.comb(self.values + self.n - 1, self.n)
+        self.datasets = self.sources + fewer * self.removal
+        self.pairs = fewer * (self.values if self.removal else self.moves)
+
+    def _from(self, value: int, users: int) -> int:
+        """Count the multisets of that many values of rank at least `value`."""
+        return math.comb(self.values - value + users - 1, users) if value < self.values else int(users == 0)
+
+    def _rank(self, members: Sequence[int]) -> int:
+        rank, least = 0, 0
+        for left, value in zip(range(len(members), 0, -1), members, strict=True):
+            rank += self._from(least, left) - self._from(value, left)
+            least = value
+        return rank
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        users = self.n if rank < self.sources else self.n - 1
+        rank -= 0 if rank < self.sources else self.sources
+        members, least = [], 0
+        for left in range(users, 0, -1):
+            ahead = self._from(least, left) - rank  # multisets of this rank and higher
+            # The largest value that still has so many from it on; `_from` decreases.
+            least = (
+                bisect.bisect_right(range(self.values), -ahead, lo=least, key=lambda v: -self._from(v, left))
+                - 1
+            )
+            rank = self._from(least, left) - ahead
+            members.append(least)
+        return tuple(members)
+
+    def above(self, rank: int) -> Sequence[int]:
+        if rank >= self.sources:
+            return ()
+        members, found = self.members(rank), []
+        for value in set(members):
+            rest = list(members)
+            rest.remove(value)
+            if self.removal:
+                found.append(self.sources + self._rank(rest))
+            else:
+                found += [self._rank(sorted([*rest, other])) for other in self.up(value)]
+        return sorted(found)
+
+
+class _Additive(_Users):
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+        super().__init__(question, structure)
+        self.statistics = _integers(structure["statistics"], self.values, "user value")
+        self.attainable: list[set[int]] = [{0}]
+        distinct = sorted(set(self.statistics))
+        for _ in range(self.n):
+            self.attainable.append({t + s for t in self.attainable[-1] for s in distinct})
+        self.totals, self.fewer = sorted(self.attainable[-1]), sorted(self.attainable[-2])
+        self.index = {total: rank for rank, total in enumerate(self.totals)}
+        self.sources = len(self.totals)
+        self.datasets = self.sources + len(self.fewer) * self.removal
+        if self.removal:  # the move (0, s) adds a user
+            self.index = {total: self.sources + rank for rank, total in enumerate(self.fewer)}
+            self.steps = {(s, 0) for s in distinct}
+        elif self.item_level:
+            raised = (
+                (self.statistics[v], self.statistics[w]) for v in range(self.values) for w in self.up(v)
+            )
+            self.steps = {(min(step), max(step)) for step in raised if step[0] != step[1]}
+        else:
+            self.steps = set(itertools.combinations(distinct, 2))
+        self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
+
+    def above(self, rank: int) -> Sequence[int]:
+        if rank >= self.sources:
+            return ()
+        total, base = self.totals[rank], self.attainable[-2]
+        return sorted({self.index[total - s + s2] for s, s2 in self.steps if total - s in base})
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        """Return the lexicographically first values with this total; they are in non-decreasing order."""
+        users = self.n if rank < self.sources else self.n - 1
+        total = self.totals[rank] if rank < self.sources else self.fewer[rank - self.sources]
+        members = []
+        for left in range(users, 0, -1):
+            first = next(v for v, s in enumerate(self.statistics) if total - s in self.attainable[left - 1])
+            total -= self.statistics[first]
+            members.append(first)
+        return tuple(members)
+
+
+def space_of(question: Mapping[str, Any]) -> Space:
+    """Enumerate what a report's question is about; ValueError when it makes no sense."""
+    kind, neighbours, engine = question["kind"], question["neighbours"], question["engine"]
+    engines = {"labelled": _Labelled, "symmetric": _Symmetric, "additive": _Additive}
+    need(kind in ("pair", "dataset", "user-level", "item-level"), f"unknown kind {kind!r}")
+    need(
+        engine in engines and (kind != "pair" or engine == "labelled"),
+        f"unknown engine {engine!r} for {kind}",
+    )
+    allowed = ("replace", "add-remove") if kind == "user-level" else ("replace",)
+    need(neighbours in allowed, f"unknown neighbours {neighbours!r} for {kind}")
+    chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
+    return chosen(question, question["structure"])
+
+
+def sample_pairs(space: Space, seed: str, first: Pair | None) -> list[Pair]:
+    """Draw up to 2,000 pairs of dataset ranks, `first` among them, by SHA-256 in counter mode."""
+    pairs = [] if first is None else [first]
+    seen = {(min(pair), max(pair)) for pair in pairs}
+    for counter in range(2 * SAMPLE_SIZE):
+        if len(pairs) == SAMPLE_SIZE:
+            break
+        drawn = int(hashlib.sha256(f"{seed}:{counter}".encode("ascii")).hexdigest(), 16)
+        choice, rank = divmod(drawn, space.sources)
+        higher = space.above(rank)
+        pair = (rank, higher[choice % len(higher)]) if higher else None
+        if pair and pair not in seen:
+            seen.add(pair)
+            pairs.append(pair)
+    return pairs
