@@ -1,0 +1,605 @@
+"""Divergences beside what people use for the same job, in one process and one run.
+
+Prints markdown tables (or JSON with ``--json``); see benches/README.md for the method. A library that is not
+installed loses its column. Other kernels of this package run in child processes that take their turn in
+every round, because a process chooses its kernel once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib.metadata
+import itertools
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from userdp.divergence import epsilon_at_delta, hockey_stick, is_indistinguishable
+
+EPSILON = 0.5
+TARGET_DELTA = 0.01
+E_FLOAT = math.exp(EPSILON)
+ANCHOR = "numpy"
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+Array = npt.NDArray[np.float64]
+Pair = tuple[Array, Array]
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def make_pairs(k: int, count: int) -> list[Pair]:
+    """`count` different pairs of pmfs on k outputs whose masses differ by factors up to about e."""
+    rng = np.random.default_rng([k, 20230921])
+    pairs = []
+    for _ in range(count):
+        p = rng.dirichlet(np.ones(k))
+        q = p * np.exp(rng.uniform(-1.0, 1.0, k))
+        pairs.append((p, q / q.sum()))
+    return pairs
+
+
+def pairs_for(task: str, k: int) -> int:
+    """How many pairs the candidates go round."""
+    if k > 100_000:
+        return 8
+    return 256 if task == "hockey_stick" else 64
+
+
+# --- an exact reference, sharing no code with the package -----------------------------------------
+
+
+def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers (lo, hi) with lo <= 2**bits * e**x <= hi, for 0 <= x < 8, from the Taylor series."""
+    total, term, n = Fraction(1), Fraction(1), 0
+    while n < 16 or term * 2 ** (bits + 1) > 1:
+        n += 1
+        term = term * x / n
+        total += term
+    # From here on every term is less than half of the one before, so what is left is less than `term`.
+    return math.floor(total * 2**bits), math.ceil((total + term) * 2**bits)
+
+
+def on_common_grid(p: Sequence[float], q: Sequence[float]) -> tuple[list[int], list[int], int]:
+    """Integers a, b and t with p = a / 2**t and q = b / 2**t, exactly."""
+    ratios = [[x.as_integer_ratio() for x in map(float, values)] for values in (p, q)]
+    t = max(d.bit_length() - 1 for values in ratios for _, d in values)
+    a, b = ([n << (t - d.bit_length() + 1) for n, d in values] for values in ratios)
+    return a, b, t
+
+
+class Exact:
+    """The exact hockey-stick divergences of one pair, as enclosures that can be narrowed."""
+
+    def __init__(self, p: Array, q: Array) -> None:
+        self.a, self.b, self.t = on_common_grid(p.tolist(), q.tolist())
+
+    def enclose(self, epsilon: Fraction, bits: int, *, both: bool) -> tuple[Fraction, Fraction]:
+        """Enclose HS(p, q), or the larger of the two directions."""
+        lo, hi = exp_enclosure(epsilon, bits)
+        scale = 2 ** (self.t + bits)
+        directions = [(self.a, self.b), (self.b, self.a)] if both else [(self.a, self.b)]
+        ends = []
+        for e in (hi, lo):
+            sums = [sum(max(0, (x << bits) - e * y) for x, y in zip(*d, strict=True)) for d in directions]
+            ends.append(Fraction(max(sums), scale))
+        return ends[0], ends[1]
+
+    def nearest(self, epsilon: float, *, both: bool = False) -> float:
+        """Round the exact value to the nearest float."""
+        bits = 128
+        while True:
+            lo, hi = self.enclose(Fraction(epsilon), bits, both=both)
+            if float(lo) == float(hi):
+                return float(lo)
+            bits *= 2
+
+    def at_most(self, epsilon: float, delta: float) -> bool:
+        """Whether both directions are <= delta. Needs epsilon != 0, so that it ends."""
+        bits = 128
+        while True:
+            lo, hi = self.enclose(Fraction(epsilon), bits, both=True)
+            if hi <= Fraction(delta):
+                return True
+            if lo > Fraction(delta):
+                return False
+            bits *= 2
+
+
+# --- the ways to do the job -----------------------------------------------------------------------
+
+
+def numpy_one_liner(p: Array, q: Array) -> float:
+    return np.maximum(p - E_FLOAT * q, 0.0).sum()
+
+
+def numpy_verdict(p: Array, q: Array, delta: float) -> bool:
+    return bool(max(numpy_one_liner(p, q), numpy_one_liner(q, p)) <= delta)
+
+
+def numpy_bisection(p: Array, q: Array) -> float:
+    lo, hi = 0.0, 64.0
+    for _ in range(60):
+        mid = 0.5 * (lo + hi)
+        e = math.exp(mid)
+        if max(np.maximum(p - e * q, 0.0).sum(), np.maximum(q - e * p, 0.0).sum()) <= TARGET_DELTA:
+            hi = mid
+        else:
+            lo = mid
+    return hi
+
+
+def fraction_sum(p: list[Fraction], q: list[Fraction], e: Fraction) -> Fraction:
+    return sum((x - e * y for x, y in zip(p, q, strict=True) if x > e * y), Fraction(0))
+
+
+Call = Callable[..., Any]
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass
+class Candidate:
+    """One way to do a task: a call and the ready-made arguments it goes round."""
+
+    name: str
+    call: Call
+    rows: Rows
+    calls: int = 1
+    _round: Iterator[tuple[Any, ...]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._round = itertools.cycle(self.rows)
+
+    def results(self, count: int) -> list[Any]:
+        """Return the results on the first `count` rows."""
+        return [self.call(*row) for row in self.rows[:count]]
+
+    def seconds(self, least: float) -> float:
+        """Seconds per call, over a batch that takes at least `least` seconds."""
+        while True:
+            batch = list(itertools.islice(self._round, self.calls))
+            gc.collect()
+            gc.disable()
+            start = time.perf_counter()
+            for row in batch:
+                self.call(*row)
+            spent = time.perf_counter() - start
+            gc.enable()
+            if spent >= least:
+                return spent / self.calls
+            self.calls = max(2 * self.calls, math.ceil(1.2 * self.calls * least / max(spent, 1e-9)))
+
+
+def our_candidate(task: str, name: str, pairs: list[Pair], deltas: list[float]) -> Candidate:
+    """Set up userdp on a task, in this process and in the children alike."""
+    if task == "hockey_stick":
+        return Candidate(name, lambda p, q: hockey_stick(p, q, EPSILON), list(pairs))
+    if task == "epsilon_at_delta":
+        return Candidate(name, lambda p, q: epsilon_at_delta(p, q, TARGET_DELTA), list(pairs))
+    rows: Rows = [(p, q, delta) for (p, q), delta in zip(pairs, deltas, strict=True)]
+    return Candidate(name, lambda p, q, d: is_indistinguishable(p, q, epsilon=EPSILON, delta=d), rows)
+
+
+def plain(task: str, result: Any) -> Any:
+    """Turn a result of ours into what JSON can carry, bit for bit."""
+    if task == "hockey_stick":
+        return float(result).hex()
+    if task == "epsilon_at_delta":
+        return [float(result.lower).hex(), float(result.upper).hex()]
+    return result.holds
+
+
+class Worker:
+    """Another kernel of userdp, in a child process that works only when it is asked to."""
+
+    def __init__(self, kernel: str) -> None:
+        self.name = f"userdp, {kernel}"
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--worker"],
+            env={**os.environ, "USERDP_KERNEL": kernel},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, **question: Any) -> Any:
+        """Send a question to the child and wait for the answer."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.name}: the child process ended with code {self.process.wait()}")
+        return json.loads(answer)
+
+    def seconds(self, least: float) -> float:
+        """Seconds per call, measured by the child."""
+        return float(self.ask(do="time", least=least))
+
+    def close(self) -> None:
+        """End the child."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def work() -> None:
+    """Answer questions as a child: one JSON value a line, from stdin to stdout."""
+    candidate, task = None, ""
+    for line in sys.stdin:
+        question = json.loads(line)
+        if question["do"] == "prepare":
+            task, k, deltas = question["task"], question["k"], question["deltas"]
+            candidate = None
+            candidate = our_candidate(
+                task, "", make_pairs(k, pairs_for(task, k)), [float.fromhex(d) for d in deltas]
+            )
+            answer: Any = [plain(task, result) for result in candidate.results(question["check"])]
+        else:
+            assert candidate is not None
+            answer = candidate.seconds(question["least"])
+        print(json.dumps(answer), flush=True)
+
+
+# --- peers ----------------------------------------------------------------------------------------
+
+
+class Peers:
+    """The other libraries that are installed."""
+
+    def __init__(self) -> None:
+        self.numba: tuple[Call, Call] | None = None
+        self.flint: Any = None
+        self.pld: Any = None
+        with contextlib.suppress(ImportError):
+            import numba
+
+            @numba.njit(fastmath=True)  # type: ignore[untyped-decorator,unused-ignore]
+            def fast(p, q, e):  # type: ignore[no-untyped-def]
+                total = 0.0
+                for i in range(p.size):
+                    total += max(p[i] - e * q[i], 0.0)
+                return total
+
+            @numba.njit  # type: ignore[untyped-decorator,unused-ignore]
+            def in_order(p, q, e):  # type: ignore[no-untyped-def]
+                total = 0.0
+                for i in range(p.size):
+                    difference = p[i] - e * q[i]
+                    if difference > 0.0:
+                        total += difference
+                return total
+
+            self.numba = (fast, in_order)
+        with contextlib.suppress(ImportError):
+            import flint
+
+            self.flint = flint
+        with contextlib.suppress(ImportError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from dp_accounting.pld import privacy_loss_distribution
+
+            self.pld = privacy_loss_distribution
+
+    def arb_sum(self, p: list[Any], q: list[Any], e: Any) -> Any:
+        """Sum with balls that enclose the exact value."""
+        zero = self.flint.arb(0)
+        total = zero
+        for x, y in zip(p, q, strict=True):
+            difference = x - e * y
+            if difference > 0:
+                total += difference
+            elif not difference < 0:
+                total += difference.union(zero)
+        return total
+
+    def distribution(self, p: dict[int, float], q: dict[int, float], *, one_direction: bool) -> Any:
+        """Build the privacy loss distribution of (p, q), or of both directions."""
+        return self.pld.from_two_probability_mass_functions(
+            q, p, value_discretization_interval=1e-4, symmetric=one_direction
+        )
+
+
+def logs(p: Array) -> dict[int, float]:
+    return dict(enumerate(np.log(p).tolist()))
+
+
+def candidates(task: str, k: int, pairs: list[Pair], deltas: list[float], peers: Peers) -> list[Candidate]:
+    """Everything of this process that does a task, the anchor first."""
+    few = pairs[: 1 if k > 4096 else 2 if k > 256 else 8]
+    ours = our_candidate(task, "userdp", pairs, deltas)
+    if task == "hockey_stick":
+        found = [Candidate(ANCHOR, numpy_one_liner, list(pairs)), ours]
+        if peers.numba is not None:
+            for name, compiled in zip(("numba fastmath", "numba in order"), peers.numba, strict=True):
+                found.append(Candidate(name, lambda p, q, f=compiled: f(p, q, E_FLOAT), list(pairs)))
+        if peers.flint is not None and k <= 4096:
+            arb = peers.flint.arb
+            e = arb(EPSILON).exp()
+            rows: Rows = [([arb(x) for x in p.tolist()], [arb(x) for x in q.tolist()]) for p, q in few]
+            found.append(Candidate("arb", lambda p, q: peers.arb_sum(p, q, e), rows))
+        if k <= 4096:
+            rows = [([Fraction(x) for x in p.tolist()], [Fraction(x) for x in q.tolist()]) for p, q in few]
+            exact_e = Fraction(E_FLOAT)
+            found.append(Candidate("Fraction", lambda p, q: fraction_sum(p, q, exact_e), rows))
+        if peers.pld is not None:
+            found.append(
+                Candidate(
+                    "dp_accounting",
+                    lambda p, q: peers.distribution(p, q, one_direction=True).get_delta_for_epsilon(EPSILON),
+                    [(logs(p), logs(q)) for p, q in few],
+                )
+            )
+        return found
+    if task == "epsilon_at_delta":
+        found = [Candidate(ANCHOR, numpy_bisection, list(pairs)), ours]
+        if peers.pld is not None:
+            found.append(
+                Candidate(
+                    "dp_accounting",
+                    lambda p, q: peers.distribution(p, q, one_direction=False).get_epsilon_for_delta(
+                        TARGET_DELTA
+                    ),
+                    [(logs(p), logs(q)) for p, q in few],
+                )
+            )
+        return found
+    found = [Candidate(ANCHOR, numpy_verdict, list(ours.rows)), ours]
+    if peers.numba is not None:
+        fast = peers.numba[0]
+        found.append(
+            Candidate(
+                "numba fastmath",
+                lambda p, q, d: max(fast(p, q, E_FLOAT), fast(q, p, E_FLOAT)) <= d,
+                list(ours.rows),
+            )
+        )
+    if peers.pld is not None:
+        found.append(
+            Candidate(
+                "dp_accounting",
+                lambda p, q, d: bool(
+                    peers.distribution(p, q, one_direction=False).get_delta_for_epsilon(EPSILON) <= d
+                ),
+                [(logs(p), logs(q), d) for (p, q), d in zip(few, deltas, strict=False)],
+            )
+        )
+    return found
+
+
+# --- agreement ------------------------------------------------------------------------------------
+
+
+def expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise SystemExit(f"results disagree: {message}")
+
+
+def check(task: str, k: int, found: list[Candidate], exact: list[Exact], deltas: list[float]) -> list[str]:
+    """Compare all results with the exact ones; returns remarks for the table."""
+    remarks = []
+    by_name = {candidate.name: candidate.results(len(exact)) for candidate in found}
+    ours = by_name["userdp"]
+    if task == "hockey_stick":
+        truth = [e.nearest(EPSILON) for e in exact]
+        for value, right in zip(ours, truth, strict=True):
+            expect(value == right, f"k={k}: ours {value!r}, correctly rounded {right!r}")
+        for name, values in by_name.items():
+            if name == "arb":
+                # The ball as exact fractions, so that containment is tested without rounding.
+                for ball, e in zip(values, exact, strict=False):
+                    lo, hi = e.enclose(Fraction(EPSILON), 256, both=False)
+                    lower, upper = (
+                        Fraction(int(end.man_exp()[0])) * Fraction(2) ** int(end.man_exp()[1])
+                        for end in (ball.lower(), ball.upper())
+                    )
+                    expect(lower <= hi and lo <= upper, f"k={k}: arb ball misses the exact value")
+                continue
+            tolerance = 5e-3 if name == "dp_accounting" else 1e-9
+            errors = [abs(float(v) / right - 1) for v, right in zip(values, truth, strict=False)]
+            expect(max(errors) <= tolerance, f"k={k}: {name} is off by a factor of 1 + {max(errors):.1e}")
+            if name == "dp_accounting":
+                remarks.append(f"k = {k}: relative error of dp_accounting up to {max(errors):.1e}")
+    elif task == "epsilon_at_delta":
+        for bounds, e in zip(ours, exact, strict=True):
+            expect(bounds.upper - bounds.lower <= 1e-12 * bounds.upper, f"k={k}: wide bounds {bounds}")
+            expect(e.at_most(bounds.upper, TARGET_DELTA), f"k={k}: {bounds}: upper is too small")
+            below = math.nextafter(bounds.lower, 0.0)
+            expect(not e.at_most(below, TARGET_DELTA), f"k={k}: {bounds}: lower is too large")
+        for name in by_name.keys() - {"userdp"}:
+            tolerance = 1e-3 if name == "dp_accounting" else 1e-9
+            errors = [abs(v - bounds.upper) for v, bounds in zip(by_name[name], ours, strict=False)]
+            expect(max(errors) <= tolerance, f"k={k}: {name} is off by {max(errors):.1e}")
+            if name == "dp_accounting":
+                remarks.append(f"k = {k}: error of dp_accounting in epsilon up to {max(errors):.1e}")
+    else:
+        truths = [e.at_most(EPSILON, delta) for e, delta in zip(exact, deltas, strict=True)]
+        for verdict, right in zip(ours, truths, strict=True):
+            expect(verdict.holds is right, f"k={k}: ours says {verdict.holds}, exactly {right}")
+        for name in by_name.keys() - {"userdp"}:
+            wrong = sum(v is not right for v, right in zip(by_name[name], truths, strict=False))
+            expect(wrong == 0 or task == "verdict, tie", f"k={k}: {name} has {wrong} wrong verdicts")
+            if wrong:
+                remarks.append(f"k = {k}: {name} decides {wrong} of {len(by_name[name])} ties wrongly")
+    return sorted(remarks)
+
+
+# --- rounds and tables ----------------------------------------------------------------------------
+
+
+def measure(
+    task: str, k: int, peers: Peers, workers: list[Worker], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Check, then time everything that does a task at one size."""
+    print(f"{task}, k = {k}", file=sys.stderr, flush=True)
+    pairs = make_pairs(k, pairs_for(task, k))
+    verdict = task.startswith("verdict")
+    checked = len(pairs) if verdict else 1 if k > 4096 else 8
+    exact = [Exact(p, q) for p, q in pairs[:checked]]
+    deltas: list[float] = []
+    if verdict:
+        worst = [e.nearest(EPSILON, both=True) for e in exact]
+        deltas = worst if task == "verdict, tie" else [1.1 * w for w in worst]
+
+    found = candidates(task, k, pairs, deltas, peers)
+    remarks = check(task, k, found, exact, deltas)
+    ours = [plain(task, result) for result in found[1].results(checked)]
+    hexes = [d.hex() for d in deltas]
+    for worker in workers:
+        theirs = worker.ask(do="prepare", task=task, k=k, deltas=hexes, check=checked)
+        expect(theirs == ours, f"k={k}: {worker.name} differs from userdp")
+
+    runners: list[Candidate | Worker] = [*found[:2], *workers, *found[2:]]
+    for runner in runners:
+        runner.seconds(options.seconds)
+    times: dict[str, list[float]] = {runner.name: [] for runner in runners}
+    for _ in range(max(3, options.rounds // 2) if k > 100_000 else options.rounds):
+        for runner in runners:
+            times[runner.name].append(runner.seconds(options.seconds))
+    ratios = {
+        name: [t / anchor for t, anchor in zip(row, times[ANCHOR], strict=True)]
+        for name, row in times.items()
+    }
+    return {
+        "task": task,
+        "k": k,
+        "pairs": len(pairs),
+        "seconds": {name: statistics.median(row) for name, row in times.items()},
+        "ratio": {name: statistics.median(row) for name, row in ratios.items()},
+        "ratio_range": {name: [min(row), max(row)] for name, row in ratios.items()},
+        "remarks": remarks,
+    }
+
+
+def human(seconds: float) -> str:
+    for unit, scale in (("ns", 1e9), ("µs", 1e6), ("ms", 1e3)):
+        if seconds * scale < 1000:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def environment() -> dict[str, Any]:
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), cpu)
+    versions = {"python": platform.python_version()}
+    for package in ("userdp", "numpy", "numba", "python-flint", "dp-accounting"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "cpu": cpu,
+        "logical_cpus": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load_at_start": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "versions": versions,
+    }
+
+
+def vector_kernels() -> list[str]:
+    """List the kernels that this processor has and that a child can be told to use."""
+    flags: set[str] = set()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = next((set(line.split()) for line in file if line.startswith("flags")), flags)
+    return [*(["avx2"] if "avx2" in flags else []), "baseline"]
+
+
+TITLES = {
+    "hockey_stick": "Hockey-stick divergence of one pair, ε = 1/2",
+    "verdict, clear": "Verdict in both directions, δ one tenth above the worst divergence",
+    "verdict, tie": "Verdict in both directions, δ the float nearest to the worst divergence",
+    "epsilon_at_delta": "Smallest ε at δ = 0.01, both directions (numpy: 60 bisection steps)",
+}
+
+
+def markdown(environment: dict[str, Any], results: list[dict[str, Any]]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items())
+    lines = [
+        f"{environment['cpu']}, {environment['logical_cpus']} logical CPUs, {environment['system']}, "
+        f"load {environment['load_at_start']}; {versions}.",
+        "",
+        "Each cell: median time of a call, and in brackets the median ratio to numpy in the same round.",
+    ]
+    for task, title in TITLES.items():
+        rows = [result for result in results if result["task"] == task]
+        if not rows:
+            continue
+        names = list(dict.fromkeys(name for row in rows for name in row["seconds"]))
+        lines += [
+            "",
+            f"### {title}",
+            "",
+            "| k | " + " | ".join(names) + " |",
+            "|---" * (len(names) + 1) + "|",
+        ]
+        for row in rows:
+            cells = [
+                f"{human(row['seconds'][name])} ({row['ratio'][name]:.3g})" if name in row["seconds"] else "–"
+                for name in names
+            ]
+            lines.append(f"| {row['k']} | " + " | ".join(cells) + " |")
+        remarks = [remark for row in rows for remark in row["remarks"]]
+        if remarks:
+            lines += ["", *(f"* {remark}" for remark in remarks)]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", nargs="?", const="-", help="write JSON, to stdout without FILE"
+    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 256, 4096, 1_000_000], metavar="K")
+    parser.add_argument("--rounds", type=int, default=11, help="rounds at each size (fewer at the largest)")
+    parser.add_argument("--seconds", type=float, default=0.02, help="least time of one batch")
+    parser.add_argument(
+        "--no-kernels", action="store_true", help="leave out the other kernels of this package"
+    )
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work()
+        return
+
+    about = environment()
+    peers = Peers()
+    workers = [] if options.no_kernels else [Worker(kernel) for kernel in vector_kernels()]
+    results = []
+    try:
+        for task in TITLES:
+            for k in options.sizes:
+                if task == "hockey_stick" or k <= 4096:
+                    results.append(measure(task, k, peers, workers, options))
+    finally:
+        for worker in workers:
+            worker.close()
+
+    report = json.dumps({"environment": about, "results": results}, indent=1)
+    if options.json == "-":
+        print(report)
+        return
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            file.write(report + "\n")
+    print(markdown(about, results))
+
+
+if __name__ == "__main__":
+    main()
