@@ -7,6 +7,7 @@ PY := $(BIN)/python
 REPORT ?= report.html
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
 export VIRTUAL_ENV := $(abspath $(VENV))
 # The binding crate asks this interpreter how to link.
 export PYO3_PYTHON := $(abspath $(PY))
@@ -25,16 +26,16 @@ $(VENV)/.stamp: pyproject.toml
 		{ echo "userdp needs Python 3.10 or newer; set PYTHON=... (here: $$($(PYTHON) --version))" >&2; exit 1; }
 	@command -v cargo >/dev/null || { echo "userdp is built with Rust: install a toolchain from https://rustup.rs" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --upgrade "pip>=25.1"
-	$(PY) -m pip install --quiet "maturin>=1.9.4,<2"
+	$(PY) -m pip install --upgrade "pip>=25.1"
+	$(PY) -m pip install "maturin>=1.9.4,<2"
 	touch $@
 
 $(VENV)/.stamp-check: $(VENV)/.stamp
-	$(PY) -m pip install --quiet --group check
+	$(PY) -m pip install --group check
 	touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp
-	$(PY) -m pip install --quiet --group bench
+	$(PY) -m pip install --group bench
 	touch $@
 
 venv: $(VENV)/.stamp-check ## create .venv with the build tool and the checkers
