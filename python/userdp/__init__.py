@@ -1,0 +1,84 @@
+"""User-level differential privacy: exact certified verdicts when one person gives several records.
+
+The public modules:
+
+* `userdp.divergence`: certified divergences of two finite distributions, decided comparisons
+* `userdp.algorithms`: finite algorithms, the things that can be audited exactly
+* `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
+* `userdp.report`: audit reports; they can be read and verified without the compiled core
+* `userdp.mechanisms`: exact pmfs
+* `userdp.accounting`: group privacy, subsampling, the triangle inequality
+* `userdp.datasets`: real people's data for examples
+
+The names below are loaded on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from userdp._numbers import Bounds, LogRatio
+    from userdp._pmf import Pmf, exact_pmf
+    from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
+    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
+    from userdp.divergence import hockey_stick, is_indistinguishable
+    from userdp.exceptions import BudgetError
+    from userdp.report import AuditReport
+
+_HOME = {
+    "Bounds": "userdp._numbers",
+    "LogRatio": "userdp._numbers",
+    "Pmf": "userdp._pmf",
+    "exact_pmf": "userdp._pmf",
+    "AdditiveAlgorithm": "userdp.algorithms",
+    "FiniteAlgorithm": "userdp.algorithms",
+    "SymmetricAlgorithm": "userdp.algorithms",
+    "finite_algorithm": "userdp.algorithms",
+    "audit_dataset": "userdp.audit",
+    "audit_item_level": "userdp.audit",
+    "audit_pair": "userdp.audit",
+    "audit_user_level": "userdp.audit",
+    "hockey_stick": "userdp.divergence",
+    "is_indistinguishable": "userdp.divergence",
+    "BudgetError": "userdp.exceptions",
+    "AuditReport": "userdp.report",
+}
+_MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "mechanisms", "report")
+
+__all__ = [
+    "AdditiveAlgorithm",
+    "AuditReport",
+    "Bounds",
+    "BudgetError",
+    "FiniteAlgorithm",
+    "LogRatio",
+    "Pmf",
+    "SymmetricAlgorithm",
+    "audit_dataset",
+    "audit_item_level",
+    "audit_pair",
+    "audit_user_level",
+    "exact_pmf",
+    "finite_algorithm",
+    "hockey_stick",
+    "is_indistinguishable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that reports can be verified where the compiled core cannot be imported.
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"userdp.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("userdp")
+    raise AttributeError(f"module 'userdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES, "__version__"])

@@ -122,9 +122,7 @@ def _check_witness(result: Mapping[str, Any], evidence: _Evidence, space: Space,
     need(gap == 0, "the witness event does not attain the worst divergence")
 
 
-def _check_delta(
-    result: Mapping[str, Any], least: Value, most: Value, delta: Fraction, sampled_error: bool
-) -> None:
+def _check_delta(result: Mapping[str, Any], least: Value, most: Value, delta: Fraction, sampled_error: bool) -> None:
     """Check the bounds and the verdict against least <= worst divergence <= most."""
     low, high = _interval(result["worst_delta"], "worst_delta")
     holds = result["holds"]
@@ -141,9 +139,7 @@ def _check_delta(
         )
         return
     need(least.compare(Fraction(low)) >= 0, "worst_delta.lower is above the worst divergence")
-    tight = (
-        least.compare(Fraction(low) + _slack(low)) <= 0 and most.compare(Fraction(high) - _slack(high)) >= 0
-    )
+    tight = least.compare(Fraction(low) + _slack(low)) <= 0 and most.compare(Fraction(high) - _slack(high)) >= 0
     need(tight, "worst_delta encloses the worst divergence but is too wide to say anything")
     need(holds is (True if passes else False if fails else None), "holds is not what the pmfs decide")
 
@@ -197,9 +193,7 @@ def _check_mechanism(
         try:
             again = [Fraction(mass) for mass in mechanism(dataset)]
         except Exception as error:  # whatever the mechanism raises, the report stays unconfirmed
-            raise Problem(
-                f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}"
-            ) from error
+            raise Problem(f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}") from error
         stated = [Fraction(weight, law.total) for weight in law.weights]
         need(again == stated, f"the mechanism gives dataset {rank} another pmf than the report states")
 
@@ -220,9 +214,7 @@ def _check(
         all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")),
         "names must be strings",
     )
-    need(
-        isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list"
-    )
+    need(isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list")
 
     question, result = report["question"], report["result"]
     ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))

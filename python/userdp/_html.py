@@ -76,21 +76,15 @@ def _plot(report: AuditReport) -> str:
         epsilon = grid[-1] * step / 5
         parts.append(_text(x_of(epsilon), _HEIGHT - _BOTTOM + 18, f"{epsilon:.3g}"))
     points = [f"{x_of(e):.1f},{y_of(d):.1f}" for e, d in zip(grid, curve, strict=True) if d > 0]
-    parts.append(
-        f"<polyline points='{' '.join(points)}' fill='none' stroke='var(--curve)' stroke-width='2'/>"
-    )
+    parts.append(f"<polyline points='{' '.join(points)}' fill='none' stroke='var(--curve)' stroke-width='2'/>")
     claim = _claimed(report)
     if claim <= grid[-1]:
         x, y = x_of(claim), y_of(float(report.delta))
         parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='var(--claim)'/>")
         side = ("start", 9) if x < _WIDTH / 2 else ("end", -9)
-        parts.append(
-            _text(x + side[1], y - 8, "claimed" + (" (delta = 0)" if report.delta == 0 else ""), side[0])
-        )
+        parts.append(_text(x + side[1], y - 8, "claimed" + (" (delta = 0)" if report.delta == 0 else ""), side[0]))
     parts.append(_text(_WIDTH / 2, _HEIGHT - 10, "epsilon"))
-    parts.append(
-        f"<g transform='translate(16 {_HEIGHT / 2:.0f}) rotate(-90)'>{_text(0, 0, 'worst delta')}</g>"
-    )
+    parts.append(f"<g transform='translate(16 {_HEIGHT / 2:.0f}) rotate(-90)'>{_text(0, 0, 'worst delta')}</g>")
     label = html.escape(
         f"Worst delta against epsilon; claimed epsilon {level_text(report.epsilon_level)}, "
         f"delta {number_text(report.delta)}"

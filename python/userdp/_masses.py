@@ -152,7 +152,7 @@ def distinct_masses(masses: Masses) -> Any:
 
 def is_table(values: Any) -> bool:
     """True for a 2-D array or a sequence of rows."""
-    if isinstance(values, Pmf) or isinstance(values, (str, bytes)):
+    if isinstance(values, (Pmf, str, bytes)):
         return False
     if isinstance(values, np.ndarray):
         return values.ndim >= 2

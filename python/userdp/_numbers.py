@@ -14,7 +14,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Bounds", "Delta", "Epsilon", "LogRatio", "PrivacyLevel", "parse_delta", "parse_epsilon", "parse_level"]
+__all__ = [
+    "Bounds",
+    "Delta",
+    "Epsilon",
+    "LogRatio",
+    "PrivacyLevel",
+    "parse_delta",
+    "parse_epsilon",
+    "parse_level",
+    "round_down",
+    "round_up",
+]
 
 
 @dataclass(frozen=True, init=False, slots=True)
@@ -66,8 +77,10 @@ class LogRatio:
 
     def __float__(self) -> float:
         """Epsilon as a float, good to about one unit in the last place; for display."""
-        return math.log(self.numerator) - math.log(self.denominator) if self.numerator > 2 * self.denominator else (
-            math.log1p((self.numerator - self.denominator) / self.denominator)
+        return (
+            math.log(self.numerator) - math.log(self.denominator)
+            if self.numerator > 2 * self.denominator
+            else (math.log1p((self.numerator - self.denominator) / self.denominator))
         )
 
     def __repr__(self) -> str:
@@ -182,3 +195,15 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1]; got {delta!r}")
     return value
+
+
+def round_down(x: Fraction) -> float:
+    """The largest float that is not above x >= 0."""
+    nearest = x.numerator / x.denominator
+    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+
+
+def round_up(x: Fraction) -> float:
+    """The smallest float that is not below x >= 0."""
+    nearest = x.numerator / x.denominator
+    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)

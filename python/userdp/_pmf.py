@@ -179,7 +179,11 @@ def exact_pmf(
     >>> exact_pmf(weights=[0.5, 0.25]).fractions()
     [Fraction(2, 3), Fraction(1, 3)]
     """
-    given = [(name, value) for name, value in (("weights", weights), ("counts", counts), ("logits", logits)) if value is not None]
+    given = [
+        (name, value)
+        for name, value in (("weights", weights), ("counts", counts), ("logits", logits))
+        if value is not None
+    ]
     if len(given) != 1:
         names = ", ".join(name for name, _ in given) or "none"
         raise TypeError(f"exact_pmf takes exactly one of weights, counts and logits; got {names}")

@@ -124,9 +124,7 @@ class _Listed(Space):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
         self.is_pair, self.replaceable = question["kind"] == "pair", []
         if self.is_pair:
-            need(
-                isinstance(structure["x"], list) and isinstance(structure["x2"], list), "x, x2 must be tuples"
-            )
+            need(isinstance(structure["x"], list) and isinstance(structure["x2"], list), "x, x2 must be tuples")
             self.pairs = 1
         else:
             users, records = structure["dataset"], structure["records"]
@@ -196,9 +194,7 @@ class _Users(Space):
     def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
         places = [self.size**j for j in reversed(range(self.m))]
         universe = real["universe"]
-        return tuple(
-            tuple(universe[value // place % self.size] for place in places) for value in self.members(rank)
-        )
+        return tuple(tuple(universe[value // place % self.size] for place in places) for value in self.members(rank))
 
 
 class _Labelled(_Users):
@@ -255,10 +251,7 @@ class _Symmetric(_Users):
         for left in range(users, 0, -1):
             ahead = self._from(least, left) - rank  # multisets of this rank and higher
             # The largest value that still has so many from it on; `_from` decreases.
-            least = (
-                bisect.bisect_right(range(self.values), -ahead, lo=least, key=lambda v: -self._from(v, left))
-                - 1
-            )
+            least = bisect.bisect_right(range(self.values), -ahead, lo=least, key=lambda v: -self._from(v, left)) - 1
             rank = self._from(least, left) - ahead
             members.append(least)
         return tuple(members)
@@ -293,9 +286,7 @@ class _Additive(_Users):
             self.index = {total: self.sources + rank for rank, total in enumerate(self.fewer)}
             self.steps = {(s, 0) for s in distinct}
         elif self.item_level:
-            raised = (
-                (self.statistics[v], self.statistics[w]) for v in range(self.values) for w in self.up(v)
-            )
+            raised = ((self.statistics[v], self.statistics[w]) for v in range(self.values) for w in self.up(v))
             self.steps = {(min(step), max(step)) for step in raised if step[0] != step[1]}
         else:
             self.steps = set(itertools.combinations(distinct, 2))

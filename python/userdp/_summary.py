@@ -21,24 +21,28 @@ _short.maxlevel = 4
 
 
 def number_text(value: Fraction) -> str:
-    """Write a fraction exactly when that is short, with its decimal value when that differs."""
-    text = fraction_text(value)
+    """Write a number so that short exact values, floats and other fractions can be told apart."""
     try:
-        decimal = f"{float(value):.6g}"
+        nearest = float(value)
     except OverflowError:
-        decimal = "more than any float"
-    if Fraction(value).denominator == 1 and len(text) <= 12:
-        return text
+        return "more than any float"
+    decimal, text = f"{nearest:.6g}", fraction_text(value)
+    if Fraction(decimal) == value:
+        return decimal
+    if Fraction(nearest) == value:
+        return f"{nearest!r} (float)"
     return f"{text} (about {decimal})" if len(text) <= 24 else f"about {decimal}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def level_text(level: PrivacyLevel) -> str:
     """Write epsilon, exactly when that is short."""
     if level.ratio == 1:
         return number_text(level.exponent)
-    log = f"ln({fraction_text(level.ratio)})" + (
-        f" + {fraction_text(level.exponent)}" if level.exponent else ""
-    )
+    log = f"ln({fraction_text(level.ratio)})" + (f" + {fraction_text(level.exponent)}" if level.exponent else "")
     return f"{log if len(log) <= 40 else 'ln(...)'} (about {float(level):.6g})"
 
 
@@ -63,16 +67,14 @@ def _scope(report: AuditReport) -> str:
     if report.kind == "pair":
         return "one pair of datasets"
     if report.kind == "dataset":
-        users, records = len(structure["dataset"]), len(structure["records"])
-        return (
-            f"one dataset of {users} users, against every replacement of a user by one of {records} records"
-        )
-    users, examples = structure["n_users"], structure["n_examples"]
+        users, records = _plural(len(structure["dataset"]), "user"), _plural(len(structure["records"]), "record")
+        return f"one dataset of {users}, against every replacement of a user by one of {records}"
+    users, examples = _plural(structure["n_users"], "user"), _plural(structure["n_examples"], "example")
     change = "one example of one user" if report.kind == "item-level" else "one user"
     change = f"replacing {change}" if report.neighbours == "replace" else "adding or removing one user"
     return (
-        f"all datasets of {users} users with {examples} examples each "
-        f"from {len(structure['universe'])} values; neighbours by {change}"
+        f"all datasets of {users} with {examples} each "
+        f"from {_plural(len(structure['universe']), 'value')}; neighbours by {change}"
     )
 
 
@@ -89,7 +91,7 @@ def facts(report: AuditReport) -> list[tuple[str, str]]:
             no_finite if least is None else f"{_bounds_text(report.epsilon)}, ln({number_text(least)})",
         ),
         ("Datasets", f"{report.datasets:,}"),
-        ("Pairs of neighbours", f"{report.pairs:,} ({len(report.pmf_pairs):,} distinct pairs of pmfs)"),
+        ("Pairs of neighbours", f"{report.pairs:,} ({_plural(len(report.pmf_pairs), 'distinct pair')} of pmfs)"),
         ("Engine", report.engine),
     ]
     if report.verification == "sampled":

@@ -73,9 +73,7 @@ class Witness:
         if question["kind"] == "dataset":
             changed = structure["replaceable"][(max(ranks) - 1) // len(structure["records"])]
         elif question["engine"] == "labelled" and len(x) == len(x2):
-            differ = [
-                i for i, (user, user2) in enumerate(zip(x, x2, strict=True)) if encode(user) != encode(user2)
-            ]
+            differ = [i for i, (user, user2) in enumerate(zip(x, x2, strict=True)) if encode(user) != encode(user2)]
             changed = differ[0] if len(differ) == 1 else None
         return cls(x, x2, frozenset(outputs[o] for o in indices), ranks, indices, changed)
 

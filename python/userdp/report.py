@@ -129,8 +129,7 @@ class AuditReport:
     def question(self) -> dict[str, Any]:
         """Return the encoded question of the report format."""
         structure = {
-            name: encode(tuple(part)) if name in _OBJECTS else _plain(part)
-            for name, part in self.structure.items()
+            name: encode(tuple(part)) if name in _OBJECTS else _plain(part) for name, part in self.structure.items()
         }
         level = self.epsilon_level
         return {
@@ -269,9 +268,7 @@ class AuditReport:
             if outputs is not None and encode(tuple(outputs)) != report.get("outputs"):
                 problems.append("the mechanism has other outputs than the report states")
         # A loaded report has no objects beyond what the checker decodes itself.
-        real = (
-            None if self._source is not None else {k: v for k, v in self.structure.items() if k in _OBJECTS}
-        )
+        real = None if self._source is not None else {k: v for k, v in self.structure.items() if k in _OBJECTS}
         problems += _checker.check(report, pmf_of, values=real)
         sampled = "sample" in report
         checked = len(report["sample"]["pairs"]) if sampled else self.pairs
@@ -301,9 +298,7 @@ class AuditReport:
         spread = (1 + self.pmf_error) / (1 - self.pmf_error)
         parsed = [parse_level(epsilon, "epsilons") for epsilon in epsilons]
         levels = [(level.ratio / spread, level.exponent) for level in parsed]
-        return np.array(
-            [_times_up(d, 1 + self.pmf_error) for d in self._family_profile(levels)], dtype=np.float64
-        )
+        return np.array([_times_up(d, 1 + self.pmf_error) for d in self._family_profile(levels)], dtype=np.float64)
 
     def _family_profile(self, levels: list[tuple[Fraction, Fraction]]) -> list[float]:
         weights = []

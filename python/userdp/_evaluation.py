@@ -1,0 +1,168 @@
+"""Evaluating a mechanism on many datasets: validated pmfs, the equal ones stored once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from userdp._masses import ExactMasses, Masses, distinct_masses, masses_of
+from userdp._pmf import Pmf
+from userdp._progress import ProgressCallback
+from userdp.algorithms import Dataset, FiniteAlgorithm, _relative_error
+
+__all__ = ["DistinctPmfs", "evaluate_datasets", "mechanism_name", "outputs_of", "pmf_error_of"]
+
+BATCH = 1024
+FLOAT_TOTAL_TOLERANCE = 1e-9
+
+
+def outputs_of(mechanism: Any) -> tuple[Any, ...]:
+    """The mechanism's outputs, checked.
+
+    Raises
+    ------
+    TypeError
+        If the mechanism is not a `FiniteAlgorithm`.
+    """
+    if not isinstance(mechanism, FiniteAlgorithm):
+        raise TypeError(
+            f"mechanism must be a FiniteAlgorithm, with .outputs and .pmf(dataset); got {type(mechanism).__name__}. "
+            "userdp.algorithms.finite_algorithm makes one of a function"
+        )
+    outputs = tuple(mechanism.outputs)
+    if not outputs or len(set(outputs)) != len(outputs):
+        raise ValueError("mechanism.outputs must be a non-empty tuple of distinct outputs")
+    return outputs
+
+
+def pmf_error_of(mechanism: Any) -> Fraction:
+    """The mechanism's declared relative pmf error, 0 by default."""
+    return _relative_error(getattr(mechanism, "pmf_error", 0))
+
+
+def mechanism_name(mechanism: Any) -> str:
+    """A name for reports."""
+    name = getattr(mechanism, "name", None) or getattr(mechanism, "__name__", None)
+    return name if isinstance(name, str) else type(mechanism).__name__
+
+
+def _describe(dataset: Any) -> str:
+    text = repr(dataset)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+@dataclass
+class DistinctPmfs:
+    """Pmfs in order of first appearance, and for every dataset the index of its own."""
+
+    outputs: tuple[Any, ...]
+    masses: list[Masses] = field(default_factory=list)
+    index_of: list[int] = field(default_factory=list)
+    _known: dict[Any, int] = field(default_factory=dict)
+
+    def add(self, returned: Any, dataset: Any) -> None:
+        """Validate what a mechanism returned on a dataset and record it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the dataset, when it is not a pmf over the outputs.
+        """
+        masses = self._checked(returned, dataset)
+        key = distinct_masses(masses)
+        index = self._known.setdefault(key, len(self.masses))
+        if index == len(self.masses):
+            self.masses.append(masses)
+        self.index_of.append(index)
+
+    def _checked(self, returned: Any, dataset: Any) -> Masses:
+        where = f"the pmf that the mechanism returned on the dataset {_describe(dataset)}"
+        if isinstance(returned, Pmf) and returned.outputs not in (
+            self.outputs,
+            tuple(range(len(self.outputs))),
+        ):
+            raise ValueError(f"{where} has the outputs {_describe(returned.outputs)}, not the mechanism's")
+        masses = masses_of(returned, where)
+        size = len(masses) if isinstance(masses, np.ndarray) else len(masses[0])
+        if size != len(self.outputs):
+            raise ValueError(f"{where} has {size} masses for {len(self.outputs)} outputs")
+        if isinstance(masses, np.ndarray):
+            entries = masses.tolist()
+            if not all(0.0 <= mass < math.inf for mass in entries):
+                raise ValueError(f"{where} has a mass that is not a finite number >= 0: {_describe(entries)}")
+            if abs(math.fsum(entries) - 1.0) > FLOAT_TOTAL_TOLERANCE:
+                raise ValueError(f"{where} sums to {math.fsum(entries)!r}; float masses must sum to 1 within 1e-9")
+        return masses
+
+    def weights(self, index: int) -> ExactMasses:
+        """One pmf as integer weights over a total, exactly; only float masses may miss the total."""
+        masses = self.masses[index]
+        if not isinstance(masses, np.ndarray):
+            return masses
+        fractions = [Fraction(mass) for mass in masses.tolist()]
+        total = math.lcm(*(fraction.denominator for fraction in fractions))
+        return [int(fraction * total) for fraction in fractions], total
+
+
+def evaluate_datasets(
+    mechanism: Any,
+    outputs: tuple[Any, ...],
+    datasets: Iterable[Dataset],
+    count: int,
+    progress: ProgressCallback,
+) -> DistinctPmfs:
+    """Evaluate the mechanism on every dataset, in order.
+
+    Parameters
+    ----------
+    mechanism : FiniteAlgorithm
+        With ``pmf_batch(datasets)`` it is asked for blocks.
+    outputs : tuple
+        Its outputs.
+    datasets : iterable of datasets
+        In rank order.
+    count : int
+        How many there are.
+    progress : callable
+        Called with (done, total).
+
+    Raises
+    ------
+    ValueError
+        Naming the dataset, for a bad pmf or a mechanism that answers twice differently.
+    """
+    found = DistinctPmfs(outputs)
+    batch: Callable[[list[Dataset]], Any] | None = getattr(mechanism, "pmf_batch", None)
+    source = iter(datasets)
+    done = 0
+    while block := list(itertools.islice(source, BATCH)):
+        returned = _rows(batch(block), len(block)) if batch else map(mechanism.pmf, block)
+        for dataset, pmf in zip(block, returned, strict=True):
+            found.add(pmf, dataset)
+        if done == 0:
+            _check_repeatable(mechanism, found, block[0], batched=batch is not None)
+        done += len(block)
+        progress(done, count)
+    return found
+
+
+def _rows(table: Any, expected: int) -> Iterator[Any]:
+    rows = list(table)
+    if len(rows) != expected:
+        raise ValueError(f"mechanism.pmf_batch returned {len(rows)} rows for {expected} datasets")
+    return iter(rows)
+
+
+def _check_repeatable(mechanism: Any, found: DistinctPmfs, dataset: Dataset, *, batched: bool) -> None:
+    again = DistinctPmfs(found.outputs)
+    again.add(mechanism.pmf_batch([dataset])[0] if batched else mechanism.pmf(dataset), dataset)
+    if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
+        raise ValueError(
+            f"the mechanism returned two different pmfs on the dataset {_describe(dataset)}; pmf must be deterministic"
+        )

@@ -1,0 +1,429 @@
+"""Exact audits: is this mechanism private here, for a person, and if not, who and what shows it.
+
+Each audit evaluates the mechanism's own pmf on every dataset of a stated set, compares the output laws of all
+neighbouring pairs in both directions, and returns an `AuditReport` that can be verified without the compiled core.
+Audits are diagnostics: they look at the data they are given, and their reports contain it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from userdp._auditing import DEFAULT_BUDGET, MAX_DATASETS, run_audit
+from userdp._evaluation import outputs_of
+from userdp._neighbourhoods import (
+    Additive,
+    Labelled,
+    Neighbourhood,
+    Pair,
+    Replacements,
+    Symmetric,
+    moves,
+    user_values,
+)
+from userdp._numbers import Delta, Epsilon, parse_delta, parse_level
+from userdp._progress import Progress
+from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
+from userdp.exceptions import BudgetError
+from userdp.report import AuditReport, Witness
+
+__all__ = ["AuditReport", "Witness", "audit_dataset", "audit_item_level", "audit_pair", "audit_user_level"]
+
+Neighbours = Literal["replace", "add-remove"]
+Engine = Literal["auto", "labelled", "symmetric", "additive"]
+
+
+def audit_pair(
+    mechanism: Any,
+    x: Sequence[Any],
+    x2: Sequence[Any],
+    *,
+    epsilon: Epsilon,
+    delta: Delta,
+    progress: Progress = None,
+) -> AuditReport:
+    """Audit one pair of datasets.
+
+    Parameters
+    ----------
+    mechanism : FiniteAlgorithm
+        Anything with ``.outputs`` and ``.pmf(dataset)``.
+    x, x2 : dataset
+        Tuples of users, each a tuple of examples. Whether they are neighbours is the caller's affair.
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, >= 0, taken exactly.
+    delta : float, int, Fraction or decimal string
+        Probability in [0, 1], taken exactly.
+    progress : bool, callable or None
+        See `audit_user_level`.
+
+    Returns
+    -------
+    AuditReport
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument or, for a bad pmf, the dataset.
+
+    Examples
+    --------
+    >>> from userdp.algorithms import finite_algorithm
+    >>> @finite_algorithm(outputs=("no", "yes"))
+    ... def answer(dataset):
+    ...     return ["1/4", "3/4"] if dataset[0][0] else ["3/4", "1/4"]
+    >>> audit_pair(answer, [(0,)], [(1,)], epsilon=1, delta="0.05").holds
+    False
+    """
+    first, second = _dataset(x, "x"), _dataset(x2, "x2")
+    return run_audit(
+        mechanism,
+        Pair(first, second),
+        kind="pair",
+        neighbours="replace",
+        engine="labelled",
+        structure={"x": first, "x2": second},
+        epsilon=epsilon,
+        delta=delta,
+        budget=None,
+        progress=progress,
+    )
+
+
+def audit_dataset(
+    mechanism: Any,
+    dataset: Sequence[Any],
+    *,
+    records: Iterable[Any],
+    epsilon: Epsilon,
+    delta: Delta,
+    engine: Engine = "auto",
+    budget: int | None = None,
+    progress: Progress = None,
+) -> AuditReport:
+    """Audit one dataset against every replacement of one of its users by any of the given records.
+
+    Parameters
+    ----------
+    mechanism : FiniteAlgorithm
+        Anything with ``.outputs`` and ``.pmf(dataset)``.
+    dataset : sequence of users
+        The n users, each a tuple of examples.
+    records : iterable of users
+        What a replaced user may have given: tuples of examples.
+    epsilon, delta
+        As for `audit_pair`.
+    engine : {"auto", "labelled", "symmetric", "additive"}
+        "symmetric" replaces one user of each distinct value (for a `SymmetricAlgorithm`), "additive" one of each
+        distinct statistic (for an `AdditiveAlgorithm`); "auto" takes the cheapest that the mechanism's type allows.
+    budget, progress
+        See `audit_user_level`.
+
+    Returns
+    -------
+    AuditReport
+        Certifies the privacy of this dataset's users only; other datasets may be worse.
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError
+        As `audit_user_level`.
+
+    Notes
+    -----
+    Neighbours: replace one user. The pairs are (dataset, replacement), in both directions.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from userdp.algorithms import AdditiveAlgorithm
+    >>> count = AdditiveAlgorithm(
+    ...     ("low", "high"), sum, lambda total, n: [Fraction(4 - total, 4), Fraction(total, 4)], statistic_range=(0, 1)
+    ... )
+    >>> report = audit_dataset(count, [(1,), (0,), (1,)], records=[(0,), (1,)], epsilon=0, delta="1/4")
+    >>> report.holds, report.datasets
+    (True, 5)
+    """
+    users = _dataset(dataset, "dataset")
+    candidates = _dataset(records, "records")
+    if not users or not candidates:
+        raise ValueError("dataset and records must not be empty")
+    chosen = _engine(mechanism, engine)
+    keys: list[Any] = list(range(len(users)))
+    if chosen == "symmetric":
+        keys = list(users)
+    elif chosen == "additive":
+        keys = [mechanism.statistic_of(user) for user in users]
+    replaceable = sorted({key: position for position, key in reversed(list(enumerate(keys)))}.values())
+    return run_audit(
+        mechanism,
+        Replacements(users, candidates, replaceable),
+        kind="dataset",
+        neighbours="replace",
+        engine=chosen,
+        structure={"dataset": users, "records": candidates, "replaceable": tuple(replaceable)},
+        epsilon=epsilon,
+        delta=delta,
+        budget=budget,
+        progress=progress,
+    )
+
+
+def audit_user_level(
+    mechanism: Any,
+    *,
+    universe: Iterable[Any],
+    n_users: int,
+    n_examples: int,
+    epsilon: Epsilon,
+    delta: Delta,
+    neighbours: Neighbours = "replace",
+    engine: Engine = "auto",
+    budget: int | None = None,
+    progress: Progress = None,
+) -> AuditReport:
+    """Audit all datasets over a small universe and all pairs that differ in one user.
+
+    Parameters
+    ----------
+    mechanism : FiniteAlgorithm
+        Anything with ``.outputs`` and ``.pmf(dataset)``.
+    universe : iterable
+        The possible values of one example, hashable and distinct.
+    n_users : int
+        Number of users n >= 1.
+    n_examples : int
+        Number of examples m >= 1 of every user, fixed.
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, >= 0, taken exactly.
+    delta : float, int, Fraction or decimal string
+        Probability in [0, 1], taken exactly.
+    neighbours : {"replace", "add-remove"}
+        Replace one user's whole data (n stays), or remove one user from the n.
+    engine : {"auto", "labelled", "symmetric", "additive"}
+        Go over sequences of users, over multisets (for a `SymmetricAlgorithm`) or over attainable totals (for an
+        `AdditiveAlgorithm`); "auto" takes the cheapest that the mechanism's type allows.
+    budget : int, optional
+        Refuse when pairs times outputs may exceed this; 10**13 by default.
+    progress : bool, callable or None
+        None shows a bar on a terminal for work over two seconds (with tqdm); a callable gets (done, total).
+
+    Returns
+    -------
+    AuditReport
+        ``holds`` is decided: True or False, or None within the mechanism's declared ``pmf_error``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument or, for a bad pmf, the dataset.
+    BudgetError
+        When there are too many datasets or pairs, with the count and the cheaper option.
+
+    Notes
+    -----
+    User-level (epsilon, delta)-DP of GKKMMZ23, Definition 2, on this universe: a certificate for these n, m and
+    universe, not for others. The certificate is about the pmf the mechanism states.
+
+    Examples
+    --------
+    >>> from userdp.algorithms import finite_algorithm
+    >>> from userdp import LogRatio
+    >>> @finite_algorithm(outputs=(0, 1))
+    ... def respond(dataset):
+    ...     return ["1/4", "3/4"] if dataset[0][0] else ["3/4", "1/4"]
+    >>> report = audit_user_level(respond, universe=(0, 1), n_users=2, n_examples=1, epsilon=LogRatio(3, 1), delta=0)
+    >>> report.holds, report.datasets, report.pairs
+    (True, 4, 4)
+    """
+    return _audit_universe(
+        mechanism,
+        "user-level",
+        universe,
+        n_users,
+        n_examples,
+        epsilon,
+        delta,
+        neighbours,
+        engine,
+        budget,
+        progress,
+    )
+
+
+def audit_item_level(
+    mechanism: Any,
+    *,
+    universe: Iterable[Any],
+    n_users: int,
+    n_examples: int = 1,
+    epsilon: Epsilon,
+    delta: Delta,
+    engine: Engine = "auto",
+    budget: int | None = None,
+    progress: Progress = None,
+) -> AuditReport:
+    """Audit all datasets over a small universe and all pairs that differ in one example.
+
+    Parameters
+    ----------
+    mechanism, universe, n_users, epsilon, delta, engine, budget, progress
+        As for `audit_user_level`.
+    n_examples : int
+        Number of examples m >= 1 of every user; with 1, item level and user level agree.
+
+    Returns
+    -------
+    AuditReport
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError
+        As `audit_user_level`.
+
+    Notes
+    -----
+    Neighbours: replace one example of one user. Item-level DP says little about a user: changing all m examples of one
+    costs up to m times the epsilon (`userdp.accounting.group_privacy`).
+
+    Examples
+    --------
+    >>> from userdp.algorithms import finite_algorithm
+    >>> @finite_algorithm(outputs=(0, 1))
+    ... def first_example(dataset):
+    ...     return ["1/3", "2/3"] if dataset[0][0] else ["2/3", "1/3"]
+    >>> audit_item_level(first_example, universe=(0, 1), n_users=1, n_examples=2, epsilon=0.7, delta=0).holds
+    True
+    """
+    return _audit_universe(
+        mechanism,
+        "item-level",
+        universe,
+        n_users,
+        n_examples,
+        epsilon,
+        delta,
+        "replace",
+        engine,
+        budget,
+        progress,
+    )
+
+
+def _audit_universe(
+    mechanism: Any,
+    kind: str,
+    universe: Iterable[Any],
+    n_users: int,
+    n_examples: int,
+    epsilon: Epsilon,
+    delta: Delta,
+    neighbours: str,
+    engine: Engine,
+    budget: int | None,
+    progress: Progress,
+) -> AuditReport:
+    if isinstance(universe, (str, bytes)) or not isinstance(universe, Iterable):
+        raise TypeError(f"universe must be a sequence of examples; got {universe!r}")
+    examples = tuple(universe)
+    if not examples:
+        raise ValueError("universe is empty; it needs at least one example")
+    if len(set(examples)) != len(examples):
+        raise ValueError("universe must have distinct examples")
+    users, per_user = _positive(n_users, "n_users"), _positive(n_examples, "n_examples")
+    if neighbours not in ("replace", "add-remove"):
+        raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {neighbours!r}")
+    parse_level(epsilon), parse_delta(delta)  # before any work
+    outputs = outputs_of(mechanism)
+    chosen = _engine(mechanism, engine)
+    _check_size(len(examples), users, per_user, chosen, len(outputs), budget)
+    values = user_values(examples, per_user)
+    steps = moves(len(examples), per_user, item_level=kind == "item-level")
+    add_remove = neighbours == "add-remove"
+    structure: dict[str, Any] = {"universe": examples, "n_users": users, "n_examples": per_user}
+    space: Neighbourhood
+    if chosen == "additive":
+        space = Additive(mechanism, values, users, steps, add_remove=add_remove)
+        structure["statistics"] = tuple(space.statistics)
+    else:
+        make = Symmetric if chosen == "symmetric" else Labelled
+        space = make(values, users, steps, add_remove=add_remove)
+    return run_audit(
+        mechanism,
+        space,
+        kind=kind,
+        neighbours=neighbours,
+        engine=chosen,
+        structure=structure,
+        epsilon=epsilon,
+        delta=delta,
+        budget=budget,
+        progress=progress,
+    )
+
+
+def _engine(mechanism: Any, engine: Engine) -> str:
+    if engine not in ("auto", "labelled", "symmetric", "additive"):
+        raise ValueError(f"engine must be 'auto', 'labelled', 'symmetric' or 'additive'; got {engine!r}")
+    additive, symmetric = isinstance(mechanism, AdditiveAlgorithm), isinstance(mechanism, SymmetricAlgorithm)
+    if engine == "additive" and not additive:
+        raise TypeError("engine='additive' needs an AdditiveAlgorithm")
+    if engine == "symmetric" and not symmetric:
+        raise TypeError("engine='symmetric' needs a SymmetricAlgorithm")
+    if engine != "auto":
+        return engine
+    return "additive" if additive else "symmetric" if symmetric else "labelled"
+
+
+def _check_size(universe: int, n_users: int, n_examples: int, engine: str, outputs: int, budget: int | None) -> None:
+    # Bounded before any power is computed: huge arguments must be refused, not evaluated.
+    values = universe**n_examples if n_examples * math.log2(max(universe, 2)) < 64 else 2**64
+    described = f"{universe}^{n_examples} = {values if values < 2**64 else 'over 2^64'} values of a user"
+    if engine == "labelled":
+        logarithm = n_users * math.log2(max(values, 2)) if values > 1 else 0.0
+        datasets = values**n_users if logarithm < 64 else None
+        advice = "a SymmetricAlgorithm is audited over multisets of users, an AdditiveAlgorithm over totals"
+    elif engine == "symmetric":
+        datasets = math.comb(n_users + values - 1, n_users) if min(n_users, values) < 64 else None
+        advice = "an AdditiveAlgorithm is audited over totals"
+    else:
+        datasets, advice = values, "fewer examples or a coarser universe"
+    if datasets is None or datasets > MAX_DATASETS or values > MAX_DATASETS:
+        count = "over 2^64" if datasets is None else f"{datasets:,}"
+        raise BudgetError(
+            f"universe: {described} and n_users={n_users} make {count} datasets with the {engine} engine; the limit is "
+            f"{MAX_DATASETS:,}. Cheaper: {advice}; or audit_dataset for one dataset"
+        )
+    pairs = datasets * values * n_users
+    limit = DEFAULT_BUDGET if budget is None else budget
+    if pairs * outputs > limit:
+        raise BudgetError(
+            f"about {pairs * outputs:.2g} pmf-pair-outputs ({pairs:,} pairs at most, {outputs} outputs) exceed the "
+            f"budget of {limit:.2g}. Cheaper: {advice}; or raise budget="
+        )
+
+
+def _positive(value: Any, name: str) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= 1; got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1; got {value}")
+    return int(value)
+
+
+def _dataset(users: Any, name: str) -> Dataset:
+    if isinstance(users, (str, bytes)) or not isinstance(users, Iterable):
+        raise TypeError(f"{name} must be a sequence of users, each a tuple of examples; got {users!r}")
+    return tuple(_user(user, position, name) for position, user in enumerate(users))
+
+
+def _user(user: Any, position: int, name: str) -> User:
+    if isinstance(user, np.ndarray):
+        return tuple(user.tolist())
+    if isinstance(user, (tuple, list)):
+        return tuple(user)
+    raise TypeError(f"{name}: the user at position {position} must be a tuple of examples; got {user!r}")
