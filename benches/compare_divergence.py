@@ -247,9 +247,7 @@ def work() -> None:
         if question["do"] == "prepare":
             task, k, deltas = question["task"], question["k"], question["deltas"]
             candidate = None
-            candidate = our_candidate(
-                task, "", make_pairs(k, pairs_for(task, k)), [float.fromhex(d) for d in deltas]
-            )
+            candidate = our_candidate(task, "", make_pairs(k, pairs_for(task, k)), [float.fromhex(d) for d in deltas])
             answer: Any = [plain(task, result) for result in candidate.results(question["check"])]
         else:
             assert candidate is not None
@@ -353,9 +351,7 @@ def candidates(task: str, k: int, pairs: list[Pair], deltas: list[float], peers:
             found.append(
                 Candidate(
                     "dp_accounting",
-                    lambda p, q: peers.distribution(p, q, one_direction=False).get_epsilon_for_delta(
-                        TARGET_DELTA
-                    ),
+                    lambda p, q: peers.distribution(p, q, one_direction=False).get_epsilon_for_delta(TARGET_DELTA),
                     [(logs(p), logs(q)) for p, q in few],
                 )
             )
@@ -374,9 +370,7 @@ def candidates(task: str, k: int, pairs: list[Pair], deltas: list[float], peers:
         found.append(
             Candidate(
                 "dp_accounting",
-                lambda p, q, d: bool(
-                    peers.distribution(p, q, one_direction=False).get_delta_for_epsilon(EPSILON) <= d
-                ),
+                lambda p, q, d: bool(peers.distribution(p, q, one_direction=False).get_delta_for_epsilon(EPSILON) <= d),
                 [(logs(p), logs(q), d) for (p, q), d in zip(few, deltas, strict=False)],
             )
         )
@@ -443,9 +437,7 @@ def check(task: str, k: int, found: list[Candidate], exact: list[Exact], deltas:
 # --- rounds and tables ----------------------------------------------------------------------------
 
 
-def measure(
-    task: str, k: int, peers: Peers, workers: list[Worker], options: argparse.Namespace
-) -> dict[str, Any]:
+def measure(task: str, k: int, peers: Peers, workers: list[Worker], options: argparse.Namespace) -> dict[str, Any]:
     """Check, then time everything that does a task at one size."""
     print(f"{task}, k = {k}", file=sys.stderr, flush=True)
     pairs = make_pairs(k, pairs_for(task, k))
@@ -472,10 +464,7 @@ def measure(
     for _ in range(max(3, options.rounds // 2) if k > 100_000 else options.rounds):
         for runner in runners:
             times[runner.name].append(runner.seconds(options.seconds))
-    ratios = {
-        name: [t / anchor for t, anchor in zip(row, times[ANCHOR], strict=True)]
-        for name, row in times.items()
-    }
+    ratios = {name: [t / anchor for t, anchor in zip(row, times[ANCHOR], strict=True)] for name, row in times.items()}
     return {
         "task": task,
         "k": k,
@@ -560,18 +549,12 @@ def markdown(environment: dict[str, Any], results: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", nargs="?", const="-", help="write JSON, to stdout without FILE"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write JSON, to stdout without FILE")
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 256, 4096, 1_000_000], metavar="K")
     parser.add_argument("--rounds", type=int, default=11, help="rounds at each size (fewer at the largest)")
     parser.add_argument("--seconds", type=float, default=0.02, help="least time of one batch")
-    parser.add_argument(
-        "--no-kernels", action="store_true", help="leave out the other kernels of this package"
-    )
+    parser.add_argument("--no-kernels", action="store_true", help="leave out the other kernels of this package")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
