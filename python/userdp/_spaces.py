@@ -7,12 +7,13 @@ there cannot hide here.
 from __future__ import annotations
 
 import bisect
+import functools
 import hashlib
 import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -225,6 +226,11 @@ class _Labelled(_Users):
         return sorted(found)
 
 
+@functools.lru_cache(maxsize=2**18)
+def _multisets(values: int, members: int) -> int:
+    return math.comb(values + members - 1, members) if values else int(members == 0)
+
+
 class _Symmetric(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
         super().__init__(question, structure)
@@ -235,14 +241,13 @@ class _Symmetric(_Users):
 
     def _from(self, value: int, users: int) -> int:
         """Count the multisets of that many values of rank at least `value`."""
-        return math.comb(self.values - value + users - 1, users) if value < self.values else int(users == 0)
+        return _multisets(self.values - value, users)
 
     def _rank(self, members: Sequence[int]) -> int:
-        rank, least = 0, 0
-        for left, value in zip(range(len(members), 0, -1), members, strict=True):
-            rank += self._from(least, left) - self._from(value, left)
-            least = value
-        return rank
+        # The multisets that rank higher agree up to some position and have only larger values from it on.
+        above = (self.values - 1 - value for value in members)
+        higher = sum(map(_multisets, above, range(len(members), 0, -1)))
+        return _multisets(self.values, len(members)) - 1 - higher
 
     def members(self, rank: int) -> tuple[int, ...]:
         users = self.n if rank < self.sources else self.n - 1
@@ -282,21 +287,28 @@ class _Additive(_Users):
         self.index = {total: rank for rank, total in enumerate(self.totals)}
         self.sources = len(self.totals)
         self.datasets = self.sources + len(self.fewer) * self.removal
-        if self.removal:  # the move (0, s) adds a user
+        # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
+        self.steps: dict[int, set[int]] = {}
+        if self.removal:
             self.index = {total: self.sources + rank for rank, total in enumerate(self.fewer)}
-            self.steps = {(s, 0) for s in distinct}
+            self.steps = {-s: {s} for s in distinct}
         elif self.item_level:
-            raised = ((self.statistics[v], self.statistics[w]) for v in range(self.values) for w in self.up(v))
-            self.steps = {(min(step), max(step)) for step in raised if step[0] != step[1]}
+            moves = ((self.statistics[v], self.statistics[w]) for v in range(self.values) for w in self.up(v))
+            self._add_steps((min(move), max(move)) for move in moves if move[0] != move[1])
         else:
-            self.steps = set(itertools.combinations(distinct, 2))
+            self._add_steps(itertools.combinations(distinct, 2))
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
+
+    def _add_steps(self, moves: Iterable[Pair]) -> None:
+        for low, high in moves:
+            self.steps.setdefault(high - low, set()).add(low)
 
     def above(self, rank: int) -> Sequence[int]:
         if rank >= self.sources:
             return ()
         total, base = self.totals[rank], self.attainable[-2]
-        return sorted({self.index[total - s + s2] for s, s2 in self.steps if total - s in base})
+        found = (step for step, lows in self.steps.items() if any(total - low in base for low in lows))
+        return sorted(self.index[total + step] for step in found)
 
     def members(self, rank: int) -> tuple[int, ...]:
         """Return the lexicographically first values with this total; they are in non-decreasing order."""

@@ -159,7 +159,9 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
     level, threshold = parse_level(epsilon), parse_delta(delta)
     count = _integer(k, "k", 0)
     if level.ratio != 1 and count * level.ratio.numerator.bit_length() > MAX_POWER_BITS:
-        raise ValueError(f"k={count} changes of {epsilon!r} need a LogRatio of too many digits; pass epsilon as a float")
+        raise ValueError(
+            f"k={count} changes of {epsilon!r} need a LogRatio of too many digits; pass epsilon as a float"
+        )
     grouped = PrivacyLevel(level.ratio**count, level.exponent * count)
     total = Fraction(0) if threshold == 0 else _geometric_sum(level, count, 1 / threshold)
     exact = _is_rational(level) or threshold == 0 or count <= 1

@@ -1,0 +1,61 @@
+"""The command line: ``userdp`` and ``python -m userdp``.
+
+Results go to stdout, progress and errors to stderr. Exit codes: 0 certified pass, 1 certified violation, 2 usage,
+3 refused for budget, 4 undetermined within a declared pmf_error, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from userdp.cli import _audit, _demo, _divergence, _verify
+from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_USAGE
+from userdp.exceptions import BudgetError
+
+__all__ = ["main"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    from userdp import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="userdp",
+        description="Exact, certified answers to user-level differential privacy questions.",
+        epilog="exit codes: 0 certified pass, 1 certified violation, 2 usage, 3 refused for budget, "
+        "4 undetermined within a declared pmf_error, 130 interrupted",
+    )
+    parser.add_argument("--version", action="version", version=f"userdp {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for module in (_divergence, _audit, _verify, _demo):
+        module.add_command(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after the program's name; ``sys.argv`` by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except KeyboardInterrupt:
+        print("userdp: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BudgetError as error:
+        print(f"userdp: refused: {error}", file=sys.stderr)
+        return EXIT_BUDGET
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"userdp: error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    return code

@@ -1,0 +1,58 @@
+"""``userdp demo``: two releases audited on the wage panel."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from userdp.cli._audit import summary_of
+from userdp.cli._common import EXIT_HOLDS, EXIT_VIOLATED, add_json_argument, holds_word, print_json
+
+INTRODUCTION = (
+    "545 men told in each of eight years whether a union had set their wage (Vella and Verbeek 1998). Two releases publish in "
+    "which 5% band the share of members lies; both claim epsilon = 1, delta = 0.000001 for a person. The first lets every "
+    "person vote once. The second counts every answer and adds the noise that hides one answer. Each audit compares "
+    "the exact output distributions on these people with those after replacing any one of them by any history."
+)
+
+
+def add_command(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "demo",
+        help="audit two releases on real people's data",
+        description="Audit a private vote and an item-level count on the wage panel of 545 people (needs the extra: "
+        "pip install 'userdp[demo]'). Exit code 0 when every verdict is the expected one, the refutation included.",
+    )
+    parser.add_argument("--output", type=Path, default=Path("report.html"), help="page to write (default report.html)")
+    parser.add_argument("--certificates", type=Path, help="folder to write the audits' JSON certificates into")
+    add_json_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from userdp._html import render_html
+    from userdp.datasets import load_wage_panel
+    from userdp.demo import run_demo
+
+    panel = load_wage_panel()
+    audits = run_demo(panel.users("union"))
+    page = render_html([audit.report for audit in audits], "Two releases from one panel, audited", INTRODUCTION)
+    options.output.write_text(page, encoding="utf-8")
+    if options.certificates is not None:
+        options.certificates.mkdir(parents=True, exist_ok=True)
+        for number, audit in enumerate(audits, 1):
+            (options.certificates / f"audit-{number}.json").write_text(audit.report.to_json(), encoding="utf-8")
+    succeeded = all(audit.as_expected for audit in audits)
+    if options.json:
+        parts = [{"title": audit.title, "expected": audit.expected, **summary_of(audit.report)} for audit in audits]
+        print_json({"schema_version": 1, "as_expected": succeeded, "audits": parts})
+    else:
+        for audit in audits:
+            print(f"{audit.title}: {holds_word(audit.report.holds)} (expected: {holds_word(audit.expected)})")
+            print(audit.report.summary())
+            print()
+        print(f"Wrote {options.output}")
+    return EXIT_HOLDS if succeeded else EXIT_VIOLATED
