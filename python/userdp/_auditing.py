@@ -11,6 +11,7 @@ import numpy as np
 
 from userdp import _core
 from userdp._evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
+from userdp._levels import core_level
 from userdp._masses import Masses, distinct_masses, fractions_of, masses_of
 from userdp._neighbourhoods import Additive, Neighbourhood, Replacements
 from userdp._numbers import (
@@ -171,7 +172,7 @@ def _decide(
     pmfs: list[Masses] = found.masses
     different = [(i, j) for i, j in pairs if i != j]
     with progress_bar(progress, "comparing neighbours") as callback:
-        stated = _core.family_worst(pmfs, different, (level.ratio, level.exponent), delta, callback)
+        stated = _core.family_worst(pmfs, different, core_level(level), delta, callback)
         lower, upper, exp_epsilon = _core.family_epsilon(pmfs, different, delta, callback)
         if error == 0:
             holds: bool | None = stated is None or not stated[5]
@@ -179,8 +180,10 @@ def _decide(
         else:
             # Every true mass is within [(1-r) p, (1+r) p]: see docs/report-format.md.
             minus, plus = 1 - error, 1 + error
-            low = _core.family_worst(pmfs, pairs, (level.ratio * plus / minus, level.exponent), delta / minus, callback)
-            high = _core.family_worst(pmfs, pairs, (level.ratio * minus / plus, level.exponent), delta / plus, callback)
+            harder = PrivacyLevel(level.ratio * plus / minus, level.exponent)
+            easier = PrivacyLevel(level.ratio * minus / plus, level.exponent)
+            low = _core.family_worst(pmfs, pairs, core_level(harder), delta / minus, callback)
+            high = _core.family_worst(pmfs, pairs, core_level(easier), delta / plus, callback)
             holds = True if high is None or not high[5] else False if low is not None and low[5] else None
             worst_delta = Bounds(
                 0.0 if low is None else round_down(Fraction(low[3]) * minus),

@@ -21,7 +21,6 @@ __all__ = [
     "LogRatio",
     "PrivacyLevel",
     "parse_delta",
-    "parse_epsilon",
     "parse_level",
     "round_down",
     "round_up",
@@ -164,12 +163,6 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     if value < 0:
         raise ValueError(f"{name} must be >= 0; got {epsilon!r}")
     return PrivacyLevel(Fraction(1), value)
-
-
-def parse_epsilon(epsilon: Any, name: str = "epsilon") -> tuple[Fraction, Fraction]:
-    """`parse_level` as the pair (ratio, exponent) that the compiled core takes."""
-    level = parse_level(epsilon, name)
-    return level.ratio, level.exponent
 
 
 def parse_delta(delta: Any, name: str = "delta") -> Fraction:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
+from userdp._levels import core_level
 from userdp._numbers import (
     Delta,
     Epsilon,
@@ -61,7 +62,7 @@ def _upper(level: PrivacyLevel) -> Fraction:
     """A fraction at or above e^epsilon, within 2^-190 of it; exact when that is rational."""
     if _is_rational(level):
         return level.ratio
-    return _core.exp_bounds((level.ratio, level.exponent), BITS)[1]
+    return _core.exp_bounds(core_level(level), BITS)[1]
 
 
 def _epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
@@ -301,7 +302,7 @@ def _lower(level: PrivacyLevel) -> Fraction:
     """A fraction at or below e^epsilon; exact when that is rational."""
     if _is_rational(level):
         return level.ratio
-    return max(Fraction(1), _core.exp_bounds((level.ratio, level.exponent), BITS)[0])
+    return max(Fraction(1), _core.exp_bounds(core_level(level), BITS)[0])
 
 
 def _integer(value: Any, name: str, least: int) -> int:

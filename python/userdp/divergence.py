@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
+from userdp._levels import level_of
 from userdp._masses import Masses, PmfLike, is_table, masses_of, rows_of
-from userdp._numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_epsilon, parse_level
+from userdp._numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_level
 
 __all__ = [
     "Bounds",
@@ -128,7 +129,7 @@ def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     value = _core.hockey_stick_float64(p, q, epsilon)
     if value is not None:
         return value
-    level = parse_epsilon(epsilon)
+    level = level_of(epsilon)
     return _floats(p, q, lambda p, q: _core.hockey_stick(p, q, level))
 
 
@@ -155,7 +156,7 @@ def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     >>> hockey_stick_bounds(["1/2", "1/2"], ["1/6", "5/6"], 0)
     Bounds(lower=0.3333333333333333, upper=0.33333333333333337)
     """
-    level = parse_epsilon(epsilon)
+    level = level_of(epsilon)
     return _pairs(p, q, lambda p, q: Bounds(*_core.hockey_stick_bounds(p, q, level)))
 
 
@@ -189,7 +190,7 @@ def is_indistinguishable(p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Del
     >>> bool(is_indistinguishable([0.75, 0.25], [0.25, 0.75], epsilon=LogRatio(3, 1), delta=0))
     True
     """
-    level, threshold = parse_epsilon(epsilon), parse_delta(delta)
+    level, threshold = level_of(epsilon), parse_delta(delta)
 
     def decide(p: Masses, q: Masses) -> Verdict:
         holds, lower, upper, event, reversed_, exact = _core.is_indistinguishable(p, q, level, threshold)
@@ -232,7 +233,7 @@ def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.Ar
     """
     if isinstance(epsilons, (str, LogRatio)) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
         raise TypeError("epsilons must be a one-dimensional sequence of privacy parameters")
-    levels = [parse_epsilon(epsilon, "epsilons") for epsilon in epsilons]  # type: ignore[union-attr]
+    levels = [level_of(epsilon, "epsilons") for epsilon in epsilons]  # type: ignore[union-attr]
     return np.array(_pairs(p, q, lambda p, q: _core.privacy_profile(p, q, levels)), dtype=np.float64)
 
 

@@ -318,7 +318,7 @@ class AuditReport:
             core = None
         if core is None or not floats:
             return _checker.profile_upper(weights, pairs, levels)
-        return list(core.family_profile(masses, pairs, levels))
+        return list(core.family_profile(masses, pairs, [core.Level(*level) for level in levels]))
 
     def plot_epsilons(self) -> npt.NDArray[np.float64]:
         """Return the grid of epsilons that plots use: from 0 to beyond the claim and the epsilon at delta."""

@@ -15,7 +15,7 @@ use crate::{
 };
 use num_traits::{One, Signed};
 use rayon::prelude::*;
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
 /// Unordered pairs of indices into a list of pmfs.
 pub type Pairs<'a> = &'a [(usize, usize)];
@@ -179,7 +179,7 @@ impl Family {
     ///
     /// # Errors
     /// Pairs out of range; [`Error::Cancelled`].
-    pub fn profile(&self, pairs: Pairs<'_>, levels: &[Level], control: &Control) -> Result<Vec<f64>> {
+    pub fn profile(&self, pairs: Pairs<'_>, levels: &[Arc<Level>], control: &Control) -> Result<Vec<f64>> {
         self.check(pairs)?;
         control.set_total(pairs.len());
         let per_chunk = Self::in_chunks(pairs, control, |chunk| {

@@ -2,16 +2,36 @@
 
 use num_bigint::BigUint;
 use num_rational::BigRational;
+use num_traits::Signed;
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+};
+use std::sync::Arc;
 use userdp_core::{exact::Level, pmf::Pmf};
 
-/// A privacy level as Python passes it: (ratio, exponent), two Fractions.
-pub(crate) type LevelArgument = (BigRational, BigRational);
+/// The level e^epsilon = ratio * e^exponent; its enclosures are computed once and kept.
+#[pyclass(frozen, name = "Level", module = "userdp._core")]
+pub(crate) struct PyLevel(Arc<Level>);
 
-/// e^epsilon from its two parts.
-pub(crate) fn level((ratio, exponent): LevelArgument) -> Level {
-    Level::new(ratio, exponent)
+#[pymethods]
+impl PyLevel {
+    #[new]
+    fn new(ratio: BigRational, exponent: BigRational) -> PyResult<Self> {
+        if !ratio.is_positive() || exponent.is_negative() {
+            return Err(PyValueError::new_err("a level needs ratio > 0 and exponent >= 0"));
+        }
+        Ok(Self(Arc::new(Level::new(ratio, exponent))))
+    }
+}
+
+/// A level as the functions of this module take it.
+pub(crate) type LevelArgument<'py> = PyRef<'py, PyLevel>;
+
+/// The core's level, shared.
+pub(crate) fn level(argument: &LevelArgument<'_>) -> Arc<Level> {
+    Arc::clone(&argument.0)
 }
 
 /// A pmf as Python passes it: a contiguous native float64 vector, or (weights, total).

@@ -12,6 +12,7 @@ use pyo3::{
 };
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use userdp_core::{
     Error,
     control::Control,
@@ -91,8 +92,13 @@ fn with_pair<T: Send>(
 }
 
 #[pyfunction]
-pub(crate) fn hockey_stick(py: Python<'_>, p: Masses, q: Masses, epsilon: LevelArgument) -> PyResult<f64> {
-    let level = level(epsilon);
+pub(crate) fn hockey_stick(
+    py: Python<'_>,
+    p: Masses,
+    q: Masses,
+    epsilon: LevelArgument<'_>,
+) -> PyResult<f64> {
+    let level = level(&epsilon);
     with_pair(py, p, q, |p, q, control| divergence::hockey_stick(p, q, &level, control))
 }
 
@@ -105,9 +111,9 @@ pub(crate) fn hockey_stick_bounds(
     py: Python<'_>,
     p: Masses,
     q: Masses,
-    epsilon: LevelArgument,
+    epsilon: LevelArgument<'_>,
 ) -> PyResult<(f64, f64)> {
-    let level = level(epsilon);
+    let level = level(&epsilon);
     with_pair(py, p, q, |p, q, control| divergence::hockey_stick_bounds(p, q, &level, control).map(tuple))
 }
 
@@ -119,10 +125,10 @@ pub(crate) fn is_indistinguishable(
     py: Python<'_>,
     p: Masses,
     q: Masses,
-    epsilon: LevelArgument,
+    epsilon: LevelArgument<'_>,
     delta: BigRational,
 ) -> PyResult<VerdictParts> {
-    let level = level(epsilon);
+    let level = level(&epsilon);
     with_pair(py, p, q, |p, q, control| {
         let verdict = divergence::is_indistinguishable(p, q, &level, &delta, control)?;
         let (lower, upper) = tuple(verdict.worst);
@@ -135,9 +141,9 @@ pub(crate) fn privacy_profile(
     py: Python<'_>,
     p: Masses,
     q: Masses,
-    epsilons: Vec<LevelArgument>,
+    epsilons: Vec<LevelArgument<'_>>,
 ) -> PyResult<Vec<f64>> {
-    let levels: Vec<Level> = epsilons.into_iter().map(level).collect();
+    let levels: Vec<Arc<Level>> = epsilons.iter().map(level).collect();
     run(py, None, |control| {
         let (p, q) = (p.into_pmf("p")?, q.into_pmf("q")?);
         check_same_outputs(&p, &q)?;

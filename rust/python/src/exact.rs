@@ -11,8 +11,8 @@ use userdp_core::exact::{exp::exp_to_integer, ln};
 
 /// Fractions (lower, upper) around e^epsilon, of relative width about 2^-bits.
 #[pyfunction]
-pub(crate) fn exp_bounds(epsilon: LevelArgument, bits: i64) -> PyResult<(BigRational, BigRational)> {
-    let level = level(epsilon);
+pub(crate) fn exp_bounds(epsilon: LevelArgument<'_>, bits: i64) -> PyResult<(BigRational, BigRational)> {
+    let level = level(&epsilon);
     if level.exponent().to_integer() >= BigInt::from(1 << 20) || !(1..=1 << 20).contains(&bits) {
         return Err(PyValueError::new_err(
             "epsilon: e^epsilon is too large to be written out (epsilon < 2^20)",

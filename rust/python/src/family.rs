@@ -26,11 +26,11 @@ pub(crate) fn family_worst(
     py: Python<'_>,
     pmfs: Vec<Masses>,
     pairs: Vec<(usize, usize)>,
-    epsilon: LevelArgument,
+    epsilon: LevelArgument<'_>,
     delta: BigRational,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Option<WorstParts>> {
-    let level = level(epsilon);
+    let level = level(&epsilon);
     run(py, progress, |control| {
         let worst = family(pmfs)?.worst_divergence(&pairs, &level, &delta, control)?;
         Ok(worst.map(|worst| {
@@ -62,9 +62,9 @@ pub(crate) fn family_profile(
     py: Python<'_>,
     pmfs: Vec<Masses>,
     pairs: Vec<(usize, usize)>,
-    epsilons: Vec<LevelArgument>,
+    epsilons: Vec<LevelArgument<'_>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<f64>> {
-    let levels: Vec<_> = epsilons.into_iter().map(level).collect();
+    let levels: Vec<_> = epsilons.iter().map(level).collect();
     run(py, progress, |control| family(pmfs)?.profile(&pairs, &levels, control))
 }

@@ -17,6 +17,8 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::convert::PyLevel;
+    #[pymodule_export]
     use crate::divergence::{
         chi2_divergence, epsilon_at_delta, hockey_stick, hockey_stick_bounds, hockey_stick_float64,
         is_indistinguishable, kl_divergence, max_divergence, privacy_profile, renyi_divergence,

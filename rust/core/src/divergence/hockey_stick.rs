@@ -227,7 +227,7 @@ pub fn hockey_stick_of_floats(p: &[f64], q: &[f64], level: &Level, control: &Con
     {
         let sums = sums(p, q, machine);
         // NaN and infinities spoil the totals; the margin leaves borderline totals to the exact check below.
-        let plausible = |total: f64| (total - 1.0).abs() <= 0.999 * FLOAT_TOTAL_TOLERANCE;
+        let plausible = |total: f64| (total - 1.0).abs() <= FLOAT_TOTAL_TOLERANCE / 2.0;
         if !sums.negative
             && plausible(sums.p_total)
             && plausible(sums.q_total)
