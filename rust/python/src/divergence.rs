@@ -23,8 +23,10 @@ use userdp_core::{
     pmf::{Pmf, check_same_outputs},
 };
 
-/// Work below this many outputs, a few milliseconds at worst, stays on the calling thread.
-const SHORT_OUTPUTS: usize = 1 << 9;
+/// Comparisons of this many outputs, under 0.1 s when each is decided exactly, stay on the calling thread.
+const SHORT_OUTPUTS: usize = 1 << 14;
+/// And so do logarithms of this many masses.
+const SHORT_LOGARITHMS: usize = 1 << 10;
 /// The float pass alone is fast enough to stay on the calling thread up to here.
 const SHORT_FLOAT_OUTPUTS: usize = 1 << 23;
 
@@ -80,9 +82,10 @@ fn with_pair<T: Send>(
     py: Python<'_>,
     p: Masses,
     q: Masses,
+    limit: usize,
     evaluate: impl FnOnce(&Pmf<'_>, &Pmf<'_>, &Control) -> userdp_core::Result<T> + Send,
 ) -> PyResult<T> {
-    let short = p.len().max(q.len()) <= SHORT_OUTPUTS;
+    let short = p.len().max(q.len()) <= limit;
     let work = |control: &Control| {
         let (p, q) = (p.into_pmf("p")?, q.into_pmf("q")?);
         check_same_outputs(&p, &q)?;
@@ -99,7 +102,7 @@ pub(crate) fn hockey_stick(
     epsilon: LevelArgument<'_>,
 ) -> PyResult<f64> {
     let level = level(&epsilon);
-    with_pair(py, p, q, |p, q, control| divergence::hockey_stick(p, q, &level, control))
+    with_pair(py, p, q, SHORT_OUTPUTS, |p, q, control| divergence::hockey_stick(p, q, &level, control))
 }
 
 fn tuple(side: Side) -> (f64, f64) {
@@ -114,7 +117,9 @@ pub(crate) fn hockey_stick_bounds(
     epsilon: LevelArgument<'_>,
 ) -> PyResult<(f64, f64)> {
     let level = level(&epsilon);
-    with_pair(py, p, q, |p, q, control| divergence::hockey_stick_bounds(p, q, &level, control).map(tuple))
+    with_pair(py, p, q, SHORT_OUTPUTS, |p, q, control| {
+        divergence::hockey_stick_bounds(p, q, &level, control).map(tuple)
+    })
 }
 
 /// (holds, lower, upper, event or None, worse direction is q from p, decided exactly)
@@ -129,7 +134,7 @@ pub(crate) fn is_indistinguishable(
     delta: BigRational,
 ) -> PyResult<VerdictParts> {
     let level = level(&epsilon);
-    with_pair(py, p, q, |p, q, control| {
+    with_pair(py, p, q, SHORT_OUTPUTS, |p, q, control| {
         let verdict = divergence::is_indistinguishable(p, q, &level, &delta, control)?;
         let (lower, upper) = tuple(verdict.worst);
         Ok((verdict.holds, lower, upper, verdict.event, verdict.reversed, verdict.exact))
@@ -174,32 +179,34 @@ pub(crate) fn epsilon_at_delta(
     q: Masses,
     delta: BigRational,
 ) -> PyResult<EpsilonParts> {
-    with_pair(py, p, q, |p, q, control| {
+    with_pair(py, p, q, SHORT_OUTPUTS, |p, q, control| {
         divergence::exp_epsilon_at_delta(p, q, &delta, control).map(epsilon_parts)
     })
 }
 
 #[pyfunction]
 pub(crate) fn max_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
-    with_pair(py, p, q, information::max_divergence)
+    with_pair(py, p, q, SHORT_LOGARITHMS, information::max_divergence)
 }
 
 #[pyfunction]
 pub(crate) fn total_variation(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
-    with_pair(py, p, q, information::total_variation)
+    with_pair(py, p, q, SHORT_LOGARITHMS, information::total_variation)
 }
 
 #[pyfunction]
 pub(crate) fn kl_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
-    with_pair(py, p, q, information::kl_divergence)
+    with_pair(py, p, q, SHORT_LOGARITHMS, information::kl_divergence)
 }
 
 #[pyfunction]
 pub(crate) fn chi2_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<f64> {
-    with_pair(py, p, q, information::chi2_divergence)
+    with_pair(py, p, q, SHORT_LOGARITHMS, information::chi2_divergence)
 }
 
 #[pyfunction]
 pub(crate) fn renyi_divergence(py: Python<'_>, p: Masses, q: Masses, order: BigRational) -> PyResult<f64> {
-    with_pair(py, p, q, |p, q, control| information::renyi_divergence(p, q, &order, control))
+    with_pair(py, p, q, SHORT_LOGARITHMS, |p, q, control| {
+        information::renyi_divergence(p, q, &order, control)
+    })
 }

@@ -1,11 +1,15 @@
 //! The smallest e^epsilon at which a pair is within delta, exactly.
 
-use super::hockey_stick::{Difference, quick_bounds};
+use super::{
+    hockey_stick::{Difference, quick_bounds},
+    kernel::sums,
+};
 use crate::{
     Result,
     control::Control,
     exact::{
         Level, Rational,
+        level::{MACHINE_LIMIT, MachineLevel},
         rounding::{Direction, rational_from_f64, rational_to_f64},
     },
     pmf::Pmf,
@@ -95,8 +99,10 @@ fn float_root(p: &Pmf<'_>, q: &Pmf<'_>, delta: &Rational, start: &Rational) -> O
     let target = rational_to_f64(delta, Direction::Nearest);
     let mut current = rational_to_f64(start, Direction::Nearest);
     for _ in 0..200 {
-        let level = Level::rational(rational_from_f64(current));
-        let sums = super::kernel::sums(p.approximate(), q.approximate(), level.machine()?);
+        if !(1.0..=MACHINE_LIMIT).contains(&current) {
+            return None;
+        }
+        let sums = sums(p.approximate(), q.approximate(), MachineLevel::from_float(current));
         let next = (sums.p_high + sums.p_low - target) / (sums.q_high + sums.q_low);
         if !next.is_finite() || next <= current * (1.0 + 1e-12) {
             break;

@@ -13,6 +13,7 @@ use crate::{
     pmf::Pmf,
 };
 use num_traits::One;
+use std::cmp::Ordering;
 
 /// Enclosures are refined up to this many bits; a value that is still undecided then is within 2^-4000 of a midpoint
 /// between two floats (or of zero), and its upper end is returned.
@@ -23,15 +24,23 @@ const MAXIMUM_BITS: i64 = 1 << 12;
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub fn max_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
+    if p.outputs().any(|output| q.is_zero(output) && !p.is_zero(output)) {
+        return Ok(f64::INFINITY);
+    }
+    // Float ratios, good to a few units in the last place unless something underflows, leave few candidates.
+    let ratio = |output: usize| {
+        let (mass, other) = (p.approximate()[output], q.approximate()[output]);
+        let reliable = mass > 1e-290 && other > 1e-290 && mass / other < 1e290;
+        if reliable { mass / other } else { f64::NAN }
+    };
+    let support = || p.outputs().filter(|&output| !p.is_zero(output));
+    let threshold = support().map(ratio).fold(0.0, f64::max) * (1.0 - 1e-14);
     let mut largest: Option<Rational> = None;
-    for output in p.outputs().filter(|&output| !p.is_zero(output)) {
+    for output in support().filter(|&output| ratio(output).partial_cmp(&threshold) != Some(Ordering::Less)) {
         control.check()?;
-        if q.is_zero(output) {
-            return Ok(f64::INFINITY);
-        }
-        let ratio = p.mass(output) / q.mass(output);
-        if largest.as_ref().is_none_or(|largest| &ratio > largest) {
-            largest = Some(ratio);
+        let exact = p.mass(output) / q.mass(output);
+        if largest.as_ref().is_none_or(|largest| &exact > largest) {
+            largest = Some(exact);
         }
     }
     Ok(largest.map_or(0.0, |ratio| ln_nearest(&ratio)))

@@ -43,6 +43,12 @@ impl Interval {
         Self::rounded(self.lower.plus(&other.upper.negated()), self.upper.plus(&other.lower.negated()), bits)
     }
 
+    /// The negative, exactly.
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        Self { lower: self.upper.negated(), upper: self.lower.negated() }
+    }
+
     /// The product, rounded outwards.
     #[must_use]
     pub fn times(&self, other: &Self, bits: i64) -> Self {

@@ -24,6 +24,9 @@ pub struct Level {
     machine: OnceLock<Option<MachineLevel>>,
 }
 
+/// 2^400: the float64 kernels take levels from the inverse of this up to it.
+pub const MACHINE_LIMIT: f64 = f64::from_bits((1023 + 400) << 52);
+
 /// E as an unevaluated sum of two floats, for the float64 kernels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MachineLevel {
@@ -33,6 +36,18 @@ pub struct MachineLevel {
     pub low: f64,
     /// True when E is exactly `high` and a power of two, so that products with it are exact.
     pub exact_products: bool,
+}
+
+impl MachineLevel {
+    /// A float E itself.
+    pub fn from_float(e: f64) -> Self {
+        Self { high: e, low: 0.0, exact_products: is_power_of_two(e) }
+    }
+}
+
+/// True for a normal power of two.
+fn is_power_of_two(x: f64) -> bool {
+    x.is_normal() && x.to_bits() & ((1 << 52) - 1) == 0
 }
 
 /// Enclosures up to this many bits are computed once.
@@ -91,14 +106,14 @@ impl Level {
             }
             let enclosure = self.enclosure(SHORT_BITS);
             let high = enclosure.lower.to_f64(Direction::Nearest);
-            if !(2.0_f64.powi(-400)..=2.0_f64.powi(400)).contains(&high) {
+            if !(1.0 / MACHINE_LIMIT..=MACHINE_LIMIT).contains(&high) {
                 return None;
             }
             // high + low is off by the enclosure's width and by half a unit of low: below 2^-104 E together.
             let rest = enclosure.lower.to_rational() - rational_from_f64(high);
             let low = rational_to_f64(&rest, Direction::Nearest);
-            let power_of_two = high.to_bits() & ((1 << 52) - 1) == 0;
-            let exact_products = power_of_two && self.is_rational() && self.ratio == rational_from_f64(high);
+            let exact_products =
+                is_power_of_two(high) && self.is_rational() && self.ratio == rational_from_f64(high);
             Some(MachineLevel { high, low, exact_products })
         })
     }

@@ -1,49 +1,48 @@
 //! Enclosures of ln x for positive rational x.
 
 use super::{Integer, Interval, Rational, dyadic::Dyadic, rounding::Direction};
-use num_traits::{One, Signed, ToPrimitive};
+use num_integer::Integer as _;
+use num_traits::{One, Signed, Zero};
 use std::sync::OnceLock;
 
-/// Encloses 2 atanh(z) = ln((1+z)/(1-z)) for rational |z| <= 1/5 or z = 1/3, to about `bits` relative bits.
+/// Encloses 2 atanh(a/b) = ln((b+a)/(b-a)) for 0 <= a/b <= 1/3, to about `bits` relative bits.
 ///
 /// # Numerics
-/// The series is z + z^3/3 + z^5/5 + ...; after a term t the tail is below t z^2 / (1 - z^2) <= t / 8 for |z| <= 1/3.
-fn twice_atanh(z: &Rational, bits: i64) -> Interval {
-    let width = bits + 32;
-    let z = Interval::rational(z, width);
-    if z.upper.mantissa == Integer::ZERO && z.lower.mantissa == Integer::ZERO {
+/// The series is z + z^3/3 + z^5/5 + ... in fixed point, carried as floors for the lower sum and as ceilings for the
+/// upper one, with as many more fraction bits as z has leading zeros. After a term t the tail is below
+/// t z^2 / (1 - z^2) <= t / 8; the loop ends when the upper power is a single unit, which then bounds the tail.
+fn twice_atanh(a: &Integer, b: &Integer, bits: i64) -> Interval {
+    if a.is_zero() {
         return Interval::integer(0);
     }
-    let square = z.times(&z, width);
-    let mut power = z.clone();
-    let mut sum = z.clone();
-    let mut n = 1_i64;
-    loop {
-        power = power.times(&square, width);
+    let zeros = (b.bits().cast_signed() - a.bits().cast_signed()).max(0);
+    let width = bits + zeros + 24;
+    let shift = usize::try_from(width).unwrap_or(0);
+    let scaled = a << shift;
+    let (lower_z, upper_z) = (scaled.div_floor(b), scaled.div_ceil(b));
+    let round_up = (Integer::one() << shift) - 1;
+    let lower_square: Integer = (&lower_z * &lower_z) >> shift;
+    let upper_square: Integer = (&upper_z * &upper_z + &round_up) >> shift;
+    let (mut lower_sum, mut upper_sum) = (lower_z.clone(), upper_z.clone());
+    let (mut lower_power, mut upper_power) = (lower_z, upper_z);
+    let mut n = 1_u32;
+    while !upper_power.is_one() {
         n += 2;
-        let term = power.times(&Interval::rational(&Rational::new(Integer::one(), n.into()), width), width);
-        sum = sum.plus(&term, width);
-        let size = |x: &Dyadic| x.mantissa.bits().cast_signed() + x.exponent;
-        let magnitude = size(&term.lower).max(size(&term.upper));
-        if magnitude < size(&sum.lower).min(size(&sum.upper)) - width {
-            // The tail is smaller than the last term: widen by it on both sides.
-            let slack = Dyadic { mantissa: Integer::one(), exponent: magnitude };
-            let tail = Interval { lower: slack.negated(), upper: slack };
-            sum = sum.plus(&tail, width);
-            break;
-        }
+        lower_power = (lower_power * &lower_square) >> shift;
+        upper_power = (upper_power * &upper_square + &round_up) >> shift;
+        lower_sum += &lower_power / n;
+        upper_sum += upper_power.div_ceil(&Integer::from(n));
     }
-    sum.plus(&sum.clone(), width)
+    // The last power is at most one unit, and so is the tail behind it.
+    upper_sum += 1;
+    let double = |mantissa: Integer| Dyadic { mantissa, exponent: 1 - width };
+    Interval { lower: double(lower_sum), upper: double(upper_sum) }
 }
 
 fn ln_two(bits: i64) -> Interval {
     static SHORT: OnceLock<Interval> = OnceLock::new();
-    let third = || Rational::new(Integer::one(), Integer::from(3));
-    if bits <= 256 {
-        SHORT.get_or_init(|| twice_atanh(&third(), 300)).clone()
-    } else {
-        twice_atanh(&third(), bits)
-    }
+    let compute = |bits| twice_atanh(&Integer::one(), &Integer::from(3), bits);
+    if bits <= 256 { SHORT.get_or_init(|| compute(256)).clone() } else { compute(bits) }
 }
 
 /// Encloses ln x for x > 0 with a relative width of about 2^-bits.
@@ -71,8 +70,11 @@ pub fn ln(x: &Rational, bits: i64) -> Interval {
         n -= 1;
         (a, b) = scaled(n);
     }
-    let z = Rational::new(&a - &b, a + b);
-    let fraction = twice_atanh(&z, bits + 8);
+    let fraction = if a >= b {
+        twice_atanh(&(&a - &b), &(&a + &b), bits + 8)
+    } else {
+        twice_atanh(&(&b - &a), &(&a + &b), bits + 8).negated()
+    };
     let whole = ln_two(bits + 16).times(&Interval::integer(n), bits + 16);
     whole.plus(&fraction, bits + 16)
 }
@@ -98,14 +100,4 @@ pub fn ln_nearest(x: &Rational) -> f64 {
         }
         bits *= 2;
     }
-}
-
-/// A float close to log2 of a positive rational; for size estimates only.
-pub fn approximate_log2(x: &Rational) -> f64 {
-    let top = |value: &Integer| {
-        let drop = value.bits().saturating_sub(60);
-        let leading = (value >> drop).to_f64().unwrap_or(f64::MAX);
-        leading.log2() + drop as f64
-    };
-    top(x.numer()) - top(x.denom())
 }

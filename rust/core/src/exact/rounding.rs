@@ -27,12 +27,18 @@ pub fn decompose(x: f64) -> (u64, i32) {
 /// The exact value of a finite, non-negative float.
 pub fn rational_from_f64(x: f64) -> Rational {
     let (mantissa, exponent) = decompose(x);
-    let mantissa = Integer::from(mantissa);
+    if mantissa == 0 {
+        return Rational::zero();
+    }
+    // In lowest terms by shifting alone: the denominator is a power of two.
+    let zeros = mantissa.trailing_zeros();
+    let mantissa = Integer::from(mantissa >> zeros);
+    let exponent = exponent + zeros.cast_signed();
     let shift = exponent.unsigned_abs() as usize;
     if exponent >= 0 {
         Rational::from_integer(mantissa << shift)
     } else {
-        Rational::new(mantissa, Integer::from(1) << shift)
+        Rational::new_raw(mantissa, Integer::from(1) << shift)
     }
 }
 
