@@ -56,6 +56,11 @@ class _Evidence:
     complete: bool
 
 
+def _inexact(report: Mapping[str, Any]) -> bool:
+    """Whether neighbours with the same stated pmf count too, since their true ones may differ."""
+    return fraction(report["question"]["pmf_error"]) > 0
+
+
 def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
     laws = [Law.read(masses, len(report["outputs"])) for masses in report["pmfs"]]
     if len({tuple(Fraction(w, law.total) for w in law.weights) for law in laws}) != len(laws):
@@ -67,8 +72,8 @@ def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _
     found: set[Pair] = set()
     for rank in range(space.sources):
         i = law_of[rank]
-        found.update((min(i, j), max(i, j)) for other in space.above(rank) if (j := law_of[other]) != i)
-    edges = sorted(found)
+        found.update((min(i, j), max(i, j)) for j in (law_of[other] for other in space.above(rank)))
+    edges = sorted((i, j) for i, j in found if i != j or _inexact(report))
     if report["pmf_pairs"] != [list(edge) for edge in edges]:
         problems.append("pmf_pairs is not the set of pairs of pmfs that neighbouring datasets have")
     return _Evidence(dict(enumerate(laws)), dict(enumerate(law_of)), edges, True)
@@ -88,7 +93,7 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
     if [(a, b) for a, b, _, _ in sample["pairs"]] != sample_pairs(space, seed, first):
         problems.append("the sampled pairs are not the ones that the digests draw")
     laws = {index: Law.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in law_of.values()}
-    edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j}
+    edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j or _inexact(report)}
     return _Evidence(laws, law_of, sorted(edges), False)
 
 
@@ -110,7 +115,9 @@ def _slack(bound: float) -> Fraction:
 
 def _check_witness(result: Mapping[str, Any], evidence: _Evidence, space: Space, worst: Value) -> None:
     witness = result["witness"]
-    need((witness is None) == (not evidence.edges), "a witness is needed exactly when two pmfs differ")
+    need(
+        (witness is None) == all(i == j for i, j in evidence.edges), "a witness is needed exactly when two pmfs differ"
+    )
     if witness is None:
         return
     a, b = (count(rank, "a witness rank") for rank in witness["ranks"])
