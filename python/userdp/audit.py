@@ -158,6 +158,9 @@ def audit_dataset(
         keys = list(users)
     elif chosen == "additive":
         keys = [mechanism.statistic_of(user) for user in users]
+    structure: dict[str, Any] = {"dataset": users, "records": candidates}
+    if chosen == "additive":
+        structure["statistics"] = tuple(keys)
     replaceable = sorted({key: position for position, key in reversed(list(enumerate(keys)))}.values())
     return run_audit(
         mechanism,
@@ -165,7 +168,7 @@ def audit_dataset(
         kind="dataset",
         neighbours="replace",
         engine=chosen,
-        structure={"dataset": users, "records": candidates, "replaceable": tuple(replaceable)},
+        structure={**structure, "replaceable": tuple(replaceable)},
         epsilon=epsilon,
         delta=delta,
         budget=budget,

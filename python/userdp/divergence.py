@@ -219,7 +219,7 @@ def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.Ar
     Returns
     -------
     ndarray of float64, shape (L,) or (N, L)
-        Certified upper bounds, less than two units in the last place above the exact values; 0 where those are 0.
+        The exact values rounded up to floats: certified upper bounds, 0 where the exact value is 0.
 
     Raises
     ------

@@ -16,9 +16,7 @@ use std::sync::Arc;
 use userdp_core::{
     Error,
     control::Control,
-    divergence::{
-        self, Side, hockey_stick::hockey_stick_of_floats, hockey_stick::hockey_stick_upper, information,
-    },
+    divergence::{self, Side, hockey_stick::hockey_stick_of_floats, information},
     exact::{Level, ln::ln_bounds},
     pmf::{Pmf, check_same_outputs},
 };
@@ -157,8 +155,8 @@ pub(crate) fn privacy_profile(
             .iter()
             .map(|level| {
                 control.advance(1)?;
-                let forward = hockey_stick_upper(&p, &q, level, control)?;
-                Ok(forward.max(hockey_stick_upper(&q, &p, level, control)?))
+                let forward = divergence::hockey_stick_bounds(&p, &q, level, control)?.upper;
+                Ok(forward.max(divergence::hockey_stick_bounds(&q, &p, level, control)?.upper))
             })
             .collect()
     })
