@@ -133,8 +133,8 @@ def _check_symmetry(mechanism: Any, space: Neighbourhood, found: DistinctPmfs) -
             if distinct_masses(reversed_pmf) != distinct_masses(found.masses[found.index_of[rank]]):
                 raise ValueError(
                     "the mechanism is declared symmetric, but its pmf changes when the users are listed in "
-                    f"reverse order (dataset {rank} of the audit). Return exactly the same masses for every order, or use "
-                    "engine='labelled'"
+                    f"reverse order (dataset {rank} of the audit). Return exactly the same masses for every order, or "
+                    "use engine='labelled'"
                 )
 
 

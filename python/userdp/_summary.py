@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["facts", "level_text", "number_text", "summarize", "verdict", "witness_facts"]
 
+MANY_USERS = 6
+"""Datasets with more users are not written out."""
+
 _short = reprlib.Repr()
 _short.maxtuple = _short.maxlist = _short.maxset = _short.maxfrozenset = 12
 _short.maxstring = _short.maxother = _short.maxlong = 60
@@ -105,16 +108,18 @@ def facts(report: AuditReport) -> list[tuple[str, str]]:
 
 
 def witness_facts(report: AuditReport) -> list[tuple[str, str]]:
-    """Return the witness as labels and texts; for one big dataset only the user who changes."""
+    """Return the witness as labels and texts; for large datasets only the user who changes."""
     witness = report.witness
     if witness is None:
         return [("Witness", "none: all neighbours have equal output distributions")]
+    if report.worst_delta.upper == 0:
+        return [("Witness", "none: no event is more than e^epsilon times as likely on any neighbour")]
     event = ", ".join(_short.repr(report.outputs[o]) for o in witness.event_indices) or "(empty)"
     lines: list[tuple[str, Any]] = [("Event", event)]
     if witness.changed_user is not None and len(witness.x) == len(witness.x2):
         position = witness.changed_user
         lines.append(("Changed user", f"position {position} of {len(witness.x)}"))
-        if report.kind == "dataset":
+        if report.kind == "dataset" or len(witness.x) > MANY_USERS:
             lines.append(("More likely with", _short.repr(witness.x[position])))
             lines.append(("Less likely with", _short.repr(witness.x2[position])))
             return lines

@@ -25,8 +25,8 @@ BANDS = tuple(f"{low}-{low + 5}%" for low in range(0, 100, 5))
 FARTHEST = 200
 """Distances are capped at this public number: it keeps the weights short, and the sensitivity at 1."""
 BASE = Fraction(8, 5)
-"""The weight ratio of distances that differ by 1. One step changes every weight and their sum by a factor of at most BASE each,
-so epsilon = 2 ln(8/5) = ln 2.56 < 1."""
+"""The weight ratio of distances that differ by 1. One step changes every weight, and their sum, by a factor of at most
+BASE each, so epsilon = 2 ln(8/5) = ln 2.56 < 1."""
 
 
 def _band_pmf(total: int, largest: int) -> Pmf:
@@ -76,8 +76,8 @@ def person_year_count(years: int) -> AdditiveAlgorithm:
     Returns
     -------
     AdditiveAlgorithm
-        Outputs are 5% bands of the share of person-years. Neighbours for its calibration: replace one answer (sensitivity
-        1). Replacing one person changes the count by up to `years`.
+        Outputs are 5% bands of the share of person-years. Neighbours for its calibration: replace one answer
+        (sensitivity 1). Replacing one person changes the count by up to `years`.
     """
     return AdditiveAlgorithm(
         BANDS,

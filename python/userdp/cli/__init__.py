@@ -7,11 +7,12 @@ Results go to stdout, progress and errors to stderr. Exit codes: 0 certified pas
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from userdp.cli import _audit, _demo, _divergence, _verify
-from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_USAGE
+from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE
 from userdp.exceptions import BudgetError
 
 __all__ = ["main"]
@@ -52,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("userdp: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough; keep the interpreter from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
     except BudgetError as error:
         print(f"userdp: refused: {error}", file=sys.stderr)
         return EXIT_BUDGET

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from userdp.cli._audit import summary_of
 from userdp.cli._common import EXIT_HOLDS, EXIT_VIOLATED, add_json_argument, holds_word, print_json
 
+if TYPE_CHECKING:
+    from userdp.demo import DemoAudit
+
 INTRODUCTION = (
-    "545 men told in each of eight years whether a union had set their wage (Vella and Verbeek 1998). Two releases publish in "
-    "which 5% band the share of members lies; both claim epsilon = 1, delta = 0.000001 for a person. The first lets every "
-    "person vote once. The second counts every answer and adds the noise that hides one answer. Each audit compares "
-    "the exact output distributions on these people with those after replacing any one of them by any history."
+    "545 men told in each of eight years whether a union had set their wage (Vella and Verbeek 1998). Two releases "
+    "publish in which 5% band the share of members lies; both claim epsilon = 1, delta = 0.000001 for a person. The "
+    "first lets every person vote once. The second counts every answer and adds the noise that hides one answer. Each "
+    "audit compares the exact output distributions on these people with those after replacing any one of them by any "
+    "history."
 )
 
 
@@ -39,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
 
     panel = load_wage_panel()
     audits = run_demo(panel.users("union"))
-    page = render_html([audit.report for audit in audits], "Two releases from one panel, audited", INTRODUCTION)
+    findings = [_finding(audit, panel.person_ids) for audit in audits if audit.report.holds is False]
+    introduction = " ".join([INTRODUCTION, *findings])
+    page = render_html([audit.report for audit in audits], "Two releases from one panel, audited", introduction)
     options.output.write_text(page, encoding="utf-8")
     if options.certificates is not None:
         options.certificates.mkdir(parents=True, exist_ok=True)
@@ -54,5 +61,25 @@ def run(options: argparse.Namespace) -> int:
             print(f"{audit.title}: {holds_word(audit.report.holds)} (expected: {holds_word(audit.expected)})")
             print(audit.report.summary())
             print()
+        for finding in findings:
+            print(f"{finding}\n")
         print(f"Wrote {options.output}")
     return EXIT_HOLDS if succeeded else EXIT_VIOLATED
+
+
+def _finding(audit: DemoAudit, person_ids: Sequence[int]) -> str:
+    """Name the person and the event of a refutation."""
+    report, witness = audit.report, audit.report.witness
+    if witness is None or witness.changed_user is None:
+        return f"{audit.title}: the claim is refuted."
+    position = witness.changed_user
+    # The release on the real data is one side of the pair; either may be the one on which the event is likelier.
+    real_first = witness.ranks[0] == 0
+    before, after = (witness.x, witness.x2) if real_first else (witness.x2, witness.x)
+    events = " or ".join(sorted(map(str, witness.event)))
+    likelier = "less" if real_first else "more"
+    return (
+        f"{report.mechanism}: the claim is refuted by person {person_ids[position]} of the panel. Had this person "
+        f"answered {after[position]} instead of {before[position]}, the band {events} would be {likelier} likely by more than "
+        f"e^epsilon allows: the worst delta is {report.worst_delta.lower:.3g}, not {float(report.delta):.3g}."
+    )
