@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from userdp.divergence import epsilon_at_delta, hockey_stick, is_indistinguishable
 
 EPSILON = 0.5

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from userdp import _checker, _exact, _spaces
 from userdp._checker import check
 

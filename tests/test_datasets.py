@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from userdp.datasets import WagePanel, load_wage_panel
 
 

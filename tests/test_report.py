@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from userdp import _checker
 from userdp._encoding import Unreadable, decode, encode, fraction_text
 from userdp._numbers import Bounds, LogRatio, PrivacyLevel

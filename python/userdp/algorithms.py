@@ -134,8 +134,8 @@ def finite_algorithm(
     >>> first_answer.pmf(((1,), (0,)))
     ['1/4', '3/4']
     """
-    fixed = _distinct_outputs(outputs)
-    return lambda function: _FunctionAlgorithm(fixed, function, pmf_error=pmf_error)
+    fixed, error = _distinct_outputs(outputs), _relative_error(pmf_error)
+    return lambda function: _FunctionAlgorithm(fixed, function, pmf_error=error)
 
 
 class SymmetricAlgorithm(_FunctionAlgorithm):

@@ -82,10 +82,14 @@ def _pairs(p: Any, q: Any, evaluate: Callable[[Masses, Masses], T]) -> T | list[
     rows_p, rows_q = rows_of(p, "p"), rows_of(q, "q")
     if len(rows_p) != len(rows_q):
         raise ValueError(f"q has {len(rows_q)} rows where p has {len(rows_p)}; they must match")
-    return [
-        evaluate(masses_of(row_p, f"p (row {index})"), masses_of(row_q, f"q (row {index})"))
-        for index, (row_p, row_q) in enumerate(zip(rows_p, rows_q, strict=True))
-    ]
+    return [_evaluate_row(index, *rows, evaluate) for index, rows in enumerate(zip(rows_p, rows_q, strict=True))]
+
+
+def _evaluate_row(index: int, p: Any, q: Any, evaluate: Callable[[Masses, Masses], T]) -> T:
+    try:
+        return evaluate(masses_of(p, "p"), masses_of(q, "q"))
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"row {index}: {error}") from None
 
 
 def _floats(p: Any, q: Any, evaluate: Callable[[Masses, Masses], float]) -> Any:

@@ -80,6 +80,6 @@ def _finding(audit: DemoAudit, person_ids: Sequence[int]) -> str:
     likelier = "less" if real_first else "more"
     return (
         f"{report.mechanism}: the claim is refuted by person {person_ids[position]} of the panel. Had this person "
-        f"answered {after[position]} instead of {before[position]}, the band {events} would be {likelier} likely by more than "
-        f"e^epsilon allows: the worst delta is {report.worst_delta.lower:.3g}, not {float(report.delta):.3g}."
+        f"answered {after[position]} instead of {before[position]}, the band {events} would be {likelier} likely by "
+        f"more than e^epsilon allows: the worst delta is {report.worst_delta.lower:.3g}, not {float(report.delta):.3g}."
     )

@@ -47,7 +47,7 @@ impl<'a> Pmf<'a> {
         let mut total = ExactSum::new();
         for (index, &mass) in approximate.iter().enumerate() {
             if !(mass.is_finite() && mass >= 0.0) {
-                let message = format!("mass {mass} at index {index} is not a finite number >= 0");
+                let message = format!("mass {mass:?} at index {index} is not a finite number >= 0");
                 return Err(Error::invalid(argument, message));
             }
             total.add(mass);
