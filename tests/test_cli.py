@@ -1,0 +1,190 @@
+"""The command line: results, exit codes, JSON, and what happens without the compiled core."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from userdp.cli import main
+from userdp.report import AuditReport
+
+MECHANISM = """
+from fractions import Fraction
+from userdp.algorithms import finite_algorithm
+
+@finite_algorithm(outputs=("no", "yes"))
+def respond(dataset):
+    return [Fraction(1, 4), Fraction(3, 4)] if dataset[0][0] else [Fraction(3, 4), Fraction(1, 4)]
+
+@finite_algorithm(outputs=(0, 1), pmf_error="1e-9")
+def rounded(dataset):
+    return [0.25, 0.75] if dataset[0][0] else [0.75, 0.25]
+
+@finite_algorithm(outputs=(0, 1))
+def broken(dataset):
+    return [0.5, 0.6]
+
+@finite_algorithm(outputs=(0, 1))
+def slow(dataset):
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.fixture
+def mechanism(tmp_path: Path) -> str:
+    path = tmp_path / "audited_mechanisms.py"
+    path.write_text(MECHANISM)
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    code, out, _ = run(capsys, *words, "--json")
+    return code, json.loads(out)
+
+
+def test_divergence(capsys: pytest.CaptureFixture[str]) -> None:
+    code, result = run_json(capsys, "divergence", "3/4,1/4", "1/4,3/4", "--epsilon", "ln(2)", "--delta", "1/4")
+    assert code == 0
+    assert result["hockey_stick_p_q"] == [0.25, 0.25]
+    assert result["holds"] is True
+    code, result = run_json(capsys, "divergence", "3/4,1/4", "1/4,3/4", "--epsilon", "ln(2)", "--delta", "0.2499999")
+    assert (code, result["holds"], result["event"]) == (1, False, [0])
+    code, out, _ = run(capsys, "divergence", "0.5,0.5", "1,0", "--epsilon", "ln(3/2)", "--delta", "0")
+    assert code == 1
+    assert "VIOLATED" in out
+    assert "inf" in out
+    code, result = run_json(capsys, "divergence", "0.5,0.5", "1,0", "--epsilon", "0")
+    assert (code, result["total_variation"]) == (0, 0.5)
+
+
+def test_divergence_reads_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", np.array([0.3, 0.7]))
+    (tmp_path / "p.json").write_text("[0.3, 0.7]")
+    (tmp_path / "p.csv").write_text("0.3,0.7\n")
+    (tmp_path / "p.txt").write_text("0.3\n0.7\n")
+    found = {
+        suffix: run_json(capsys, "divergence", str(tmp_path / f"p{suffix}"), "1/2,1/2", "--epsilon", "0")[1]
+        for suffix in (".npy", ".json", ".csv", ".txt")
+    }
+    assert found[".json"]["hockey_stick_q_p"] == [0.19999999999999998, 0.2]  # exactly 1/5: decimals stay decimals
+    assert found[".json"] == found[".csv"] == found[".txt"]
+    assert found[".npy"]["hockey_stick_q_p"] == [0.2, 0.2]  # 1/2 minus the float 0.3 is the float 0.2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("divergence", "0.5,0.6", "0.5,0.5", "--epsilon", "1"),
+        ("divergence", "0.5,0.5", "1", "--epsilon", "1"),
+        ("divergence", "0.5,half", "0.5,0.5", "--epsilon", "1"),
+        ("divergence", "missing.json", "0.5,0.5", "--epsilon", "1"),
+        ("divergence", "0.5,0.5", "0.5,0.5", "--epsilon", "1", "--delta", "2"),
+        ("audit", "nonsense", "--universe", "[0, 1]", "--n-users", "1", "--epsilon", "1", "--delta", "0"),
+        ("audit", "no_such_module:x", "--universe", "[0, 1]", "--n-users", "1", "--epsilon", "1", "--delta", "0"),
+        ("audit", "json:loads", "--universe", "[0, 1]", "--n-users", "1", "--epsilon", "1", "--delta", "0"),
+        ("audit", "json:missing", "--universe", "[0, 1]", "--n-users", "1", "--epsilon", "1", "--delta", "0"),
+        ("audit", "json:loads", "--epsilon", "1", "--delta", "0"),
+        ("verify", "missing.json"),
+    ],
+)
+def test_usage_errors_exit_with_2(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    code, out, err = run(capsys, *words)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("userdp: error: ")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("nothing",), ("divergence", "1", "1"), ("divergence", "1", "1", "--epsilon", "-1")]
+)
+def test_argument_errors_exit_with_2(words: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words.split())
+    assert stopped.value.code == 2
+
+
+def test_audit_exit_codes(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
+    space = ("--universe", "[0, 1]", "--n-users", "2", "--delta")
+    assert run(capsys, "audit", f"{mechanism}:respond", "--epsilon", "ln(3)", *space, "0")[0] == 0
+    code, out, _ = run(capsys, "audit", f"{mechanism}:respond", "--epsilon", "1", *space, "0")
+    assert code == 1
+    assert "VIOLATED" in out
+    assert run(capsys, "audit", f"{mechanism}:rounded", "--epsilon", "0", *space, "1/2")[0] == 4
+    code, _, err = run(capsys, "audit", f"{mechanism}:respond", "--epsilon", "1", *space, "0", "--budget", "3")
+    assert code == 3
+    assert "budget" in err
+    code, _, err = run(capsys, "audit", f"{mechanism}:broken", "--epsilon", "1", *space, "0")
+    assert code == 2
+    assert "((0,), (0,))" in err
+    assert run(capsys, "audit", f"{mechanism}:slow", "--epsilon", "1", *space, "0")[0] == 130
+
+
+def test_audit_item_level_and_add_remove(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
+    space = ("--universe", "[0, 1]", "--n-users", "2", "--n-examples", "2", "--epsilon", "ln(3)", "--delta", "0")
+    code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--level", "item")
+    assert (code, result["kind"], result["pairs"], result["exp_epsilon"]) == (0, "item-level", 32, "3")
+    code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--neighbours", "add-remove")
+    assert (code, result["neighbours"]) == (0, "add-remove")
+    both = ("--level", "item", "--neighbours", "add-remove")
+    assert run(capsys, "audit", f"{mechanism}:respond", *space, *both)[0] == 2
+
+
+def test_audit_one_dataset_and_verify(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text("[[0], [1], [1]]")
+    (tmp_path / "records.json").write_text("[[0], [1]]")
+    words = (
+        *("audit", f"{mechanism}:respond", "--epsilon", "1", "--delta", "0"),
+        *("--dataset", str(tmp_path / "data.json"), "--records", str(tmp_path / "records.json")),
+        *("--html", str(tmp_path / "report.html"), "--certificate", str(tmp_path / "report.json")),
+    )
+    code, result = run_json(capsys, *words)
+    assert (code, result["holds"], result["changed_user"]) == (1, False, 0)
+    page = (tmp_path / "report.html").read_text()
+    assert "<svg" in page
+    assert not re.search(r"""(src|href)\s*=\s*["']?http|<script""", page)
+    certificate = tmp_path / "report.json"
+    assert AuditReport.from_json(certificate.read_text()).holds is False
+    code, result = run_json(capsys, "verify", str(certificate))
+    assert (code, result["verified"], result["holds"]) == (0, True, False)
+    certificate.write_text(certificate.read_text().replace('"holds": false', '"holds": true', 1))
+    code, result = run_json(capsys, "verify", str(certificate))
+    assert (code, result["verified"]) == (1, False)
+
+
+def test_verify_without_the_compiled_core(mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = tmp_path / "report.json"
+    space = ("--universe", "[0, 1]", "--n-users", "2", "--epsilon", "ln(3)", "--delta", "0")
+    assert run(capsys, "audit", f"{mechanism}:respond", *space, "--certificate", str(certificate))[0] == 0
+    script = textwrap.dedent(
+        f"""
+        import sys
+        sys.modules["userdp._core"] = None  # importing it now fails
+        from userdp.cli import main
+        sys.exit(main(["verify", {str(certificate)!r}]))
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("verified")
+
+
+def test_module_and_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "userdp", "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert re.fullmatch(r"userdp \d+\.\d+\.\d+\n", done.stdout)

@@ -1,0 +1,95 @@
+"""The demonstration: expected verdicts on the wage panel, checked again in pure Python; and the README's example."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from oracle import divergence as oracle
+from userdp.cli import main
+from userdp.datasets import load_wage_panel
+from userdp.demo import BANDS, BASE, FARTHEST, person_year_count, run_demo, union_vote
+from userdp.report import AuditReport
+
+F = Fraction
+ROOT = Path(__file__).parent.parent
+
+
+def band_law(total: int, largest: int) -> list[F]:
+    """The mechanism by its definition: weight (5/8)^distance, distances capped."""
+    weights = []
+    for low in range(0, 100, 5):
+        inside = [
+            t for t in range(largest + 1) if 100 * t >= low * largest and (100 * t < (low + 5) * largest or low == 95)
+        ]
+        distance = min(min(abs(total - t) for t in inside), FARTHEST)
+        weights.append(1 / BASE**distance)
+    return [weight / sum(weights) for weight in weights]
+
+
+@pytest.mark.parametrize("total", [0, 1, 26, 27, 28, 130, 272, 518, 544, 545])
+def test_the_release_is_the_exponential_mechanism(total: int) -> None:
+    people = ((1,) * 8,) * total + ((0,) * 8,) * (545 - total)
+    assert union_vote(8).pmf(people).fractions() == band_law(total, 545)
+    assert person_year_count(8).pmf(people).fractions() == band_law(8 * total, 8 * 545)
+
+
+def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["demo", "--output", str(tmp_path / "r.html"), "--certificates", str(tmp_path / "c"), "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert result["as_expected"] is True
+    assert [audit["holds"] for audit in result["audits"]] == [True, True, False]
+    certificates = sorted((tmp_path / "c").iterdir())
+    reports = [AuditReport.from_json(path.read_text()) for path in certificates]
+    for report in reports:
+        verification = report.verify()
+        assert verification.ok, verification.problems
+        print(report.mechanism, report.worst_delta)
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<svg") == 3
+    refuted = reports[2]
+    x, x2, event = refuted.witness
+    people = load_wage_panel().users("union")
+    assert people in (x, x2)
+    assert sum(a != b for a, b in zip(x, x2, strict=True)) == 1
+    # The witness by the mechanism's definition, against e^1 + 10^-6.
+    totals = [sum(map(sum, dataset)) for dataset in (x, x2)]
+    p, q = (band_law(total, 8 * 545) for total in totals)
+    inside = [BANDS.index(band) for band in event]
+    low, high = oracle.exp_bounds(F(1))
+    assert sum(p[o] for o in inside) - high * sum(q[o] for o in inside) > F(1, 10**6)
+    worst = oracle.hockey_stick(p, q, low)
+    assert F(refuted.worst_delta.lower) <= worst
+
+
+def test_the_vote_keeps_its_proved_epsilon_everywhere() -> None:
+    vote = run_demo(load_wage_panel().users("union"))[1].report
+    print(f"worst delta {vote.worst_delta}, exact epsilon at delta {vote.epsilon}")
+    assert vote.datasets == 546
+    assert F(vote.profile([0])[0]) > 0
+    for i, j in vote.pmf_pairs:
+        ratios = [a / b for a, b in zip(vote.pmfs[i], vote.pmfs[j], strict=True)]
+        assert 1 / BASE**2 <= min(ratios) <= max(ratios) <= BASE**2
+
+
+def test_bad_people_are_refused() -> None:
+    for people in ((), ((0, 1), (1,)), ((0, 2),)):
+        with pytest.raises(ValueError, match="people"):
+            run_demo(people)
+
+
+def test_the_readme_example_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) == 1
+    exec(compile(blocks[0], "README.md", "exec"), {})
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "make demo" in text
+    assert "make test" in text

@@ -1,0 +1,85 @@
+"""Enclosures from the compiled core against series in fractions, and its rounding against Python's integers."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from oracle import divergence as oracle
+from userdp import _core
+from userdp._numbers import LogRatio, parse_delta, parse_level, round_down, round_up
+
+F = Fraction
+
+
+@pytest.mark.parametrize("bits", [16, 64, 192, 193, 1000])
+@pytest.mark.parametrize("x", [0, F(1, 3), 1, 5e-324, 1e-9, 0.1, 20.5, 700, 1000, 12345])
+def test_exp_encloses(x: Any, bits: int) -> None:
+    low, high = _core.exp_bounds(_core.Level(F(1), F(x)), bits)
+    below, above = oracle.exp_bounds(F(x), bits + 40)
+    assert low <= above
+    assert high >= below
+    assert high - low <= high * F(1, 2 ** (bits - 2))
+
+
+def test_exp_times_a_ratio() -> None:
+    low, high = _core.exp_bounds(_core.Level(F(2, 3), F(1, 2)), 200)
+    below, above = oracle.exp_bounds(F(1, 2), 240)
+    assert low <= above * F(2, 3)
+    assert high >= below * F(2, 3)
+
+
+def test_ln_is_between_adjacent_floats() -> None:
+    source = random.Random(1)
+    for _ in range(300):
+        x = 1 + F(
+            source.randrange(1, 10 ** source.randrange(1, 30)), source.randrange(1, 10 ** source.randrange(1, 40))
+        )
+        low, high = _core.ln_bounds(x)
+        assert oracle.exp_bounds(F(low), 400)[0] <= x
+        assert oracle.exp_bounds(F(high), 400)[1] >= x
+        assert high <= math.nextafter(low, math.inf)
+    assert _core.ln_bounds(F(1)) == (0.0, 0.0)
+    with pytest.raises(ValueError, match="positive"):
+        _core.ln_bounds(F(0))
+
+
+def test_weights_round_as_python_divides() -> None:
+    # Python's int / int is correctly rounded; the core's hockey-stick at epsilon = 0 against mass 0 is just the mass.
+    source = random.Random(2)
+    zero = _core.Level(F(1), F(0))
+    for _ in range(5000):
+        total = source.randrange(1, 10 ** source.randrange(1, 400))
+        weight = source.randrange(0, total + 1)
+        p, q = ([weight, total - weight, 0], total), ([0, total - weight, weight], total)
+        assert _core.hockey_stick(p, q, zero) == weight / total
+        low, high = _core.hockey_stick_bounds(p, q, zero)
+        assert low == round_down(F(weight, total))
+        assert high == round_up(F(weight, total))
+
+
+def test_subnormal_results() -> None:
+    zero = _core.Level(F(1), F(0))
+    for total_bits in (1070, 1074, 1075, 1076, 1080):
+        for weight in (1, 3, 5, 7):
+            total = 2**total_bits
+            p, q = ([weight, total - weight, 0], total), ([0, total - weight, weight], total)
+            assert _core.hockey_stick(p, q, zero) == weight / total
+
+
+def test_levels() -> None:
+    assert parse_level("0.1").exponent == F(1, 10)
+    assert parse_level(0.1).exponent == F(0.1)
+    assert parse_level(LogRatio(6, 4)).ratio == F(3, 2)
+    assert parse_delta("1e-6") == F(1, 10**6)
+    assert parse_delta(1e-6) == F(1e-6)
+    with pytest.raises(ValueError, match="level"):
+        _core.Level(F(0), F(1))
+    with pytest.raises(ValueError, match="level"):
+        _core.Level(F(1), F(-1))
+    with pytest.raises(ValueError, match="epsilon"):
+        _core.exp_bounds(_core.Level(F(1), F(2**21)), 64)
