@@ -124,8 +124,15 @@ def _exact_masses(entries: Sequence[Any], name: str) -> ExactMasses:
 
 
 def _short(value: Fraction | int) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{float(value)!r} (approximately)"
+    exact = Fraction(value)
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) <= 100:
+        return str(exact)
+    gap = exact - 1
+    sign, size = ("+", gap) if gap > 0 else ("-", -gap)
+    try:
+        return f"1 {sign} {size.numerator / size.denominator:.3g}"
+    except OverflowError:
+        return "more than any float"
 
 
 def _over_common_denominator(fractions: Sequence[Fraction]) -> ExactMasses:

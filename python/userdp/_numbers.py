@@ -83,7 +83,9 @@ class LogRatio:
         )
 
     def __repr__(self) -> str:
-        return f"LogRatio({self.numerator}, {self.denominator})"
+        # Hexadecimal for numbers that Python refuses to write in decimal.
+        form = "d" if self.numerator.bit_length() < 10_000 else "#x"
+        return f"LogRatio({self.numerator:{form}}, {self.denominator:{form}})"
 
 
 Epsilon: TypeAlias = "float | int | Fraction | str | LogRatio"

@@ -13,7 +13,7 @@ use crate::{
     },
     pmf::Pmf,
 };
-use num_traits::{One, Signed};
+use num_traits::One;
 use rayon::prelude::*;
 use std::{cmp::Ordering, sync::Arc};
 
@@ -201,17 +201,4 @@ impl Family {
             total
         }))
     }
-}
-
-/// The levels at which a relative pmf error `error < 1` is accounted for, with the factors in front:
-/// the divergence of the true pmfs lies between `lower.0 * HS(lower.1)` and `upper.0 * HS(upper.1)`.
-///
-/// # Guarantee
-/// Every true mass is in [(1-r) p, (1+r) p], so sum max(0, p' - E q') is at least
-/// sum max(0, (1-r) p - E (1+r) q) and at most sum max(0, (1+r) p - E (1-r) q).
-pub fn levels_with_error(level: &Level, error: &Rational) -> [(Rational, Level); 2] {
-    debug_assert!(!error.is_negative() && error < &Rational::one());
-    let (minus, plus) = (Rational::one() - error, Rational::one() + error);
-    let (up, down) = (&plus / &minus, &minus / &plus);
-    [(minus, level.scaled(&up)), (plus, level.scaled(&down))]
 }

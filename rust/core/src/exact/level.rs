@@ -5,7 +5,7 @@ use super::{
     exp::exp,
     rounding::{Direction, rational_from_f64, rational_to_f64},
 };
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{One, Signed, Zero};
 use std::{cmp::Ordering, sync::OnceLock};
 
 /// The multiplier `E = ratio * e^exponent`, with a positive rational ratio and a rational exponent >= 0.
@@ -182,17 +182,6 @@ impl Level {
             }
             precision *= 2;
         }
-    }
-
-    /// A level multiplied by a positive rational.
-    #[must_use]
-    pub fn scaled(&self, factor: &Rational) -> Self {
-        Self::new(&self.ratio * factor, self.exponent.clone())
-    }
-
-    /// True when e^exponent is too large to be enclosed with machine exponents.
-    pub fn is_astronomical(&self) -> bool {
-        self.exponent.to_integer().to_i64().is_none_or(|whole| whole >= 1 << 40)
     }
 }
 
