@@ -19,6 +19,7 @@ __all__ = [
     "hockey_stick_bounds",
     "hockey_stick_float64",
     "is_indistinguishable",
+    "is_indistinguishable_float64",
     "kl_divergence",
     "ln_bounds",
     "max_divergence",
@@ -37,6 +38,9 @@ class Level:
     def __new__(cls, ratio: Fraction, exponent: Fraction) -> Level: ...
 
 def hockey_stick_float64(p: Any, q: Any, epsilon: Any) -> float | None: ...
+def is_indistinguishable_float64(
+    p: Any, q: Any, epsilon: Any, delta: Any
+) -> tuple[bool, float, float, list[int] | None, bool, bool] | None: ...
 def hockey_stick(p: _Masses, q: _Masses, epsilon: Level) -> float: ...
 def hockey_stick_bounds(p: _Masses, q: _Masses, epsilon: Level) -> tuple[float, float]: ...
 def is_indistinguishable(

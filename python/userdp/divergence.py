@@ -194,20 +194,22 @@ def is_indistinguishable(p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Del
     >>> bool(is_indistinguishable([0.75, 0.25], [0.25, 0.75], epsilon=LogRatio(3, 1), delta=0))
     True
     """
+    parts = _core.is_indistinguishable_float64(p, q, epsilon, delta)
+    if parts is not None:
+        return _verdict(*parts)
     level, threshold = level_of(epsilon), parse_delta(delta)
+    return _pairs(p, q, lambda p, q: _verdict(*_core.is_indistinguishable(p, q, level, threshold)))
 
-    def decide(p: Masses, q: Masses) -> Verdict:
-        holds, lower, upper, event, reversed_, exact = _core.is_indistinguishable(p, q, level, threshold)
-        return Verdict(
-            holds=holds,
-            lower=lower,
-            upper=upper,
-            event=None if event is None else tuple(event),
-            direction=None if holds else ("q||p" if reversed_ else "p||q"),
-            decided_by="exact" if exact else "float64",
-        )
 
-    return _pairs(p, q, decide)
+def _verdict(holds: bool, lower: float, upper: float, event: list[int] | None, reversed_: bool, exact: bool) -> Verdict:
+    return Verdict(
+        holds=holds,
+        lower=lower,
+        upper=upper,
+        event=None if event is None else tuple(event),
+        direction=None if holds else ("q||p" if reversed_ else "p||q"),
+        decided_by="exact" if exact else "float64",
+    )
 
 
 def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -16,7 +16,11 @@ use std::sync::Arc;
 use userdp_core::{
     Error,
     control::Control,
-    divergence::{self, Side, hockey_stick::hockey_stick_of_floats, information},
+    divergence::{
+        self, Side, Verdict,
+        hockey_stick::{hockey_stick_of_floats, quick_verdict_of_floats},
+        information,
+    },
     exact::{Level, ln::ln_bounds},
     pmf::{Pmf, check_same_outputs},
 };
@@ -43,6 +47,52 @@ fn level_of_float(epsilon: f64) -> Rc<Level> {
     })
 }
 
+/// A plain finite non-negative float or small int.
+fn plain_number(number: &Bound<'_, PyAny>) -> Option<f64> {
+    let value = if let Ok(float) = number.cast_exact::<PyFloat>() {
+        float.extract::<f64>().ok()?
+    } else {
+        f64::from(number.cast_exact::<PyInt>().ok()?.extract::<u32>().ok()?)
+    };
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// Calls `evaluate` when p and q are plain contiguous float64 vectors of moderate length; None otherwise.
+fn with_plain_floats<T>(
+    p: &Bound<'_, PyAny>,
+    q: &Bound<'_, PyAny>,
+    evaluate: impl FnOnce(&[f64], &[f64]) -> userdp_core::Result<Option<T>>,
+) -> PyResult<Option<T>> {
+    let (Ok(p), Ok(q)) = (p.cast_exact::<PyArray1<f64>>(), q.cast_exact::<PyArray1<f64>>()) else {
+        return Ok(None);
+    };
+    let (Ok(p), Ok(q)) = (p.try_readonly(), q.try_readonly()) else { return Ok(None) };
+    let (Ok(p), Ok(q)) = (p.as_slice(), q.as_slice()) else { return Ok(None) };
+    if p.len() > SHORT_FLOAT_OUTPUTS {
+        return Ok(None);
+    }
+    run_short(|| evaluate(p, q))
+}
+
+/// The verdict when p and q are plain contiguous float64 vectors, epsilon and delta plain numbers, and float64 decides
+/// it; None otherwise, or when anything is wrong with them.
+#[pyfunction]
+pub(crate) fn is_indistinguishable_float64(
+    p: &Bound<'_, PyAny>,
+    q: &Bound<'_, PyAny>,
+    epsilon: &Bound<'_, PyAny>,
+    delta: &Bound<'_, PyAny>,
+) -> PyResult<Option<VerdictParts>> {
+    let (Some(epsilon), Some(delta)) = (plain_number(epsilon), plain_number(delta)) else { return Ok(None) };
+    if delta > 1.0 {
+        return Ok(None);
+    }
+    let level = level_of_float(epsilon);
+    with_plain_floats(p, q, |p, q| {
+        Ok(quick_verdict_of_floats(p, q, &level, delta, &Control::new())?.map(verdict_parts))
+    })
+}
+
 /// The hockey-stick divergence when p and q are plain contiguous float64 vectors and epsilon a plain number; None
 /// otherwise, or when anything is wrong with them, which the general path then explains.
 #[pyfunction]
@@ -51,25 +101,9 @@ pub(crate) fn hockey_stick_float64(
     q: &Bound<'_, PyAny>,
     epsilon: &Bound<'_, PyAny>,
 ) -> PyResult<Option<f64>> {
-    let value = if let Ok(float) = epsilon.cast_exact::<PyFloat>() {
-        float.extract::<f64>()?
-    } else if epsilon.cast_exact::<PyInt>().is_ok() {
-        match epsilon.extract::<u32>() {
-            Ok(integer) => f64::from(integer),
-            Err(_) => return Ok(None),
-        }
-    } else {
-        return Ok(None);
-    };
-    let (Ok(p), Ok(q)) = (p.cast_exact::<PyArray1<f64>>(), q.cast_exact::<PyArray1<f64>>()) else {
-        return Ok(None);
-    };
-    let (Ok(p), Ok(q)) = (p.try_readonly(), q.try_readonly()) else { return Ok(None) };
-    let (Ok(p), Ok(q)) = (p.as_slice(), q.as_slice()) else { return Ok(None) };
-    if !(value.is_finite() && value >= 0.0) || p.len() > SHORT_FLOAT_OUTPUTS {
-        return Ok(None);
-    }
-    run_short(|| match hockey_stick_of_floats(p, q, &level_of_float(value), &Control::new()) {
+    let Some(epsilon) = plain_number(epsilon) else { return Ok(None) };
+    let level = level_of_float(epsilon);
+    with_plain_floats(p, q, |p, q| match hockey_stick_of_floats(p, q, &level, &Control::new()) {
         Err(Error::InvalidArgument { .. }) => Ok(None),
         other => other.map(Some),
     })
@@ -123,6 +157,11 @@ pub(crate) fn hockey_stick_bounds(
 /// (holds, lower, upper, event or None, worse direction is q from p, decided exactly)
 type VerdictParts = (bool, f64, f64, Option<Vec<usize>>, bool, bool);
 
+fn verdict_parts(verdict: Verdict) -> VerdictParts {
+    let (lower, upper) = tuple(verdict.worst);
+    (verdict.holds, lower, upper, verdict.event, verdict.reversed, verdict.exact)
+}
+
 #[pyfunction]
 pub(crate) fn is_indistinguishable(
     py: Python<'_>,
@@ -133,9 +172,7 @@ pub(crate) fn is_indistinguishable(
 ) -> PyResult<VerdictParts> {
     let level = level(&epsilon);
     with_pair(py, p, q, SHORT_OUTPUTS, |p, q, control| {
-        let verdict = divergence::is_indistinguishable(p, q, &level, &delta, control)?;
-        let (lower, upper) = tuple(verdict.worst);
-        Ok((verdict.holds, lower, upper, verdict.event, verdict.reversed, verdict.exact))
+        divergence::is_indistinguishable(p, q, &level, &delta, control).map(verdict_parts)
     })
 }
 

@@ -217,24 +217,26 @@ pub fn hockey_stick(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) 
     }
 }
 
+/// One pass that validates both pmfs as well; `None` when E is out of its range or anything is doubtful about them.
+fn validated(p: &[f64], q: &[f64], level: &Level) -> Option<Approximation> {
+    let machine = level.machine()?;
+    if p.len() != q.len() {
+        return None;
+    }
+    let sums = sums(p, q, machine);
+    // NaN and infinities spoil the totals; the margin leaves borderline totals to the exact check.
+    let plausible = |total: f64| (total - 1.0).abs() <= FLOAT_TOTAL_TOLERANCE / 2.0;
+    let valid = !sums.negative && plausible(sums.p_total) && plausible(sums.q_total);
+    valid.then(|| Approximation::new(&sums, machine, p.len(), false))
+}
+
 /// [`hockey_stick`] of float masses that are validated in the same pass.
 ///
 /// # Errors
 /// As [`Pmf::from_floats`], for `p` and `q`; different lengths.
 pub fn hockey_stick_of_floats(p: &[f64], q: &[f64], level: &Level, control: &Control) -> Result<f64> {
-    if let Some(machine) = level.machine()
-        && p.len() == q.len()
-    {
-        let sums = sums(p, q, machine);
-        // NaN and infinities spoil the totals; the margin leaves borderline totals to the exact check below.
-        let plausible = |total: f64| (total - 1.0).abs() <= FLOAT_TOTAL_TOLERANCE / 2.0;
-        if !sums.negative
-            && plausible(sums.p_total)
-            && plausible(sums.q_total)
-            && let Some(value) = Approximation::new(&sums, machine, p.len(), false).nearest()
-        {
-            return Ok(value);
-        }
+    if let Some(value) = validated(p, q, level).and_then(|value| value.nearest()) {
+        return Ok(value);
     }
     let p = Pmf::from_floats(p, "p")?;
     let q = Pmf::from_floats(q, "q")?;
@@ -317,6 +319,18 @@ pub fn is_indistinguishable(
     crate::pmf::check_same_outputs(p, q)?;
     let forward = decide(p, q, level, delta, control)?;
     let backward = decide(q, p, level, delta, control)?;
+    verdict(p, q, level, &forward, &backward, control)
+}
+
+/// The verdict from both directions' decisions, with the event when it fails.
+fn verdict(
+    p: &Pmf<'_>,
+    q: &Pmf<'_>,
+    level: &Level,
+    forward: &Decision,
+    backward: &Decision,
+    control: &Control,
+) -> Result<Verdict> {
     let holds = forward.within && backward.within;
     // The worse direction; equal bounds keep the forward one.
     let reversed = !holds
@@ -340,4 +354,29 @@ pub fn is_indistinguishable(
         reversed,
         exact: forward.exact || backward.exact,
     })
+}
+
+/// [`is_indistinguishable`] of float masses and a float delta in [0, 1], when two validating passes decide it; `None`
+/// otherwise, and for anything that is not a pmf.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn quick_verdict_of_floats(
+    p: &[f64],
+    q: &[f64],
+    level: &Level,
+    delta: f64,
+    control: &Control,
+) -> Result<Option<Verdict>> {
+    let decided = |value: &Approximation| {
+        let side = Side { lower: value.lower(), upper: value.upper() };
+        let within = side.upper <= delta;
+        (within || side.lower > delta).then_some(Decision { within, side, exact: false })
+    };
+    let directions = validated(p, q, level)
+        .and_then(|value| decided(&value))
+        .zip(validated(q, p, level).and_then(|value| decided(&value)));
+    let Some((forward, backward)) = directions else { return Ok(None) };
+    let (p, q) = (Pmf::from_checked_floats(p), Pmf::from_checked_floats(q));
+    verdict(&p, &q, level, &forward, &backward, control).map(Some)
 }
