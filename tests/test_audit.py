@@ -324,6 +324,13 @@ def test_a_bad_pmf_names_the_dataset(law: Any) -> None:
         audit_user_level(mechanism, universe=(0, 1), n_users=2, n_examples=1, epsilon=1, delta=0)
 
 
+@pytest.mark.parametrize("maker", [finite_algorithm, lambda outputs: lambda f: SymmetricAlgorithm(outputs, f)])
+def test_a_mechanism_that_raises_names_the_dataset(maker: Any) -> None:
+    mechanism = maker((0, 1))(lambda dataset: [1 / dataset[1][0], 0.5])
+    with pytest.raises(RuntimeError, match=r"ZeroDivisionError.*\(\(0,\), \(0,\)\)"):
+        audit_user_level(mechanism, universe=(0, 1), n_users=2, n_examples=1, epsilon=1, delta=0)
+
+
 def test_a_mechanism_that_changes_its_mind_is_refused() -> None:
     source = random.Random(1)
     mechanism = finite_algorithm((0, 1))(lambda dataset: random_law(source, 2))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
-from userdp._evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
+from userdp._evaluation import DistinctPmfs, call_on, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
 from userdp._levels import core_level
 from userdp._masses import Masses, distinct_masses, fractions_of, masses_of
 from userdp._neighbourhoods import Additive, Neighbourhood, Replacements
@@ -117,7 +117,8 @@ def _evaluate_totals(mechanism: Any, space: Neighbourhood, outputs: tuple[Any, .
     for total, n_users in totals:
         known = seen.get((total, n_users))
         if known is None:
-            found.add(mechanism.pmf_of_total(total, n_users), f"with total {total} of {n_users} users")
+            where = f"with total {total} of {n_users} users"
+            found.add(call_on(lambda pair: mechanism.pmf_of_total(*pair), (total, n_users), where), where)
             seen[total, n_users] = found.index_of[-1]
         else:
             found.index_of.append(known)

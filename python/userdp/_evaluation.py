@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -16,7 +16,7 @@ from userdp._pmf import Pmf
 from userdp._progress import ProgressCallback
 from userdp.algorithms import Dataset, FiniteAlgorithm, _relative_error
 
-__all__ = ["DistinctPmfs", "evaluate_datasets", "mechanism_name", "outputs_of", "pmf_error_of"]
+__all__ = ["DistinctPmfs", "call_on", "evaluate_datasets", "mechanism_name", "outputs_of", "pmf_error_of"]
 
 BATCH = 1024
 FLOAT_TOTAL_TOLERANCE = 1e-9
@@ -136,33 +136,50 @@ def evaluate_datasets(
     ------
     ValueError
         Naming the dataset, for a bad pmf or a mechanism that answers twice differently.
+    RuntimeError
+        Naming the dataset, from whatever the mechanism raised.
     """
     found = DistinctPmfs(outputs)
     batch: Callable[[list[Dataset]], Any] | None = getattr(mechanism, "pmf_batch", None)
     source = iter(datasets)
     done = 0
     while block := list(itertools.islice(source, BATCH)):
-        returned = _rows(batch(block), len(block)) if batch else map(mechanism.pmf, block)
-        for dataset, pmf in zip(block, returned, strict=True):
+        for dataset, pmf in zip(block, _ask(mechanism, batch, block), strict=True):
             found.add(pmf, dataset)
         if done == 0:
-            _check_repeatable(mechanism, found, block[0], batched=batch is not None)
+            again = DistinctPmfs(outputs)
+            again.add(_ask(mechanism, batch, block[:1])[0], block[0])
+            if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
+                raise ValueError(
+                    f"the mechanism returned two different pmfs on the dataset {_describe(block[0])}; "
+                    "pmf must be deterministic"
+                )
         done += len(block)
         progress(done, count)
     return found
 
 
-def _rows(table: Any, expected: int) -> Iterator[Any]:
-    rows = list(table)
-    if len(rows) != expected:
-        raise ValueError(f"mechanism.pmf_batch returned {len(rows)} rows for {expected} datasets")
-    return iter(rows)
+def _ask(mechanism: Any, batch: Callable[[list[Dataset]], Any] | None, block: list[Dataset]) -> list[Any]:
+    """What the mechanism returns on each dataset of a block.
+
+    Raises
+    ------
+    RuntimeError
+        Naming the dataset, from whatever the mechanism raised.
+    """
+    if batch is None:
+        return [call_on(mechanism.pmf, dataset, dataset) for dataset in block]
+    rows = list(call_on(batch, block, block[0]))
+    if len(rows) != len(block):
+        raise ValueError(f"mechanism.pmf_batch returned {len(rows)} rows for {len(block)} datasets")
+    return rows
 
 
-def _check_repeatable(mechanism: Any, found: DistinctPmfs, dataset: Dataset, *, batched: bool) -> None:
-    again = DistinctPmfs(found.outputs)
-    again.add(mechanism.pmf_batch([dataset])[0] if batched else mechanism.pmf(dataset), dataset)
-    if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
-        raise ValueError(
-            f"the mechanism returned two different pmfs on the dataset {_describe(dataset)}; pmf must be deterministic"
-        )
+def call_on(function: Callable[..., Any], argument: Any, dataset: Any) -> Any:
+    """Call the mechanism; an exception of its own is reported with the dataset."""
+    try:
+        return function(argument)
+    except Exception as error:
+        raise RuntimeError(
+            f"the mechanism raised {type(error).__name__} ({error}) on the dataset {_describe(dataset)}"
+        ) from error

@@ -224,6 +224,8 @@ def audit_user_level(
     ------
     TypeError, ValueError
         Naming the argument or, for a bad pmf, the dataset.
+    RuntimeError
+        Naming the dataset, when the mechanism itself raises.
     BudgetError
         When there are too many datasets or pairs, with the count and the cheaper option.
 

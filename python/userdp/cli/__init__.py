@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BudgetError as error:
         print(f"userdp: refused: {error}", file=sys.stderr)
         return EXIT_BUDGET
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         print(f"userdp: error: {error}", file=sys.stderr)
         return EXIT_USAGE
     return code
