@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from userdp._numbers import exact_number, shown
 
 __all__ = ["Pmf", "exact_pmf"]
 
@@ -107,23 +108,39 @@ class Pmf:
         return len(self.weights)
 
 
+def aligned(pmf: Pmf, outputs: tuple[Hashable, ...]) -> Pmf:
+    """The pmf in the order of the given outputs.
+
+    Parameters
+    ----------
+    pmf : Pmf
+        Over the same outputs in any order, or over the default outputs 0, ..., k-1, which then stand for positions
+        (unless the given outputs are these integers themselves).
+    outputs : tuple
+        The order wanted.
+
+    Raises
+    ------
+    ValueError
+        When the pmf is over other outputs.
+    """
+    if pmf.outputs == outputs:
+        return pmf
+    weight_of = dict(zip(pmf.outputs, pmf.weights, strict=True))
+    if len(outputs) == len(pmf.outputs) and weight_of.keys() == set(outputs):
+        return Pmf(outputs, tuple(weight_of[output] for output in outputs))
+    if pmf.outputs == tuple(range(len(outputs))):
+        return Pmf(outputs, pmf.weights)
+    raise ValueError(f"has the outputs {shown(pmf.outputs)}, not the mechanism's {shown(outputs)}")
+
+
 def _exact_weight(weight: Any, index: int) -> Fraction:
-    if isinstance(weight, np.integer):
-        weight = int(weight)
-    if isinstance(weight, (bool, np.bool_, float, np.floating)):
+    if isinstance(weight, (float, np.floating)):
         raise TypeError(
             f"weights: the weight {weight!r} at index {index} is a {type(weight).__name__}; exact weights are ints, "
             "Fractions or decimal strings (exact_pmf takes float weights)"
         )
-    if not isinstance(weight, (numbers.Rational, Decimal, str)):
-        raise TypeError(f"weights: the weight at index {index} is a {type(weight).__name__}; expected an exact number")
-    try:
-        value = Fraction(weight)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise ValueError(f"weights: {weight!r} at index {index} is not a number") from None
-    if value < 0:
-        raise ValueError(f"weights: the weight {weight!r} at index {index} is negative")
-    return value
+    return _finite(_real(weight, index, "weights"), index, "weights")
 
 
 def exact_pmf(
@@ -188,6 +205,8 @@ def exact_pmf(
         names = ", ".join(name for name, _ in given) or "none"
         raise TypeError(f"exact_pmf takes exactly one of weights, counts and logits; got {names}")
     name, values = given[0]
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass plain numbers with every output present")
     if isinstance(values, (str, bytes)) or np.ndim(np.asarray(values, dtype=object)) != 1:
         raise ValueError(f"{name} must be one-dimensional")
     entries = np.asarray(values).tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
@@ -202,23 +221,23 @@ def exact_pmf(
 
 def _real(entry: Any, index: int, name: str) -> Fraction | float:
     """An exact number, or an infinite float."""
-    if isinstance(entry, np.generic):
-        entry = entry.item()
-    if isinstance(entry, bool) or not isinstance(entry, (numbers.Rational, float, Decimal, str)):
-        raise TypeError(f"{name}: entry {entry!r} at index {index} is not a real number")
-    if isinstance(entry, (float, Decimal)) and not math.isfinite(entry):
-        if math.isnan(entry):
-            raise ValueError(f"{name}: entry at index {index} is NaN")
-        return float(entry)
+    where = f"{name}: entry {shown(entry)} at index {index}"
     try:
-        return Fraction(entry)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{name}: entry {entry!r} at index {index} is not a number") from None
+        number = exact_number(entry)
+    except TypeError:
+        raise TypeError(f"{where} is not a real number") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if number is not None:
+        return number
+    if entry != entry or (isinstance(entry, Decimal) and entry.is_nan()):
+        raise ValueError(f"{where} is NaN")
+    return math.inf if entry > 0 else -math.inf
 
 
 def _finite(number: Fraction | float, index: int, name: str) -> Fraction:
     if isinstance(number, float) or number < 0:
-        raise ValueError(f"{name}: entry {number} at index {index} is not a finite number >= 0")
+        raise ValueError(f"{name}: entry {shown(number)} at index {index} is not a finite number >= 0")
     return number
 
 
