@@ -171,3 +171,18 @@ def test_real_levels_are_rounded_upwards() -> None:
 def test_bad_arguments(call: Any, name: str) -> None:
     with pytest.raises((ValueError, TypeError), match=name):
         call()
+
+
+def test_equal_and_tiny_levels() -> None:
+    assert subsampling_population(1.0, n_sampled=10, target=1.0) == 10
+    assert subsampling_population(1e-100, n_sampled=10, target=1e-101) == 100
+    for epsilon in (1e-60, 1e-300):
+        result = subsampling_amplification(epsilon, 0, n_sampled=1, n_total=2)
+        assert F(epsilon) / 2 <= F(result.epsilon) <= F(epsilon) / 2 * (1 + F(1, 2**50))
+
+
+def test_large_levels_that_are_not_exponentiated() -> None:
+    assert triangle_inequality(2**21, 0, 1, 0).epsilon == 2**21 + 1
+    assert group_privacy(2**21, 0.1, 1) == PrivacyParameters(F(2**21), F(0.1))
+    with pytest.raises(ValueError, match="epsilon2"):
+        triangle_inequality(1, 0.1, 2**21, 0.1)

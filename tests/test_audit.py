@@ -382,17 +382,95 @@ def test_not_a_finite_algorithm(mechanism: Any) -> None:
     [
         {"n_users": 64},
         {"n_users": 10**9},
+        {"n_users": 10**400},
         {"n_examples": 10**9},
+        {"n_examples": 10**400},
         {"universe": range(10**6), "n_users": 10**6},
+        {"universe": range(30_000)},
+        {"universe": (0,), "n_users": 10**9},
         {"n_users": 12, "budget": 1000},
     ],
 )
-def test_too_large_is_refused_up_front(changes: dict[str, Any]) -> None:
-    with pytest.raises(BudgetError, match=r"SymmetricAlgorithm|AdditiveAlgorithm"):
-        audit_user_level(randomised_response(F(3)), **{**COMMON, **changes})
-    quick = SymmetricAlgorithm((0, 1), lambda dataset: [0.5, 0.5])
-    with pytest.raises(BudgetError, match="datasets"):
-        audit_user_level(quick, universe=range(1000), n_users=1000, n_examples=1, epsilon=1, delta=0)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_too_large_is_refused_up_front(changes: dict[str, Any], maker: str) -> None:
+    mechanism = MAKERS[maker](random.Random(0), 2)
+    if maker == "labelled" or changes.get("n_users", 0) > 10**6 or changes.get("n_examples", 0) > 10**6:
+        with pytest.raises(BudgetError, match=r"datasets .* Cheaper: "):
+            audit_user_level(mechanism, **{**COMMON, **changes})
+
+
+@pytest.mark.parametrize(
+    ("maker", "changes"),
+    [
+        ("symmetric", {"universe": range(1000), "n_users": 1000}),
+        ("symmetric", {"n_users": 20_000}),
+        ("additive", {"n_users": 10**5}),
+        ("additive", {"n_examples": 40}),
+    ],
+)
+def test_too_large_for_the_cheaper_engines(maker: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(BudgetError, match=r"datasets .* Cheaper: "):
+        audit_user_level(MAKERS[maker](random.Random(0), 2), **{**COMMON, **changes})
+
+
+def test_many_people_with_an_additive_statistic() -> None:
+    # 545 people with 256 possible histories each: totals, not datasets, are what is enumerated.
+    mechanism = AdditiveAlgorithm(
+        ("low", "high"),
+        sum,
+        lambda total, n: [F(8 * n - total + 1, 8 * n + 2), F(total + 1, 8 * n + 2)],
+        statistic_range=(0, 8),
+    )
+    report = audit_user_level(mechanism, universe=(0, 1), n_users=545, n_examples=8, epsilon=0, delta="1/100")
+    assert report.datasets == 8 * 545 + 1
+    # Replacing a person moves the total by at most 8: delta = 8 / (8 * 545 + 2).
+    assert F(report.worst_delta.lower) <= F(8, 8 * 545 + 2) <= F(report.worst_delta.upper)
+    x, x2, _ = report.witness
+    assert abs(sum(map(sum, x)) - sum(map(sum, x2))) == 8
+
+
+def test_budget_and_range_arguments() -> None:
+    for budget in ("x", math.nan, 1.5, True):
+        with pytest.raises(TypeError, match="budget"):
+            audit_user_level(randomised_response(F(3)), **COMMON, budget=budget)
+    for bad in (3, (0, 1, 2), (0.5, 1)):
+        with pytest.raises(TypeError, match="statistic_range"):
+            AdditiveAlgorithm((0, 1), sum, lambda total, n: [1.0, 0.0], statistic_range=bad)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="outputs"):
+        finite_algorithm(([1], [2]))
+    for universe in ({0: 1}, {0, 1}):
+        with pytest.raises(TypeError, match="universe"):
+            audit_user_level(randomised_response(F(3)), **{**COMMON, "universe": universe})
+
+
+def test_outputs_of_a_pmf_are_matched_by_name() -> None:
+    # The same law, written in either order, is the same law.
+    mechanism = finite_algorithm((1, 0))(lambda d: Pmf((0, 1), (3, 1)) if d[0][0] else Pmf((1, 0), (1, 3)))
+    report = audit_user_level(mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=0, delta=0)
+    assert report.holds
+    assert report.pmfs == ((F(1, 4), F(3, 4)),)
+    named = finite_algorithm(("a", "b"))(lambda d: exact_pmf(weights=[1, 1 + d[0][0]]))
+    assert not audit_user_level(named, universe=(0, 1), n_users=1, n_examples=1, epsilon=0, delta=0).holds
+
+
+def test_one_law_written_in_floats_and_in_fractions_is_one_law() -> None:
+    laws: list[Any] = [[0.5, 0.5], [F(1, 2), F(1, 2)], np.array([0.5, 0.5]), Pmf.from_weights([7, 7])]
+    mechanism = finite_algorithm((0, 1))(lambda dataset: laws[dataset[0][0]])
+    report = audit_user_level(mechanism, universe=range(4), n_users=1, n_examples=1, epsilon=0, delta=0)
+    assert len(report.pmfs) == 1
+    assert report.verify(mechanism=mechanism).ok
+
+
+def test_equal_records_of_different_types_stay_apart() -> None:
+    mechanism = SymmetricAlgorithm((0, 1), lambda dataset: [0.5, 0.5])
+    report = audit_dataset(mechanism, [(1,), (True,), (1.0,)], records=[(0,)], epsilon=0, delta=0)
+    assert report.structure["replaceable"] == (0, 1, 2)
+    assert report.verify(mechanism=mechanism).ok
+
+
+def test_pairs_that_differ_in_several_users_name_none() -> None:
+    report = audit_pair(randomised_response(F(3)), [(0,)] * 3, [(1,)] * 3, epsilon=0, delta=0)
+    assert report.witness.changed_user is None
 
 
 def test_dataset_arguments() -> None:

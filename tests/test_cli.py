@@ -33,6 +33,10 @@ def broken(dataset):
     return [0.5, 0.6]
 
 @finite_algorithm(outputs=(0, 1))
+def exits(dataset):
+    raise SystemExit(0)
+
+@finite_algorithm(outputs=(0, 1))
 def slow(dataset):
     raise KeyboardInterrupt
 """
@@ -130,6 +134,13 @@ def test_audit_exit_codes(capsys: pytest.CaptureFixture[str], mechanism: str) ->
     assert code == 2
     assert "((0,), (0,))" in err
     assert run(capsys, "audit", f"{mechanism}:slow", "--epsilon", "1", *space, "0")[0] == 130
+    # A mechanism that ends the program, or cannot be imported, is no verdict.
+    assert run(capsys, "audit", f"{mechanism}:exits", "--epsilon", "1", *space, "0")[0] == 70
+    (Path(mechanism).parent / "unreadable.py").write_text("1 / 0")
+    unreadable = str(Path(mechanism).parent / "unreadable.py")
+    code, _, err = run(capsys, "audit", f"{unreadable}:x", "--epsilon", "1", *space, "0")
+    assert code == 2
+    assert "ZeroDivisionError" in err
 
 
 def test_audit_item_level_and_add_remove(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:

@@ -271,3 +271,43 @@ def test_tables_go_row_by_row() -> None:
     assert total_variation([["1/2", "1/2"]], [["1/3", "2/3"]]).tolist() == [1 / 6]
     with pytest.raises(ValueError, match="row 1"):
         hockey_stick(np.array([[0.5, 0.5], [0.5, 0.6]]), q, 0)
+
+
+def test_renyi_of_extreme_orders() -> None:
+    p, q = [0.5, 0.5], [1e-300, 1 - 1e-300]
+    # D_a -> max divergence: (a ln(1/2) - (a-1) ln 1e-300) / (a - 1) up to e^-600.
+    with localcontext(prec=60):
+        q0 = Decimal(F(1e-300).numerator) / F(1e-300).denominator
+        for order in (10**6, 10**8, 2**32):
+            expected = (order * Decimal("0.5").ln() - (order - 1) * q0.ln()) / (order - 1)
+            assert renyi_divergence(p, q, order) == float(expected)
+    near_one = [1 + F(1, 10**300), 1 - F(1, 10**300), 1 + F(1, 10**2000)]
+    for order in near_one:
+        assert renyi_divergence([0.5, 0.5], [0.25, 0.75], order) == kl_divergence([0.5, 0.5], [0.25, 0.75])
+
+
+def test_chi2_at_exact_midpoints_rounds_to_even() -> None:
+    for p, q in ((["1/3", "2/3"], ["4/7", "3/7"]), (["2/7", "1/7", "4/7"], ["4/9", "1/3", "2/9"])):
+        exact = sum(((F(a) - F(b)) ** 2 / F(b) for a, b in zip(p, q, strict=True)), F(0))
+        assert chi2_divergence(p, q) == exact.numerator / exact.denominator
+
+
+@pytest.mark.parametrize("delta", [0, F(1, 10**300), F(1, 10**30)])
+def test_epsilon_of_geometric_laws_beyond_floats(delta: F) -> None:
+    # Ratios 2^-i (up to the totals) from 1 to 2^-600: most of the breakpoints are far outside the range of floats.
+    p, q = (Pmf.from_weights([base ** (600 - i) for i in range(600)]) for base in (2, 4))
+    x, y = p.fractions(), q.fractions()
+    bounds = epsilon_at_delta(p, q, delta)
+
+    def worst(multiplier: F) -> F:
+        return max(oracle.hockey_stick(x, y, multiplier), oracle.hockey_stick(y, x, multiplier))
+
+    assert worst(oracle.exp_bounds(F(bounds.upper))[1]) <= delta
+    assert worst(oracle.exp_bounds(F(np.nextafter(bounds.lower, 0.0)))[0]) > delta
+
+
+def test_tiny_epsilon_against_ties() -> None:
+    half = np.full(2**10, 2.0**-10)
+    for epsilon in ("1e-2000", "1e-99999", 5e-324):
+        assert hockey_stick(half, half, epsilon) == 0.0
+        assert is_indistinguishable(half, half, epsilon=epsilon, delta=0).holds

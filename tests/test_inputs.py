@@ -76,6 +76,13 @@ BAD_PMFS = {
     "set": {0.25, 0.75},
     "masked": np.ma.masked_array([0.5, 0.5], [True, False]),
     "wide floats": np.array([0.5, 0.5], dtype=np.longdouble),
+    "bytearray": bytearray([1, 0]),
+    "durations": np.array([1, 0], dtype="m8[ns]"),
+    "dates in a list": [np.datetime64(1, "ns"), 0],
+    "signalling": [Decimal("sNaN"), 1],
+    "huge exponent": ["1e-999999999", "1"],
+    "huge decimal": [Decimal("1e-999999999"), 1],
+    "many digits": [-(10**5000), 1],
     "structured": np.array([(0.5,), (0.5,)], dtype=[("x", float)]),
 }
 
@@ -122,6 +129,7 @@ SAME = {
     "generator": None,
     "read-only": None,
     "pmf": Pmf.from_weights([6, 1, 1]),
+    "misaligned": None,
     "not-zero-signed": np.array([0.75, 0.125, 0.125]) + -0.0,
 }
 
@@ -131,6 +139,9 @@ def test_every_representation_means_the_same_numbers(kind: str) -> None:
     value: Any = SAME[kind]
     if kind == "generator":
         value = (x for x in P.tolist())
+    if kind == "misaligned":
+        value = np.zeros(25, dtype=np.uint8)[1:].view(np.float64)
+        value[:] = P
     if kind == "read-only":
         value = P.copy()
         value.flags.writeable = False
@@ -148,7 +159,11 @@ def test_integer_masses_zero_and_one() -> None:
     assert hockey_stick(np.array([1, 0]), np.array([0, 1], dtype=np.uint8), 5) == 1.0
 
 
+DATES = [np.datetime64(1, "ns"), np.timedelta64(1, "ns")]
+HUGE = ["1e999999999", Decimal("1e999999999"), Decimal("sNaN"), -(10**5000)]
 BAD_EPSILONS = [
+    *DATES,
+    *HUGE,
     -1,
     -1e-300,
     math.nan,
@@ -167,7 +182,7 @@ BAD_EPSILONS = [
 ]
 
 
-@pytest.mark.parametrize("epsilon", BAD_EPSILONS, ids=repr)
+@pytest.mark.parametrize("epsilon", BAD_EPSILONS, ids=range(len(BAD_EPSILONS)))
 def test_bad_epsilon(epsilon: Any) -> None:
     arrays = np.array([0.5, 0.5]), np.array([0.5, 0.5])
     for p, q in ((GOOD, GOOD), arrays):
@@ -223,6 +238,10 @@ def test_bad_log_ratio(numerator: Any, denominator: Any) -> None:
         {"weights": [math.nan, 1]},
         {"weights": [math.inf, 1]},
         {"weights": [0, 0]},
+        {"weights": np.ma.array([1, 2], mask=[0, 1])},
+        {"weights": np.array([1, 2], "m8[ns]")},
+        {"weights": [-(10**400), 1]},
+        {"weights": ["1e-999999999", 1]},
         {"weights": "12"},
         {"weights": [[1, 2]]},
         {"weights": [True, False]},

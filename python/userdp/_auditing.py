@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
-from userdp._evaluation import DistinctPmfs, call_on, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
+from userdp._evaluation import (
+    DistinctPmfs,
+    Totals,
+    call_on,
+    evaluate_datasets,
+    mechanism_name,
+    outputs_of,
+    pmf_error_of,
+)
 from userdp._levels import core_level
-from userdp._masses import Masses, distinct_masses, fractions_of, masses_of
+from userdp._masses import Masses, distinct_masses, fractions_of
 from userdp._neighbourhoods import Additive, Neighbourhood, Replacements
 from userdp._numbers import (
     Bounds,
@@ -23,18 +31,26 @@ from userdp._numbers import (
     parse_level,
     round_down,
     round_up,
+    shown,
 )
 from userdp._progress import Progress, progress_bar
-from userdp.algorithms import Dataset  # noqa: F401
 from userdp.exceptions import BudgetError
 from userdp.report import AuditReport, Witness
 
-__all__ = ["DEFAULT_BUDGET", "MAX_DATASETS", "run_audit"]
+__all__ = ["CHEAPER", "DEFAULT_BUDGET", "MAX_DATASETS", "check_work", "run_audit"]
 
 DEFAULT_BUDGET = 10**13
 """Pmf-pair-outputs."""
 MAX_DATASETS = 2_000_000
 """Every dataset is one call of the mechanism in Python, and its pmf may have to be kept."""
+MAX_PAIRS = 200_000_000
+"""Pairs of neighbouring datasets: each is looked at once, in blocks."""
+MAX_PMF_PAIRS = 5_000_000
+CHEAPER = {
+    "labelled": "a SymmetricAlgorithm is audited over multisets of users, an AdditiveAlgorithm over totals",
+    "symmetric": "an AdditiveAlgorithm is audited over totals",
+    "additive": "a narrower statistic_range, or fewer records at a time",
+}
 SYMMETRY_SAMPLES = 16
 
 
@@ -53,13 +69,7 @@ def run_audit(
 ) -> AuditReport:
     level, threshold = parse_level(epsilon), parse_delta(delta)
     outputs, error = outputs_of(mechanism), pmf_error_of(mechanism)
-    work = space.pairs * len(outputs)
-    limit = DEFAULT_BUDGET if budget is None else budget
-    if space.datasets > MAX_DATASETS or work > limit:
-        raise BudgetError(
-            f"{space.datasets:,} datasets (limit {MAX_DATASETS:,}) and {work:.2g} pmf-pair-outputs (budget "
-            f"{limit:.2g}); a SymmetricAlgorithm or AdditiveAlgorithm is audited over fewer"
-        )
+    check_work(space.datasets, space.pairs, len(outputs), budget, CHEAPER[engine])
     found = _evaluate(mechanism, space, engine, outputs, progress)
     pmf_pairs = _pmf_pairs(space, found, self_pairs=error > 0)
     verdict = _decide(found, pmf_pairs, level, threshold, error, progress)
@@ -87,6 +97,29 @@ def run_audit(
     )
 
 
+def check_work(datasets: int, pairs: int, outputs: int, budget: int | None, advice: str) -> None:
+    """Refuse an audit that is too large, with the counts.
+
+    Raises
+    ------
+    BudgetError
+        For too many datasets, neighbouring pairs or pmf-pair-outputs.
+    """
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, np.integer))):
+        raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {shown(budget)}")
+    limit = DEFAULT_BUDGET if budget is None else int(budget)
+    if datasets > MAX_DATASETS or pairs > MAX_PAIRS or pairs * outputs > limit:
+        raise BudgetError(
+            f"{_count(datasets)} datasets (limit {_count(MAX_DATASETS)}) with {_count(pairs)} pairs of neighbours "
+            f"(limit {_count(MAX_PAIRS)}), {_count(pairs * outputs)} pmf-pair-outputs (budget {_count(limit)}). "
+            f"Cheaper: {advice}"
+        )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**15 else f"over 10^{len(str(min(number, 10**4000))) - 1}"
+
+
 def _evaluate(
     mechanism: Any, space: Neighbourhood, engine: str, outputs: tuple[Any, ...], progress: Progress
 ) -> DistinctPmfs:
@@ -104,11 +137,13 @@ def _evaluate_totals(mechanism: Any, space: Neighbourhood, outputs: tuple[Any, .
     if isinstance(space, Additive):
         totals = space.totals()
     elif isinstance(space, Replacements):
-        n_users, base = len(space.dataset), mechanism.total_of(space.dataset)
+        n_users = len(space.dataset)
+        own = [mechanism.statistic_of(user) for user in space.dataset]
         given = [mechanism.statistic_of(record) for record in space.records]
+        base = sum(own)
         totals = [(base, n_users)]
         for position in space.replaceable:
-            rest = base - mechanism.statistic_of(space.dataset[position])
+            rest = base - own[position]
             totals.extend((rest + statistic, n_users) for statistic in given)
     else:
         raise TypeError("the additive engine takes all totals, or one dataset's replacements")
@@ -117,7 +152,7 @@ def _evaluate_totals(mechanism: Any, space: Neighbourhood, outputs: tuple[Any, .
     for total, n_users in totals:
         known = seen.get((total, n_users))
         if known is None:
-            where = f"with total {total} of {n_users} users"
+            where = Totals(f"with total {total} of {n_users} users")
             found.add(call_on(lambda pair: mechanism.pmf_of_total(*pair), (total, n_users), where), where)
             seen[total, n_users] = found.index_of[-1]
         else:
@@ -130,8 +165,9 @@ def _check_symmetry(mechanism: Any, space: Neighbourhood, found: DistinctPmfs) -
     chosen = set(np.linspace(0, space.datasets - 1, SYMMETRY_SAMPLES, dtype=np.int64).tolist())
     for rank, dataset in enumerate(space.members()):
         if rank in chosen:
-            reversed_pmf = masses_of(mechanism.pmf(dataset[::-1]), "the pmf of a reordered dataset")
-            if distinct_masses(reversed_pmf) != distinct_masses(found.masses[found.index_of[rank]]):
+            reordered = DistinctPmfs(found.outputs)
+            reordered.add(call_on(mechanism.pmf, dataset[::-1], dataset[::-1]), dataset[::-1])
+            if distinct_masses(reordered.masses[0]) != distinct_masses(found.masses[found.index_of[rank]]):
                 raise ValueError(
                     "the mechanism is declared symmetric, but its pmf changes when the users are listed in "
                     f"reverse order (dataset {rank} of the audit). Return exactly the same masses for every order, or "
@@ -143,14 +179,30 @@ def _pmf_pairs(space: Neighbourhood, found: DistinctPmfs, *, self_pairs: bool) -
     """Distinct unordered pairs of pmf indices on neighbours, sorted; equal ones only when they may differ in truth."""
     index_of = np.array(found.index_of, dtype=np.int64)
     count = len(found.masses)
-    codes: set[int] = set()
+    codes = np.zeros(0, dtype=np.int64)
+    fresh: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    waiting = 0
     for a, b in space.rank_pairs():
         i, j = index_of[a], index_of[b]
         low, high = np.minimum(i, j), np.maximum(i, j)
         if not self_pairs:
             low, high = low[low != high], high[low != high]
-        codes.update(np.unique(low * count + high).tolist())
-    return [divmod(code, count) for code in sorted(codes)]
+        fresh.append(np.unique(low * count + high))
+        waiting += len(fresh[-1])
+        if waiting > 1 << 20:
+            codes, fresh, waiting = np.unique(np.concatenate([codes, *fresh])), [], 0
+            _check_pmf_pairs(len(codes))
+    codes = np.unique(np.concatenate([codes, *fresh]))
+    _check_pmf_pairs(len(codes))
+    return [divmod(code, count) for code in codes.tolist()]
+
+
+def _check_pmf_pairs(found: int) -> None:
+    if found > MAX_PMF_PAIRS:
+        raise BudgetError(
+            f"the neighbours have over {MAX_PMF_PAIRS:,} distinct pairs of pmfs, more than a report can hold; audit "
+            "fewer users, examples or values"
+        )
 
 
 @dataclass(frozen=True)

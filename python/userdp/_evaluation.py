@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from userdp._masses import ExactMasses, Masses, distinct_masses, masses_of
-from userdp._pmf import Pmf
+from userdp._numbers import shown
+from userdp._pmf import Pmf, aligned
 from userdp._progress import ProgressCallback
 from userdp.algorithms import Dataset, FiniteAlgorithm, _relative_error
 
-__all__ = ["DistinctPmfs", "call_on", "evaluate_datasets", "mechanism_name", "outputs_of", "pmf_error_of"]
+__all__ = ["DistinctPmfs", "Totals", "call_on", "evaluate_datasets", "mechanism_name", "outputs_of", "pmf_error_of"]
 
 BATCH = 1024
 FLOAT_TOTAL_TOLERANCE = 1e-9
@@ -35,6 +36,8 @@ def outputs_of(mechanism: Any) -> tuple[Any, ...]:
             f"mechanism must be a FiniteAlgorithm, with .outputs and .pmf(dataset); got {type(mechanism).__name__}. "
             "userdp.algorithms.finite_algorithm makes one of a function"
         )
+    if isinstance(mechanism.outputs, (str, bytes)):
+        raise TypeError("mechanism.outputs must be a tuple of outputs; got a string")
     outputs = tuple(mechanism.outputs)
     if not outputs or len(set(outputs)) != len(outputs):
         raise ValueError("mechanism.outputs must be a non-empty tuple of distinct outputs")
@@ -52,9 +55,10 @@ def mechanism_name(mechanism: Any) -> str:
     return name if isinstance(name, str) else type(mechanism).__name__
 
 
-def _describe(dataset: Any) -> str:
-    text = repr(dataset)
-    return text if len(text) <= 200 else f"{text[:197]}..."
+class Totals(str):
+    """Where an additive mechanism was asked, in words."""
+
+    __repr__ = str.__str__
 
 
 @dataclass
@@ -82,12 +86,12 @@ class DistinctPmfs:
         self.index_of.append(index)
 
     def _checked(self, returned: Any, dataset: Any) -> Masses:
-        where = f"the pmf that the mechanism returned on the dataset {_describe(dataset)}"
-        if isinstance(returned, Pmf) and returned.outputs not in (
-            self.outputs,
-            tuple(range(len(self.outputs))),
-        ):
-            raise ValueError(f"{where} has the outputs {_describe(returned.outputs)}, not the mechanism's")
+        where = f"the pmf that the mechanism returned on the dataset {shown(dataset)}"
+        if isinstance(returned, Pmf):
+            try:
+                returned = aligned(returned, self.outputs)
+            except ValueError as error:
+                raise ValueError(f"{where} {error}") from None
         masses = masses_of(returned, where)
         size = len(masses) if isinstance(masses, np.ndarray) else len(masses[0])
         if size != len(self.outputs):
@@ -95,7 +99,7 @@ class DistinctPmfs:
         if isinstance(masses, np.ndarray):
             entries = masses.tolist()
             if not all(0.0 <= mass < math.inf for mass in entries):
-                raise ValueError(f"{where} has a mass that is not a finite number >= 0: {_describe(entries)}")
+                raise ValueError(f"{where} has a mass that is not a finite number >= 0: {shown(entries)}")
             if abs(math.fsum(entries) - 1.0) > FLOAT_TOTAL_TOLERANCE:
                 raise ValueError(f"{where} sums to {math.fsum(entries)!r}; float masses must sum to 1 within 1e-9")
         return masses
@@ -151,7 +155,7 @@ def evaluate_datasets(
             again.add(_ask(mechanism, batch, block[:1])[0], block[0])
             if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
                 raise ValueError(
-                    f"the mechanism returned two different pmfs on the dataset {_describe(block[0])}; "
+                    f"the mechanism returned two different pmfs on the dataset {shown(block[0])}; "
                     "pmf must be deterministic"
                 )
         done += len(block)
@@ -181,5 +185,5 @@ def call_on(function: Callable[..., Any], argument: Any, dataset: Any) -> Any:
         return function(argument)
     except Exception as error:
         raise RuntimeError(
-            f"the mechanism raised {type(error).__name__} ({error}) on the dataset {_describe(dataset)}"
+            f"the mechanism raised {type(error).__name__} ({error}) on the dataset {shown(dataset)}"
         ) from error

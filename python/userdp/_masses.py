@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp._numbers import exact_number, shown
 from userdp._pmf import Pmf
 
 __all__ = ["ExactMasses", "Masses", "PmfLike", "distinct_masses", "fractions_of", "masses_of", "rows_of"]
@@ -54,7 +53,7 @@ def masses_of(values: Any, name: str) -> Masses:
         raise TypeError(f"{name} is a masked array; pass plain masses with every output present")
     if isinstance(values, np.ndarray):
         return _from_array(values, name)
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be {_ACCEPTED}; got {type(values).__name__}")
     if isinstance(values, (set, frozenset, dict)):
         raise TypeError(f"{name} must be {_ACCEPTED}, in the order of the outputs; got a {type(values).__name__}")
@@ -77,7 +76,8 @@ def _from_array(array: npt.NDArray[Any], name: str) -> Masses:
         raise ValueError(f"{name} must have 1 dimension; got {array.ndim} (shape {array.shape})")
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "f" and size <= 8:
-        return np.ascontiguousarray(array, dtype=np.float64)  # exact, and in native byte order
+        # Exact, in native byte order, contiguous and aligned.
+        return np.require(array, dtype=np.float64, requirements=["C", "A"])
     if kind in "iu":
         return _exact_masses(array.tolist(), name)
     if kind in "OU":
@@ -88,27 +88,15 @@ def _from_array(array: npt.NDArray[Any], name: str) -> Masses:
 
 
 def _exact_mass(entry: Any, index: int, name: str) -> Fraction:
-    if isinstance(entry, np.generic):
-        entry = entry.item()
-    if isinstance(entry, bool):
-        raise TypeError(f"{name}: mass at index {index} is the bool {entry!r}; masses must be real numbers")
-    if isinstance(entry, str):
-        try:
-            mass = Fraction(entry.strip())
-        except (ValueError, ZeroDivisionError):
-            raise ValueError(
-                f"{name}: mass {entry!r} at index {index} is not a decimal number or a fraction such as '1/3'"
-            ) from None
-    elif isinstance(entry, (float, Decimal)):
-        if not math.isfinite(entry):
-            raise ValueError(f"{name}: mass {entry!r} at index {index} is not a finite number >= 0")
-        mass = Fraction(entry)
-    elif isinstance(entry, numbers.Rational):
-        mass = Fraction(int(entry.numerator), int(entry.denominator))
-    else:
-        raise TypeError(f"{name}: mass at index {index} is a {type(entry).__name__}; masses must be real numbers")
-    if mass < 0:
-        raise ValueError(f"{name}: mass {entry!r} at index {index} is not a finite number >= 0")
+    where = f"{name}: mass {shown(entry)} at index {index}"
+    try:
+        mass = exact_number(entry)
+    except TypeError:
+        raise TypeError(f"{where} is a {type(entry).__name__}; masses must be real numbers") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if mass is None or mass < 0:
+        raise ValueError(f"{where} is not a finite number >= 0")
     return mass
 
 
@@ -149,10 +137,13 @@ def fractions_of(masses: Masses) -> tuple[Fraction, ...]:
 
 
 def distinct_masses(masses: Masses) -> Any:
-    """A hashable key, equal for equal masses of the same kind."""
+    """A hashable key, equal for equal masses, whichever way they are written."""
     if isinstance(masses, np.ndarray):
         return (masses + 0.0).tobytes()  # -0.0 and 0.0 are the same mass
     weights, total = masses
+    nearest = np.array([weight / total for weight in weights])
+    if all(Fraction(mass) * total == weight for mass, weight in zip(nearest.tolist(), weights, strict=True)):
+        return nearest.tobytes()
     divisor = math.gcd(total, *weights)
     return tuple(weight // divisor for weight in weights), total // divisor
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.algorithms import AdditiveAlgorithm, Dataset, User
+from userdp._encoding import encode
+from userdp.algorithms import Dataset, User
 
 __all__ = [
     "Additive",
     "Labelled",
+    "Moves",
     "Neighbourhood",
     "Pair",
     "Replacements",
     "Symmetric",
-    "moves",
     "user_values",
 ]
 
@@ -55,24 +57,40 @@ def user_values(universe: Sequence[Any], n_examples: int) -> list[User]:
     return list(itertools.product(universe, repeat=n_examples))
 
 
-def moves(universe_size: int, n_examples: int, *, item_level: bool) -> list[tuple[int, int]]:
-    """Pairs v < w of value ranks that one neighbouring step connects."""
-    values = universe_size**n_examples
-    if not item_level:
-        return list(itertools.combinations(range(values), 2))
-    steps = [universe_size**place for place in range(n_examples)]
-    return [
-        (value, value + jump * step)
-        for value in range(values)
-        for step in steps
-        for jump in range(1, universe_size - (value // step) % universe_size)
-    ]
+class Moves:
+    """What one neighbouring step makes of a user's value: any other value, or (item level) one example changed."""
+
+    def __init__(self, universe_size: int, n_examples: int, *, item_level: bool) -> None:
+        self.values = universe_size**n_examples
+        self.count = self.values * (self.values - 1) // 2
+        self._places: list[int] | None = None
+        if item_level:
+            self._universe = universe_size
+            self._places = [universe_size**place for place in range(n_examples)]
+            self.count = self.values * n_examples * (universe_size - 1) // 2
+
+    def above(self, value: int) -> Ranks:
+        """The value ranks w > value that a step connects with it; each unordered step once."""
+        if self._places is None:
+            return np.arange(value + 1, self.values, dtype=np.int64)
+        return np.array(
+            [
+                value + jump * place
+                for place in self._places
+                for jump in range(1, self._universe - (value // place) % self._universe)
+            ],
+            dtype=np.int64,
+        )
 
 
 def _changed(x: Dataset, x2: Dataset) -> int | None:
+    """The position of the one user that differs, if there is exactly one."""
     if len(x) != len(x2):
         return None
-    return next((position for position, (a, b) in enumerate(zip(x, x2, strict=True)) if a != b), None)
+    differing = [
+        position for position, pair in enumerate(zip(x, x2, strict=True)) if encode(pair[0]) != encode(pair[1])
+    ]
+    return differing[0] if len(differing) == 1 else None
 
 
 class Pair:
@@ -126,7 +144,7 @@ class Labelled:
         self,
         values: Sequence[User],
         n_users: int,
-        steps: Sequence[tuple[int, int]],
+        steps: Moves,
         *,
         add_remove: bool = False,
     ) -> None:
@@ -139,7 +157,7 @@ class Labelled:
             self.pairs = self._full + (n_users - 1) * (self._full - smaller)
         else:
             self.datasets = self._full
-            self.pairs = n_users * len(steps) * len(values) ** (n_users - 1)
+            self.pairs = n_users * steps.count * len(values) ** (n_users - 1)
 
     def _member(self, rank: int) -> Dataset:
         length, rest = (self.n_users, rank) if rank < self._full else (self.n_users - 1, rank - self._full)
@@ -167,8 +185,11 @@ class Labelled:
                     fresh = np.ones(len(others), dtype=bool) if position == 0 else others // place % base != value
                     yield ranks[fresh], self._full + others[fresh]
             else:
-                for v, w in self.steps:
-                    yield before + v * place + after, before + w * place + after
+                for value in range(base):
+                    larger = self.steps.above(value)
+                    # Every larger value beside every choice of the others.
+                    left = np.broadcast_to(before + value * place + after, (len(larger), len(others)))
+                    yield left.ravel(), (before + after + larger[:, None] * place).ravel()
 
     def witness(self, a: int, b: int) -> tuple[Dataset, Dataset, int | None]:
         x, x2 = self._member(a), self._member(b)
@@ -182,7 +203,7 @@ class Symmetric:
         self,
         values: Sequence[User],
         n_users: int,
-        steps: Sequence[tuple[int, int]],
+        steps: Moves,
         *,
         add_remove: bool = False,
     ) -> None:
@@ -190,7 +211,7 @@ class Symmetric:
         count = len(values)
         full, smaller = math.comb(n_users + count - 1, n_users), math.comb(n_users + count - 2, n_users - 1)
         self.datasets = full + smaller if add_remove else full
-        self.pairs = smaller * (count if add_remove else len(steps))
+        self.pairs = smaller * (count if add_remove else steps.count)
 
     def _multisets(self, size: int) -> Iterator[tuple[int, ...]]:
         return itertools.combinations_with_replacement(range(len(self.values)), size)
@@ -203,19 +224,15 @@ class Symmetric:
 
     def rank_pairs(self) -> RankPairs:
         rank = {multiset: position for position, multiset in enumerate(self._multisets(self.n_users))}
-        left, right = [], []
+        values = range(len(self.values))
+        lower = np.repeat(np.array(values), [len(self.steps.above(value)) for value in values])
+        upper = np.concatenate([self.steps.above(value) for value in values])
         for index, rest in enumerate(self._multisets(self.n_users - 1)):
-            with_value = [rank[tuple(sorted((*rest, value)))] for value in range(len(self.values))]
+            with_value = np.array([rank[tuple(sorted((*rest, value)))] for value in values], dtype=np.int64)
             if self.add_remove:
-                left.extend(with_value)
-                right.extend([len(rank) + index] * len(with_value))
+                yield with_value, np.full(len(with_value), len(rank) + index)
             else:
-                left.extend(with_value[v] for v, _ in self.steps)
-                right.extend(with_value[w] for _, w in self.steps)
-            if len(left) > 1 << 18:
-                yield np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
-                left, right = [], []
-        yield np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+                yield with_value[lower], with_value[upper]
 
     def witness(self, a: int, b: int) -> tuple[Dataset, Dataset, int | None]:
         members = list(itertools.chain(self._multisets(self.n_users), self._multisets(self.n_users - 1)))
@@ -244,25 +261,31 @@ def _difference(x: Sequence[int], common: Sequence[int]) -> list[int]:
 
 
 class Additive:
-    """All attainable totals of n users' statistics, increasing."""
+    """All attainable totals of n users' statistics, increasing.
+
+    `statistics` has the clamped statistic of every value of a user, by rank.
+    """
 
     def __init__(
         self,
-        algorithm: AdditiveAlgorithm,
+        statistics: Sequence[int],
         values: Sequence[User],
         n_users: int,
-        steps: Sequence[tuple[int, int]],
+        steps: Moves,
         *,
         add_remove: bool = False,
     ) -> None:
-        self.values, self.n_users, self.steps, self.add_remove = values, n_users, steps, add_remove
-        self.statistics = [algorithm.statistic_of(value) for value in values]
-        distinct = sorted(set(self.statistics))
-        self._rests = _sums(distinct, n_users - 1)
-        self._totals = _sums(distinct, n_users)
+        self.statistics, self._values, self.n_users, self.add_remove = statistics, values, n_users, add_remove
+        # The first value with each statistic stands for all that have it.
+        self._user = dict(zip(reversed(statistics), reversed(values), strict=True))
+        self._sums = [[0]]
+        for _ in range(n_users):
+            self._sums.append(sorted({total + statistic for total in self._sums[-1] for statistic in self._user}))
+        self._rests, self._totals = self._sums[-2], self._sums[-1]
         self._rank = {total: rank for rank, total in enumerate(self._totals)}
         self.datasets = len(self._totals) + (len(self._rests) if add_remove else 0)
-        self._pairs = sorted(self._rank_pairs())
+        self._jumps = {} if add_remove else self._jumps_of(steps)
+        self._pairs = sorted(self._removals() if add_remove else self._replacements())
         self.pairs = len(self._pairs)
 
     def totals(self) -> list[tuple[int, int]]:
@@ -270,16 +293,33 @@ class Additive:
         full = [(total, self.n_users) for total in self._totals]
         return full + [(total, self.n_users - 1) for total in self._rests] if self.add_remove else full
 
-    def _rank_pairs(self) -> set[tuple[int, int]]:
-        statistics, rank = self.statistics, self._rank
-        if self.add_remove:
-            return {
-                (rank[rest + statistic], len(self._totals) + index)
-                for index, rest in enumerate(self._rests)
-                for statistic in set(statistics)
-            }
-        jumps = {tuple(sorted((statistics[v], statistics[w]))) for v, w in self.steps if statistics[v] != statistics[w]}
-        return {(rank[rest + low], rank[rest + high]) for rest in self._rests for low, high in jumps}
+    def _removals(self) -> set[tuple[int, int]]:
+        return {
+            (self._rank[rest + statistic], len(self._totals) + index)
+            for index, rest in enumerate(self._rests)
+            for statistic in self._user
+        }
+
+    def _replacements(self) -> set[tuple[int, int]]:
+        return {(self._rank[rest + low], self._rank[rest + high]) for rest in self._rests for low, high in self._jumps}
+
+    def _jumps_of(self, steps: Moves) -> dict[tuple[int, int], tuple[User, User]]:
+        """Pairs of different statistics that one step connects, the lower first, each with two users who have them."""
+        distinct = sorted(self._user)
+        place = {statistic: position for position, statistic in enumerate(distinct)}
+        places = np.array([place[statistic] for statistic in self.statistics])
+        jumps: dict[tuple[int, int], tuple[User, User]] = {}
+        for value in range(len(places)):
+            above = steps.above(value)
+            found, first = np.unique(places[above], return_index=True)
+            for other, position in zip(found.tolist(), first.tolist(), strict=True):
+                here = int(places[value])
+                users = self._values[value], self._values[int(above[position])]
+                if here < other:
+                    jumps.setdefault((distinct[here], distinct[other]), users)
+                elif here > other:
+                    jumps.setdefault((distinct[other], distinct[here]), users[::-1])
+        return jumps
 
     def members(self) -> Iterator[Dataset]:
         for total, n_users in self.totals():
@@ -290,9 +330,13 @@ class Additive:
         yield pairs[:, 0], pairs[:, 1]
 
     def _representative(self, total: int, n_users: int) -> Dataset:
-        """The first dataset, in rank order of non-decreasing value ranks, with this total."""
-        chosen = _first_with_total(self.statistics, total, n_users)
-        return tuple(self.values[value] for value in chosen)
+        """A dataset with this total, by the first statistic that leaves an attainable rest, again and again."""
+        users = []
+        for left in range(n_users - 1, -1, -1):
+            statistic = next(s for s in sorted(self._user) if _contains(self._sums[left], total - s))
+            users.append(self._user[statistic])
+            total -= statistic
+        return tuple(users)
 
     def witness(self, a: int, b: int) -> tuple[Dataset, Dataset, int | None]:
         totals = self.totals()
@@ -300,41 +344,16 @@ class Additive:
         if n_a != n_b:
             rest, full = (total_b, total_a) if n_a > n_b else (total_a, total_b)
             users = self._representative(rest, self.n_users - 1)
-            longer = (*users, self.values[self.statistics.index(full - rest)])
+            longer = (*users, self._user[full - rest])
             return (longer, users, None) if n_a > n_b else (users, longer, None)
-        for v, w in itertools.chain(self.steps, ((w, v) for v, w in self.steps)):
-            rest_total = total_a - self.statistics[v]
-            if rest_total in self._rests and rest_total + self.statistics[w] == total_b:
-                users = self._representative(rest_total, self.n_users - 1)
-                return (*users, self.values[v]), (*users, self.values[w]), self.n_users - 1
+        for (low, high), (lower, higher) in sorted(self._jumps.items(), key=lambda item: item[0]):
+            for here, there, user, user2 in ((low, high, lower, higher), (high, low, higher, lower)):
+                if there - here == total_b - total_a and _contains(self._rests, total_a - here):
+                    users = self._representative(total_a - here, self.n_users - 1)
+                    return (*users, user), (*users, user2), self.n_users - 1
         raise AssertionError("ranks are not neighbours")
 
 
-def _sums(statistics: Sequence[int], count: int) -> list[int]:
-    sums = {0}
-    for _ in range(count):
-        sums = {total + statistic for total in sums for statistic in statistics}
-    return sorted(sums)
-
-
-def _first_with_total(statistics: Sequence[int], total: int, count: int) -> list[int]:
-    """The lexicographically first non-decreasing sequence of `count` value ranks whose statistics sum to `total`."""
-    # reachable[n] = for each value rank v the sums of n values of rank >= v
-    size = len(statistics)
-    reachable: list[list[set[int]]] = [[{0} for _ in range(size)]]
-    for _ in range(count):
-        row: list[set[int]] = [set() for _ in range(size)]
-        tail: set[int] = set()
-        for value in reversed(range(size)):
-            tail = tail | {statistics[value] + rest for rest in reachable[-1][value]}
-            row[value] = tail
-        reachable.append(row)
-    chosen: list[int] = []
-    smallest = 0
-    for left in range(count, 0, -1):
-        smallest = next(
-            value for value in range(smallest, size) if total - statistics[value] in reachable[left - 1][value]
-        )
-        chosen.append(smallest)
-        total -= statistics[smallest]
-    return chosen
+def _contains(ordered: Sequence[int], number: int) -> bool:
+    position = bisect_left(ordered, number)
+    return position < len(ordered) and ordered[position] == number

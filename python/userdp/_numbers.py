@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,11 +21,18 @@ __all__ = [
     "Epsilon",
     "LogRatio",
     "PrivacyLevel",
+    "exact_number",
     "parse_delta",
     "parse_level",
     "round_down",
     "round_up",
+    "shown",
 ]
+
+
+MAX_EXPONENT_DIGITS = 5
+MAX_DIGITS = 4300
+_DECIMAL_EXPONENT = re.compile(r"[eE]([+-]?[\d_]+)")
 
 
 @dataclass(frozen=True, init=False, slots=True)
@@ -60,7 +68,7 @@ class LogRatio:
     def __init__(self, numerator: int, denominator: int = 1) -> None:
         for name, value in (("numerator", numerator), ("denominator", denominator)):
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-                raise TypeError(f"LogRatio: {name} must be an integer, got {value!r}")
+                raise TypeError(f"LogRatio: {name} must be an integer, got {shown(value)}")
         if denominator < 1 or numerator < denominator:
             raise ValueError(
                 f"LogRatio({numerator}, {denominator}): needs numerator >= denominator >= 1, so that epsilon >= 0"
@@ -76,11 +84,13 @@ class LogRatio:
 
     def __float__(self) -> float:
         """Epsilon as a float, good to about one unit in the last place; for display."""
-        return (
-            math.log(self.numerator) - math.log(self.denominator)
-            if self.numerator > 2 * self.denominator
-            else (math.log1p((self.numerator - self.denominator) / self.denominator))
-        )
+        excess = self.numerator - self.denominator
+        if excess < self.denominator:
+            return math.log1p(excess / self.denominator)
+        try:
+            return math.log(self.numerator / self.denominator)
+        except OverflowError:  # a ratio beyond all floats
+            return math.log(self.numerator) - math.log(self.denominator)
 
     def __repr__(self) -> str:
         # Hexadecimal for numbers that Python refuses to write in decimal.
@@ -117,26 +127,77 @@ class PrivacyLevel:
         return float(LogRatio(self.ratio.numerator, self.ratio.denominator)) + float(self.exponent)
 
 
-def _exact(value: Any, name: str, accepted: str) -> Fraction:
-    """Read one number exactly: floats as the dyadic numbers they are, strings as decimals or fractions."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be {accepted}; got the bool {value!r}")
-    if isinstance(value, np.generic):
-        value = value.item()
+def shown(value: Any) -> str:
+    """A value for a message: its repr, shortened, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of over 4300 digits in decimal
+        return f"a {type(value).__name__} of many digits"
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def exact_number(value: Any) -> Fraction | None:
+    """Read one real number exactly.
+
+    Parameters
+    ----------
+    value : float, int, Fraction, Decimal, str, or a NumPy scalar of these
+        Floats are the dyadic numbers they are; strings are decimals ("1e-6") or fractions ("1/3").
+
+    Returns
+    -------
+    Fraction or None
+        None for infinities and NaN.
+
+    Raises
+    ------
+    TypeError
+        For anything that is not a real number: bools, complex numbers, dates, None.
+    ValueError
+        For strings that are not numbers, and decimal exponents beyond 10^5, which would fill the memory.
+    """
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return _exact(value[()], name, accepted)
+        value = value[()]
+    if isinstance(value, np.generic):
+        if isinstance(value, (np.bool_, np.datetime64, np.timedelta64)):
+            raise TypeError("not a real number")
+        value = value.item()
+    if isinstance(value, bool):
+        raise TypeError("not a real number")
+    if isinstance(value, float):
+        return Fraction(value) if math.isfinite(value) else None
     if isinstance(value, str):
+        found = _DECIMAL_EXPONENT.search(value)
+        if found and len(found[1].lstrip("+-0_")) > MAX_EXPONENT_DIGITS:
+            raise ValueError("decimal exponents are limited to 5 digits")
         try:
             return Fraction(value.strip())
         except (ValueError, ZeroDivisionError):
-            raise ValueError(f"{name}={value!r} is not a decimal number or a fraction such as '0.1' or '1/3'") from None
-    if isinstance(value, (float, Decimal)):
-        if not math.isfinite(value):
-            raise ValueError(f"{name} must be finite; got {value!r}")
+            if len(value) > MAX_DIGITS:
+                raise ValueError(f"numbers are limited to {MAX_DIGITS} digits as text; use a Fraction") from None
+            raise ValueError("not a decimal number or a fraction such as '0.1' or '1/3'") from None
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return None
+        if value and abs(value.adjusted()) >= 10**MAX_EXPONENT_DIGITS:
+            raise ValueError("decimal exponents are limited to 5 digits")
         return Fraction(value)
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    raise TypeError(f"{name} must be {accepted}; got {value!r} of type {type(value).__name__}")
+    raise TypeError("not a real number")
+
+
+def _exact(value: Any, name: str, accepted: str) -> Fraction:
+    """Read one finite number exactly, or raise an error that names the argument."""
+    try:
+        number = exact_number(value)
+    except TypeError:
+        raise TypeError(f"{name} must be {accepted}; got {shown(value)} of type {type(value).__name__}") from None
+    except ValueError as error:
+        raise ValueError(f"{name}={shown(value)}: {error}") from None
+    if number is None:
+        raise ValueError(f"{name} must be finite; got {shown(value)}")
+    return number
 
 
 def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
@@ -163,7 +224,7 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     accepted = "a non-negative float, int, Fraction, decimal string or LogRatio"
     value = _exact(epsilon, name, accepted)
     if value < 0:
-        raise ValueError(f"{name} must be >= 0; got {epsilon!r}")
+        raise ValueError(f"{name} must be >= 0; got {shown(epsilon)}")
     return PrivacyLevel(Fraction(1), value)
 
 
@@ -188,7 +249,7 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     """
     value = _exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]")
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be in [0, 1]; got {delta!r}")
+        raise ValueError(f"{name} must be in [0, 1]; got {shown(delta)}")
     return value
 
 

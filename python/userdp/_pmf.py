@@ -209,7 +209,7 @@ def exact_pmf(
         raise TypeError(f"{name} is a masked array; pass plain numbers with every output present")
     if isinstance(values, (str, bytes)) or np.ndim(np.asarray(values, dtype=object)) != 1:
         raise ValueError(f"{name} must be one-dimensional")
-    entries = np.asarray(values).tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
+    entries = list(values)  # type: ignore[arg-type]
     numbers_ = [_real(entry, index, name) for index, entry in enumerate(entries)]
     if name == "logits":
         return Pmf.from_weights(_weights_of_logits(numbers_, bits), outputs)

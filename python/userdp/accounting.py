@@ -24,6 +24,7 @@ from userdp._numbers import (
     parse_delta,
     parse_level,
     round_up,
+    shown,
 )
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
 
 BITS = 192
 MAX_POWER_BITS = 10**6
+MAX_BITS = 2**20
+MAX_EXPONENT = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class PrivacyParameters:
     Attributes
     ----------
     epsilon : Fraction, LogRatio or float
-        Exact, except that a float is the exact value rounded upwards.
+        Exact, except that a float is at or above the exact value, by two units in the last place at most.
     delta : Fraction or float
         Exact, except that a float is the exact value rounded upwards; at most 1.
     """
@@ -58,11 +61,20 @@ def _is_rational(level: PrivacyLevel) -> bool:
     return level.exponent == 0
 
 
-def _upper(level: PrivacyLevel) -> Fraction:
-    """A fraction at or above e^epsilon, within 2^-190 of it; exact when that is rational."""
+def _enclosure(level: PrivacyLevel, name: str) -> tuple[Fraction, Fraction]:
+    """Fractions around e^epsilon, within 2^-190 of it relative to e^epsilon - 1; equal when it is rational."""
     if _is_rational(level):
-        return level.ratio
-    return _core.exp_bounds(core_level(level), BITS)[1]
+        return level.ratio, level.ratio
+    if level.exponent >= MAX_EXPONENT:
+        raise ValueError(f"{name}: e^{name} is too large to be written out; this needs {name} < {MAX_EXPONENT}")
+    # A tiny epsilon needs its own leading zeros on top.
+    zeros = max(0, level.exponent.denominator.bit_length() - level.exponent.numerator.bit_length())
+    lower, upper = _core.exp_bounds(core_level(level), min(BITS + zeros, MAX_BITS))
+    return max(Fraction(1), lower), upper
+
+
+def _upper(level: PrivacyLevel, name: str = "epsilon") -> Fraction:
+    return _enclosure(level, name)[1]
 
 
 def _epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
@@ -110,7 +122,9 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
     """
     first, second = parse_level(epsilon1, "epsilon1"), parse_level(epsilon2, "epsilon2")
     d1, d2 = parse_delta(delta1, "delta1"), parse_delta(delta2, "delta2")
-    delta = max(d1 + _upper(first) * d2, d2 + _upper(second) * d1)
+    first_factor = _upper(first, "epsilon1") if d2 else Fraction(0)
+    second_factor = _upper(second, "epsilon2") if d1 else Fraction(0)
+    delta = max(d1 + first_factor * d2, d2 + second_factor * d1)
     # The larger of the two is exact when the levels whose e^epsilon enters are rational.
     exact = (_is_rational(first) or d2 == 0) and (_is_rational(second) or d1 == 0)
     total = PrivacyLevel(first.ratio * second.ratio, first.exponent + second.exponent)
@@ -164,7 +178,7 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
             f"k={count} changes of {epsilon!r} need a LogRatio of too many digits; pass epsilon as a float"
         )
     grouped = PrivacyLevel(level.ratio**count, level.exponent * count)
-    total = Fraction(0) if threshold == 0 else _geometric_sum(level, count, 1 / threshold)
+    total = Fraction(count) if threshold == 0 or count <= 1 else _geometric_sum(level, count, 1 / threshold)
     exact = _is_rational(level) or threshold == 0 or count <= 1
     return PrivacyParameters(_epsilon(grouped), _delta(threshold * total, exact=exact))
 
@@ -284,30 +298,33 @@ def subsampling_population(
     """
     level = parse_level(epsilon)
     sampled, step = _integer(n_sampled, "n_sampled", 1), _integer(multiple_of, "multiple_of", 1)
-    excess = _upper(level) - 1
+    least = -(-sampled // step) * step
     if not callable(target):
-        wanted = _lower(parse_level(target, "target"))
-        if wanted == 1 and excess > 0:
+        wanted = parse_level(target, "target")
+        if _at_most(level, wanted):
+            return least
+        goal = _enclosure(wanted, "target")[0] - 1
+        if goal == 0:
             raise ValueError("target: epsilon 0 cannot be reached by subsampling a mechanism with epsilon > 0")
-        needed = sampled if excess == 0 else max(sampled, math.ceil(sampled * excess / (wanted - 1)))
-        return -(-needed // step) * step
+        return max(least, -(-math.ceil(sampled * (_upper(level) - 1) / goal) // step) * step)
     most = _integer(limit, "limit", 1)
-    for size in range(-(-sampled // step) * step, most + 1, step):
-        if Fraction(sampled, size) * excess <= _lower(parse_level(target(size), "target")) - 1:
+    for size in range(least, most + 1, step):
+        wanted = parse_level(target(size), "target")
+        if _at_most(level, wanted):
+            return size
+        if Fraction(sampled, size) * (_upper(level) - 1) <= _enclosure(wanted, "target")[0] - 1:
             return size
     raise ValueError(f"target: no N up to limit={most} serves")
 
 
-def _lower(level: PrivacyLevel) -> Fraction:
-    """A fraction at or below e^epsilon; exact when that is rational."""
-    if _is_rational(level):
-        return level.ratio
-    return max(Fraction(1), _core.exp_bounds(core_level(level), BITS)[0])
+def _at_most(level: PrivacyLevel, other: PrivacyLevel) -> bool:
+    """Whether one level is certainly at most another: both parts are."""
+    return level.ratio <= other.ratio and level.exponent <= other.exponent
 
 
 def _integer(value: Any, name: str, least: int) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= {least}; got {value!r}")
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= {least}; got {shown(value)}")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
+        raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
     return int(value)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from userdp._masses import PmfLike
-from userdp._numbers import _exact
+from userdp._numbers import _exact, shown
 
 __all__ = [
     "AdditiveAlgorithm",
@@ -91,6 +91,8 @@ def _distinct_outputs(outputs: Iterable[Hashable]) -> tuple[Hashable, ...]:
     fixed = tuple(outputs)
     if not fixed:
         raise ValueError("outputs is empty; an algorithm needs at least one output")
+    if not all(isinstance(output, Hashable) for output in fixed):
+        raise TypeError("outputs must be hashable")
     if len(set(fixed)) != len(fixed):
         raise ValueError("outputs must be distinct")
     return fixed
@@ -208,6 +210,8 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
         label = name or getattr(pmf_of_total, "__name__", "additive algorithm")
         super().__init__(outputs, self._pmf_of_dataset, pmf_error=pmf_error, name=label)
         self.__doc__ = getattr(pmf_of_total, "__doc__", None)
+        if not isinstance(statistic_range, (tuple, list, np.ndarray)) or len(statistic_range) != 2:
+            raise TypeError(f"statistic_range must be (lo, hi); got {shown(statistic_range)}")
         low, high = (_integer(bound, "statistic_range") for bound in statistic_range)
         if low > high:
             raise ValueError(f"statistic_range must be (lo, hi) with lo <= hi; got {statistic_range!r}")
@@ -216,9 +220,23 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
         self.statistic_range = (low, high)
 
     def statistic_of(self, user: User) -> int:
-        """The user's statistic, clamped to the public range."""
+        """The user's statistic, clamped to the public range.
+
+        Raises
+        ------
+        TypeError
+            Naming the user, when the statistic is not an integer.
+        RuntimeError
+            Naming the user, from whatever the statistic raised.
+        """
         low, high = self.statistic_range
-        return min(max(_integer(self.statistic(user), f"statistic of the user {user!r}"), low), high)
+        try:
+            value = self.statistic(user)
+        except Exception as error:
+            raise RuntimeError(
+                f"statistic raised {type(error).__name__} ({error}) on the user {shown(user)}"
+            ) from error
+        return min(max(_integer(value, f"statistic of the user {shown(user)}"), low), high)
 
     def total_of(self, dataset: Dataset) -> int:
         """The sum of the users' clamped statistics."""

@@ -7,28 +7,20 @@ Audits are diagnostics: they look at the data they are given, and their reports 
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
 
-from userdp._auditing import DEFAULT_BUDGET, MAX_DATASETS, run_audit
+from userdp._auditing import CHEAPER, check_work, run_audit
+from userdp._encoding import encode
 from userdp._evaluation import outputs_of
-from userdp._neighbourhoods import (
-    Additive,
-    Labelled,
-    Neighbourhood,
-    Pair,
-    Replacements,
-    Symmetric,
-    moves,
-    user_values,
-)
-from userdp._numbers import Delta, Epsilon, parse_delta, parse_level
+from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
+from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, shown
 from userdp._progress import Progress
 from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
-from userdp.exceptions import BudgetError
 from userdp.report import AuditReport, Witness
 
 __all__ = ["AuditReport", "Witness", "audit_dataset", "audit_item_level", "audit_pair", "audit_user_level"]
@@ -155,7 +147,7 @@ def audit_dataset(
     chosen = _engine(mechanism, engine)
     keys: list[Any] = list(range(len(users)))
     if chosen == "symmetric":
-        keys = list(users)
+        keys = [json.dumps(encode(user), sort_keys=True) for user in users]  # 1 and True are different records
     elif chosen == "additive":
         keys = [mechanism.statistic_of(user) for user in users]
     structure: dict[str, Any] = {"dataset": users, "records": candidates}
@@ -196,7 +188,7 @@ def audit_user_level(
     mechanism : FiniteAlgorithm
         Anything with ``.outputs`` and ``.pmf(dataset)``.
     universe : iterable
-        The possible values of one example, hashable and distinct.
+        The possible values of one example, distinct.
     n_users : int
         Number of users n >= 1.
     n_examples : int
@@ -211,7 +203,8 @@ def audit_user_level(
         Go over sequences of users, over multisets (for a `SymmetricAlgorithm`) or over attainable totals (for an
         `AdditiveAlgorithm`); "auto" takes the cheapest that the mechanism's type allows.
     budget : int, optional
-        Refuse when pairs times outputs may exceed this; 10**13 by default.
+        Refuse when pairs times outputs exceed this; 10**13 by default. Two million datasets and two hundred
+        million pairs are refused whatever the budget.
     progress : bool, callable or None
         None shows a bar on a terminal for work over two seconds (with tqdm); a callable gets (done, total).
 
@@ -332,12 +325,12 @@ def _audit_universe(
     budget: int | None,
     progress: Progress,
 ) -> AuditReport:
-    if isinstance(universe, (str, bytes)) or not isinstance(universe, Iterable):
-        raise TypeError(f"universe must be a sequence of examples; got {universe!r}")
+    if isinstance(universe, (str, bytes, Mapping, Set)) or not isinstance(universe, Iterable):
+        raise TypeError(f"universe must be a sequence of examples, in a definite order; got {shown(universe)}")
     examples = tuple(universe)
     if not examples:
         raise ValueError("universe is empty; it needs at least one example")
-    if len(set(examples)) != len(examples):
+    if len({json.dumps(encode(example), sort_keys=True) for example in examples}) != len(examples):
         raise ValueError("universe must have distinct examples")
     users, per_user = _positive(n_users, "n_users"), _positive(n_examples, "n_examples")
     if neighbours not in ("replace", "add-remove"):
@@ -345,15 +338,16 @@ def _audit_universe(
     parse_level(epsilon), parse_delta(delta)  # before any work
     outputs = outputs_of(mechanism)
     chosen = _engine(mechanism, engine)
-    _check_size(len(examples), users, per_user, chosen, len(outputs), budget)
+    _check_size(mechanism, (len(examples), users, per_user), chosen, len(outputs), budget)
     values = user_values(examples, per_user)
-    steps = moves(len(examples), per_user, item_level=kind == "item-level")
+    steps = Moves(len(examples), per_user, item_level=kind == "item-level")
     add_remove = neighbours == "add-remove"
     structure: dict[str, Any] = {"universe": examples, "n_users": users, "n_examples": per_user}
     space: Neighbourhood
     if chosen == "additive":
-        space = Additive(mechanism, values, users, steps, add_remove=add_remove)
-        structure["statistics"] = tuple(space.statistics)
+        statistics = tuple(mechanism.statistic_of(value) for value in values)
+        space = Additive(statistics, values, users, steps, add_remove=add_remove)
+        structure["statistics"] = statistics
     else:
         make = Symmetric if chosen == "symmetric" else Labelled
         space = make(values, users, steps, add_remove=add_remove)
@@ -384,45 +378,49 @@ def _engine(mechanism: Any, engine: Engine) -> str:
     return "additive" if additive else "symmetric" if symmetric else "labelled"
 
 
-def _check_size(universe: int, n_users: int, n_examples: int, engine: str, outputs: int, budget: int | None) -> None:
-    # Bounded before any power is computed: huge arguments must be refused, not evaluated.
-    values = universe**n_examples if n_examples * math.log2(max(universe, 2)) < 64 else 2**64
-    described = f"{universe}^{n_examples} = {values if values < 2**64 else 'over 2^64'} values of a user"
-    if engine == "labelled":
-        logarithm = n_users * math.log2(max(values, 2)) if values > 1 else 0.0
-        datasets = values**n_users if logarithm < 64 else None
-        advice = "a SymmetricAlgorithm is audited over multisets of users, an AdditiveAlgorithm over totals"
-    elif engine == "symmetric":
-        datasets = math.comb(n_users + values - 1, n_users) if min(n_users, values) < 64 else None
-        advice = "an AdditiveAlgorithm is audited over totals"
+def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, outputs: int, budget: int | None) -> None:
+    """Refuse what is too large before any power is computed or anything is enumerated."""
+    universe, n_users, n_examples = sizes
+    values = _power(universe, n_examples)
+    # Every dataset is a tuple of n users, and every value a tuple of m examples.
+    advice = "fewer examples or a coarser universe; or audit_dataset for one dataset"
+    check_work(values * n_examples, values, outputs, budget, advice)
+    if engine == "additive":
+        low, high = mechanism.statistic_range
+        totals = min(n_users * (high - low) + 1, _power(values, n_users))
+        work = n_users * totals * min(values, high - low + 1)
+        check_work(max(totals, work // 50), totals, outputs, budget, f"a narrower statistic_range; {advice}")
+        return
+    count = min(n_users, values - 1)
+    if engine == "symmetric":
+        datasets = math.comb(n_users + values - 1, count) if count < 64 else ENORMOUS
     else:
-        datasets, advice = values, "fewer examples or a coarser universe"
-    if datasets is None or datasets > MAX_DATASETS or values > MAX_DATASETS:
-        count = "over 2^64" if datasets is None else f"{datasets:,}"
-        raise BudgetError(
-            f"universe: {described} and n_users={n_users} make {count} datasets with the {engine} engine; the limit is "
-            f"{MAX_DATASETS:,}. Cheaper: {advice}; or audit_dataset for one dataset"
-        )
-    pairs = datasets * values * n_users
-    limit = DEFAULT_BUDGET if budget is None else budget
-    if pairs * outputs > limit:
-        raise BudgetError(
-            f"about {pairs * outputs:.2g} pmf-pair-outputs ({pairs:,} pairs at most, {outputs} outputs) exceed the "
-            f"budget of {limit:.2g}. Cheaper: {advice}; or raise budget="
-        )
+        datasets = _power(values, n_users)
+    cells = datasets * n_users
+    check_work(max(datasets, cells // 20), datasets, outputs, budget, f"{CHEAPER[engine]}; {advice}")
+
+
+ENORMOUS = 10**30
+
+
+def _power(base: int, exponent: int) -> int:
+    """Base ** exponent, or ENORMOUS if it is at least that."""
+    if base <= 1:
+        return base
+    return ENORMOUS if exponent > 100 else min(base**exponent, ENORMOUS)
 
 
 def _positive(value: Any, name: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= 1; got {value!r}")
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= 1; got {shown(value)}")
     if value < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}")
+        raise ValueError(f"{name} must be at least 1; got {shown(value)}")
     return int(value)
 
 
 def _dataset(users: Any, name: str) -> Dataset:
     if isinstance(users, (str, bytes)) or not isinstance(users, Iterable):
-        raise TypeError(f"{name} must be a sequence of users, each a tuple of examples; got {users!r}")
+        raise TypeError(f"{name} must be a sequence of users, each a tuple of examples; got {shown(users)}")
     return tuple(_user(user, position, name) for position, user in enumerate(users))
 
 
@@ -431,4 +429,4 @@ def _user(user: Any, position: int, name: str) -> User:
         return tuple(user.tolist())
     if isinstance(user, (tuple, list)):
         return tuple(user)
-    raise TypeError(f"{name}: the user at position {position} must be a tuple of examples; got {user!r}")
+    raise TypeError(f"{name}: the user at position {position} must be a tuple of examples; got {shown(user)}")

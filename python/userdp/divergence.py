@@ -89,7 +89,8 @@ def _evaluate_row(index: int, p: Any, q: Any, evaluate: Callable[[Masses, Masses
     try:
         return evaluate(masses_of(p, "p"), masses_of(q, "q"))
     except (ValueError, TypeError) as error:
-        raise type(error)(f"row {index}: {error}") from None
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"row {index}: {error}") from None
 
 
 def _floats(p: Any, q: Any, evaluate: Callable[[Masses, Masses], float]) -> Any:
@@ -110,7 +111,8 @@ def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     Returns
     -------
     float or ndarray of shape (N,)
-        The float nearest to the exact value, in [0, 1]. One direction only: see `is_indistinguishable` for both.
+        The float nearest to the exact value, from 0 to 1 (and 1e-9 more for floats whose total is that much above 1).
+        One direction only: see `is_indistinguishable` for both.
 
     Raises
     ------

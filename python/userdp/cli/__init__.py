@@ -1,7 +1,8 @@
 """The command line: ``userdp`` and ``python -m userdp``.
 
 Results go to stdout, progress and errors to stderr. Exit codes: 0 certified pass, 1 certified violation, 2 usage,
-3 refused for budget, 4 undetermined within a declared pmf_error, 130 interrupted.
+3 refused for budget, 4 undetermined within a declared pmf_error, 70 unexpected failure, 130 interrupted,
+141 output closed. For ``verify`` 1 means not verified, for ``demo`` a verdict other than the expected one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from userdp.cli import _audit, _demo, _divergence, _verify
-from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE
+from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_UNEXPECTED, EXIT_USAGE
 from userdp.exceptions import BudgetError
 
 __all__ = ["main"]
@@ -25,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="userdp",
         description="Exact, certified answers to user-level differential privacy questions.",
         epilog="exit codes: 0 certified pass, 1 certified violation, 2 usage, 3 refused for budget, "
-        "4 undetermined within a declared pmf_error, 130 interrupted",
+        "4 undetermined within a declared pmf_error, 70 unexpected failure, 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"userdp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -63,4 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         print(f"userdp: error: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except (Exception, SystemExit) as error:
+        # A crash must not look like a verdict, and neither must a mechanism that ends the program.
+        print(f"userdp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+        return EXIT_UNEXPECTED
     return code

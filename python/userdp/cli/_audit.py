@@ -8,8 +8,10 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from userdp._encoding import fraction_text
 from userdp.cli._common import add_privacy_arguments, exit_code, json_bounds, print_json
 
 
@@ -44,23 +46,31 @@ def load_mechanism(target: str) -> Any:
     source, separator, name = target.rpartition(":")
     if not separator or not source or not name:
         raise ValueError(f"mechanism must be module:name or path/to/file.py:name; got {target!r}")
-    if source.endswith(".py"):
-        path = Path(source)
-        if not path.is_file():
-            raise ValueError(f"mechanism: there is no file {source}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise ValueError(f"mechanism: {source} cannot be imported")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
-        spec.loader.exec_module(module)
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-        module = importlib.import_module(source)
+    try:
+        module = _import_file(Path(source)) if source.endswith(".py") else _import_module(source)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"mechanism: importing {source} failed: {type(error).__name__}: {error}") from error
     try:
         return getattr(module, name)
     except AttributeError:
         raise ValueError(f"mechanism: {source} has no {name!r}") from None
+
+
+def _import_module(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("it cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _tuples(value: Any) -> Any:
@@ -88,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
     if options.dataset is not None:
         if options.records is None or options.universe is not None:
             raise ValueError("--dataset goes with --records, and not with --universe")
+        if options.n_users is not None or options.level != "user" or options.neighbours != "replace":
+            raise ValueError("--n-users, --level item and --neighbours add-remove go with --universe")
         mechanism = load_mechanism(options.mechanism)
         report = audit_dataset(mechanism, _read(options.dataset), records=_read(options.records), **common)
     else:
@@ -122,11 +134,11 @@ def summary_of(report: Any) -> dict[str, Any]:
         "kind": report.kind,
         "engine": report.engine,
         "neighbours": report.neighbours,
-        "delta": str(report.delta),
+        "delta": fraction_text(report.delta),
         "holds": report.holds,
         "worst_delta": json_bounds(report.worst_delta),
         "epsilon_at_delta": json_bounds(report.epsilon),
-        "exp_epsilon": None if report.exp_epsilon is None else str(report.exp_epsilon),
+        "exp_epsilon": None if report.exp_epsilon is None else fraction_text(report.exp_epsilon),
         "datasets": report.datasets,
         "pairs": report.pairs,
         "event": None if witness is None else sorted(map(str, witness.event)),

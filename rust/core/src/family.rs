@@ -5,7 +5,7 @@ use crate::{
     control::Control,
     divergence::{
         breakpoints::one_direction,
-        hockey_stick::{Difference, hockey_stick_upper, quick_bounds},
+        hockey_stick::{Difference, hockey_stick_bounds, quick_bounds},
     },
     exact::{
         Level, Rational,
@@ -104,19 +104,21 @@ impl Family {
     ) -> Result<Option<Worst>> {
         self.check(pairs)?;
         control.set_total(2 * pairs.len());
-        let bounds = |i: usize, j: usize| quick_bounds(&self.pmfs[i], &self.pmfs[j], level);
+        let bounds = |i: usize, j: usize| {
+            control.check()?;
+            Ok(quick_bounds(&self.pmfs[i], &self.pmfs[j], level))
+        };
         let floor = Self::in_chunks(pairs, control, |chunk| {
-            Ok(Self::ordered(chunk)
-                .filter_map(|(i, j)| bounds(i, j))
-                .map(|side| side.lower)
-                .fold(0.0, f64::max))
+            Self::ordered(chunk).try_fold(0.0_f64, |floor, (i, j)| {
+                Ok(bounds(i, j)?.map_or(floor, |side| floor.max(side.lower)))
+            })
         })?
         .into_iter()
         .fold(0.0, f64::max);
         let candidates = Self::in_chunks(pairs, control, |chunk| {
             let mut best: Option<((usize, usize), Difference)> = None;
             for (i, j) in Self::ordered(chunk) {
-                if bounds(i, j).is_some_and(|side| side.upper < floor) {
+                if bounds(i, j)?.is_some_and(|side| side.upper < floor) {
                     continue;
                 }
                 let difference = Difference::new(&self.pmfs[i], &self.pmfs[j], level, control)?;
@@ -188,9 +190,10 @@ impl Family {
                 control.check()?;
                 let (p, q) = (&self.pmfs[i], &self.pmfs[j]);
                 for (maximum, level) in maxima.iter_mut().zip(levels) {
+                    control.check()?;
                     // Cheap bounds spare the exact evaluation wherever the maximum is larger already.
                     if quick_bounds(p, q, level).is_none_or(|side| side.upper > *maximum) {
-                        *maximum = maximum.max(hockey_stick_upper(p, q, level, control)?);
+                        *maximum = maximum.max(hockey_stick_bounds(p, q, level, control)?.upper);
                     }
                 }
             }

@@ -2,13 +2,17 @@
 
 use crate::{
     Error, Result,
+    control::Control,
     exact::{
-        ExactSum, Integer, Natural, Rational,
+        ExactSum, Natural, Rational,
         rounding::{Direction, quotient_to_f64, rational_from_f64},
     },
 };
 use num_traits::{One, Signed, Zero};
 use std::{borrow::Cow, ops::Range};
+
+/// Weights between two looks at the control.
+const CHECK_EVERY: usize = 1 << 12;
 
 /// The masses of a float pmf may miss a total of 1 by this much.
 pub const FLOAT_TOTAL_TOLERANCE: f64 = 1e-9;
@@ -71,22 +75,32 @@ impl<'a> Pmf<'a> {
     /// The masses `weights[i] / total`, exactly.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming `argument` for no weights, or when they do not sum to `total` > 0.
+    /// [`Error::InvalidArgument`] naming `argument` for no weights, or when they do not sum to `total` > 0;
+    /// [`Error::Cancelled`].
     pub fn from_weights(
         weights: Vec<Natural>,
         total: Natural,
         argument: &'static str,
+        control: &Control,
     ) -> Result<Pmf<'static>> {
         if weights.is_empty() {
             return Err(Error::invalid(argument, "is empty; a pmf needs at least one mass"));
         }
-        let sum: Natural = weights.iter().sum();
+        let mut sum = Natural::zero();
+        for block in weights.chunks(CHECK_EVERY) {
+            control.check()?;
+            sum += block.iter().sum::<Natural>();
+        }
         if total.is_zero() || sum != total {
             let message = format!("exact masses must sum to exactly 1; they sum to {sum}/{total}");
             return Err(Error::invalid(argument, message));
         }
-        let approximate =
-            weights.iter().map(|weight| quotient_to_f64(weight, &total, Direction::Nearest)).collect();
+        let mut approximate = Vec::with_capacity(weights.len());
+        for block in weights.chunks(CHECK_EVERY) {
+            control.check()?;
+            approximate
+                .extend(block.iter().map(|weight| quotient_to_f64(weight, &total, Direction::Nearest)));
+        }
         Ok(Pmf { approximate: Cow::Owned(approximate), exact: Some(Weights { weights, total }) })
     }
 
@@ -110,12 +124,12 @@ impl<'a> Pmf<'a> {
         self.exact.is_none()
     }
 
-    /// The exact mass of one output.
+    /// The exact mass of one output, not necessarily in lowest terms: comparisons do without.
     pub fn mass(&self, index: usize) -> Rational {
         match &self.exact {
             None => rational_from_f64(self.approximate[index]),
             Some(Weights { weights, total }) => {
-                Rational::new(Integer::from(weights[index].clone()), Integer::from(total.clone()))
+                Rational::new_raw(weights[index].clone().into(), total.clone().into())
             }
         }
     }
@@ -123,12 +137,13 @@ impl<'a> Pmf<'a> {
     /// True when the exact mass is zero (a tiny exact mass may have the float 0).
     pub fn is_zero(&self, index: usize) -> bool {
         match &self.exact {
-            None => self.approximate[index] == 0.0,
+            // By its bits: a processor set to treat subnormals as zero must not decide this.
+            None => self.approximate[index].to_bits() << 1 == 0,
             Some(Weights { weights, .. }) => weights[index].is_zero(),
         }
     }
 
-    /// The exact mass of an event, given as increasing indices.
+    /// The exact mass of an event, given as increasing indices; not necessarily in lowest terms.
     pub fn event_mass(&self, event: &[usize]) -> Rational {
         match &self.exact {
             None => {
@@ -140,7 +155,7 @@ impl<'a> Pmf<'a> {
             }
             Some(Weights { weights, total }) => {
                 let sum: Natural = event.iter().map(|&index| &weights[index]).sum();
-                Rational::new(Integer::from(sum), Integer::from(total.clone()))
+                Rational::new_raw(sum.into(), total.clone().into())
             }
         }
     }

@@ -14,11 +14,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use userdp_core::{
-    Error,
     control::Control,
     divergence::{
         self, Side, Verdict,
-        hockey_stick::{hockey_stick_of_floats, quick_verdict_of_floats},
+        hockey_stick::{quick_hockey_stick_of_floats, quick_verdict_of_floats},
         information,
     },
     exact::{Level, ln::ln_bounds},
@@ -26,9 +25,9 @@ use userdp_core::{
 };
 
 /// Comparisons of this many outputs, under 0.1 s when each is decided exactly, stay on the calling thread.
-const SHORT_OUTPUTS: usize = 1 << 14;
+const SHORT_OUTPUTS: usize = 1 << 12;
 /// And so do logarithms of this many masses.
-const SHORT_LOGARITHMS: usize = 1 << 10;
+const SHORT_LOGARITHMS: usize = 1 << 8;
 /// The float pass alone is fast enough to stay on the calling thread up to here.
 const SHORT_FLOAT_OUTPUTS: usize = 1 << 23;
 
@@ -93,8 +92,8 @@ pub(crate) fn is_indistinguishable_float64(
     })
 }
 
-/// The hockey-stick divergence when p and q are plain contiguous float64 vectors and epsilon a plain number; None
-/// otherwise, or when anything is wrong with them, which the general path then explains.
+/// The hockey-stick divergence when p and q are plain contiguous float64 vectors, epsilon a plain number, and one pass
+/// settles the rounding; None otherwise, or when anything is wrong with them: the general path then takes over.
 #[pyfunction]
 pub(crate) fn hockey_stick_float64(
     p: &Bound<'_, PyAny>,
@@ -103,10 +102,7 @@ pub(crate) fn hockey_stick_float64(
 ) -> PyResult<Option<f64>> {
     let Some(epsilon) = plain_number(epsilon) else { return Ok(None) };
     let level = level_of_float(epsilon);
-    with_plain_floats(p, q, |p, q| match hockey_stick_of_floats(p, q, &level, &Control::new()) {
-        Err(Error::InvalidArgument { .. }) => Ok(None),
-        other => other.map(Some),
-    })
+    with_plain_floats(p, q, |p, q| Ok(quick_hockey_stick_of_floats(p, q, &level)))
 }
 
 /// Validates a pair and evaluates it, on the pool when that may take long.
@@ -117,9 +113,9 @@ fn with_pair<T: Send>(
     limit: usize,
     evaluate: impl FnOnce(&Pmf<'_>, &Pmf<'_>, &Control) -> userdp_core::Result<T> + Send,
 ) -> PyResult<T> {
-    let short = p.len().max(q.len()) <= limit;
+    let short = p.size().max(q.size()) <= limit;
     let work = |control: &Control| {
-        let (p, q) = (p.into_pmf("p")?, q.into_pmf("q")?);
+        let (p, q) = (p.into_pmf("p", control)?, q.into_pmf("q", control)?);
         check_same_outputs(&p, &q)?;
         evaluate(&p, &q, control)
     };
@@ -185,7 +181,7 @@ pub(crate) fn privacy_profile(
 ) -> PyResult<Vec<f64>> {
     let levels: Vec<Arc<Level>> = epsilons.iter().map(level).collect();
     run(py, None, |control| {
-        let (p, q) = (p.into_pmf("p")?, q.into_pmf("q")?);
+        let (p, q) = (p.into_pmf("p", control)?, q.into_pmf("q", control)?);
         check_same_outputs(&p, &q)?;
         control.set_total(levels.len());
         levels

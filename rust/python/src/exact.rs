@@ -36,6 +36,9 @@ pub(crate) fn ln_bounds(x: BigRational) -> PyResult<(f64, f64)> {
 /// The integers nearest to e^x 2^bits, for Fractions x <= 0.
 #[pyfunction]
 pub(crate) fn exp_weights(py: Python<'_>, exponents: Vec<BigRational>, bits: u32) -> PyResult<Vec<BigInt>> {
+    if exponents.iter().any(|exponent| exponent > &BigRational::from_integer(BigInt::ZERO)) {
+        return Err(PyValueError::new_err("exponents must be at most 0"));
+    }
     run(py, None, |control| {
         exponents
             .iter()

@@ -8,11 +8,13 @@ use crate::{
 use num_rational::BigRational;
 use pyo3::prelude::*;
 use std::cmp::Ordering;
-use userdp_core::{family::Family, pmf::Pmf};
+use userdp_core::{control::Control, family::Family, pmf::Pmf};
 
-fn family(pmfs: Vec<Masses>) -> userdp_core::Result<Family> {
+fn family(pmfs: Vec<Masses>, control: &Control) -> userdp_core::Result<Family> {
     Family::new(
-        pmfs.into_iter().map(|masses| masses.into_pmf("pmfs")).collect::<Result<Vec<Pmf<'static>>, _>>()?,
+        pmfs.into_iter()
+            .map(|masses| masses.into_pmf("pmfs", control))
+            .collect::<Result<Vec<Pmf<'static>>, _>>()?,
     )
 }
 
@@ -32,7 +34,7 @@ pub(crate) fn family_worst(
 ) -> PyResult<Option<WorstParts>> {
     let level = level(&epsilon);
     run(py, progress, |control| {
-        let worst = family(pmfs)?.worst_divergence(&pairs, &level, &delta, control)?;
+        let worst = family(pmfs, control)?.worst_divergence(&pairs, &level, &delta, control)?;
         Ok(worst.map(|worst| {
             let exceeds = worst.against_delta == Ordering::Greater;
             (worst.pair.0, worst.pair.1, worst.difference.event, worst.lower, worst.upper, exceeds)
@@ -51,7 +53,7 @@ pub(crate) fn family_epsilon(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<EpsilonParts> {
     run(py, progress, |control| {
-        Ok(epsilon_parts(family(pmfs)?.exp_epsilon_at_delta(&pairs, &delta, control)?))
+        Ok(epsilon_parts(family(pmfs, control)?.exp_epsilon_at_delta(&pairs, &delta, control)?))
     })
 }
 
@@ -66,5 +68,5 @@ pub(crate) fn family_profile(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<f64>> {
     let levels: Vec<_> = epsilons.iter().map(level).collect();
-    run(py, progress, |control| family(pmfs)?.profile(&pairs, &levels, control))
+    run(py, progress, |control| family(pmfs, control)?.profile(&pairs, &levels, control))
 }

@@ -16,6 +16,9 @@ use std::cmp::Ordering;
 /// Outputs between two looks at the control: a few milliseconds when every one is decided exactly.
 const CHECK_EVERY: usize = 1024;
 
+/// Outputs up to which an event is found without a look at the control in between.
+const QUICK_EVENT_OUTPUTS: usize = 1 << 12;
+
 /// Half an ulp of 1: the unit of rounding.
 const U: f64 = f64::EPSILON / 2.0;
 
@@ -230,18 +233,10 @@ fn validated(p: &[f64], q: &[f64], level: &Level) -> Option<Approximation> {
     valid.then(|| Approximation::new(&sums, machine, p.len(), false))
 }
 
-/// [`hockey_stick`] of float masses that are validated in the same pass.
-///
-/// # Errors
-/// As [`Pmf::from_floats`], for `p` and `q`; different lengths.
-pub fn hockey_stick_of_floats(p: &[f64], q: &[f64], level: &Level, control: &Control) -> Result<f64> {
-    if let Some(value) = validated(p, q, level).and_then(|value| value.nearest()) {
-        return Ok(value);
-    }
-    let p = Pmf::from_floats(p, "p")?;
-    let q = Pmf::from_floats(q, "q")?;
-    crate::pmf::check_same_outputs(&p, &q)?;
-    Ok(Difference::new(&p, &q, level, control)?.to_f64(level, Direction::Nearest))
+/// [`hockey_stick`] of float masses by one validating pass; `None` when that leaves a doubt, about the rounding or
+/// about the masses.
+pub fn quick_hockey_stick_of_floats(p: &[f64], q: &[f64], level: &Level) -> Option<f64> {
+    validated(p, q, level)?.nearest()
 }
 
 /// Floats that enclose the exact divergence: the same float twice, or two adjacent ones.
@@ -257,17 +252,6 @@ pub fn hockey_stick_bounds(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Co
         return Ok(side);
     }
     Ok(Difference::new(p, q, level, control)?.bounds(level))
-}
-
-/// A certified upper bound that is exactly 0 when the divergence is 0.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`].
-pub fn hockey_stick_upper(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<f64> {
-    match quick_bounds(p, q, level) {
-        Some(side) if side.lower > 0.0 => Ok(side.upper),
-        _ => Ok(Difference::new(p, q, level, control)?.to_f64(level, Direction::Up)),
-    }
 }
 
 /// What was decided about one pair at (epsilon, delta).
@@ -377,6 +361,10 @@ pub fn quick_verdict_of_floats(
         .and_then(|value| decided(&value))
         .zip(validated(q, p, level).and_then(|value| decided(&value)));
     let Some((forward, backward)) = directions else { return Ok(None) };
+    // A refuted claim needs its event, whose near ties are decided exactly: long ones are left to the general path.
+    if !(forward.within && backward.within) && p.len() > QUICK_EVENT_OUTPUTS {
+        return Ok(None);
+    }
     let (p, q) = (Pmf::from_checked_floats(p), Pmf::from_checked_floats(q));
     verdict(&p, &q, level, &forward, &backward, control).map(Some)
 }

@@ -1,49 +1,34 @@
 //! Maximum, total variation, chi-square, Kullback-Leibler and Rényi divergences.
 
-use super::hockey_stick::Difference;
+use super::{breakpoints::max_ratio, hockey_stick::Difference};
 use crate::{
     Result,
     control::Control,
     exact::{
         Integer, Interval, Level, Rational,
+        dyadic::Dyadic,
         exp::exp_interval,
         ln::{ln, ln_nearest},
         rounding::{Direction, rational_to_f64},
     },
     pmf::Pmf,
 };
-use num_traits::One;
+use num_traits::{One, Zero};
 use std::cmp::Ordering;
 
-/// Enclosures are refined up to this many bits; a value that is still undecided then is within 2^-4000 of a midpoint
-/// between two floats (or of zero), and its upper end is returned.
-const MAXIMUM_BITS: i64 = 1 << 12;
+/// Enclosures are refined up to this many bits.
+const MAXIMUM_BITS: i64 = 3 << 11;
 
 /// `max ln(p/q)` over outputs with p > 0: the nearest float; infinite where q = 0 < p.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub fn max_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
-    if p.outputs().any(|output| q.is_zero(output) && !p.is_zero(output)) {
-        return Ok(f64::INFINITY);
-    }
-    // Float ratios, good to a few units in the last place unless something underflows, leave few candidates.
-    let ratio = |output: usize| {
-        let (mass, other) = (p.approximate()[output], q.approximate()[output]);
-        let reliable = mass > 1e-290 && other > 1e-290 && mass / other < 1e290;
-        if reliable { mass / other } else { f64::NAN }
-    };
-    let support = || p.outputs().filter(|&output| !p.is_zero(output));
-    let threshold = support().map(ratio).fold(0.0, f64::max) * (1.0 - 1e-14);
-    let mut largest: Option<Rational> = None;
-    for output in support().filter(|&output| ratio(output).partial_cmp(&threshold) != Some(Ordering::Less)) {
-        control.check()?;
-        let exact = p.mass(output) / q.mass(output);
-        if largest.as_ref().is_none_or(|largest| &exact > largest) {
-            largest = Some(exact);
-        }
-    }
-    Ok(largest.map_or(0.0, |ratio| ln_nearest(&ratio)))
+    Ok(match max_ratio(p, q, control)? {
+        None => f64::INFINITY,
+        Some(ratio) if ratio.is_zero() => 0.0, // no mass at all cannot happen, but has no ratio
+        Some(ratio) => ln_nearest(&ratio),
+    })
 }
 
 /// `sum |p - q| / 2`: the nearest float.
@@ -68,11 +53,11 @@ pub fn chi2_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f6
     if p.outputs().any(|output| q.is_zero(output) && !p.is_zero(output)) {
         return Ok(f64::INFINITY);
     }
-    if same(p, q) {
+    if same(p, q, control)? {
         return Ok(0.0);
     }
     let both: Vec<usize> = p.outputs().filter(|&output| !q.is_zero(output)).collect();
-    refine(|bits| {
+    let quick = refine(192, |bits| {
         let mut sum = Interval::integer(0);
         for &output in &both {
             control.check()?;
@@ -82,28 +67,50 @@ pub fn chi2_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f6
             sum = sum.plus(&gap.times(&gap, bits).times(&inverse, bits), bits);
         }
         Ok(sum)
-    })
+    })?;
+    if let Some(value) = quick {
+        return Ok(value);
+    }
+    // A rational number, which may be a float or a midpoint exactly.
+    let mut sum = Rational::zero();
+    for &output in &both {
+        control.check()?;
+        let (mass, other) = (p.mass(output), q.mass(output));
+        let gap = &mass - &other;
+        sum += &gap * &gap / other;
+    }
+    Ok(rational_to_f64(&sum, Direction::Nearest))
 }
 
-fn same(p: &Pmf<'_>, q: &Pmf<'_>) -> bool {
-    p.outputs().all(|output| {
-        p.approximate()[output] == q.approximate()[output]
-            && ((p.is_float() && q.is_float()) || p.mass(output) == q.mass(output))
-    })
-}
-
-fn refine(mut evaluate: impl FnMut(i64) -> Result<Interval>) -> Result<f64> {
-    let mut bits = 96;
-    loop {
-        let enclosure = evaluate(bits)?;
-        if let Some(value) = enclosure.nearest_f64() {
-            return Ok(value);
+fn same(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<bool> {
+    let floats = p.is_float() && q.is_float();
+    for output in p.outputs() {
+        control.check()?;
+        let alike =
+            p.approximate()[output] == q.approximate()[output] && p.is_zero(output) == q.is_zero(output);
+        if !(alike && (floats || p.mass(output) == q.mass(output))) {
+            return Ok(false);
         }
-        if bits >= MAXIMUM_BITS {
-            return Ok(enclosure.upper.to_f64(Direction::Up));
+    }
+    Ok(true)
+}
+
+/// Evaluates at growing precision until both ends round to one float, at most up to `limit` bits.
+fn refine(limit: i64, mut evaluate: impl FnMut(i64) -> Result<Interval>) -> Result<Option<f64>> {
+    let mut bits = 96;
+    while bits <= limit {
+        if let Some(value) = evaluate(bits)?.nearest_f64() {
+            return Ok(Some(value));
         }
         bits *= 2;
     }
+    Ok(None)
+}
+
+/// As [`refine`] for numbers that are transcendental or zero; one that is undecided at the limit is taken for zero,
+/// from which it is less than 2^-2000 away.
+fn refine_or_zero(limit: i64, evaluate: impl FnMut(i64) -> Result<Interval>) -> Result<f64> {
+    Ok(refine(limit, evaluate)?.unwrap_or(0.0))
 }
 
 /// `sum p ln(p/q)` in nats: the nearest float; infinite where q = 0 < p.
@@ -111,14 +118,14 @@ fn refine(mut evaluate: impl FnMut(i64) -> Result<Interval>) -> Result<f64> {
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub fn kl_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
-    if same(p, q) {
+    if same(p, q, control)? {
         return Ok(0.0);
     }
     let support: Vec<usize> = p.outputs().filter(|&output| !p.is_zero(output)).collect();
     if support.iter().any(|&output| q.is_zero(output)) {
         return Ok(f64::INFINITY);
     }
-    refine(|bits| {
+    refine_or_zero(MAXIMUM_BITS, |bits| {
         let mut sum = Interval::integer(0);
         for &output in &support {
             control.check()?;
@@ -138,7 +145,7 @@ pub fn renyi_divergence(p: &Pmf<'_>, q: &Pmf<'_>, order: &Rational, control: &Co
     if order.is_one() {
         return kl_divergence(p, q, control);
     }
-    if same(p, q) {
+    if same(p, q, control)? {
         return Ok(0.0);
     }
     let support: Vec<usize> = p.outputs().filter(|&output| !p.is_zero(output)).collect();
@@ -150,19 +157,39 @@ pub fn renyi_divergence(p: &Pmf<'_>, q: &Pmf<'_>, order: &Rational, control: &Co
         return Ok(f64::INFINITY); // order below 1, disjoint supports
     }
     let rest = Rational::one() - order;
-    refine(|bits| {
+    let factor = (-&rest).recip();
+    // The logarithm of the sum is (order - 1) times the result: an order near 1 needs that much more precision.
+    let limit = MAXIMUM_BITS + factor.numer().bits().cast_signed();
+    refine_or_zero(limit, |bits| {
         let factors = [Interval::rational(order, bits), Interval::rational(&rest, bits)];
-        let mut sum = Interval::integer(0);
+        let mut logs = Vec::with_capacity(shared.len());
         for &output in &shared {
             control.check()?;
             let log_p = ln(&p.mass(output), bits).times(&factors[0], bits);
             let log_q = ln(&q.mass(output), bits).times(&factors[1], bits);
-            sum = sum.plus(&exp_interval(&log_p.plus(&log_q, bits), bits), bits);
+            logs.push(log_p.plus(&log_q, bits));
+        }
+        // With the largest term taken out, the sum lies between 1 (about) and the number of outputs.
+        let largest = logs.iter().map(|log| &log.lower).max_by(|a, b| a.compare(b)).cloned();
+        let largest =
+            largest.map_or_else(|| Interval::integer(0), |end| Interval { lower: end.clone(), upper: end });
+        let negligible = Dyadic { mantissa: 1.into(), exponent: -(bits + 64) };
+        let threshold = Dyadic::integer((-(bits + 64)).into());
+        let mut sum = Interval::integer(0);
+        for log in &logs {
+            control.check()?;
+            let gap = log.minus(&largest, bits);
+            let term = if gap.upper.compare(&threshold) == Ordering::Less {
+                Interval { lower: Dyadic::integer(0.into()), upper: negligible.clone() } // e^x < 2^x here
+            } else {
+                exp_interval(&gap, bits)
+            };
+            sum = sum.plus(&term, bits);
         }
         let log = Interval {
             lower: ln(&sum.lower.to_rational(), bits).lower,
             upper: ln(&sum.upper.to_rational(), bits).upper,
         };
-        Ok(log.times(&Interval::rational(&(-&rest).recip(), bits), bits))
+        Ok(log.plus(&largest, bits).times(&Interval::rational(&factor, bits), bits))
     })
 }

@@ -129,12 +129,26 @@ impl Level {
             let right = q.numer() * p.denom() * self.ratio.numer();
             return left.cmp(&right);
         }
+        if self.ratio.is_one() && p <= q {
+            return Ordering::Less; // E > 1
+        }
         // p / (q ratio) < 2^(bits of what can be above 1); e^exponent > 2^floor(exponent).
         let bits = p.numer().bits() + q.denom().bits() + self.ratio.denom().bits();
         if self.exponent.to_integer() > Integer::from(bits) {
             return Ordering::Less;
         }
         let quotient = p / (q * &self.ratio);
+        // 1 + x < e^x < 1 + x + x^2 for 0 < x <= 1: this settles near ties at tiny levels without long enclosures.
+        let x = &self.exponent;
+        if x <= &Rational::one() {
+            let lower = Rational::one() + x;
+            if quotient <= lower {
+                return Ordering::Less;
+            }
+            if quotient >= lower + x * x {
+                return Ordering::Greater;
+            }
+        }
         let mut precision = 96;
         loop {
             let power =

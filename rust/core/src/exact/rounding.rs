@@ -42,16 +42,6 @@ pub fn rational_from_f64(x: f64) -> Rational {
     }
 }
 
-/// `2^exponent` as a float, exactly, for -1074 <= exponent <= 1023.
-pub fn power_of_two(exponent: i32) -> f64 {
-    debug_assert!((-1074..=1023).contains(&exponent));
-    if exponent >= -1022 {
-        f64::from_bits(u64::from((exponent + 1023).unsigned_abs()) << 52)
-    } else {
-        f64::from_bits(1 << (exponent + 1074).unsigned_abs())
-    }
-}
-
 /// Rounds `(quotient + t) * 2^exponent` with 0 <= t < 1, t = 0 exactly when `exact`; `quotient` has 55 bits or more,
 /// or `exact` holds.
 fn round_parts(quotient: u64, exact: bool, exponent: i64, direction: Direction) -> f64 {
@@ -82,15 +72,13 @@ fn round_parts(quotient: u64, exact: bool, exponent: i64, direction: Direction) 
         Direction::Nearest => half && (rest || kept & 1 == 1),
     };
     let mantissa = kept + u64::from(up);
-    // mantissa <= 2^53 is exact; scaling by powers of two is exact because the result is representable, except that
-    // 2^53 * 2^971 is too large and overflows to infinity, as it should.
-    let mantissa = mantissa as f64;
-    #[allow(clippy::cast_possible_truncation)]
-    let place = last_place as i32;
-    if place >= -1022 + 53 {
-        mantissa * power_of_two(place)
+    // Assembled from its bits, so that no processor mode for subnormals matters. 2^53 carries into the exponent, and
+    // from the largest float into infinity, as the encoding is made for.
+    let biased = (last_place + 1075).unsigned_abs(); // 1 for subnormals and the first normal binade
+    if mantissa < 1 << 52 {
+        f64::from_bits(mantissa) // last_place is -1074 then
     } else {
-        mantissa * power_of_two(-900) * power_of_two(place + 900)
+        f64::from_bits((biased << 52) + (mantissa - (1 << 52)))
     }
 }
 
