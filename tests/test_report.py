@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import html.parser
 import itertools
 import json
 import math
 import os
+import pickle
 import runpy
 import subprocess
 import sys
@@ -21,7 +24,9 @@ import pytest
 from userdp import _checker
 from userdp._encoding import Unreadable, decode, encode, fraction_text
 from userdp._numbers import Bounds, LogRatio, PrivacyLevel
+from userdp._pmf import Pmf
 from userdp._summary import level_text, number_text
+from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
 from userdp.report import AuditReport, Verification, Witness, render_html
 
 F = Fraction
@@ -46,6 +51,16 @@ class Noisy:
     def pmf(self, dataset: tuple[Any, ...]) -> Any:
         total = sum(sum(user) for user in dataset)
         return np.array([0.3 + 0.01 * total, 0.3, 0.4 - 0.01 * total])
+
+
+def declared(mechanism: Any, report: AuditReport) -> Any:
+    """The mechanism, declaring what the report's engine and pmf_error rest on."""
+    error = report.pmf_error
+    if report.engine == "additive":
+        return AdditiveAlgorithm(
+            mechanism.outputs, sum, lambda total, n: mechanism.pmf(((total,),)), statistic_range=(0, 1), pmf_error=error
+        )
+    return SymmetricAlgorithm(mechanism.outputs, mechanism.pmf, pmf_error=error)
 
 
 def report_from(mechanism: Any, structure: dict[str, Any], **arguments: Any) -> AuditReport:
@@ -122,8 +137,9 @@ def test_round_trip(name: str) -> None:
     assert outcome.problems == ()
     assert outcome
     assert (outcome.mode, outcome.checked_pairs) == ("complete", report.pairs)
-    assert loaded.verify(Noisy() if "low" in report.outputs else Response())
-    assert report.verify(Noisy().pmf if "low" in report.outputs else Response().pmf)
+    mechanism = declared(Noisy() if "low" in report.outputs else Response(), report)
+    assert loaded.verify(mechanism).problems == ()
+    assert report.verify(mechanism if report.engine != "labelled" else mechanism.pmf)
     assert loaded.summary() == report.summary() == str(report)
     assert loaded.to_html() == report.to_html()
 
@@ -337,18 +353,23 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = loaded.verify(Noisy())
     assert outcome
     assert (outcome.mode, outcome.checked_pairs) == ("sampled", 30)
-    assert str(outcome) == "verified: a drawn sample of 30 pairs of neighbours decided again, exactly"
+    assert str(outcome) == str(Verification(True, (), 30, "sampled"))
+    assert "cannot establish that a claim holds" in str(outcome)
     assert loaded.to_dict() == stored
     assert loaded.witness == report.witness
     assert "only a sample" in loaded.to_html()
+    assert "cannot establish" in loaded.to_html()
     with pytest.raises(ValueError, match="only a sample"):
         loaded.profile([1.0])
 
     def forged(change: Any) -> tuple[str, ...]:
-        copy = json.loads(json.dumps(stored))
-        change(copy)
-        return AuditReport.from_json(json.dumps(seal(copy))).verify().problems
+        changed = json.loads(json.dumps(stored))
+        change(changed)
+        return AuditReport.from_json(json.dumps(seal(changed))).verify().problems
 
+    assert forged(lambda r: r["sample"].update(pmfs_digest="ground")) == (
+        "pmfs_digest is not a SHA-256 digest in lower-case hex",
+    )
     assert forged(lambda r: r["sample"]["pairs"].pop()) == ("the sampled pairs are not the ones that the digests draw",)
     assert forged(lambda r: r["sample"].update(pmfs_digest="0" * 64)) != ()
     assert forged(lambda r: r["result"].update(holds=not report.holds)) == ("holds is not what the pmfs decide",)
@@ -557,3 +578,109 @@ def test_numbers_in_words() -> None:
 def test_verification_is_a_value() -> None:
     assert Verification(True, (), 3, "complete") == Verification(True, (), 3, "complete")
     assert not Verification(False, ("x",), 3, "complete")
+
+
+def additive_count(**arguments: Any) -> AdditiveAlgorithm:
+    """The number of ones, with a little noise: worst delta 1/2 at epsilon 0."""
+
+    def law(total: int, n_users: int) -> list[Fraction]:
+        return [F(n_users - total, n_users), F(total, n_users)]
+
+    return AdditiveAlgorithm(("no", "yes"), sum, law, statistic_range=(0, 1), **arguments)
+
+
+def test_an_additive_report_needs_the_mechanisms_statistics() -> None:
+    """Forgeries that hide every neighbour by claiming that all statistics are equal."""
+    everyone = {"universe": (0, 1), "n_users": 2, "n_examples": 1, "statistics": (0, 0)}
+    one = {"dataset": ((0,), (1,), (1,)), "records": ((0,),), "statistics": (1, 1, 1), "replaceable": (0,)}
+    mechanism = additive_count()
+    for kind, structure in (("user-level", everyone), ("dataset", one)):
+        forged = report_from(mechanism, structure, kind=kind, engine="additive")
+        assert forged.holds
+        assert forged.witness is None
+        assert forged.verify()  # consistent, of another mechanism
+        loaded = AuditReport.from_json(forged.to_json())
+        for report in (forged, loaded):
+            (problem,) = report.verify(mechanism).problems
+            assert "another statistic than the report states" in problem
+            assert "cannot confirm the statistics" in report.verify(mechanism.pmf).problems[0]
+
+
+def test_a_symmetric_report_needs_a_symmetric_mechanism() -> None:
+    report = REPORTS["symmetric"]()
+    assert report.verify(declared(Noisy(), report))
+    assert "the order of users" in report.verify(Noisy()).problems[0]
+
+
+def test_the_mechanisms_error_must_not_exceed_the_reports() -> None:
+    problem = "the mechanism declares a larger pmf_error than the report states"
+    assert response().verify(SymmetricAlgorithm(Response.outputs, Response().pmf, pmf_error="1e-9")).problems == (
+        problem,
+    )
+    report = REPORTS["open"]()
+    assert report.verify(SymmetricAlgorithm(Noisy.outputs, Noisy().pmf, pmf_error="0.1"))
+    assert report.verify(SymmetricAlgorithm(Noisy.outputs, Noisy().pmf, pmf_error=0.1)).problems == (problem,)
+
+
+def test_pmf_objects_are_aligned_by_output() -> None:
+    def swapped(dataset: tuple[Any, ...]) -> Pmf:
+        no, yes = Response().pmf(dataset)
+        return Pmf.from_weights([yes, no], ("yes", "no"))
+
+    assert response().verify(SymmetricAlgorithm(Response.outputs, swapped))
+    assert response().verify(swapped)
+    assert not response().verify(lambda dataset: Pmf(("x", "y"), (1, 3)))
+
+
+def test_a_loaded_report_cannot_be_changed_unnoticed() -> None:
+    report = response()
+    loaded = AuditReport.from_json(report.to_json())
+    changes: list[dict[str, Any]] = [
+        {"holds": True},
+        {"mechanism": "better"},
+        {"structure": dict(loaded.structure) | {"n_users": 99}},
+        {"outputs": ("yes", "no")},
+        {"witness": None},
+        {"delta": F(1)},
+        {"structure": {}},
+    ]
+    for change in changes:
+        outcome = dataclasses.replace(loaded, **change).verify()
+        assert outcome.problems == ("the report was changed after it was loaded",)
+    for each in (report, loaded):
+        with pytest.raises(TypeError):
+            each.structure["n_users"] = 99  # type: ignore[index]
+        assert pickle.loads(pickle.dumps(each)) == copy.deepcopy(each) == each
+
+
+@pytest.mark.parametrize("junk", [5, {}, {"pairs": 5}, None])
+def test_a_stray_sample_is_a_problem(junk: Any) -> None:
+    stored = response().to_dict() | {"sample": junk}
+    outcome = AuditReport.from_json(json.dumps(seal(stored))).verify()
+    assert not outcome
+    assert "fields missing or unknown" in outcome.problems[0]
+
+
+def test_terminal_escapes_are_shown_and_not_obeyed() -> None:
+    stored = response().to_dict()
+    stored["mechanism"] = "name\x1b[2K\nHOLDS"
+    stored["outputs"][0] = {"repr": "\x1b]0;title\x07"}
+    stored["question"]["structure"]["universe"] = [{"repr": "\u202e"}, {"repr": "\r\n"}]
+    report = AuditReport.from_json(json.dumps(seal(stored)))
+    assert report.verify()
+    assert all(line.isprintable() for line in report.summary().split("\n"))
+    assert not any(character in report.to_html() for character in "\x1b\x07\r\u202e")
+    assert "name\\x1b[2K\\nHOLDS: " in report.summary()
+    assert str(Verification(False, ("\x1b",), 0, "unknown")) == "NOT verified:\n  - \\x1b"
+
+
+def test_ambiguous_json_is_refused() -> None:
+    text = response().to_json()
+    for damaged in (
+        text.replace('"datasets": 4', '"datasets": 4, "datasets": 4'),
+        text.replace('"datasets": 4', '"datasets": NaN'),
+        text.replace('"datasets": 4', '"datasets": 4, "x": Infinity'),
+    ):
+        assert damaged != text
+        with pytest.raises(ValueError, match="not a userdp-audit/1 report"):
+            AuditReport.from_json(damaged)

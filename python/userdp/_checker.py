@@ -6,7 +6,10 @@ mistake there cannot hide here. They follow docs/report-format.md; every decisio
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +17,7 @@ from typing import Any
 
 from userdp._exact import Law, Level, Value, both_ways, profile_upper, ratio_cap, worst_divergence
 from userdp._spaces import (
+    SAMPLE_SIZE,
     Pair,
     Problem,
     Space,
@@ -26,12 +30,13 @@ from userdp._spaces import (
 )
 from userdp._spaces import decode as decode_value
 
-__all__ = ["check", "profile_upper"]
+__all__ = ["Declared", "check", "profile_upper"]
 
 COMPLETE_PAIRS = 10**6
 _FIELDS = {"format", "userdp_version", "mechanism", "question", "outputs", "pmfs", "pmf_of"} | {
     *("datasets", "pairs", "pmf_pairs", "result", "verification", "digest")
 }
+_DIGESTS = ("pmfs_digest", "pmf_of_digest", "pmf_pairs_digest")
 _MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -45,6 +50,15 @@ _MALFORMED = (
 Mechanism = Callable[[tuple[Any, ...]], Sequence[Fraction]]
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What a mechanism declares beyond its pmfs; a report's engine and pmf_error rest on it."""
+
+    symmetric: bool = False
+    statistic_of: Callable[[Any], int] | None = None
+    pmf_error: Fraction = Fraction(0)
+
+
 # The evidence: laws of datasets, and the pairs of laws that neighbours have --------------------------------
 
 
@@ -54,6 +68,9 @@ class _Evidence:
     law_of: Mapping[int, int]
     edges: Sequence[Pair]
     complete: bool
+
+
+Worst = tuple[Value, Value, Value]  # of the stated pmfs; and bounds of it for pmfs within pmf_error
 
 
 def _inexact(report: Mapping[str, Any]) -> bool:
@@ -83,6 +100,10 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
     sample = report["sample"]
     if report["pmfs"] != [] or report["pmf_of"] != [] or report["pmf_pairs"] != []:
         problems.append("a sampled report has empty pmfs, pmf_of and pmf_pairs")
+    need(set(sample) == {*_DIGESTS, "pairs", "pmfs"}, "the sample has missing or unknown fields")
+    for name in _DIGESTS:
+        right = isinstance(sample[name], str) and re.fullmatch("[0-9a-f]{64}", sample[name])
+        need(bool(right), f"{name} is not a SHA-256 digest in lower-case hex")
     seed = sample["pmfs_digest"] + sample["pmf_of_digest"] + sample["pmf_pairs_digest"]
     witness = report["result"]["witness"]
     first = None if witness is None else (witness["ranks"][0], witness["ranks"][1])
@@ -179,15 +200,8 @@ def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fracti
     need(Fraction(high) - Fraction(low) <= _slack(high), "epsilon is too wide to say anything")
 
 
-def _check_mechanism(
-    report: Mapping[str, Any],
-    space: Space,
-    evidence: _Evidence,
-    mechanism: Mechanism,
-    values: Mapping[str, Any],
-    decode: bool,
-) -> None:
-    structure = report["question"]["structure"]
+def _objects(structure: Mapping[str, Any], values: Mapping[str, Any], decode: bool) -> dict[str, Any]:
+    """The objects of the structure, for the mechanism."""
     names = [name for name in ("universe", "dataset", "records", "x", "x2") if name in structure]
     need(decode or set(names) <= set(values), "the objects of the structure are needed to run the mechanism")
     real = {name: values[name] if name in values else decode_value(structure[name]) for name in names}
@@ -195,18 +209,90 @@ def _check_mechanism(
         all(len(real[name]) == len(structure[name]) for name in names),
         "values differ in length from the structure",
     )
-    for rank, index in evidence.law_of.items():
-        law, dataset = evidence.laws[index], space.dataset(rank, real)
+    return real
+
+
+def _check_declared(report: Mapping[str, Any], declared: Declared, real: Mapping[str, Any]) -> list[str]:
+    """The engine and pmf_error of the report must be what the mechanism declares."""
+    question, problems = report["question"], []
+    if declared.pmf_error > fraction(question["pmf_error"]):
+        problems.append("the mechanism declares a larger pmf_error than the report states")
+    if question["engine"] == "symmetric" and not declared.symmetric:
+        problems.append("cannot confirm that the order of users does not matter: the mechanism does not declare it")
+    if question["engine"] != "additive":
+        return problems
+    if declared.statistic_of is None:
+        return [*problems, "cannot confirm the statistics: the mechanism does not declare any (statistic_of)"]
+    listed = question["kind"] == "dataset"
+    structure = question["structure"]
+    users = real["dataset"] if listed else itertools.product(real["universe"], repeat=structure["n_examples"])
+    for place, (user, stated) in enumerate(zip(users, structure["statistics"], strict=True)):
         try:
-            again = [Fraction(mass) for mass in mechanism(dataset)]
-        except Exception as error:  # whatever the mechanism raises, the report stays unconfirmed
-            raise Problem(f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}") from error
-        stated = [Fraction(weight, law.total) for weight in law.weights]
-        need(again == stated, f"the mechanism gives dataset {rank} another pmf than the report states")
+            found = declared.statistic_of(user)
+        except Exception as error:
+            return [*problems, f"the mechanism's statistic fails on user {place}: {type(error).__name__}: {error}"]
+        if found != stated:
+            where = "the user at position" if listed else "the user value of rank"
+            return [*problems, f"the mechanism gives {where} {place} another statistic than the report states"]
+    return problems
+
+
+def _run(mechanism: Mechanism, rank: int, dataset: tuple[Any, ...], outputs: int) -> Law:
+    try:
+        masses = [Fraction(mass) for mass in mechanism(dataset)]
+        total = math.lcm(*(mass.denominator for mass in masses))
+        law = Law(tuple(mass.numerator * (total // mass.denominator) for mass in masses), total)
+    except Exception as error:  # whatever the mechanism raises, the report stays unconfirmed
+        raise Problem(f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}") from error
+    need(len(law.weights) == outputs and min(law.weights) >= 0, f"the mechanism gives dataset {rank} no pmf")
+    return law
+
+
+def _check_mechanism(
+    report: Mapping[str, Any], space: Space, evidence: _Evidence, mechanism: Mechanism, real: Mapping[str, Any]
+) -> None:
+    for rank, index in evidence.law_of.items():
+        law = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
+        stated = evidence.laws[index]
+        same = [weight * stated.total for weight in law.weights] == [weight * law.total for weight in stated.weights]
+        need(same, f"the mechanism gives dataset {rank} another pmf than the report states")
+
+
+def _draw(report: Mapping[str, Any], space: Space, mechanism: Mechanism, real: Mapping[str, Any]) -> _Evidence:
+    """The laws of up to 2,000 pairs that nobody could foresee: the report's own sample may have been sought."""
+    source, laws, edges = random.SystemRandom(), dict[int, Law](), set[Pair]()
+    for _ in range(SAMPLE_SIZE):
+        rank = source.randrange(space.sources)
+        higher = space.above(rank)
+        if higher:
+            edges.add((rank, source.choice(higher)))
+    for rank in {rank for edge in edges for rank in edge}:
+        laws[rank] = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
+    return _Evidence(laws, {rank: rank for rank in laws}, sorted(edges), False)
+
+
+def _check_drawn(report: Mapping[str, Any], drawn: _Evidence, worst_of: Callable[[_Evidence], Worst]) -> None:
+    """No pair may exceed what the report claims for all of them."""
+    result, (_, least, most) = report["result"], worst_of(drawn)
+    delta = fraction(report["question"]["delta"])
+    _, high = _interval(result["worst_delta"], "worst_delta")
+    problem = "a pair drawn by this check exceeds what the report claims: "
+    need(most.compare(Fraction(high)) <= 0, problem + "worst_delta.upper")
+    need(result["holds"] is not True or most.compare(delta) <= 0, problem + "holds")
+    need(result["holds"] is not None or least.compare(delta) <= 0, problem + "holds")
+    if result["exp_epsilon"] is not None:
+        cap = ratio_cap(drawn.laws.values())
+        at_least = worst_divergence(drawn.laws, drawn.edges, Level(fraction(result["exp_epsilon"]), Fraction(0), cap))
+        need(at_least.compare(delta) <= 0, problem + "exp_epsilon")
 
 
 def _check(
-    report: Any, mechanism: Mechanism | None, decode: bool, values: Mapping[str, Any], problems: list[str]
+    report: Any,
+    mechanism: Mechanism | None,
+    decode: bool,
+    values: Mapping[str, Any],
+    declared: Declared | None,
+    problems: list[str],
 ) -> None:
     need(isinstance(report, dict) and report.get("format") == "userdp-audit/1", "not a userdp-audit/1 report")
     extra = {"sample"} if report.get("verification") == "sampled" else set()
@@ -240,25 +326,35 @@ def _check(
     )
     evidence = (_complete if complete else _sampled)(report, space, problems)
 
-    cap, spread = ratio_cap(evidence.laws.values()), (1 + error) / (1 - error)
+    spread = (1 + error) / (1 - error)
 
-    def worst_at(factor: Fraction) -> Value:
-        return worst_divergence(evidence.laws, evidence.edges, Level(ratio * factor, exponent, cap))
+    def worst_of(known: _Evidence) -> Worst:
+        cap = ratio_cap(known.laws.values())
 
-    worst = worst_at(Fraction(1))
-    least = most = worst
-    if error:  # masses within the relative error eta move E by (1 + eta)/(1 - eta) and the value by 1 +- eta
+        def worst_at(factor: Fraction) -> Value:
+            return worst_divergence(known.laws, known.edges, Level(ratio * factor, exponent, cap))
+
+        worst = worst_at(Fraction(1))
+        if not error:
+            return worst, worst, worst
+        # Masses within the relative error eta move E by (1 + eta)/(1 - eta) and the value by 1 +- eta.
         at_most, at_least = worst_at(1 / spread), worst_at(spread)
         most = Value(at_most.a, at_most.b, at_most.level, 1 + error)
-        least = Value(at_least.a, at_least.b, at_least.level, 1 - error)
+        return worst, Value(at_least.a, at_least.b, at_least.level, 1 - error), most
+
+    worst, least, most = worst_of(evidence)
     steps: list[Callable[[], None]] = [
         lambda: _check_witness(result, evidence, space, worst),
         lambda: _check_delta(result, least, most, delta, bool(error) and not complete),
         lambda: _check_epsilon(result, evidence, delta),
     ]
     if mechanism is not None:
-        run = mechanism
-        steps.append(lambda: _check_mechanism(report, space, evidence, run, values, decode))
+        run, real = mechanism, _objects(question["structure"], values, decode)
+        if declared is not None:
+            problems += _check_declared(report, declared, real)
+        steps.append(lambda: _check_mechanism(report, space, evidence, run, real))
+        if not complete:
+            steps.append(lambda: _check_drawn(report, _draw(report, space, run, real), worst_of))
     for step in steps:  # each goes its own way, so that one defect does not hide another
         try:
             step()
@@ -271,6 +367,7 @@ def check(
     mechanism_pmf: Mechanism | None = None,
     decode: bool = True,
     values: Mapping[str, Any] | None = None,
+    declared: Declared | None = None,
 ) -> list[str]:
     """Check everything that docs/report-format.md says `verify` establishes.
 
@@ -284,6 +381,8 @@ def check(
         Whether the stored universe, dataset or records may be turned back into objects for the mechanism.
     values : mapping, optional
         The objects themselves, by structure key; they take precedence over the stored ones.
+    declared : Declared, optional
+        What the mechanism declares; the report's engine and pmf_error must not claim more.
 
     Returns
     -------
@@ -292,7 +391,7 @@ def check(
     """
     problems: list[str] = []
     try:
-        _check(report, mechanism_pmf, decode, values or {}, problems)
+        _check(report, mechanism_pmf, decode, values or {}, declared, problems)
     except Problem as problem:
         problems.append(str(problem))
     except _MALFORMED as error:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Unreadable", "decode", "encode", "fraction_text"]
+from userdp import _spaces
+
+__all__ = ["Unreadable", "decode", "encode", "fraction_text", "printable"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,15 @@ def decode(encoded: Any) -> Any:
     if tag == "float":
         return float.fromhex(content)
     if tag == "fraction":
-        return Fraction(content)
+        return _spaces.fraction(content)
     if tag == "repr":
         return Unreadable(str(content))
     raise ValueError(f"unknown tag {tag!r} in an encoded value")
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal could take for a command, or a reader for another line: all but printable characters."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def fraction_text(value: Fraction) -> str:

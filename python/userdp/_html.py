@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from userdp._encoding import printable
 from userdp._summary import facts, level_text, number_text, verdict, witness_facts
 
 if TYPE_CHECKING:
@@ -108,10 +109,11 @@ def _section(report: AuditReport) -> str:
     how = (
         "holds every output distribution as exact fractions, so that all pairs can be decided again"
         if report.verification == "complete"
-        else "holds a sample of the pairs, drawn by hashing so that nobody chose them"
+        else "holds a sample of the pairs, drawn by hashing from its own digests. It shows what it shows on "
+        "these pairs and cannot establish that the claim holds; only a draw of one's own can, with the mechanism. They can be decided again"
     )
     return f"""<section>
-<h2>{html.escape(report.mechanism)}</h2>
+<h2>{html.escape(printable(report.mechanism))}</h2>
 <p class="banner {word.lower()}"><strong>{word}</strong><br>{html.escape(sentence)}</p>
 <h3>Question and result</h3>
 {_table(facts(report))}
@@ -140,6 +142,7 @@ def render_html(reports: Sequence[AuditReport], title: str, introduction: str = 
     str
         HTML.
     """
+    title, introduction = printable(title), printable(introduction)
     opening = f"<p>{html.escape(introduction)}</p>" if introduction else ""
     sections = "\n".join(_section(report) for report in reports)
     return f"""<!DOCTYPE html>

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import reprlib
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from userdp._encoding import fraction_text
+from userdp._encoding import fraction_text, printable
 from userdp._numbers import Bounds, PrivacyLevel
 
 if TYPE_CHECKING:
@@ -100,22 +100,26 @@ def facts(report: AuditReport) -> list[tuple[str, str]]:
     if report.verification == "sampled":
         lines[5] = (
             "Pairs of neighbours",
-            f"{report.pairs:,} (a written report holds a drawn sample of them)",
+            f"{report.pairs:,} (a written report holds a drawn sample of them, which cannot establish the claim)",
         )
     if report.pmf_error:
         lines.append(("Relative error of the pmfs", number_text(report.pmf_error)))
-    return lines
+    return [(label, printable(text)) for label, text in lines]
 
 
 def witness_facts(report: AuditReport) -> list[tuple[str, str]]:
     """Return the witness as labels and texts; for large datasets only the user who changes."""
+    return [(label, printable(text)) for label, text in _witness_lines(report)]
+
+
+def _witness_lines(report: AuditReport) -> list[tuple[str, str]]:
     witness = report.witness
     if witness is None:
         return [("Witness", "none: all neighbours have equal output distributions")]
     if report.worst_delta.upper == 0:
         return [("Witness", "none: no event is more than e^epsilon times as likely on any neighbour")]
     event = ", ".join(_short.repr(report.outputs[o]) for o in witness.event_indices) or "(empty)"
-    lines: list[tuple[str, Any]] = [("Event", event)]
+    lines = [("Event", event)]
     if witness.changed_user is not None and len(witness.x) == len(witness.x2):
         position = witness.changed_user
         lines.append(("Changed user", f"position {position} of {len(witness.x)}"))
@@ -131,7 +135,7 @@ def witness_facts(report: AuditReport) -> list[tuple[str, str]]:
 def summarize(report: AuditReport) -> str:
     """Return the whole report as lines of plain text."""
     word, sentence = verdict(report)
-    lines = [f"{report.mechanism}: {word}", f"  {sentence}"]
+    lines = [f"{printable(report.mechanism)}: {word}", f"  {sentence}"]
     rows = [*facts(report), *witness_facts(report)]
     width = max(len(label) for label, _ in rows)
     return "\n".join(lines + [f"  {label:<{width}}  {text}" for label, text in rows])

@@ -1,15 +1,39 @@
-"""Parts of an audit report: the witness of the worst divergence, and the outcome of checking a report."""
+"""Parts of an audit report: its structure and witness, and what a mechanism confirms of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from userdp import _spaces
-from userdp._encoding import encode
+import numpy as np
 
-__all__ = ["Verification", "Witness"]
+from userdp import _checker, _spaces
+from userdp._encoding import encode, printable
+from userdp._pmf import Pmf, aligned
+from userdp.algorithms import SymmetricAlgorithm, _relative_error
+
+__all__ = ["Structure", "Verification", "Witness", "confirmed_by"]
+
+
+class Structure(Mapping[str, Any]):
+    """A read-only mapping."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self._parts = dict(parts)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return repr(self._parts)
 
 
 @dataclass(frozen=True)
@@ -91,7 +115,54 @@ class Verification:
         return self.ok
 
     def __str__(self) -> str:
-        scope = "all" if self.mode == "complete" else "a drawn sample of"
-        if self.ok:
-            return f"verified: {scope} {self.checked_pairs} pairs of neighbours decided again, exactly"
-        return "\n  - ".join(["NOT verified:", *self.problems])
+        if not self.ok:
+            return "\n  - ".join(["NOT verified:", *map(printable, self.problems)])
+        if self.mode == "complete":
+            return f"verified: all {self.checked_pairs} pairs of neighbours decided again, exactly"
+        return (
+            f"consistent: {self.checked_pairs} drawn pairs of neighbours decided again, exactly. This cannot establish "
+            "that a claim holds; only a draw of one's own can, with the mechanism: verify(mechanism=...)"
+        )
+
+
+def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[_checker.Mechanism, _checker.Declared, list[str]]:
+    """What the checker needs of a mechanism, and the problems seen already.
+
+    Parameters
+    ----------
+    mechanism : finite algorithm or callable
+    outputs : tuple
+        The outputs that the report states.
+    """
+    problems, order = [], outputs
+    own = getattr(mechanism, "outputs", None)
+    if own is not None:
+        order = tuple(own)
+        if encode(order) != encode(outputs):
+            problems.append("the mechanism has other outputs than the report states")
+    error = Fraction(0)
+    try:
+        error = _relative_error(getattr(mechanism, "pmf_error", 0))
+    except (TypeError, ValueError) as wrong:
+        problems.append(f"the mechanism's pmf_error is no relative error: {wrong}")
+    statistic_of = getattr(mechanism, "statistic_of", None)
+    declared = _checker.Declared(
+        symmetric=isinstance(mechanism, SymmetricAlgorithm),
+        statistic_of=statistic_of if callable(statistic_of) else None,
+        pmf_error=error,
+    )
+    return _exact_pmf(getattr(mechanism, "pmf", mechanism), order), declared, problems
+
+
+def _exact_pmf(pmf: Callable[[tuple[Any, ...]], Any], outputs: tuple[Any, ...]) -> _checker.Mechanism:
+    """Read whatever a finite algorithm returns as a pmf, exactly, in the order of the outputs."""
+
+    def masses(dataset: tuple[Any, ...]) -> list[Fraction]:
+        result = pmf(dataset)
+        if isinstance(result, Pmf):
+            result = aligned(result, outputs)
+        if hasattr(result, "fractions"):
+            return list(result.fractions())
+        return [Fraction(mass.item() if isinstance(mass, np.generic) else mass) for mass in result]
+
+    return masses

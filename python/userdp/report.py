@@ -10,8 +10,8 @@ import importlib
 import importlib.metadata
 import json
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from userdp._encoding import decode, encode, fraction_text
 from userdp._html import render_html
 from userdp._numbers import Bounds, Epsilon, PrivacyLevel, parse_level
 from userdp._summary import summarize
-from userdp._witness import Verification, Witness
+from userdp._witness import Structure, Verification, Witness, confirmed_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["AuditReport", "Verification", "Witness", "render_html"]
 
 _OBJECTS = ("universe", "dataset", "records", "x", "x2")  # parts of a structure that hold people's values
+_ENCODED = ("structure", "outputs", "witness")  # fields with objects
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +49,8 @@ class AuditReport:
         The claimed epsilon, exactly.
     delta, pmf_error : Fraction
         The claimed delta, and the declared relative error of the pmfs.
-    structure : dict
-        The audited structure, holding the objects themselves.
+    structure : mapping
+        The audited structure, holding the objects themselves; read-only.
     outputs : tuple
     pmfs : tuple of tuples of Fraction
         The distinct pmfs in order of first appearance; ``pmf_of`` gives the one of each dataset rank.
@@ -76,7 +78,7 @@ class AuditReport:
     epsilon_level: PrivacyLevel
     delta: Fraction
     pmf_error: Fraction
-    structure: dict[str, Any]
+    structure: Mapping[str, Any]
     outputs: tuple[Any, ...]
     pmfs: tuple[tuple[Fraction, ...], ...] = field(repr=False)
     pmf_of: tuple[int, ...] = field(repr=False)
@@ -90,6 +92,9 @@ class AuditReport:
     witness: Witness | None
     # The JSON object that a loaded report came from: `verify` must check that, not a tidied copy.
     _source: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "structure", Structure(self.structure))
 
     @property
     def lower(self) -> float:
@@ -202,11 +207,11 @@ class AuditReport:
             When the text is not an audit report.
         """
         try:
-            source = json.loads(text)
+            source = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
             if source["format"] != "userdp-audit/1":
                 raise ValueError(f"unknown format {source['format']!r:.40}")
             return cls._from_source(source)
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        except _MALFORMED as error:
             raise ValueError(f"not a userdp-audit/1 report: {type(error).__name__}: {error}") from error
 
     @classmethod
@@ -253,26 +258,49 @@ class AuditReport:
         Parameters
         ----------
         mechanism : finite algorithm or callable, optional
-            Also give every audited dataset to it again and compare the pmfs exactly.
+            Also give the audited datasets to it again, for a sampled report only those of the drawn pairs and of
+            further pairs drawn now, and compare the pmfs exactly; and check that it declares what the engine needs.
+            Only this ties the pmfs to a mechanism.
 
         Returns
         -------
         Verification
-            True when everything that docs/report-format.md lists was established.
+            True when everything that docs/report-format.md lists was established. A sampled report shows what it
+            shows on the drawn pairs and cannot establish that a claim holds.
         """
         report = self.to_dict() if self._source is None else self._source
-        pmf_of, problems = None, []
+        problems, pmf_of, declared = [], None, None
+        if self._source is not None and not self._is_what_was_loaded():
+            problems.append("the report was changed after it was loaded")
         if mechanism is not None:
-            pmf_of = _exact_pmf(getattr(mechanism, "pmf", mechanism))
-            outputs = getattr(mechanism, "outputs", None)
-            if outputs is not None and encode(tuple(outputs)) != report.get("outputs"):
-                problems.append("the mechanism has other outputs than the report states")
+            pmf_of, declared, found = confirmed_by(mechanism, self.outputs)
+            problems += found
         # A loaded report has no objects beyond what the checker decodes itself.
         real = None if self._source is not None else {k: v for k, v in self.structure.items() if k in _OBJECTS}
-        problems += _checker.check(report, pmf_of, values=real)
+        problems += _checker.check(report, pmf_of, values=real, declared=declared)
+        if problems:  # what did not pass the check may have any form
+            return Verification(False, tuple(problems), 0, "unknown")
         sampled = "sample" in report
         checked = len(report["sample"]["pairs"]) if sampled else self.pairs
-        return Verification(not problems, tuple(problems), checked, "sampled" if sampled else "complete")
+        return Verification(True, (), checked, "sampled" if sampled else "complete")
+
+    def _is_what_was_loaded(self) -> bool:
+        """Whether every field still is what the stored certificate says."""
+
+        def content(report: AuditReport) -> list[Any]:
+            # By their encodings, since decoded objects need not be equal to themselves (NaN).
+            found = [getattr(report, f.name) for f in fields(report) if f.compare and f.name not in _ENCODED]
+            witness = report.witness
+            if witness is not None:
+                events = {json.dumps(encode(output), sort_keys=True) for output in witness.event}
+                found += [encode(witness.x), encode(witness.x2), events]
+                found += [witness.ranks, witness.event_indices, witness.changed_user]
+            return [*found, report.question(), encode(report.outputs)]
+
+        try:
+            return content(self) == content(self._from_source(self._source or {}))
+        except _MALFORMED:
+            return False
 
     def profile(self, epsilons: Iterable[Epsilon]) -> npt.NDArray[np.float64]:
         """Certified upper bounds of the worst divergence at each epsilon.
@@ -365,6 +393,17 @@ class AuditReport:
         return render_html([self], f"Privacy audit of {self.mechanism}")
 
 
+def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("a JSON object names one member twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _version() -> str:
     try:
         return importlib.metadata.version("userdp")
@@ -389,15 +428,3 @@ def _times_up(value: float, factor: Fraction) -> float:
     product = Fraction(value) * factor
     nearest = float(product)
     return nearest if nearest >= product else math.nextafter(nearest, math.inf)
-
-
-def _exact_pmf(pmf: Callable[[tuple[Any, ...]], Any]) -> _checker.Mechanism:
-    """Read whatever a finite algorithm returns as a pmf, exactly."""
-
-    def masses(dataset: tuple[Any, ...]) -> list[Fraction]:
-        result = pmf(dataset)
-        if hasattr(result, "fractions"):
-            return list(result.fractions())
-        return [Fraction(mass.item() if isinstance(mass, np.generic) else mass) for mass in result]
-
-    return masses
