@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import html.parser
@@ -21,12 +22,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp import _checker
+from userdp import _checker, _spaces
 from userdp._encoding import Unreadable, decode, encode, fraction_text
 from userdp._numbers import Bounds, LogRatio, PrivacyLevel
 from userdp._pmf import Pmf
 from userdp._summary import level_text, number_text
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
+from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.report import AuditReport, Verification, Witness, render_html
 
 F = Fraction
@@ -378,7 +380,26 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert forged(lambda r: r["sample"]["pairs"][3].__setitem__(2, 0)) != ()
     assert forged(lambda r: r.update(pairs=79)) != ()
-    assert forged(lambda r: r.update(verification="complete")) != ()
+    with pytest.raises(ValueError, match="more datasets than the report holds"):
+        forged(lambda r: r.update(verification="complete"))
+    # A draw that was sought until it missed the bad pairs: the verifier's own draw finds them.
+    ground = report_from(Response(), users(5), kind="user-level", ratio=F(3))
+    assert ground.verify(Response())
+
+    class Worse(Response):
+        def pmf(self, dataset: tuple[Any, ...]) -> list[Fraction]:
+            return [F(0), F(1)] if stated_otherwise(dataset) else super().pmf(dataset)
+
+    written = ground.to_dict()["sample"]["pairs"]
+    space = _spaces.space_of(ground.question())
+    seen = {space.dataset(rank, ground.structure) for pair in written for rank in pair[:2]}
+    assert len(seen) < space.datasets
+
+    def stated_otherwise(dataset: tuple[Any, ...]) -> bool:
+        return dataset not in seen
+
+    (problem,) = ground.verify(Worse()).problems
+    assert problem.startswith("a pair drawn by this check exceeds what the report claims")
 
 
 def test_encoding() -> None:
@@ -684,3 +705,50 @@ def test_ambiguous_json_is_refused() -> None:
         assert damaged != text
         with pytest.raises(ValueError, match="not a userdp-audit/1 report"):
             AuditReport.from_json(damaged)
+
+
+@pytest.mark.parametrize("engine", ["labelled", "symmetric", "additive"])
+def test_a_loaded_witness_is_the_audits(engine: Any) -> None:
+    def law(total: int, n_users: int) -> list[Fraction]:
+        return [F(99 - total - n_users, 99), F(total + n_users, 99)]
+
+    values: dict[str, Any] = {"epsilon": 0, "delta": 0, "engine": engine}
+    for step in (1, 3):
+        mechanism = AdditiveAlgorithm(("no", "yes"), lambda user, s=step: s * sum(user), law, statistic_range=(0, 9))
+        reports = [
+            audit_user_level(mechanism, universe=(0, 1, 3), n_users=n, n_examples=m, neighbours=neighbours, **values)
+            for (n, m), neighbours in itertools.product(((1, 1), (3, 1), (2, 2)), ("replace", "add-remove"))
+        ]
+        reports += [audit_item_level(mechanism, universe=(3, 1), n_users=2, n_examples=2, **values)]
+        reports += [audit_dataset(mechanism, [(1,), (0,), (1,), (2,)], records=[(3,), (0,)], **values)]
+        for report in reports:
+            loaded = AuditReport.from_json(report.to_json())
+            assert loaded.witness == report.witness
+            assert loaded.verify(mechanism).problems == ()
+            assert report.verify(mechanism).problems == ()
+    pair = audit_pair(Response(), [(0,), (1,)], [(1,), (0,)], epsilon=0, delta=0)
+    assert AuditReport.from_json(pair.to_json()).witness == pair.witness
+
+
+@pytest.mark.parametrize(
+    ("name", "structure", "universe"),
+    [
+        ("response", {"n_examples": 10**9}, [0]),
+        ("response", {"n_users": 5 * 10**6}, [0, 1]),
+        ("response", {"n_users": 10**9}, [0]),
+        ("response", {"n_users": 3}, [{"fraction": "1e1000000000"}, 1]),
+        ("symmetric", {"n_users": 10**5, "n_examples": 5}, [0, 1]),
+        ("additive", {"n_users": 10**6}, [0, 1]),
+        ("additive", {"n_users": 10**6, "statistics": [0, 10**9]}, [0, 1]),
+        ("additive", {"n_users": 10**5, "statistics": [0, 1, 10**9]}, [0, 1, 2]),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_small_text_does_not_make_long_work(name: str, structure: dict[str, Any], universe: list[Any]) -> None:
+    stored = REPORTS[name]().to_dict()
+    stored["question"]["structure"] |= structure | {"universe": universe}
+    for witness in (stored["result"]["witness"], None):
+        stored["result"]["witness"] = witness
+        assert _checker.check(seal(stored)) != []
+        with contextlib.suppress(ValueError):
+            assert not AuditReport.from_json(json.dumps(seal(stored))).verify()

@@ -36,6 +36,8 @@ COMPLETE_PAIRS = 10**6
 _FIELDS = {"format", "userdp_version", "mechanism", "question", "outputs", "pmfs", "pmf_of"} | {
     *("datasets", "pairs", "pmf_pairs", "result", "verification", "digest")
 }
+_QUESTION = {"kind", "neighbours", "engine", "epsilon", "delta", "pmf_error", "structure"}
+_RESULT = {"holds", "worst_delta", "epsilon", "exp_epsilon", "witness"}
 _DIGESTS = ("pmfs_digest", "pmf_of_digest", "pmf_pairs_digest")
 _MALFORMED = (
     ArithmeticError,
@@ -91,7 +93,8 @@ def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _
         i = law_of[rank]
         found.update((min(i, j), max(i, j)) for j in (law_of[other] for other in space.above(rank)))
     edges = sorted((i, j) for i, j in found if i != j or _inexact(report))
-    if report["pmf_pairs"] != [list(edge) for edge in edges]:
+    plain = all(type(index) is int for pair in report["pmf_pairs"] for index in pair)
+    if not plain or report["pmf_pairs"] != [list(edge) for edge in edges]:
         problems.append("pmf_pairs is not the set of pairs of pmfs that neighbouring datasets have")
     return _Evidence(dict(enumerate(laws)), dict(enumerate(law_of)), edges, True)
 
@@ -111,7 +114,9 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
     for a, b, i, j in sample["pairs"]:
         if law_of.setdefault(a, i) != i or law_of.setdefault(b, j) != j:
             problems.append("the sample gives one dataset two pmfs")
-    if [(a, b) for a, b, _, _ in sample["pairs"]] != sample_pairs(space, seed, first):
+    listed = [(count(a, "a rank"), count(b, "a rank")) for a, b, _, _ in sample["pairs"]]
+    # One more than listed would show that some are missing; drawing all could take long.
+    if listed != sample_pairs(space, seed, first, len(listed) + 1):
         problems.append("the sampled pairs are not the ones that the digests draw")
     laws = {index: Law.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in law_of.values()}
     edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j or _inexact(report)}
@@ -286,6 +291,28 @@ def _check_drawn(report: Mapping[str, Any], drawn: _Evidence, worst_of: Callable
         need(at_least.compare(delta) <= 0, problem + "exp_epsilon")
 
 
+def _distinct(encoded: Sequence[Any], name: str) -> None:
+    need(len(set(map(canonical_digest, encoded))) == len(encoded), f"{name} names the same object twice")
+
+
+def _check_keys(question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """No part may say more than the format knows."""
+    kind, structure = question["kind"], question["structure"]
+    known = {"pair": {"x", "x2"}, "dataset": {"dataset", "records", "replaceable"}}
+    names = known.get(kind, {"universe", "n_users", "n_examples"})
+    parts: list[tuple[str, Any, set[str]]] = [
+        ("question", question, _QUESTION),
+        ("structure", structure, names | ({"statistics"} if question["engine"] == "additive" else set())),
+        ("epsilon", question["epsilon"], {"ratio", "exponent"}),
+        ("result", result, _RESULT),
+        ("witness", result["witness"] or dict.fromkeys(("ranks", "event")), {"ranks", "event"}),
+    ]
+    for name, part, expected in parts:
+        need(isinstance(part, dict) and set(part) == expected, f"{name} has missing or unknown fields")
+    if "universe" in structure:
+        _distinct(structure["universe"], "universe")
+
+
 def _check(
     report: Any,
     mechanism: Mechanism | None,
@@ -308,14 +335,16 @@ def _check(
         "names must be strings",
     )
     need(isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list")
+    _distinct(report["outputs"], "outputs")
 
     question, result = report["question"], report["result"]
+    _check_keys(question, result)
     ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))
     delta, error = fraction(question["delta"]), fraction(question["pmf_error"])
     need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
     need(0 <= delta <= 1 and 0 <= error < 1, "delta must be in [0, 1] and pmf_error in [0, 1)")
 
-    space = space_of(question)
+    space = space_of(question, len(report["pmf_of"]) if report["verification"] == "complete" else None)
     for name, expected in (("datasets", space.datasets), ("pairs", space.pairs)):
         if count(report[name], name) != expected:
             problems.append(f"{name} is {report[name]}, but the structure has {expected}")

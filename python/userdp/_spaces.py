@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 SAMPLE_SIZE = 2000
+MAX_DATASETS = 10**9
+"""More than any audit enumerates; a small file must not make its checker count further."""
+MAX_WORK = 3 * 10**7
 
 Pair = tuple[int, int]
 
@@ -116,13 +120,17 @@ class Space:
         """Build the dataset of this rank from the objects of the structure."""
         raise NotImplementedError
 
+    def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Build two datasets of these ranks that are neighbours as datasets of users."""
+        return self.dataset(a, real), self.dataset(b, real)
+
 
 class _Listed(Space):
     """One dataset against a list of others: kinds pair and dataset."""
 
     sources = 1
 
-    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         self.is_pair, self.replaceable = question["kind"] == "pair", []
         if self.is_pair:
             need(isinstance(structure["x"], list) and isinstance(structure["x2"], list), "x, x2 must be tuples")
@@ -147,8 +155,8 @@ class _Listed(Space):
             listed == sorted(set(listed)) and set(listed) <= set(range(users)),
             "replaceable is not a set of users",
         )
-        firsts = {keys.index(key) for key in dict.fromkeys(keys)}
-        need(firsts <= set(listed), "replaceable leaves out a user who must be replaced")
+        firsts = {key: position for position, key in reversed(list(enumerate(keys)))}
+        need(set(firsts.values()) <= set(listed), "replaceable leaves out a user who must be replaced")
 
     def above(self, rank: int) -> Sequence[int]:
         return range(1, self.datasets) if rank == 0 else ()
@@ -166,14 +174,14 @@ class _Listed(Space):
 class _Users(Space):
     """All datasets of n users with m examples each; a dataset is a tuple of value ranks."""
 
-    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         need(isinstance(structure["universe"], list), "universe must be a tuple")
         self.size = count(len(structure["universe"]), "the size of the universe", 1)
         self.n = count(structure["n_users"], "n_users", 1)
         self.m = count(structure["n_examples"], "n_examples", 1)
         need(self.m * self.size.bit_length() <= 64 or self.size == 1, "too many user values to check")
         self.values = self.size**self.m
-        need(self.n * self.values <= 10**7, "too many users and user values to check")
+        need(self.n * max(self.values, self.m) <= 10**6 * 5, "too many users and user values to check")
         self.item_level = question["kind"] == "item-level"
         self.removal = question["neighbours"] == "add-remove"
         # Unordered moves: any two values, or two values that differ in one of the m examples.
@@ -193,14 +201,25 @@ class _Users(Space):
         raise NotImplementedError
 
     def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        return self._users(self.members(rank), real)
+
+    def _users(self, members: Iterable[int], real: Mapping[str, Any]) -> tuple[Any, ...]:
         places = [self.size**j for j in reversed(range(self.m))]
         universe = real["universe"]
-        return tuple(tuple(universe[value // place % self.size] for place in places) for value in self.members(rank))
+        return tuple(tuple(universe[value // place % self.size] for place in places) for value in members)
+
+    def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        x, x2 = self.neighbours(a, b)
+        return self._users(x, real), self._users(x2, real)
+
+    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+        return self.members(a), self.members(b)
 
 
 class _Labelled(_Users):
-    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
-        super().__init__(question, structure)
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        super().__init__(question, structure, held)
+        need(self.values == 1 or self.n <= 40, "too many datasets to check")
         fewer = self.values ** (self.n - 1)
         self.sources = fewer * self.values
         self.datasets = self.sources + fewer * self.removal
@@ -232,8 +251,9 @@ def _multisets(values: int, members: int) -> int:
 
 
 class _Symmetric(_Users):
-    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
-        super().__init__(question, structure)
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        super().__init__(question, structure, held)
+        need(min(self.n, self.values - 1) <= 40, "too many datasets to check")
         fewer = math.comb(self.values + self.n - 2, self.n - 1)
         self.sources = math.comb(self.values + self.n - 1, self.n)
         self.datasets = self.sources + fewer * self.removal
@@ -274,19 +294,25 @@ class _Symmetric(_Users):
                 found += [self._rank(sorted([*rest, other])) for other in self.up(value)]
         return sorted(found)
 
+    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Put the users that both have first."""
+        left, right = Counter(self.members(a)), Counter(self.members(b))
+        common = sorted((left & right).elements())
+        return [*common, *sorted((left - right).elements())], [*common, *sorted((right - left).elements())]
+
 
 class _Additive(_Users):
-    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any]) -> None:
-        super().__init__(question, structure)
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        super().__init__(question, structure, held)
         self.statistics = _integers(structure["statistics"], self.values, "user value")
-        self.attainable: list[set[int]] = [{0}]
         distinct = sorted(set(self.statistics))
-        for _ in range(self.n):
-            self.attainable.append({t + s for t in self.attainable[-1] for s in distinct})
+        self.attainable = _attainable(distinct, self.n, MAX_DATASETS if held is None else held)
         self.totals, self.fewer = sorted(self.attainable[-1]), sorted(self.attainable[-2])
         self.index = {total: rank for rank, total in enumerate(self.totals)}
         self.sources = len(self.totals)
         self.datasets = self.sources + len(self.fewer) * self.removal
+        moves = len(distinct) if self.removal else self.moves if self.item_level else len(distinct) ** 2 // 2
+        need(max(moves, moves * self.sources * (not self.item_level)) <= MAX_WORK, "too many totals and moves to check")
         # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
         self.steps: dict[int, set[int]] = {}
         if self.removal:
@@ -297,6 +323,8 @@ class _Additive(_Users):
             self._add_steps((min(move), max(move)) for move in moves if move[0] != move[1])
         else:
             self._add_steps(itertools.combinations(distinct, 2))
+        work = self.sources * sum(map(len, self.steps.values()))
+        need(work <= MAX_WORK, "too many totals and moves to check")
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
 
     def _add_steps(self, moves: Iterable[Pair]) -> None:
@@ -313,7 +341,9 @@ class _Additive(_Users):
     def members(self, rank: int) -> tuple[int, ...]:
         """Return the lexicographically first values with this total; they are in non-decreasing order."""
         users = self.n if rank < self.sources else self.n - 1
-        total = self.totals[rank] if rank < self.sources else self.fewer[rank - self.sources]
+        return self._first(self.totals[rank] if rank < self.sources else self.fewer[rank - self.sources], users)
+
+    def _first(self, total: int, users: int) -> tuple[int, ...]:
         members = []
         for left in range(users, 0, -1):
             first = next(v for v, s in enumerate(self.statistics) if total - s in self.attainable[left - 1])
@@ -321,9 +351,52 @@ class _Additive(_Users):
             members.append(first)
         return tuple(members)
 
+    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Find the first move that leads from one total to the other, on the first users with the rest."""
+        if max(a, b) >= self.sources:  # someone leaves
+            fewer = self._first(self.fewer[max(a, b) - self.sources], self.n - 1)
+            gone = self.totals[min(a, b)] - self.fewer[max(a, b) - self.sources]
+            full = (*fewer, self.statistics.index(gone))
+            return (full, fewer) if a < b else (fewer, full)
+        before, gap = self.totals[a], self.totals[b] - self.totals[a]
+        present = set(self.statistics)
+        for sign in (1, -1):  # moves to a higher rank first, then the same moves backwards
+            for low in range(self.values):
+                need_of = self.statistics[low] + sign * gap
+                if need_of not in present:
+                    continue
+                for high in self.up(low):
+                    v, w = (low, high) if sign > 0 else (high, low)
+                    rest = before - self.statistics[v]
+                    if self.statistics[high] == need_of and rest in self.attainable[-2]:
+                        users = self._first(rest, self.n - 1)
+                        return (*users, v), (*users, w)
+        raise Problem("the witness datasets are not neighbours")
 
-def space_of(question: Mapping[str, Any]) -> Space:
-    """Enumerate what a report's question is about; ValueError when it makes no sense."""
+
+def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set[int]]:
+    """Totals of 0, ..., n of these statistics; ranges where these are evenly spaced."""
+    low, high = distinct[0], distinct[-1]
+    step = distinct[1] - low if len(distinct) > 1 else 1
+    even = range(low, high + 1, step)
+    if len(even) == len(distinct) and distinct == list(even) and even[-1] == high:
+        need((high - low) // step * n < min(limit, 10**7), f"the structure has more than {limit} datasets")
+        return [range(k * low, k * high + 1, step) for k in range(n + 1)]
+    found: list[range | set[int]] = [{0}]
+    work = 0
+    for _ in range(n):
+        found.append({t + s for t in found[-1] for s in distinct})
+        work += len(found[-1]) * len(distinct)
+        need(len(found[-1]) <= limit, f"the structure has more than {limit} datasets")
+        need(work <= MAX_WORK, "too many totals to check")
+    return found
+
+
+def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
+    """Enumerate what a report's question is about; ValueError when it makes no sense.
+
+    A report that holds the pmf of each of `held` datasets is refused as soon as there are more.
+    """
     kind, neighbours, engine = question["kind"], question["neighbours"], question["engine"]
     engines = {"labelled": _Labelled, "symmetric": _Symmetric, "additive": _Additive}
     need(kind in ("pair", "dataset", "user-level", "item-level"), f"unknown kind {kind!r}")
@@ -334,15 +407,17 @@ def space_of(question: Mapping[str, Any]) -> Space:
     allowed = ("replace", "add-remove") if kind == "user-level" else ("replace",)
     need(neighbours in allowed, f"unknown neighbours {neighbours!r} for {kind}")
     chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
-    return chosen(question, question["structure"])
+    space = chosen(question, question["structure"], held)
+    need(space.datasets <= (MAX_DATASETS if held is None else held), "more datasets than the report holds pmfs for")
+    return space
 
 
-def sample_pairs(space: Space, seed: str, first: Pair | None) -> list[Pair]:
-    """Draw up to 2,000 pairs of dataset ranks, `first` among them, by SHA-256 in counter mode."""
+def sample_pairs(space: Space, seed: str, first: Pair | None, most: int | None = None) -> list[Pair]:
+    """Draw up to 2,000 pairs of dataset ranks (or `most`), `first` among them, by SHA-256 in counter mode."""
     pairs = [] if first is None else [first]
     seen = {(min(pair), max(pair)) for pair in pairs}
     for counter in range(2 * SAMPLE_SIZE):
-        if len(pairs) == SAMPLE_SIZE:
+        if len(pairs) >= (SAMPLE_SIZE if most is None else min(most, SAMPLE_SIZE)):
             break
         drawn = int(hashlib.sha256(f"{seed}:{counter}".encode("ascii")).hexdigest(), 16)
         choice, rank = divmod(drawn, space.sources)

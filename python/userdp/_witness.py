@@ -72,6 +72,7 @@ class Witness:
         outputs: tuple[Any, ...],
         ranks: tuple[int, int],
         event_indices: Iterable[int],
+        held: int | None = None,
     ) -> Witness:
         """Build the datasets of two ranks.
 
@@ -85,19 +86,23 @@ class Witness:
             The outputs themselves.
         ranks, event_indices
             As stored in the witness.
+        held : int, optional
+            The number of datasets whose pmfs the report holds; more are not enumerated.
         """
-        space = _spaces.space_of(question)
-        if not all(0 <= rank < space.datasets for rank in ranks):
-            raise ValueError(f"witness ranks {ranks} are not ranks of the {space.datasets} datasets")
-        x, x2 = (space.dataset(rank, structure) for rank in ranks)
+        space = _spaces.space_of(question, held)
+        a, b = (_spaces.count(rank, "a witness rank") for rank in ranks)
+        if max(b, a) not in space.above(min(a, b)):
+            raise ValueError(f"witness ranks {ranks} are not neighbours among the {space.datasets} datasets")
+        x, x2 = space.witness(a, b, structure)
         indices = tuple(sorted(event_indices))
         if indices and not 0 <= indices[0] <= indices[-1] < len(outputs):
             raise ValueError(f"witness event {indices} is not a set of output positions")
         changed = None
         if question["kind"] == "dataset":
             changed = structure["replaceable"][(max(ranks) - 1) // len(structure["records"])]
-        elif question["engine"] == "labelled" and len(x) == len(x2):
-            differ = [i for i, (user, user2) in enumerate(zip(x, x2, strict=True)) if encode(user) != encode(user2)]
+        elif len(x) == len(x2):
+            both = enumerate(zip(x, x2, strict=True))
+            differ = [place for place, (user, user2) in both if encode(user) != encode(user2)]
             changed = differ[0] if len(differ) == 1 else None
         return cls(x, x2, frozenset(outputs[o] for o in indices), ranks, indices, changed)
 

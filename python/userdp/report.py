@@ -225,7 +225,8 @@ class AuditReport:
         witness = None
         if stored is not None:
             a, b = stored["ranks"]
-            witness = Witness.from_ranks(question, structure, outputs, (a, b), stored["event"])
+            held = len(source["pmf_of"]) if source["verification"] == "complete" else None
+            witness = Witness.from_ranks(question, structure, outputs, (a, b), stored["event"], held)
         least = result["exp_epsilon"]
         if not isinstance(source["mechanism"], str) or result["holds"] not in (True, False, None):
             raise ValueError("mechanism must be a string, and holds true, false or null")
