@@ -109,8 +109,9 @@ def _section(report: AuditReport) -> str:
     how = (
         "holds every output distribution as exact fractions, so that all pairs can be decided again"
         if report.verification == "complete"
-        else "holds a sample of the pairs, drawn by hashing from its own digests. It shows what it shows on "
-        "these pairs and cannot establish that the claim holds; only a draw of one's own can, with the mechanism. They can be decided again"
+        else "holds a sample of the pairs, drawn by hashing from its own digests. It shows what it shows on them; "
+        "it cannot establish that the claim holds, and only a draw of one's own, with the mechanism, can. The drawn "
+        "pairs can be decided again"
     )
     return f"""<section>
 <h2>{html.escape(printable(report.mechanism))}</h2>
