@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from userdp._masses import ExactMasses, Masses, distinct_masses, masses_of
+from userdp._masses import Masses, distinct_masses, masses_of
 from userdp._numbers import shown
 from userdp._pmf import Pmf, aligned
 from userdp._progress import ProgressCallback
@@ -103,15 +103,6 @@ class DistinctPmfs:
             if abs(math.fsum(entries) - 1.0) > FLOAT_TOTAL_TOLERANCE:
                 raise ValueError(f"{where} sums to {math.fsum(entries)!r}; float masses must sum to 1 within 1e-9")
         return masses
-
-    def weights(self, index: int) -> ExactMasses:
-        """One pmf as integer weights over a total, exactly; only float masses may miss the total."""
-        masses = self.masses[index]
-        if not isinstance(masses, np.ndarray):
-            return masses
-        fractions = [Fraction(mass) for mass in masses.tolist()]
-        total = math.lcm(*(fraction.denominator for fraction in fractions))
-        return [int(fraction * total) for fraction in fractions], total
 
 
 def evaluate_datasets(

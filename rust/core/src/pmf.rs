@@ -160,11 +160,6 @@ impl<'a> Pmf<'a> {
         }
     }
 
-    /// A copy that owns its masses.
-    pub fn into_owned(self) -> Pmf<'static> {
-        Pmf { approximate: Cow::Owned(self.approximate.into_owned()), exact: self.exact }
-    }
-
     /// All outputs, as indices.
     pub fn outputs(&self) -> Range<usize> {
         0..self.len()

@@ -68,7 +68,7 @@ pub fn chi2_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f6
         }
         Ok(sum)
     })?;
-    if let Some(value) = quick {
+    if let Ok(value) = quick {
         return Ok(value);
     }
     // A rational number, which may be a float or a midpoint exactly.
@@ -95,22 +95,33 @@ fn same(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<bool> {
     Ok(true)
 }
 
-/// Evaluates at growing precision until both ends round to one float, at most up to `limit` bits.
-fn refine(limit: i64, mut evaluate: impl FnMut(i64) -> Result<Interval>) -> Result<Option<f64>> {
+/// Evaluates at growing precision until both ends round to one float, at most up to `limit` bits; the inner error is the
+/// last enclosure, undecided.
+fn refine(
+    limit: i64,
+    mut evaluate: impl FnMut(i64) -> Result<Interval>,
+) -> Result<std::result::Result<f64, Interval>> {
     let mut bits = 96;
-    while bits <= limit {
-        if let Some(value) = evaluate(bits)?.nearest_f64() {
-            return Ok(Some(value));
+    loop {
+        let enclosure = evaluate(bits)?;
+        if let Some(value) = enclosure.nearest_f64() {
+            return Ok(Ok(value));
+        }
+        if 2 * bits > limit {
+            return Ok(Err(enclosure));
         }
         bits *= 2;
     }
-    Ok(None)
 }
 
-/// As [`refine`] for numbers that are transcendental or zero; one that is undecided at the limit is taken for zero,
-/// from which it is less than 2^-2000 away.
+/// As [`refine`] for numbers that are transcendental or zero. One that is undecided at the limit is zero if its
+/// enclosure, narrower than any float by thousands of bits, contains zero; otherwise its upper end stands for it.
 fn refine_or_zero(limit: i64, evaluate: impl FnMut(i64) -> Result<Interval>) -> Result<f64> {
-    Ok(refine(limit, evaluate)?.unwrap_or(0.0))
+    Ok(refine(limit, evaluate)?.unwrap_or_else(|undecided| {
+        let around_zero =
+            undecided.lower.sign() != Ordering::Greater && undecided.upper.sign() != Ordering::Less;
+        if around_zero { 0.0 } else { undecided.upper.to_f64(Direction::Up) }
+    }))
 }
 
 /// `sum p ln(p/q)` in nats: the nearest float; infinite where q = 0 < p.
