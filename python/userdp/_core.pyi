@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Level",
+    "PmfMatrix",
     "__version__",
     "chi2_divergence",
     "epsilon_at_delta",
@@ -36,6 +37,16 @@ _Progress: TypeAlias = Callable[[int, int], object] | None
 @final
 class Level:
     def __new__(cls, ratio: Fraction, exponent: Fraction) -> Level: ...
+
+@final
+class PmfMatrix:
+    @staticmethod
+    def from_floats(masses: npt.NDArray[np.float64]) -> PmfMatrix: ...
+    @staticmethod
+    def from_masses(masses: Sequence[_Masses]) -> PmfMatrix: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def row(self, row: int) -> list[Fraction]: ...
 
 def hockey_stick_float64(p: Any, q: Any, epsilon: Any) -> float | None: ...
 def is_indistinguishable_float64(

@@ -13,6 +13,11 @@ pub enum Error {
         /// What is wrong with it and what is accepted.
         message: String,
     },
+    /// The work is larger than what is allowed; the message says how large, and what is cheaper.
+    TooLarge {
+        /// The estimate and the cheaper option.
+        message: String,
+    },
     /// The caller asked for the work to stop.
     Cancelled,
 }
@@ -26,6 +31,22 @@ impl Error {
         Self::InvalidArgument { argument, message: message.into() }
     }
 
+    /// An [`Error::TooLarge`].
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::TooLarge { message: message.into() }
+    }
+
+    /// The same error, saying which row of a matrix it is about.
+    #[must_use]
+    pub fn in_row(self, row: usize) -> Self {
+        match self {
+            Self::InvalidArgument { argument, message } => {
+                Self::InvalidArgument { argument, message: format!("row {row}: {message}") }
+            }
+            other => other,
+        }
+    }
+
     /// True when the work was stopped on request.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled)
@@ -36,6 +57,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidArgument { argument, message } => write!(f, "{argument}: {message}"),
+            Self::TooLarge { message } => write!(f, "{message}"),
             Self::Cancelled => write!(f, "cancelled"),
         }
     }

@@ -6,7 +6,7 @@
 //!   privacy levels)
 //! * 1: [`pmf`] (validated finite distributions)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta)
-//! * 3: [`family`] (the worst of many listed pairs)
+//! * 3: [`family`] (the worst of many listed pairs, and of all pairs)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.

@@ -9,6 +9,7 @@ mod convert;
 mod divergence;
 mod exact;
 mod family;
+mod matrix;
 mod run;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
@@ -28,6 +29,8 @@ mod _core {
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
     use crate::family::{family_epsilon, family_profile, family_worst};
+    #[pymodule_export]
+    use crate::matrix::PyPmfMatrix;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

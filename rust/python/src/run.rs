@@ -48,8 +48,20 @@ fn pool() -> PyResult<&'static ThreadPool> {
 fn to_python(error: &Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err("interrupted"),
+        Error::TooLarge { message } => budget_error(message),
         other => PyValueError::new_err(other.to_string()),
     }
+}
+
+/// `userdp.BudgetError`, from the Python side of the package.
+fn budget_error(message: &str) -> PyErr {
+    Python::attach(|py| {
+        let kind = py.import("userdp.exceptions").and_then(|module| module.getattr("BudgetError"));
+        match kind.and_then(|kind| kind.call1((message,))) {
+            Ok(error) => PyErr::from_value(error),
+            Err(error) => error,
+        }
+    })
 }
 
 fn internal_error() -> PyErr {
