@@ -83,7 +83,7 @@ impl<'a> PmfMatrix<'a> {
             let message = format!("pmfs have different lengths, {outputs} and {}", odd.len());
             return Err(Error::invalid("pmfs", message));
         }
-        let masses: Vec<f64> = pmfs.iter().flat_map(|pmf| pmf.approximate()).copied().collect();
+        let masses: Vec<f64> = pmfs.iter().flat_map(Pmf::approximate).copied().collect();
         if pmfs.iter().all(Pmf::is_float) {
             let rows = pmfs.len();
             return Ok(PmfMatrix { masses: masses.into(), rows, outputs, relative_error: 0.0, exact: None });
