@@ -17,5 +17,6 @@ pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
+pub mod simd;
 
 pub use error::{Error, Result};
