@@ -6,7 +6,8 @@
 //!   privacy levels)
 //! * 1: [`pmf`] (validated finite distributions)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta)
-//! * 3: [`family`] (the worst of many listed pairs, and of all pairs)
+//! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
+//!   left pairwise indistinguishable)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
@@ -18,5 +19,6 @@ pub mod exact;
 pub mod family;
 pub mod pmf;
 pub mod simd;
+pub mod stability;
 
 pub use error::{Error, Result};
