@@ -8,6 +8,10 @@
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable)
+//! * 1: [`pmf`] (validated finite distributions), [`rng`] (uniform random integers)
+//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
+//!   tables of noise and their draws)
+//! * 3: [`family`] (the worst of many listed pairs, and of all pairs)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
@@ -20,5 +24,7 @@ pub mod family;
 pub mod pmf;
 pub mod simd;
 pub mod stability;
+pub mod rng;
+pub mod sampler;
 
 pub use error::{Error, Result};

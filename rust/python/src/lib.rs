@@ -12,6 +12,7 @@ mod family;
 mod matrix;
 mod run;
 mod stability;
+mod sampler;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -34,6 +35,7 @@ mod _core {
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::stability::{PyStableFamily, number_of_deletion_vectors};
+    use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
