@@ -2,6 +2,7 @@
 
 pub mod listed;
 pub mod matrix;
+pub mod scores;
 
 pub use listed::{Family, Pairs, Worst};
 pub use matrix::{ExactRows, PmfMatrix};

@@ -4,8 +4,9 @@
 //!
 //! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
-//! * 1: [`pmf`] (validated finite distributions)
-//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta)
+//! * 1: [`pmf`] (validated finite distributions), [`subsets`] (subsets and count vectors by rank)
+//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (distributions
+//!   that are drawn from)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
@@ -17,5 +18,7 @@ pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
+pub mod sampler;
+pub mod subsets;
 
 pub use error::{Error, Result};

@@ -11,6 +11,7 @@ mod exact;
 mod family;
 mod matrix;
 mod run;
+mod selection;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -31,6 +32,8 @@ mod _core {
     use crate::family::{family_epsilon, family_profile, family_worst};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
+    #[pymodule_export]
+    use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,3 @@
+//! Distributions that are drawn from, each known exactly.
+
+pub mod exponential;
