@@ -1,5 +1,7 @@
 //! The exponential mechanism's rate, weights and pmf against plain definitions in integers and rationals.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
 use num_traits::One;

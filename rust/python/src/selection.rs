@@ -120,13 +120,13 @@ pub(crate) fn count_subsets(n: usize, r: usize) -> PyResult<Option<u64>> {
 
 /// The subsets of ranks start to stop in colexicographic order, as an array of shape (stop - start, r).
 #[pyfunction]
-pub(crate) fn subsets<'py>(
-    py: Python<'py>,
+pub(crate) fn subsets(
+    py: Python<'_>,
     n: usize,
     r: usize,
     start: u64,
     stop: u64,
-) -> PyResult<Bound<'py, PyArray2<u32>>> {
+) -> PyResult<Bound<'_, PyArray2<u32>>> {
     let listed = run(py, None, |control| {
         let subsets = Subsets::new(n, r)?;
         check_ranks(start, stop, subsets.count())?;
@@ -148,13 +148,13 @@ pub(crate) fn count_vectors_number(py: Python<'_>, counts: Vec<u64>, total: u64)
 
 /// The vectors of ranks start to stop in colexicographic order, as an array of shape (stop - start, kinds).
 #[pyfunction]
-pub(crate) fn count_vectors<'py>(
-    py: Python<'py>,
+pub(crate) fn count_vectors(
+    py: Python<'_>,
     counts: Vec<u64>,
     total: u64,
     start: u64,
     stop: u64,
-) -> PyResult<Bound<'py, PyArray2<u16>>> {
+) -> PyResult<Bound<'_, PyArray2<u16>>> {
     let listed = run(py, None, |control| {
         let vectors = CountVectors::new(&counts, total)?;
         check_ranks(start, stop, vectors.count())?;

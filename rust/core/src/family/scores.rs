@@ -307,7 +307,8 @@ fn sum_in_lanes(values: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest.iter().sum::<f64>()
 }
 
-/// The exact pmf N_i / 2^128 of the exponential mechanism on total scores.
+/// The exact pmf `N_i` / 2^128 of the exponential mechanism on total scores.
+#[allow(clippy::missing_panics_doc)]
 pub fn exponential_pmf(rate: &Rate, totals: &[i64]) -> Pmf<'static> {
     let weights = numerators(&rate.weights(totals));
     Pmf::from_weights(weights, Natural::one() << TOTAL_BITS, "totals", &Control::new())

@@ -1,17 +1,17 @@
 //! The exponential mechanism with integer weights: its rate, its weights, and its exact pmf.
 //!
-//! Scores are integers and lower is better. Candidate i has the gap d_i = min(s_i - min s, D) and a weight near
-//! 2^(127 - 24) 2^(-rho d_i); a draw takes u uniform on 0..2^128 and returns the i whose interval of the cumulative
-//! weights holds floor(u W / 2^128), so that N_i = ceil(C_{i+1} 2^128 / W) - ceil(C_i 2^128 / W) of the 2^128 values
-//! of u lead to i. The pmf N_i / 2^128 is what is drawn, and what is proved private.
+//! Scores are integers and lower is better. Candidate i has the gap `d_i` = `min(s_i` - min s, D) and a weight near
+//! 2^(127 - 24) 2^(-rho `d_i`); a draw takes u uniform on 0..2^128 and returns the i whose interval of the cumulative
+//! weights holds floor(u W / 2^128), so that `N_i` = ceil(C_{i+1} 2^128 / W) - `ceil(C_i` 2^128 / W) of the 2^128 values
+//! of u lead to i. The pmf `N_i` / 2^128 is what is drawn, and what is proved private.
 //!
 //! # Privacy
-//! Let no score change by more than the sensitivity between neighbours. The clamped scores min(s_i, min s + D) change
-//! by no more than that either (the minimum is 1-Lipschitz in the largest change), so the ideal weights 2^(-rho d_i)
+//! Let no score change by more than the sensitivity between neighbours. The clamped scores `min(s_i`, min s + D) change
+//! by no more than that either (the minimum is 1-Lipschitz in the largest change), so the ideal weights 2^(-rho `d_i`)
 //! give ratios of probabilities within 2^(2 rho sensitivity): clamping the gap costs no privacy. Each integer weight
-//! is within [lo, hi] of 2^103 2^(-rho d_i), where hi = (1 + 2^-49)(1 + 2^-57) and lo = (1 - 2^-49) - 2^-38: 2^-49
+//! is within [lo, hi] of 2^103 2^(-rho `d_i`), where hi = (1 + 2^-49)(1 + 2^-57) and lo = (1 - 2^-49) - 2^-38: 2^-49
 //! bounds the relative error of the polynomial and of its integer evaluation, 2^-38 the loss of the mantissa's low
-//! bits. Rounding the N_i costs a relative W / (w_min 2^128) <= k 2^-64 hi/lo. For k <= 2^24 all of it together costs
+//! bits. Rounding the `N_i` costs a relative W / (`w_min` 2^128) <= k 2^-64 hi/lo. For k <= 2^24 all of it together costs
 //! less than 9.2e-12 in epsilon; [`Rate::new`] reserves sigma = 2^-36 > 1.4e-11 before it rounds the rate down. The
 //! ratios are then within e^epsilon: pure epsilon-DP for the integers themselves.
 
@@ -33,7 +33,7 @@ const EXPONENT_BITS: u32 = 57;
 const MANTISSA_SHIFT: u32 = 24;
 /// floor(2^126 / ln 2).
 const INVERSE_LN_TWO: u128 = 122_730_920_814_699_141_436_592_336_571_523_309_380;
-/// 2^63 2^-x on [0, 1] is c_0 - x (c_1 - x (c_2 - ...)), within 2^-49 of its value.
+/// 2^63 2^-x on [0, 1] is `c_0` - x (`c_1` - x (`c_2` - ...)), within 2^-49 of its value.
 const POLYNOMIAL: [u64; 11] = [
     9_223_372_036_854_775_808,
     6_393_154_322_601_321_956,
@@ -68,6 +68,7 @@ impl Rate {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless 2^-35 < epsilon < 88 and 1 <= sensitivity < 2^62.
+    #[allow(clippy::missing_panics_doc)] // the comments say why there are none
     pub fn new(level: &Level, sensitivity: u64, monotone: bool) -> Result<Self> {
         if !(1..1 << 62).contains(&sensitivity) {
             let message = format!("must be an integer from 1 to 2^62 - 1; got {sensitivity}");
@@ -127,6 +128,7 @@ impl Rate {
     pub fn weight(&self, gap: u64) -> u128 {
         let gap = gap.min(self.largest_gap);
         // rho gap below 2^63, in units of 2^-57: an integer part of at most 63 and a fraction.
+        #[allow(clippy::cast_possible_truncation)]
         let exponent = ((u128::from(gap) * u128::from(self.multiplier)) >> self.shift) as u64;
         let whole = exponent >> EXPONENT_BITS;
         let fraction = exponent << (64 - EXPONENT_BITS);
@@ -166,7 +168,7 @@ fn scaled_epsilon(level: &Level) -> Integer {
     (epsilon.numer() << 120_u32).div_floor(epsilon.denom())
 }
 
-/// N_i: how many of the 2^128 draws lead to each candidate. They are positive and sum to 2^128.
+/// `N_i`: how many of the 2^128 draws lead to each candidate. They are positive and sum to 2^128.
 pub fn numerators(weights: &[u128]) -> Vec<Natural> {
     let total: Natural = weights.iter().copied().map(Natural::from).sum();
     let (mut cumulative, mut before) = (Natural::zero(), Natural::zero());
