@@ -28,6 +28,8 @@ __all__ = [
     "kl_divergence",
     "ln_bounds",
     "max_divergence",
+    "pairwise_maximum",
+    "pairwise_verdict",
     "privacy_profile",
     "renyi_divergence",
     "subsets",
@@ -106,3 +108,9 @@ def family_profile(
     epsilons: Sequence[Level],
     progress: _Progress = None,
 ) -> list[float]: ...
+def pairwise_maximum(
+    matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
+) -> tuple[tuple[int, int, list[int]], float, float, bool, int] | None: ...
+def pairwise_verdict(
+    matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
+) -> tuple[bool, float, float, tuple[int, int, list[int]] | None, int]: ...

@@ -19,6 +19,7 @@ pub mod exact;
 pub mod family;
 pub mod pmf;
 pub mod sampler;
+pub mod simd;
 pub mod subsets;
 
 pub use error::{Error, Result};
