@@ -13,6 +13,7 @@ mod numerics;
 mod ordering;
 mod problem;
 mod pure;
+pub mod scores;
 pub mod search;
 mod separator;
 mod work;

@@ -11,6 +11,9 @@
 //! * 1: [`pmf`] (validated finite distributions), [`rng`] (uniform random integers)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
 //!   tables of noise and their draws)
+//! * 1: [`pmf`] (validated finite distributions), [`subsets`] (subsets and count vectors by rank)
+//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (distributions
+//!   that are drawn from)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
@@ -22,9 +25,11 @@ pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
+pub mod sampler;
 pub mod simd;
 pub mod stability;
 pub mod rng;
 pub mod sampler;
+pub mod subsets;
 
 pub use error::{Error, Result};

@@ -43,3 +43,6 @@ fn delta_units(delta: &Rational) -> Result<crate::exact::Natural> {
     }
     Ok(units.magnitude().clone())
 }
+//! Distributions that are drawn from, each known exactly.
+
+pub mod exponential;

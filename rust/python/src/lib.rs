@@ -13,6 +13,7 @@ mod matrix;
 mod run;
 mod stability;
 mod sampler;
+mod selection;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -36,6 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::stability::{PyStableFamily, number_of_deletion_vectors};
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
+    use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
