@@ -1,8 +1,11 @@
-//! Noise whose distribution is a table of integers over 2^128: certified when it is built, drawn by scanning it whole.
+//! Distributions that are drawn from, each known exactly.
+//!
+//! Noise is a table of integers over 2^128: certified when it is built, drawn by scanning it whole.
 //!
 //! A privacy claim about a table rests on a rational number that is proved not to exceed e^epsilon and on comparisons
 //! of integers ([`multiplier`]), and on nothing else.
 
+pub mod exponential;
 pub mod kappa;
 pub mod multiplier;
 pub mod refusal;
@@ -43,6 +46,3 @@ fn delta_units(delta: &Rational) -> Result<crate::exact::Natural> {
     }
     Ok(units.magnitude().clone())
 }
-//! Distributions that are drawn from, each known exactly.
-
-pub mod exponential;

@@ -9,6 +9,7 @@
 //! Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
 //! (`NeurIPS` 2023), Algorithm 1.
 
+mod bad_pairs;
 mod law;
 mod order;
 mod outputs;

@@ -11,9 +11,9 @@ mod exact;
 mod family;
 mod matrix;
 mod run;
-mod stability;
 mod sampler;
 mod selection;
+mod stability;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -35,9 +35,11 @@ mod _core {
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
-    use crate::stability::{PyStableFamily, number_of_deletion_vectors};
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
+    #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
+    #[pymodule_export]
+    use crate::stability::{PyStableFamily, number_of_deletion_vectors};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,10 +1,12 @@
 //! Stable families of deletion sets.
 
 use crate::{
+    convert::{LevelArgument, level},
     matrix::PyPmfMatrix,
     run::{run, run_short},
 };
 use num_bigint::BigUint;
+use num_rational::BigRational;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::Arc;
@@ -85,6 +87,22 @@ impl PyStableFamily {
             }
             Ok(())
         })
+    }
+
+    /// Marks all pairs of rows that are not within (epsilon, delta); row i of the matrix belongs to row i of
+    /// `vectors()`, and incompatible rows are far from everything.
+    #[pyo3(signature = (matrix, epsilon, delta, incompatible, progress=None))]
+    fn mark_bad_pairs(
+        &self,
+        py: Python<'_>,
+        matrix: &PyPmfMatrix,
+        epsilon: LevelArgument<'_>,
+        delta: BigRational,
+        incompatible: Vec<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let level = level(&epsilon);
+        run(py, progress, |control| self.0.mark_bad_pairs(&matrix.0, &level, &delta, &incompatible, control))
     }
 
     fn is_stable(&self, s: Vec<usize>) -> PyResult<bool> {
