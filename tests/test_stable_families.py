@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
 from fractions import Fraction
 from math import comb
 
-import numpy as np
-import pytest
-
 from oracle import stability as oracle
 from userdp import _core
-from userdp.exceptions import BudgetError
 
 F = Fraction
 Vector = tuple[int, ...]

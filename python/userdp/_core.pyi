@@ -8,11 +8,11 @@ import numpy.typing as npt
 __all__ = [
     "Level",
     "PmfMatrix",
-    "StableFamily",
     "RefusalTable",
-    "Source",
-    "TruncatedDiscreteLaplaceTable",
     "ScoreSelection",
+    "Source",
+    "StableFamily",
+    "TruncatedDiscreteLaplaceTable",
     "__version__",
     "chi2_divergence",
     "count_subsets",
@@ -33,9 +33,9 @@ __all__ = [
     "kl_divergence",
     "ln_bounds",
     "max_divergence",
+    "number_of_deletion_vectors",
     "pairwise_maximum",
     "pairwise_verdict",
-    "number_of_deletion_vectors",
     "privacy_profile",
     "renyi_divergence",
     "subsets",
@@ -89,6 +89,7 @@ class StableFamily:
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
 def number_of_deletion_vectors(counts: Sequence[int], deletions: int) -> int: ...
+
 class Source:
     def __new__(cls, seed: int | None = None) -> Source: ...
     def bits(self) -> int: ...
@@ -121,6 +122,7 @@ class RefusalTable:
     def refuses(self, r: int, source: Source) -> bool: ...
 
 def kappa(epsilon: Level, delta: Fraction) -> int: ...
+
 class ScoreSelection:
     def __new__(cls, epsilon: Level, sensitivity: int) -> ScoreSelection: ...
     @property
