@@ -94,12 +94,19 @@ impl TruncatedDiscreteLaplaceTable {
         Rational::new(Integer::from(numerator), Integer::from(denominator))
     }
 
-    /// One draw: 128 random bits, and the whole table read whatever they are.
+    /// The noise that 128 bits stand for: N(x) of the 2^128 give x. The whole table is read whatever they are.
+    pub fn value(&self, bits: u128) -> u64 {
+        // The borrow of every subtraction is added, and nothing branches on it.
+        let not_above = |entry: &u128| u64::from(!bits.overflowing_sub(*entry).1);
+        self.cumulative.iter().fold(0, |count: u64, entry| count.wrapping_add(not_above(entry)))
+    }
+
+    /// One draw, of 128 random bits.
     ///
     /// # Errors
     /// As [`Source::fill`].
     pub fn draw(&self, source: &mut Source) -> Result<u64> {
-        Ok(count_at_most(&self.cumulative, source.bits()?))
+        Ok(self.value(source.bits()?))
     }
 
     /// Independent draws into a slice; from a seeded source the same as one by one.
@@ -112,17 +119,12 @@ impl TruncatedDiscreteLaplaceTable {
             control.advance(block.len())?;
             source.fill(&mut bytes[..16 * block.len()])?;
             for (draw, bits) in block.iter_mut().zip(bytes.as_chunks::<16>().0) {
-                *draw = count_at_most(&self.cumulative, u128::from_le_bytes(*bits)).cast_signed();
+                *draw = self.value(u128::from_le_bytes(*bits)).cast_signed();
             }
         }
         bytes.fill(0);
         Ok(())
     }
-}
-
-/// The number of entries that are at most u: the borrow of every subtraction is added, and nothing branches on it.
-fn count_at_most(cumulative: &[u128], u: u128) -> u64 {
-    cumulative.iter().fold(0_u64, |count, &entry| count.wrapping_add(u64::from(!u.overflowing_sub(entry).1)))
 }
 
 fn unrepresentable() -> Error {
