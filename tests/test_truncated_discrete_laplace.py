@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,19 @@ def test_kappa_near_powers_of_e() -> None:
     low, high = exp_bounds(F(5), 3000)
     assert kappa(1, 1 / low) == 6
     assert kappa(1, 1 / high) == 7
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "expected"),
+    [
+        *[(1, "1e-2", 20), (1, "1e-4", 34), (1, "1e-6", 48), (2, "1e-2", 11), (2, "1e-4", 18), (2, "1e-6", 25)],
+        *[(4, "1e-2", 7), (4, "1e-4", 11), (4, "1e-6", 14), (8, "1e-2", 5), (8, "1e-4", 7), (8, "1e-6", 9)],
+    ],
+)
+def test_kappa_of_algorithm_1(epsilon: int, delta: str, expected: int) -> None:
+    # Its delta / (e^(2 epsilon / 3) + e^(epsilon / 3) + 2), from both sides.
+    for z in exp_bounds(F(epsilon, 3)):
+        assert kappa(F(epsilon, 3), F(delta) / (z * z + z + 2)) == expected
 
 
 def test_kappa_far_out() -> None:
@@ -455,7 +468,7 @@ def test_refusals(epsilon: Any, delta: Any) -> None:
     q = [F(numerator, WHOLE) for numerator in numerators]
     lower = level.power(1)[0]
     assert (q[0], q[-1]) == (0, 1)
-    for a, b in zip(q, q[1:], strict=False):
+    for a, b in pairwise(q):
         assert a <= b <= lower * a + probability
         assert 1 - a <= lower * (1 - b) + probability
     assert 1 - q[-2] <= probability
@@ -544,7 +557,6 @@ def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], messa
     ("epsilon", "delta", "error", "message"),
     [
         (1, "1e-40", ValueError, "2\\^-128"),
-        (
         (1e-6, "1e-9", BudgetError, "larger epsilon or delta"),
         (1e-300, "1e-7", ValueError, "larger"),
         (5e-324, "0.5", ValueError, "larger"),
