@@ -69,7 +69,7 @@ def log_ratio(text: str) -> LogRatio:
 @pytest.mark.parametrize("case", [c for c in CASES if c["kind"].startswith("kappa")], ids=lambda case: case["id"])
 def test_kappa_cases(case: dict[str, Any]) -> None:
     given = case["input"]
-    epsilon = log_ratio(given["exp_eps"]) if "exp_eps" in given else F(given["eps"])
+    epsilon: Any = log_ratio(given["exp_eps"]) if "exp_eps" in given else F(given["eps"])
     if "error" in case["expected"]:
         with pytest.raises(ValueError, match="epsilon"):
             kappa(epsilon, given["delta"])
@@ -227,7 +227,7 @@ def test_audit_of_a_noisy_count(epsilon: Any, delta: Any, rule: Any) -> None:
     assert not audit_user_level(count, delta=end * (1 - F(1, 10**30)), **arguments).holds
     assert audit_user_level(count, delta=delta, **arguments).holds
     # The same by the definition.
-    p, q = ([F(w, WHOLE) for w in count.pmf(((0,),) * 2 + ((bit,),)).weights] for bit in (0, 1))  # type: ignore[union-attr]
+    p, q = ([F(w, WHOLE) for w in count.pmf(((0,),) * 2 + ((bit,),)).weights] for bit in (0, 1))
     lower = reference_level(epsilon).power(1)[0]
     assert hockey_stick(p, q, lower) == hockey_stick(q, p, lower) == end
 
@@ -467,7 +467,7 @@ def test_refusals(epsilon: Any, delta: Any) -> None:
     # The inequalities, in fractions, with E from below.
     q = [F(numerator, WHOLE) for numerator in numerators]
     lower = level.power(1)[0]
-    assert (q[0], q[-1]) == (0, 1)
+    assert [q[0], q[-1]] == [0, 1]
     for a, b in pairwise(q):
         assert a <= b <= lower * a + probability
         assert 1 - a <= lower * (1 - b) + probability

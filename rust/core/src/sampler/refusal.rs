@@ -1,6 +1,6 @@
 //! Probabilities of refusal that rise as fast as privacy allows, as a certified table.
 
-use super::{SIZE_LIMIT, check_parameters, delta_units, multiplier::LowerMultiplier};
+use super::{SIZE_LIMIT, check_parameters, count_at_most, delta_units, multiplier::LowerMultiplier};
 use crate::{
     Error, Result,
     control::Control,
@@ -86,19 +86,9 @@ impl RefusalTable {
 
     /// True for q(min(r, M)) of the 2^128 values of 128 bits. The whole table is read whatever r is.
     pub fn refuses_with(&self, r: usize, bits: u128) -> bool {
-        let (mut threshold, mut found) = (0_u128, 0_u128);
-        for (size, &numerator) in self.uncertain.iter().enumerate() {
-            let difference = size ^ r;
-            // All ones when size = r, else zero.
-            let differs = (difference | difference.wrapping_neg()) >> (usize::BITS - 1);
-            let mask = (differs as u128).wrapping_sub(1);
-            threshold |= numerator & mask;
-            found |= mask;
-        }
-        // A size that is not in the table is beyond it: refused.
-        #[allow(clippy::needless_bitwise_bool)] // a lazy operator would branch on the size
-        let refuses = bits.overflowing_sub(threshold).1 | (found == 0);
-        refuses
+        // The table never falls, so the entries that are at most `bits` are its first ones, and r < M is among them
+        // unless bits < q(r). A size beyond the table never is.
+        r as u64 >= count_at_most(&self.uncertain, bits)
     }
 }
 

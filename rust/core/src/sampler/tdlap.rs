@@ -1,6 +1,6 @@
 //! Truncated discrete Laplace noise on {0, ..., 2 kappa}, as a certified table.
 
-use super::{SIZE_LIMIT, check_parameters, delta_units, kappa, multiplier::LowerMultiplier};
+use super::{SIZE_LIMIT, check_parameters, count_at_most, delta_units, kappa, multiplier::LowerMultiplier};
 use crate::{
     Error, Result,
     control::Control,
@@ -96,9 +96,7 @@ impl TruncatedDiscreteLaplaceTable {
 
     /// The noise that 128 bits stand for: N(x) of the 2^128 give x. The whole table is read whatever they are.
     pub fn value(&self, bits: u128) -> u64 {
-        // The borrow of every subtraction is added, and nothing branches on it.
-        let not_above = |entry: &u128| u64::from(!bits.overflowing_sub(*entry).1);
-        self.cumulative.iter().fold(0, |count: u64, entry| count.wrapping_add(not_above(entry)))
+        count_at_most(&self.cumulative, bits)
     }
 
     /// One draw, of 128 random bits.
