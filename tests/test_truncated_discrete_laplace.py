@@ -227,7 +227,7 @@ def test_audit_of_a_noisy_count(epsilon: Any, delta: Any, rule: Any) -> None:
     assert not audit_user_level(count, delta=end * (1 - F(1, 10**30)), **arguments).holds
     assert audit_user_level(count, delta=delta, **arguments).holds
     # The same by the definition.
-    p, q = ([F(w, WHOLE) for w in count.pmf(((0,),) * 2 + ((bit,),)).weights] for bit in (0, 1))
+    p, q = ([F(weight, WHOLE) for weight in law] for law in ((*noise.pmf().weights, 0), (0, *noise.pmf().weights)))
     lower = reference_level(epsilon).power(1)[0]
     assert hockey_stick(p, q, lower) == hockey_stick(q, p, lower) == end
 
@@ -299,7 +299,7 @@ def test_shapes() -> None:
     assert noise.sample(0).shape == (0,)
     assert noise.sample((2, 0, 3)).shape == (2, 0, 3)
     assert noise.sample(()).shape == ()
-    assert noise.sample(np.int64(5)).shape == (5,)  # type: ignore[call-overload]
+    assert noise.sample(np.int64(5)).shape == (5,)
     values = noise.sample(1000)
     assert values.min() >= 0
     assert values.max() <= 2 * noise.kappa
