@@ -125,7 +125,8 @@ def test_kappa_far_out() -> None:
     assert kappa(F(1, 10**12), F(1, 10**300)) == oracle.kappa(oracle.Level(exponent=F(1, 10**12)), F(1, 10**300))
     assert kappa("1e99999", "1e-99999") == 2
     assert kappa(LogRatio(2), F(1, 2**100_000)) == 100_001
-    for epsilon, delta in [(5e-324, "1e-300"), ("1e-99999", "0.5"), (LogRatio(2**100 + 1, 2**100), "1e-9")]:
+    beyond: list[tuple[Any, Any]] = [(5e-324, "1e-300"), ("1e-99999", "0.5"), (LogRatio(2**100 + 1, 2**100), "1e-9")]
+    for epsilon, delta in beyond:
         with pytest.raises(BudgetError, match=r"2\^60"):
             kappa(epsilon, delta)
     # Too near to a power of 2 for the precision that is spent, and said so.
