@@ -86,7 +86,7 @@ def end_of_ladder(level: Level, width: int) -> Fraction:
 
 
 def is_certified(numerators: Sequence[int], level: Level, delta: Fraction) -> bool:
-    """Theorem 2's premises with E replaced by a lower enclosure, so that they hold for E."""
+    """What the privacy of the noise rests on, with E replaced by a lower enclosure, so that they hold for E."""
     multiplier = level.power(1)[0]
     return (
         len(numerators) >= 3

@@ -132,11 +132,11 @@ fn unrepresentable() -> Error {
     )
 }
 
-/// Checks Theorem 2's premises in integers, for N(kappa + j) = half[j], j = 0, ..., kappa >= 1.
+/// Checks what the privacy of the noise rests on, in integers: h(j) = N(kappa + j), j = 0, ..., kappa >= 1, are given.
 ///
 /// # Guarantee
-/// When it passes: all numerators are positive, half[0] + 2 (half[1] + ... + half[kappa]) = 2^128 (in integers of any
-/// size, so that no sum wraps), half[j] <= E half[j+1] and half[j+1] <= E half[j], and half[kappa] <= delta 2^128.
+/// When it passes: all h are positive, h(0) + 2 (h(1) + ... + h(kappa)) = 2^128 (in integers of any size, so that no
+/// sum wraps), h(j) <= E h(j+1) and h(j+1) <= E h(j), and h(kappa) <= delta 2^128.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] saying which premise fails.
@@ -185,7 +185,7 @@ fn total(lower: &LowerMultiplier, end: &Natural, kappa: u64, control: &Control) 
     Ok(2_u32 * sum + entry)
 }
 
-/// half[0..=kappa] with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left.
+/// h(0), ..., h(kappa) with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left.
 fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Vec<Natural>> {
     if kappa > SIZE_LIMIT {
         return Err(Error::too_large(format!(
