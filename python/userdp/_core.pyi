@@ -25,10 +25,14 @@ __all__ = [
     "kl_divergence",
     "ln_bounds",
     "max_divergence",
+    "minimum_hitting_set",
     "number_of_deletion_vectors",
     "privacy_profile",
     "renyi_divergence",
+    "smallest_window",
     "total_variation",
+    "window_total_law",
+    "window_total_weights",
 ]
 
 __version__: str
@@ -70,6 +74,14 @@ class StableFamily:
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
 def number_of_deletion_vectors(counts: Sequence[int], deletions: int) -> int: ...
+def minimum_hitting_set(edges: Sequence[int], limit: int) -> int | None: ...
+def smallest_window(values: Sequence[int], deletions: int, distance: int, limit: int) -> tuple[int, int] | None: ...
+def window_total_weights(
+    values: Sequence[int], deletions: int, start: int, r: int
+) -> tuple[int, int, list[int], int]: ...
+def window_total_law(
+    values: Sequence[int], deletions: int, start: int, r: int
+) -> tuple[int, int, npt.NDArray[np.float64], float]: ...
 def hockey_stick_float64(p: Any, q: Any, epsilon: Any) -> float | None: ...
 def is_indistinguishable_float64(
     p: Any, q: Any, epsilon: Any, delta: Any

@@ -9,13 +9,19 @@
 //! Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
 //! (`NeurIPS` 2023), Algorithm 1.
 
+mod counting;
+mod hitting;
 mod law;
 mod order;
 mod outputs;
 mod prefixes;
+mod sampling;
 mod scaled;
 mod transform;
 mod typed;
+mod windows;
 
+pub use hitting::minimum_hitting_set;
 pub use law::{Law, Mixture};
 pub use typed::{MAX_DELETIONS, StableFamily, number_of_vectors};
+pub use windows::{Totals, WindowTotal, smallest_window};

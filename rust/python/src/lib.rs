@@ -33,7 +33,10 @@ mod _core {
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
-    use crate::stability::{PyStableFamily, number_of_deletion_vectors};
+    use crate::stability::{
+        PyStableFamily, minimum_hitting_set, number_of_deletion_vectors, smallest_window, window_total_law,
+        window_total_weights,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

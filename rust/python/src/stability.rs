@@ -11,7 +11,7 @@ use std::sync::Arc;
 use userdp_core::{
     Error,
     control::Control,
-    stability::{self, Mixture, StableFamily},
+    stability::{self, Mixture, StableFamily, WindowTotal},
 };
 
 /// Which deletion vectors are stable. Vectors list the users deleted of each type, in the order of `counts`.
@@ -185,4 +185,67 @@ pub(crate) fn number_of_deletion_vectors(counts: Vec<usize>, deletions: usize) -
         }
         Ok(stability::number_of_vectors(&counts, deletions))
     })
+}
+
+/// A smallest set of users that meets every edge, all as bit masks; None when it has more than `limit` users.
+#[pyfunction]
+pub(crate) fn minimum_hitting_set(
+    py: Python<'_>,
+    edges: Vec<BigUint>,
+    limit: usize,
+) -> PyResult<Option<BigUint>> {
+    let edges: Vec<Vec<u64>> = edges.iter().map(BigUint::to_u64_digits).collect();
+    let users = run(py, None, |control| stability::minimum_hitting_set(&edges, limit, control))?;
+    Ok(users.map(|users| {
+        let mut mask = BigUint::ZERO;
+        for user in users {
+            mask.set_bit(user as u64, true);
+        }
+        mask
+    }))
+}
+
+/// (r*, start of the window) for sorted values; None when r* exceeds the limit.
+#[pyfunction]
+pub(crate) fn smallest_window(
+    py: Python<'_>,
+    values: Vec<i64>,
+    deletions: usize,
+    distance: u64,
+    limit: usize,
+) -> PyResult<Option<(usize, usize)>> {
+    run(py, None, |control| stability::smallest_window(&values, deletions, distance, limit, control))
+}
+
+/// (smallest total, step, integer weights, their total) of the users kept from a window of sorted values.
+#[pyfunction]
+pub(crate) fn window_total_weights(
+    py: Python<'_>,
+    values: Vec<i64>,
+    deletions: usize,
+    start: usize,
+    r: usize,
+) -> PyResult<(i128, u64, Vec<BigUint>, BigUint)> {
+    run(py, None, |control| {
+        let law = WindowTotal::new(&values, deletions, start, r)?;
+        let (weights, total) = law.exact(control)?;
+        Ok((law.totals().first, law.totals().step, weights, total))
+    })
+}
+
+/// (smallest total, step, float masses, bound on their relative error) of the same.
+#[pyfunction]
+pub(crate) fn window_total_law<'py>(
+    py: Python<'py>,
+    values: Vec<i64>,
+    deletions: usize,
+    start: usize,
+    r: usize,
+) -> PyResult<(i128, u64, Bound<'py, PyArray1<f64>>, f64)> {
+    let (totals, masses, error) = run(py, None, |control| {
+        let law = WindowTotal::new(&values, deletions, start, r)?;
+        let (masses, error) = law.floats(control)?;
+        Ok((law.totals(), masses, error))
+    })?;
+    Ok((totals.first, totals.step, masses.into_pyarray(py), error))
 }

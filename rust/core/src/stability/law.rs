@@ -106,7 +106,7 @@ impl StableFamily {
         Ok(Layers {
             sizes: if first.is_some() { self.layer_sizes(control)? } else { Vec::new() },
             partial: first.zip(last).map(|(first, last)| Sizes { first, last }),
-            full: (full..self.limit() + 1).map(|r| mixture.weight(r)).sum(),
+            full: (full..=self.limit()).map(|r| mixture.weight(r)).sum(),
         })
     }
 
