@@ -271,7 +271,9 @@ def test_blocks_of_vectors_are_all_vectors_in_tight_boxes() -> None:
     family = _core.StableFamily(counts, deletions, 10)
     vectors = family.vectors()
     rows = {tuple(int(x) for x in row) for row in vectors}
-    assert len(rows) == len(vectors) == _core.number_of_deletion_vectors(counts, deletions)
+    boxes = itertools.product(*(range(min(count, deletions) + 1) for count in counts))
+    assert len(rows) == sum(sum(box) == deletions for box in boxes)
+    assert vectors.shape == family.shape == (len(rows), len(counts))
     assert all(sum(row) == deletions and all(x <= c for x, c in zip(row, counts, strict=True)) for row in rows)
 
     def spread(block: np.ndarray[tuple[int, ...], np.dtype[np.uint16]]) -> float:

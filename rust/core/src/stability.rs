@@ -23,5 +23,5 @@ mod windows;
 
 pub use hitting::minimum_hitting_set;
 pub use law::{Law, Mixture};
-pub use typed::{MAX_DELETIONS, StableFamily, number_of_vectors};
+pub use typed::StableFamily;
 pub use windows::{Totals, WindowTotal, smallest_window};

@@ -34,8 +34,7 @@ mod _core {
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::stability::{
-        PyStableFamily, minimum_hitting_set, number_of_deletion_vectors, smallest_window, window_total_law,
-        window_total_weights,
+        PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
     };
 
     #[pymodule_init]

@@ -51,12 +51,16 @@ impl PyStableFamily {
         run_short(|| StableFamily::new(&counts, deletions, limit)).map(|family| Self(Arc::new(family)))
     }
 
+    /// (N, K): deletion vectors and types
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.0.rows(), self.0.types())
+    }
+
     /// All deletion vectors, shape (N, K).
     fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u16>>> {
         let rows = run(py, None, |control| self.0.vectors(control))?;
-        let types = self.0.types();
-        let count = rows.len() / types;
-        rows.into_pyarray(py).reshape([count, types])
+        rows.into_pyarray(py).reshape([self.0.rows(), self.0.types()])
     }
 
     /// Makes all that is below both deletion vectors unstable; False when it was.
@@ -173,18 +177,6 @@ impl PyStableFamily {
         })?;
         Ok((lower.into_pyarray(py), upper.into_pyarray(py)))
     }
-}
-
-/// How many deletion vectors there are (2^128 - 1 for that many or more).
-#[pyfunction]
-pub(crate) fn number_of_deletion_vectors(counts: Vec<usize>, deletions: usize) -> PyResult<u128> {
-    run_short(|| {
-        if deletions > stability::MAX_DELETIONS {
-            let message = format!("{deletions} exceeds {}", stability::MAX_DELETIONS);
-            return Err(Error::invalid("deletions", message));
-        }
-        Ok(stability::number_of_vectors(&counts, deletions))
-    })
 }
 
 /// A smallest set of users that meets every edge, all as bit masks; None when it has more than `limit` users.

@@ -12,12 +12,12 @@ const MAX_CELLS: usize = 1 << 27;
 /// Deletion vectors take 2^29 bytes at most.
 const MAX_VECTOR_ENTRIES: u128 = 1 << 28;
 /// Deletions at most, so that heights fit 16 bits.
-pub const MAX_DELETIONS: usize = 1 << 15;
+const MAX_DELETIONS: usize = 1 << 15;
 /// More types than this cannot have a grid that fits, unless nearly all of them are empty.
 const MAX_TYPES: usize = 256;
 
 /// How many deletion vectors there are: t <= counts with sum `deletions`; 2^128 - 1 stands for that many or more.
-pub fn number_of_vectors(counts: &[usize], deletions: usize) -> u128 {
+pub(super) fn number_of_vectors(counts: &[usize], deletions: usize) -> u128 {
     let mut ways = vec![0_u128; deletions + 1];
     ways[0] = 1;
     for &count in counts {
@@ -42,6 +42,8 @@ pub struct StableFamily {
     counts: Vec<usize>,
     deletions: usize,
     limit: usize,
+    /// How many deletion vectors there are.
+    rows: usize,
     /// Largest coordinate of each axis but the last.
     last: Vec<usize>,
     strides: Vec<usize>,
@@ -78,7 +80,7 @@ impl StableFamily {
         if limit > deletions {
             return Err(Error::invalid("limit", format!("{limit} exceeds the {deletions} deletions")));
         }
-        let vectors = check_size(counts, deletions)?;
+        let (cells, rows) = check_size(counts, deletions)?;
         let mut types: Vec<usize> = (0..counts.len()).collect();
         types.sort_by_key(|&kind| std::cmp::Reverse(counts[kind]));
         types.rotate_left(1);
@@ -88,8 +90,8 @@ impl StableFamily {
         for axis in (1..last.len()).rev() {
             strides[axis - 1] = strides[axis] * (last[axis] + 1);
         }
-        let heights = (0..vectors).map(|_| AtomicU16::new(0)).collect();
-        Ok(Self { types, counts, deletions, limit, last, strides, heights, vectors: OnceLock::new() })
+        let heights = (0..cells).map(|_| AtomicU16::new(0)).collect();
+        Ok(Self { types, counts, deletions, limit, rows, last, strides, heights, vectors: OnceLock::new() })
     }
 
     /// Users of each type, by axis.
@@ -110,6 +112,11 @@ impl StableFamily {
     /// The number of types.
     pub fn types(&self) -> usize {
         self.counts.len()
+    }
+
+    /// The number of deletion vectors.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// D.
@@ -241,8 +248,8 @@ impl StableFamily {
     }
 }
 
-/// The number of cells, if the family fits.
-fn check_size(counts: &[usize], deletions: usize) -> Result<usize> {
+/// The number of cells and the number of deletion vectors, if the family fits.
+fn check_size(counts: &[usize], deletions: usize) -> Result<(usize, usize)> {
     let advice = "describe users by fewer types, or use an epsilon or delta that needs fewer deletions";
     if deletions > MAX_DELETIONS {
         return Err(Error::too_large(format!(
@@ -275,5 +282,5 @@ fn check_size(counts: &[usize], deletions: usize) -> Result<usize> {
         return Err(Error::too_large(message));
     }
     let kept = counts.iter().map(|&count| count.min(deletions) + 1);
-    Ok(kept.product::<usize>() / most)
+    Ok((kept.product::<usize>() / most, usize::try_from(vectors).unwrap_or(usize::MAX)))
 }
