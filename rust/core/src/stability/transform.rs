@@ -7,7 +7,7 @@ use super::{
 use crate::{Error, Result, control::Control, exact::Natural};
 use num_traits::Zero;
 use rayon::prelude::*;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// Numbers that one thread keeps at most: 256 MB of floats.
 const MAX_NUMBERS: u128 = 1 << 25;
@@ -144,8 +144,9 @@ impl<'a, N: Number> Transform<'a, N> {
         if axes == 1 {
             return Ok(vec![self.only_type()]);
         }
-        let sums: Vec<Vec<N>> = self
-            .coordinates(0, self.family.deletions())
+        let first_coordinates = self.coordinates(0, self.family.deletions());
+        control.set_total(first_coordinates.clone().count());
+        let sums: Vec<Vec<N>> = first_coordinates
             .into_par_iter()
             .map(|t| {
                 let mut arrays: Vec<Vec<N>> =
@@ -156,6 +157,7 @@ impl<'a, N: Number> Transform<'a, N> {
                     self.start(t, remaining, first, control)?;
                     self.descend(1, remaining, first, arrays, &mut sums, control)?;
                 }
+                control.advance(1)?;
                 Ok(sums)
             })
             .collect::<Result<_>>()?;
@@ -245,11 +247,11 @@ impl<'a, N: Number> Transform<'a, N> {
     }
 
     /// Visits the blocks of an array over this and the later axes that hold its coordinates of sum at most `room`.
-    fn blocks(&self, axis: usize, room: usize, start: usize, visit: &mut impl FnMut(RangeInclusive<usize>)) {
+    fn blocks(&self, axis: usize, room: usize, start: usize, visit: &mut impl FnMut(Range<usize>)) {
         if axis + 1 == self.last.len() {
-            visit(start..=start + self.last[axis].min(room));
+            visit(start..start + self.last[axis].min(room) + 1);
         } else if room >= self.reaches[axis] {
-            visit(start..=start + self.lengths[axis] - 1);
+            visit(start..start + self.lengths[axis]);
         } else {
             for s in 0..=self.last[axis].min(room) {
                 self.blocks(axis + 1, room - s, start + s * self.lengths[axis + 1], visit);
