@@ -1,4 +1,5 @@
 //! The all-pairs search against naive loops over all pairs, in floats and in rational arithmetic.
+#![allow(clippy::unwrap_used)]
 
 use num_traits::{One, Zero};
 use proptest::prelude::*;
@@ -205,7 +206,7 @@ fn large_families_agree_with_the_float_loop() {
 /// `V - fl(E q)` is exact, but `fl(E q)` is not: a slack without the term for it certifies a wrong bound.
 #[test]
 fn the_slack_of_a_separator_covers_the_rounding_of_products() {
-    let e = 2.718_281_828_459_045_f64;
+    let e = std::f64::consts::E;
     let (q, p) = (0.925_437_422_998_740_5_f64, 2.515_599_730_313_444_f64);
     let separator = e * q;
     let (mut above, mut below) = (Vec::new(), Vec::new());

@@ -39,7 +39,9 @@ mod _core {
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
     #[pymodule_export]
-    use crate::stability::{PyStableFamily, number_of_deletion_vectors};
+    use crate::stability::{
+        PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
