@@ -302,7 +302,9 @@ class Additive(_Engine):
         return call_on(lambda pair: self.algorithm.pmf_of_total(*pair), (total, kept), where), where
 
     def pmf(self, deleted: Positions) -> PmfLike:
-        return self._ask(self.everyone - sum(map(self.algorithm.statistic_of, map(self.dataset.__getitem__, deleted))))[0]
+        return self._ask(self.everyone - sum(map(self.algorithm.statistic_of, map(self.dataset.__getitem__, deleted))))[
+            0
+        ]
 
     def deleted(self, rank: int) -> Positions:
         target, count = self.deleted_sums[rank] - self.r * self.offset, self.r
@@ -332,7 +334,8 @@ class Additive(_Engine):
             again.add(returned, where)
             if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
                 raise ValueError(
-                    f"the algorithm returned two different pmfs on the dataset {where}; pmf_of_total must be deterministic"
+                    f"the algorithm returned two different pmfs on the dataset {where}; "
+                    "pmf_of_total must be deterministic"
                 )
         return _matrix(found, ranks)
 
@@ -350,8 +353,7 @@ class Score(_Engine):
     def __post_init__(self) -> None:
         scores = self.algorithm.score_table(self.dataset)
         # The pmf depends on differences of totals only: a user's scores may be moved together.
-        table = scores - scores.min(axis=1, keepdims=True, initial=np.iinfo(np.int64).max) if scores.size else scores
-        object.__setattr__(self, "table", np.ascontiguousarray(table))
+        object.__setattr__(self, "table", scores - scores.min(axis=1, keepdims=True))
 
     @cached_property
     def kinds(self) -> _Kinds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def search_in_shards(
     """
     blocks = min(BLOCKS, max(1, members // 2))
     ends = [members * block // blocks for block in range(blocks + 1)]
-    ranges = [range(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    ranges = [range(start, stop) for start, stop in itertools.pairwise(ends)]
     shards = [[one, other] for place, one in enumerate(ranges) for other in ranges[place + 1 :]] or [ranges]
     futures: list[Future[Finding]] = [executor.submit(search, engine, shard, question, False) for shard in shards]
     found = NOTHING

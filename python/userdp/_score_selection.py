@@ -140,7 +140,8 @@ class ScoreSelection(SymmetricAlgorithm):
         """
         if len(dataset) * self.sensitivity > MAX_TOTAL:
             raise ValueError(
-                f"{len(dataset)} users with sensitivity {self.sensitivity} may have totals beyond 2**61; use coarser scores"
+                f"{len(dataset)} users with sensitivity {self.sensitivity} may have totals beyond 2**61; "
+                "use coarser scores"
             )
         table = np.zeros((len(dataset), len(self.outputs)), dtype=np.int64)
         for row, user in enumerate(dataset):

@@ -1,4 +1,4 @@
-"""Local deletion DP: is an algorithm's output law stable when r users are deleted, whichever they are?
+"""Local deletion DP: whether an algorithm's output law is stable when r users are deleted, whichever they are.
 
 An algorithm A is (r, epsilon, delta)-LDDP at a dataset x when the laws of A on x without S and on x without S' are
 (epsilon, delta)-indistinguishable for all sets S, S' of r users (Definition 16 of Ghazi, Kamath, Kumar, Manurangsi,
@@ -228,8 +228,8 @@ def check_lddp(
     ...     statistic_range=(0, 1),
     ... )
     >>> result = check_lddp(share, [(0,), (1,), (1,), (1,)], r=1, epsilon=0, delta="1/3")
-    >>> result.holds, result.witness == ((0,), (1,), frozenset({"yes"})), result.engine
-    (True, True, 'additive')
+    >>> result.holds, result.subsets, result.engine, result.verify(share, [(0,), (1,), (1,), (1,)])
+    (True, 4, 'additive', True)
     >>> bool(check_lddp(share, [(0,), (1,), (1,), (1,)], r=1, epsilon=0, delta="0.33"))
     False
     """
