@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -49,4 +50,4 @@ def pmf(scores: Sequence[int], bits_per_unit: Fraction) -> list[int]:
     """How many of the 2^128 draws lead to each candidate."""
     weights = [weight(score - min(scores), bits_per_unit) for score in scores]
     ends = [-(-sum(weights[: i + 1]) * 2**128 // sum(weights)) for i in range(-1, len(weights))]
-    return [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    return [after - before for before, after in itertools.pairwise(ends)]
