@@ -460,10 +460,8 @@ def test_budgets() -> None:
         check_lddp(general(0, 2), dataset, r=1, epsilon=0, delta=0, budget=10)
     with pytest.raises(BudgetError, match=r"over 10\^"):
         check_lddp(general(0, 2), [(i,) for i in range(500)], r=250, epsilon=0, delta=0)
+    distinct = ScoreSelection(range(3), lambda user: [user[0], 40 - user[0], user[0] % 7], epsilon=1, sensitivity=50)
     with pytest.raises(BudgetError, match="score engine"):
-        distinct = ScoreSelection(
-            range(3), lambda user: [user[0], 40 - user[0], user[0] % 7], epsilon=1, sensitivity=50
-        )
         check_lddp(distinct, dataset, r=20, epsilon=0, delta=0)
     wide = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda t, n: [1, 0], statistic_range=(0, 10**15))
     with pytest.raises(BudgetError, match="statistic_range"):

@@ -79,6 +79,36 @@ def test_pmfs_are_near_the_ideal_ones() -> None:
             assert abs(mass / (weight / sum(ideal)) - 1) < F(1, 10**9)
 
 
+def test_the_polynomial_is_within_its_proved_bound() -> None:
+    # Around each of 256 centres c, with |t| <= h: both 2^c P(c + t) and 2^-t as series in t, compared term by term.
+    half_width = F(1, 512)
+    digits = F(1, 10**100)  # the decimals below are correctly rounded to 120 digits
+    ln_two = F(oracle.LN_TWO)
+    coefficients = [F((-1) ** j * c, 2**63) for j, c in enumerate(oracle.COEFFICIENTS)]
+    assert all(a > b for a, b in itertools.pairwise(oracle.COEFFICIENTS))  # no term of the evaluation is negative
+    worst = F(0)
+    for piece in range(256):
+        centre = F(2 * piece + 1, 512)
+        power = F(oracle.CONTEXT.exp(oracle.CONTEXT.multiply(oracle.LN_TWO, oracle.Decimal(float(centre)))))
+        difference = F(0)
+        for j in range(len(coefficients)):
+            shifted = sum(coefficients[i] * math.comb(i, j) * centre ** (i - j) for i in range(j, len(coefficients)))
+            difference += abs(power * shifted - (-ln_two) ** j / math.factorial(j)) * half_width**j + digits
+        # The series of 2^-t alternates or has falling terms: its rest is below twice its next term.
+        difference += 2 * (ln_two * half_width) ** 11 / math.factorial(11)
+        # Relative to 2^-t >= 2^(-1/512), and ten truncations of less than 2^-63 relative to 2^-x >= 1/2.
+        worst = max(worst, difference * F(1002, 1000) + 10 * F(1, 2**62))
+    assert F(1, 2**50) < worst < F(1, 2**49)
+
+
+def test_the_reserve_covers_all_roundings() -> None:
+    high = (1 + F(1, 2**49)) * (1 + F(1, 2**57))
+    low = 1 - F(1, 2**49) - F(1, 2**38)
+    theta = F(2**24, 2**64) * high / low
+    slack = 2 * (high / low - 1) + ((1 + theta) / (1 - theta) - 1)  # ln x <= x - 1
+    assert F("9e-12") < slack < F("9.2e-12") < F(1, 2**36)
+
+
 def ratio_is_within(p: Pmf, q: Pmf, epsilon: F) -> bool:
     low, high = exp_bounds(epsilon)
     pairs = list(zip(p.weights, q.weights, strict=True))

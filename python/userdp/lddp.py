@@ -33,7 +33,7 @@ __all__ = ["LDDPResult", "check_lddp"]
 
 MAX_CALLS = 2_000_000
 """Of the algorithm, in Python."""
-MAX_USERS_LISTED = 400_000_000
+MAX_USERS_LISTED = 100_000_000
 """Users of all the datasets that are built for these calls."""
 
 LDDPWitness = tuple[tuple[int, ...], tuple[int, ...], frozenset[Any]]
