@@ -7,7 +7,7 @@ The public modules:
 * `userdp.lddp`: exact checks of stability under deletion of users
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
-* `userdp.mechanisms`: exact pmfs
+* `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
     from userdp.lddp import LDDPResult, check_lddp
+    from userdp.mechanisms import TruncatedDiscreteLaplace
     from userdp.report import AuditReport
 
 _HOME = {
@@ -54,6 +55,7 @@ _HOME = {
     "BudgetError": "userdp.exceptions",
     "LDDPResult": "userdp.lddp",
     "check_lddp": "userdp.lddp",
+    "TruncatedDiscreteLaplace": "userdp.mechanisms",
     "AuditReport": "userdp.report",
 }
 _MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "lddp", "mechanisms", "report")
@@ -69,6 +71,7 @@ __all__ = [
     "Pmf",
     "ScoreSelection",
     "SymmetricAlgorithm",
+    "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",
     "audit_pair",

@@ -7,6 +7,7 @@
 mod brute;
 mod events;
 pub mod listed;
+pub mod listing;
 pub mod matrix;
 mod numerics;
 mod ordering;
@@ -18,5 +19,6 @@ mod separator;
 mod work;
 
 pub use listed::{Family, Pairs, Worst};
+pub use listing::{BadPairs, list_bad_pairs};
 pub use matrix::{ExactRows, PmfMatrix};
 pub use search::{maximum, verdict};

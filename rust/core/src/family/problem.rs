@@ -152,14 +152,27 @@ impl<'a> Problem<'a> {
                     candidates.truncate(CANDIDATES / 2);
                 }
             }
-            Goal::Verdict { delta, above, .. } => {
-                if value - radius > *above || self.exceeds(pair, delta)? {
+            Goal::Verdict { .. } => {
+                if self.decide(value, pair)? {
                     self.candidates().push(candidate);
                     self.stopped.store(true, Memory::Relaxed);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Decides whether the divergence of row i from row j exceeds delta, given the tile's number for it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub(super) fn decide(&self, value: f64, pair: (u32, u32)) -> Result<bool> {
+        match &self.goal {
+            Goal::Maximum => Ok(false),
+            Goal::Verdict { delta, above, .. } => {
+                Ok(value - self.numerics.radius > *above || self.exceeds(pair, delta)?)
+            }
+        }
     }
 
     fn exceeds(&self, (i, j): (u32, u32), delta: &Rational) -> Result<bool> {

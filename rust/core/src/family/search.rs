@@ -8,7 +8,7 @@ use super::{
     problem::{Goal, Problem},
     pure::exceeding_rows,
     separator,
-    work::{Envelope, Work},
+    work::{Envelope, Work, distinct_rows},
 };
 use crate::{
     Error, Result,
@@ -96,7 +96,8 @@ pub fn maximum(matrix: &PmfMatrix<'_>, level: &Level, control: &Control) -> Resu
         let pair = Pair { rows: (0, other), difference, lower: 0.0 };
         return Ok(Some(Maximum { pair, upper: 0.0, evaluated: 0 }));
     }
-    run(&problem, &Work::new(matrix, &envelope, &numerics, control)?)?;
+    let ids = distinct_rows(matrix, control)?;
+    run(&problem, &Work::new(matrix, ids, &envelope, &numerics, control)?)?;
     // What was discarded is at or below a number that some candidate is certified to reach.
     let Some((candidate, difference, upper)) = problem.best()? else {
         return exact_maximum(matrix, level, control).map(Some);
@@ -136,7 +137,8 @@ pub fn verdict(
         }
         Some(_) => {}
     }
-    let work = Work::new(matrix, &envelope, &numerics, control)?;
+    let ids = distinct_rows(matrix, control)?;
+    let work = Work::new(matrix, ids, &envelope, &numerics, control)?;
     if work.envelope_bound > problem.floor() {
         run(&problem, &work)?;
     }

@@ -117,6 +117,24 @@ fn largest(numbers: &[f64]) -> (usize, f64) {
         .fold((0, f64::NEG_INFINITY), |best, (at, &number)| if number > best.1 { (at, number) } else { best })
 }
 
+/// True when one separator proves that no row of x diverges from a row of y by more than the floor.
+pub(super) fn all_within(problem: &Problem<'_>, x: &[f64], y: &[f64], width: usize) -> bool {
+    let multiplier = problem.numerics.multiplier;
+    let mut separator = vec![0.0; width];
+    for (rows, weight) in [(x, 0.5), (y, 0.5 * multiplier)] {
+        let step = (rows.len() / width).div_ceil(SAMPLE);
+        let count = (rows.len() / width).div_ceil(step) as f64;
+        for row in rows.chunks_exact(width).step_by(step) {
+            separator.iter_mut().zip(row).for_each(|(level, mass)| *level += weight / count * mass);
+        }
+    }
+    let (mut above, mut below) = (Vec::new(), Vec::new());
+    sums_above(problem.kernel, x, &separator, &mut above);
+    sums_below(problem.kernel, y, &separator, multiplier, &mut below);
+    let limit = problem.floor() - problem.numerics.separator_slack(&separator);
+    largest(&above).1 + largest(&below).1 <= limit
+}
+
 /// The rows of either role that may be in a pair that matters; `None` when no pair is left.
 fn root_filter<'b>(
     problem: &Problem<'_>,

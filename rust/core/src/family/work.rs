@@ -87,8 +87,10 @@ impl Envelope {
 }
 
 impl<'a> Work<'a> {
+    /// The rows with the given indices.
     pub(super) fn new(
         matrix: &'a PmfMatrix<'_>,
+        ids: Vec<u32>,
         found: &Envelope,
         numerics: &Numerics,
         control: &Control,
@@ -107,7 +109,6 @@ impl<'a> Work<'a> {
             size += found.upper[output] + scaled;
         }
         let envelope_bound = envelope_bound + numerics.sum_slack(size);
-        let ids = distinct_rows(matrix, control)?;
         let everything = ids.len() == matrix.rows() && width == matrix.outputs();
         let rows = if everything {
             Cow::Borrowed(matrix.masses())
@@ -128,12 +129,16 @@ impl<'a> Work<'a> {
     }
 }
 
+pub(super) fn number_of_rows(matrix: &PmfMatrix<'_>) -> Result<u32> {
+    u32::try_from(matrix.rows())
+        .map_err(|_| crate::Error::too_large("more than 2^32 pmfs; search them in blocks"))
+}
+
 /// The first row of every group of equal rows, in order.
 ///
 /// Rows are equal when their exact pmfs are: floats that stand for other exact masses are left as they are.
-fn distinct_rows(matrix: &PmfMatrix<'_>, control: &Control) -> Result<Vec<u32>> {
-    let rows = u32::try_from(matrix.rows())
-        .map_err(|_| crate::Error::too_large("more than 2^32 pmfs; search them in blocks"))?;
+pub(super) fn distinct_rows(matrix: &PmfMatrix<'_>, control: &Control) -> Result<Vec<u32>> {
+    let rows = number_of_rows(matrix)?;
     let all = || (0..rows).collect::<Vec<u32>>();
     if !matrix.is_float() || rows == 0 {
         return Ok(all());
