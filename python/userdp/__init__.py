@@ -4,6 +4,7 @@ The public modules:
 
 * `userdp.divergence`: certified divergences of two finite distributions, decided comparisons
 * `userdp.algorithms`: finite algorithms, the things that can be audited exactly
+* `userdp.lddp`: exact checks of stability under deletion of users
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
@@ -21,10 +22,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from userdp._numbers import Bounds, LogRatio
     from userdp._pmf import Pmf, exact_pmf
-    from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
+    from userdp.algorithms import (
+        AdditiveAlgorithm,
+        FiniteAlgorithm,
+        ScoreSelection,
+        SymmetricAlgorithm,
+        finite_algorithm,
+    )
     from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
+    from userdp.lddp import LDDPResult, check_lddp
     from userdp.mechanisms import TruncatedDiscreteLaplace
     from userdp.report import AuditReport
 
@@ -35,6 +43,7 @@ _HOME = {
     "exact_pmf": "userdp._pmf",
     "AdditiveAlgorithm": "userdp.algorithms",
     "FiniteAlgorithm": "userdp.algorithms",
+    "ScoreSelection": "userdp.algorithms",
     "SymmetricAlgorithm": "userdp.algorithms",
     "finite_algorithm": "userdp.algorithms",
     "audit_dataset": "userdp.audit",
@@ -44,10 +53,12 @@ _HOME = {
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
+    "LDDPResult": "userdp.lddp",
+    "check_lddp": "userdp.lddp",
     "TruncatedDiscreteLaplace": "userdp.mechanisms",
     "AuditReport": "userdp.report",
 }
-_MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "mechanisms", "report")
+_MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "lddp", "mechanisms", "report")
 
 __all__ = [
     "AdditiveAlgorithm",
@@ -55,14 +66,17 @@ __all__ = [
     "Bounds",
     "BudgetError",
     "FiniteAlgorithm",
+    "LDDPResult",
     "LogRatio",
     "Pmf",
+    "ScoreSelection",
     "SymmetricAlgorithm",
     "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",
     "audit_pair",
     "audit_user_level",
+    "check_lddp",
     "exact_pmf",
     "finite_algorithm",
     "hockey_stick",

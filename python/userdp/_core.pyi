@@ -94,6 +94,8 @@ class StableFamily:
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
 
+
+@final
 class Source:
     def __new__(cls, seed: int | None = None) -> Source: ...
     def bits(self) -> int: ...
@@ -127,6 +129,7 @@ class RefusalTable:
 
 def kappa(epsilon: Level, delta: Fraction) -> int: ...
 
+@final
 class ScoreSelection:
     def __new__(cls, epsilon: Level, sensitivity: int) -> ScoreSelection: ...
     @property
