@@ -24,6 +24,7 @@ __all__ = [
     "exact_number",
     "parse_delta",
     "parse_level",
+    "positive",
     "round_down",
     "round_up",
     "shown",
@@ -251,6 +252,21 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1]; got {shown(delta)}")
     return value
+
+
+def positive(value: Any, name: str, least: int = 1) -> int:
+    """Read an int at or above a least value.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    """
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= {least}; got {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
+    return int(value)
 
 
 def round_down(x: Fraction) -> float:

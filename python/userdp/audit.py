@@ -18,7 +18,7 @@ from userdp._auditing import CHEAPER, check_work, run_audit
 from userdp._encoding import encode
 from userdp._evaluation import outputs_of
 from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
-from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, shown
+from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, positive, shown
 from userdp._progress import Progress
 from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
 from userdp.report import AuditReport, Witness
@@ -332,7 +332,7 @@ def _audit_universe(
         raise ValueError("universe is empty; it needs at least one example")
     if len({json.dumps(encode(example), sort_keys=True) for example in examples}) != len(examples):
         raise ValueError("universe must have distinct examples")
-    users, per_user = _positive(n_users, "n_users"), _positive(n_examples, "n_examples")
+    users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
     if neighbours not in ("replace", "add-remove"):
         raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {neighbours!r}")
     parse_level(epsilon), parse_delta(delta)  # before any work
@@ -408,14 +408,6 @@ def _power(base: int, exponent: int) -> int:
     if base <= 1:
         return base
     return ENORMOUS if exponent > 100 else min(base**exponent, ENORMOUS)
-
-
-def _positive(value: Any, name: str) -> int:
-    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= 1; got {shown(value)}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1; got {shown(value)}")
-    return int(value)
 
 
 def _dataset(users: Any, name: str) -> Dataset:

@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
-    use crate::family::{family_epsilon, family_profile, family_worst};
+    use crate::family::{family_epsilon, family_exceeding, family_profile, family_worst};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
 
