@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
 from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from userdp._encoding import canonical, exact_key
-from userdp._numbers import exact_number, shown
+from userdp._numbers import exact_number, positive, shown
+from userdp.exceptions import BudgetError
 
-__all__ = ["Distribution", "DistributionLike", "read_distribution", "read_universe"]
+__all__ = ["Distribution", "DistributionLike", "read_distribution", "read_universe", "simplex_grid"]
+
+MAX_GRID = 200_000
 
 DistributionLike: TypeAlias = "Mapping[Any, Any] | Sequence[Any]"
 """A mapping from example to weight, or weights in the order of a universe; weights of any positive total."""
@@ -40,7 +43,7 @@ class Distribution:
 
     def sample(self, source: Random, size: int) -> list[Any]:
         """Independent draws; for simulations only."""
-        steps = list(accumulate(self.weights))
+        steps = list(itertools.accumulate(self.weights))
         return [self.examples[bisect_right(steps, source.randrange(steps[-1]))] for _ in range(size)]
 
 
@@ -109,3 +112,38 @@ def _weight(entry: Any, name: str) -> Fraction:
     if weight is None or weight < 0:
         raise ValueError(f"{name}: the weight {shown(entry)} is not a finite number >= 0")
     return weight
+
+
+def simplex_grid(size: int, resolution: int) -> list[tuple[int, ...]]:
+    """Distributions over a universe of the given size, all whose probabilities are multiples of 1 / resolution.
+
+    Parameters
+    ----------
+    size : int
+        Number of examples of the universe, >= 1.
+    resolution : int
+        The weights of each sum to this, >= 1.
+
+    Returns
+    -------
+    list of tuples of int
+        For the argument ``distributions`` of `audit_perfect_generalization`, a search for a violation.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    BudgetError
+        For over 200,000 of them.
+
+    Examples
+    --------
+    >>> simplex_grid(2, 3)
+    [(0, 3), (1, 2), (2, 1), (3, 0)]
+    """
+    examples, total = positive(size, "size"), positive(resolution, "resolution")
+    small = min(examples - 1, total)
+    if small > 64 or math.comb(total + examples - 1, small) > MAX_GRID:
+        raise BudgetError(f"the grid has over {MAX_GRID:,} distributions; a smaller resolution is cheaper")
+    bars = itertools.combinations(range(total + examples - 1), examples - 1)
+    return [tuple(b - a - 1 for a, b in itertools.pairwise((-1, *cuts, total + examples - 1))) for cuts in bars]

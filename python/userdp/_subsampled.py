@@ -17,7 +17,7 @@ from userdp._pmf import Pmf
 from userdp.algorithms import Dataset, SymmetricAlgorithm, _FunctionAlgorithm
 from userdp.exceptions import BudgetError
 
-__all__ = ["SubsampledAlgorithm"]
+__all__ = ["SubsampledAlgorithm", "mixture"]
 
 MAX_ITEM_PMFS = 200_000
 MAX_DENOMINATOR_BITS = 2**18
@@ -95,8 +95,8 @@ class SubsampledAlgorithm(_FunctionAlgorithm):
         super().__init__(outputs, self._law, name=f"{mechanism_name(item_algorithm)} on {self.n_items} items")
 
     def _law(self, dataset: Dataset) -> Pmf:
+        keys = [exact_key(item, "item") for user in dataset for item in user]
         items = [canonical(item) for user in dataset for item in user]
-        keys = [exact_key(item, "item") for item in items]
         if len(items) < self.n_items:
             raise ValueError(f"the dataset has {len(items)} items; a subset of n_items={self.n_items} was asked for")
         if self.universe is not None and not self.universe.issuperset(keys):
@@ -113,7 +113,7 @@ class SubsampledAlgorithm(_FunctionAlgorithm):
             if index == len(weights):
                 weights.append(0)
             weights[index] += weight
-        return _mixture(self.outputs, [fractions_of(masses) for masses in found.masses], weights)
+        return mixture(self.outputs, [fractions_of(masses) for masses in found.masses], weights)
 
     def _samples(self, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
         """The samples that can be drawn, with their numbers of subsets."""
@@ -159,7 +159,7 @@ def count_vectors(counts: Sequence[tuple[str, int]], size: int) -> Iterator[tupl
     return extend(0, size)
 
 
-def _mixture(outputs: tuple[Any, ...], laws: Sequence[Sequence[Fraction]], weights: Sequence[int]) -> Pmf:
+def mixture(outputs: tuple[Any, ...], laws: Sequence[Sequence[Fraction]], weights: Sequence[int]) -> Pmf:
     """The mixture of the laws, each divided by its exact sum, over one common denominator."""
     scaled: list[tuple[list[int], int]] = []
     for law in laws:

@@ -15,15 +15,28 @@ from typing import Any, Literal
 import numpy as np
 
 from userdp._auditing import CHEAPER, check_work, run_audit
+from userdp._distributions import simplex_grid
 from userdp._encoding import encode
 from userdp._evaluation import outputs_of
+from userdp._generalization import audit_perfect_generalization
+from userdp._generalization_report import GeneralizationReport
 from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
 from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, positive, shown
 from userdp._progress import Progress
 from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
 from userdp.report import AuditReport, Witness
 
-__all__ = ["AuditReport", "Witness", "audit_dataset", "audit_item_level", "audit_pair", "audit_user_level"]
+__all__ = [
+    "AuditReport",
+    "GeneralizationReport",
+    "Witness",
+    "audit_dataset",
+    "audit_item_level",
+    "audit_pair",
+    "audit_perfect_generalization",
+    "audit_user_level",
+    "simplex_grid",
+]
 
 Neighbours = Literal["replace", "add-remove"]
 Engine = Literal["auto", "labelled", "symmetric", "additive"]

@@ -163,7 +163,7 @@ def plan_user_level(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument; when no number of users serves, as for an item_delta that is too large.
+        Naming the argument; when no number of users serves, as for a callable that returns 0.
 
     Notes
     -----
