@@ -94,7 +94,7 @@ def test_against_all_samples(symmetric: bool) -> None:
             worst = dict(report.distribution)
             assert all(worst[z] > 0 for z in flat)
         assert (report.witness is None) == (report.beta == 0)
-    assert nonzero > 60
+    assert nonzero > 30
 
 
 def test_perfect_generalization_does_not_give_the_sample_kind_at_the_same_beta() -> None:
@@ -126,8 +126,8 @@ def test_randomised_response_by_hand() -> None:
     assert far.sample_perfect == (F(4, 9),)
     assert audit(respond, n_users=1, epsilon=LogRatio(3)).beta == 0
     # The mixture at 1/2 is uniform: 3/4 = (3/2) 1/2, and 1/2 = 2 * 1/4.
-    assert audit(respond, n_users=1).perfect == (0,)
-    assert audit(respond, n_users=1, epsilon=LogRatio(3, 2)).perfect == (1,)
+    assert audit(respond, n_users=1).perfect == (F(0),)
+    assert audit(respond, n_users=1, epsilon=LogRatio(3, 2)).perfect == (F(1),)
     # A decision at the tie, with an irrational e^epsilon on either side of 3.
     assert audit(respond, n_users=1, epsilon=math.log(3) - 1e-15).beta == F(1, 2)
     assert audit(respond, n_users=1, epsilon=math.log(3) + 1e-15).beta == 0
@@ -138,7 +138,7 @@ def test_constant_float_laws_are_perfect_at_zero() -> None:
     assert sum(map(F, law.tolist())) != 1
     constant = SymmetricAlgorithm(range(7), lambda dataset: law)
     report = audit(constant, n_users=5, distributions=["1/3", "2/3"], epsilon=0, delta=0)
-    assert report.perfect == report.sample_perfect == (0,)
+    assert report.perfect == report.sample_perfect == (F(0),)
     assert report.pmfs == 1
 
 
@@ -199,7 +199,7 @@ def test_grid_covers_the_simplex() -> None:
     assert simplex_grid(1, 4) == [(4,)]
     found = audit(order, universe=(0, 1, 2), distributions=simplex_grid(3, 4), beta="0.6")
     assert found.holds is False
-    assert found.distributions[found.worst] == (F(1, 2), F(1, 2), 0)
+    assert found.distributions[found.worst] == (F(1, 2), F(1, 2), F(0))
     with pytest.raises(BudgetError, match="grid"):
         simplex_grid(10, 100)
 
@@ -259,8 +259,11 @@ def test_refusals_come_before_the_work() -> None:
     assert not calls
     with pytest.raises(ValueError, match="pmf_error"):
         audit(SymmetricAlgorithm((0,), lambda dataset: [1], pmf_error=0.1))
+
+    @finite_algorithm(outputs=(0, 1))
+    def reveal(dataset: Any) -> list[F]:
+        number = sum(2**place for place, user in enumerate(dataset) if user[0])
+        return [F(number, 2**13), 1 - F(number, 2**13)]
+
     with pytest.raises(BudgetError, match="distinct laws"):
-        audit(
-            SymmetricAlgorithm((0, 1), lambda x: [F(1, 2 + sum(map(sum, x))), 1 - F(1, 2 + sum(map(sum, x)))]),
-            n_users=5000,
-        )
+        audit(reveal, n_users=13)

@@ -7,6 +7,7 @@ import json
 import math
 import random
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,18 @@ def random_law(source: random.Random, size: int) -> list[F]:
     return [F(weight, sum(weights)) for weight in weights]
 
 
+def itself(item: Any) -> int:
+    return int(item)
+
+
+def ones(items: Any) -> int:
+    return sum(items)
+
+
+def law_of_total(laws: dict[int, list[F]], items: Any) -> list[F]:
+    return laws[ones(items)]
+
+
 def split(source: random.Random, items: list[Any]) -> tuple[tuple[Any, ...], ...]:
     """The items as users of various sizes."""
     cuts = sorted(source.randrange(len(items) + 1) for _ in range(source.randrange(4)))
@@ -69,7 +82,7 @@ def test_law_is_the_average_over_all_subsets(symmetric: bool) -> None:
 def test_float_laws_are_divided_by_their_exact_sum() -> None:
     source = np.random.default_rng(3)
     table = source.dirichlet([0.3, 1, 5], size=4)  # sums are off from 1 by roundings
-    algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), lambda items: table[sum(items)]), 3)
+    algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), lambda items: table[ones(items)]), 3)
     items = (0, 1, 1, 0, 1, 0, 1)
 
     def exact(drawn: tuple[int, ...]) -> list[F]:
@@ -110,7 +123,7 @@ def test_order_of_users_does_not_change_a_symmetric_law() -> None:
 
     algorithm = SubsampledAlgorithm(SymmetricAlgorithm((0, 1), pmf), 2)
     users = ((0.1,), (0.25, 0.3), (0.05,))
-    assert len({algorithm.pmf(order) for order in itertools.permutations(users)}) == 1  # type: ignore[type-var]
+    assert len({algorithm.pmf(order) for order in itertools.permutations(users)}) == 1
 
 
 def test_item_level_privacy_is_amplified_as_stated() -> None:
@@ -129,11 +142,11 @@ def test_item_level_privacy_is_amplified_as_stated() -> None:
         amplified = subsampling_amplification(
             LogRatio(level.numerator, level.denominator), 0, n_sampled=size, n_total=pool
         ).epsilon
-        algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), lambda items, laws=laws: laws[sum(items)]), size)
-        for ones in range(pool):
+        algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), partial(law_of_total, laws)), size)
+        for number in range(pool):
             first, second = (
                 algorithm.pmf(((1,) * count + (0,) * (pool - count),)).fractions()  # type: ignore[union-attr]
-                for count in (ones, ones + 1)
+                for count in (number, number + 1)
             )
             assert isinstance(amplified, (LogRatio, Fraction))
             multiplier = amplified.ratio if isinstance(amplified, LogRatio) else F(1)
@@ -155,9 +168,7 @@ def test_two_subsamples_are_one() -> None:
 
 
 def test_large_symmetric_laws_are_affordable_and_labelled_ones_refused() -> None:
-    vote = AdditiveAlgorithm(
-        (0, 1), lambda item: item, lambda total, n: [F(n - total, n), F(total, n)], statistic_range=(0, 1)
-    )
+    vote = AdditiveAlgorithm((0, 1), itself, lambda total, n: [F(n - total, n), F(total, n)], statistic_range=(0, 1))
     users = tuple((1, 0, 0, 0) for _ in range(100))
     law = SubsampledAlgorithm(vote, 150).pmf(users)
     assert isinstance(law, Pmf)
@@ -252,7 +263,9 @@ def stability(epsilon: float, delta: float, n: int, r: int, m: int, **options: A
     ("setting", "concentration", "group", "crossover"),
     [((1, 1e-6, 1000, 192), 4.19e-4, 1.74e-3, 17), ((8, 0.01, 100, 20), 0.018, 0.133, 55)],
 )
-def test_measured_constants(setting: Any, concentration: float, group: float, crossover: int) -> None:
+def test_measured_constants(
+    setting: tuple[float, float, int, int], concentration: float, group: float, crossover: int
+) -> None:
     # Figures of an independent derivation; it spends a little less of epsilon on the concentration.
     for m in (200, 10_000, 10**6):
         assert concentration <= stability(*setting, m) * math.sqrt(m) <= 1.04 * concentration
@@ -276,18 +289,19 @@ def test_largest_item_epsilon_is_certified_and_nearly_largest() -> None:
             for route in ("concentration", "group")
         ]
         assert any(level.epsilon <= 1 / 3 * 1.04 and level.delta <= 1.9e-7 for level in levels)
+        factor = 1.2 if item_delta else 1.02
         above = (
             deletion_level(
-                1.05 * largest,
+                factor * largest,
                 item_delta,
                 n_users=1000,
                 deletions=192,
                 m=m,
                 beta=0.01,
-                slack=10.0**-digits,
+                slack=10 ** (-tenths / 10),
                 route=route,
             )
-            for digits in range(6, 14)
+            for tenths in range(60, 140, 2)
             for route in ("concentration", "group")
         )
         assert all(level.epsilon > 1 / 3 or level.delta > 1.86e-7 for level in above)
@@ -297,7 +311,7 @@ def test_largest_item_epsilon_is_certified_and_nearly_largest() -> None:
 
 def test_concentration_holds_on_randomised_response() -> None:
     # Lemma 14, exactly: the expected divergence of n-fold randomised response (released whole) on two samples.
-    for n, (top, bottom), weight in itertools.product((1, 2, 3, 4), ((21, 20), (6, 5), (3, 2)), (F(1, 2), F(1, 5))):
+    for n, (top, bottom), weight in itertools.product((1, 2, 3), ((21, 20), (3, 2)), (F(1, 2), F(1, 5))):
         keep = F(top, top + bottom)
 
         def law(x: tuple[int, ...], keep: F = keep) -> list[F]:
@@ -564,7 +578,7 @@ def test_bad_simulations() -> None:
 
 def test_user_level_algorithm_is_delstab_of_the_subsample() -> None:
     pytest.importorskip("userdp.delstab")
-    coin = AdditiveAlgorithm((0, 1), lambda item: item, noisy_vote, statistic_range=(0, 1))
+    coin = AdditiveAlgorithm((0, 1), itself, noisy_vote, statistic_range=(0, 1))
     made = plan_user_level(n_items=20, item_epsilon=0.05, m=3, epsilon=8, delta=0.01, beta=0.1)
     algorithm = user_level_algorithm(coin, made)
     assert algorithm.deletions == made.deletions

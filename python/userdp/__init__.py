@@ -7,6 +7,7 @@ The public modules:
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: exact pmfs
+* `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
 
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
     from userdp._numbers import Bounds, LogRatio
     from userdp._pmf import Pmf, exact_pmf
     from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
-    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
+    from userdp.audit import (
+        audit_dataset,
+        audit_item_level,
+        audit_pair,
+        audit_perfect_generalization,
+        audit_user_level,
+    )
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
     from userdp.report import AuditReport
@@ -39,13 +46,24 @@ _HOME = {
     "audit_dataset": "userdp.audit",
     "audit_item_level": "userdp.audit",
     "audit_pair": "userdp.audit",
+    "audit_perfect_generalization": "userdp.audit",
     "audit_user_level": "userdp.audit",
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
     "AuditReport": "userdp.report",
 }
-_MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "mechanisms", "report")
+_MODULES = (
+    "accounting",
+    "algorithms",
+    "audit",
+    "datasets",
+    "divergence",
+    "exceptions",
+    "mechanisms",
+    "reduction",
+    "report",
+)
 
 __all__ = [
     "AdditiveAlgorithm",
@@ -59,6 +77,7 @@ __all__ = [
     "audit_dataset",
     "audit_item_level",
     "audit_pair",
+    "audit_perfect_generalization",
     "audit_user_level",
     "exact_pmf",
     "finite_algorithm",

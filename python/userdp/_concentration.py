@@ -26,6 +26,7 @@ _PI = Decimal("3.1415926535897932384626433832795028841972")  # rounded up
 _LEAST = Decimal("1e-400")  # below all floats; stands for anything smaller
 _TINY, _HUGE = Decimal("1e-12"), 10**6
 HALVINGS = 44
+PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +171,9 @@ def largest_item_epsilon(
     -------
     float
         An (epsilon', item_delta)-DP algorithm with this epsilon', symmetric in users, is (r, epsilon, delta)-LDDP with
-        probability at least 1 - beta. It is within a relative 1e-6 of the largest that `deletion_level` certifies for
-        the slack that spends all of epsilon; infinite when nothing can differ (r = 0 or r = n); 0 when item_delta is
-        too large for any.
+        probability at least 1 - beta. It is close to the largest that `deletion_level` certifies over all slacks (to
+        1e-6 for item_delta = 0); infinite when nothing can differ (r = 0 or r = n); 0 when item_delta is too large
+        for any.
 
     Raises
     ------
@@ -204,10 +205,11 @@ def largest_item_epsilon(
             if differing * e <= wanted and _group_delta(e, d, differing) <= threshold:
                 return True
             moves = _moves(differing, log_failure)
-            half = (wanted - moves * e) / 2 * _DOWN  # all that is left of epsilon goes to the concentration
-            proxy = _proxy(e, differing)
-            return (
+            proxy, left = _proxy(e, differing), (wanted - moves * e) / 2 * _DOWN
+            # All that is left of epsilon goes to the concentration, unless delta grows too much with it.
+            return any(
                 half > proxy and _concentration_delta(e, d, differing, moves, half, _slack_of(half, proxy)) <= threshold
+                for half in (left * part / PARTS for part in range(PARTS, 0 if d else PARTS - 1, -1))
             )
 
         low, high = wanted / differing * _DOWN, wanted  # group privacy, if item_delta is small enough for it
