@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from userdp._encoding import canonical, exact_key
+from userdp._encoding import text_key
 from userdp._numbers import exact_number, positive, shown
 from userdp.exceptions import BudgetError
 
@@ -57,10 +57,10 @@ def read_universe(universe: Any) -> tuple[Any, ...]:
     """
     if isinstance(universe, (str, bytes, Mapping, set, frozenset)) or not isinstance(universe, Iterable):
         raise TypeError(f"universe must be a sequence of examples, in a definite order; got {shown(universe)}")
-    examples = tuple(canonical(example) for example in universe)
+    examples = tuple(universe)
     if not examples:
         raise ValueError("universe is empty; it needs at least one example")
-    if len({exact_key(example, "universe") for example in examples}) != len(examples):
+    if len(set(map(text_key, examples))) != len(examples):
         raise ValueError("universe must have distinct examples")
     return examples
 
@@ -84,8 +84,8 @@ def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -
     """
     if isinstance(value, Mapping):
         examples = universe or read_universe(tuple(value))
-        given = {exact_key(example, name): weight for example, weight in value.items()}
-        keys = [exact_key(example, name) for example in examples]
+        given = {text_key(example): weight for example, weight in value.items()}
+        keys = list(map(text_key, examples))
         if strange := set(given) - set(keys):
             raise ValueError(f"{name}: the example {min(strange)} is not in the universe")
         entries = [given.get(key, 0) for key in keys]

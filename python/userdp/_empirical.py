@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from userdp import _core
 from userdp._distributions import read_distribution
-from userdp._encoding import encode
+from userdp._encoding import text_key
 from userdp._evaluation import DistinctPmfs, call_on, outputs_of, pmf_error_of
 from userdp._levels import level_of
 from userdp._numbers import Bounds, Delta, Epsilon, parse_delta, positive
@@ -166,7 +165,7 @@ def empirical_stability(
 def _kept_laws(algorithm: Any, outputs: tuple[Any, ...], dataset: Dataset, kept: int) -> DistinctPmfs:
     """The distinct laws on all subsets of kept users."""
     found, seen = DistinctPmfs(outputs), set()
-    keys = [json.dumps(encode(user), sort_keys=True) for user in dataset]
+    keys = list(map(text_key, dataset))
     for positions in itertools.combinations(range(len(dataset)), kept):
         key = [keys[position] for position in positions]
         text = tuple(sorted(key) if isinstance(algorithm, SymmetricAlgorithm) else key)

@@ -12,7 +12,7 @@ import numpy as np
 from userdp import _spaces
 from userdp._numbers import shown
 
-__all__ = ["Unreadable", "canonical", "decode", "encode", "exact_key", "fraction_text", "printable"]
+__all__ = ["Unreadable", "canonical", "decode", "encode", "exact_key", "fraction_text", "printable", "text_key"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ def decode(encoded: Any) -> Any:
     raise ValueError(f"unknown tag {tag!r} in an encoded value")
 
 
+def text_key(value: Any) -> str:
+    """The encoding as text, to tell values apart: True is not 1, 0.0 is not -0.0; objects by their ``repr``."""
+    return json.dumps(encode(value), sort_keys=True)
+
+
 def canonical(value: Any) -> Any:
     """The value as plain Python: NumPy scalars and subclasses of numbers and strings become what they stand for.
 
@@ -78,7 +83,7 @@ def canonical(value: Any) -> Any:
 
 
 def exact_key(value: Any, name: str) -> str:
-    """Text that is equal for equal values only: True is not 1, 0.0 is not -0.0, (1,) is not [1].
+    """`text_key`, for values that it tells apart without fail.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def exact_key(value: Any, name: str) -> str:
         Naming the argument, for what `canonical` refuses.
     """
     try:
-        return json.dumps(encode(canonical(value)), sort_keys=True)
+        return text_key(canonical(value))
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
 

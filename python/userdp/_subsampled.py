@@ -74,7 +74,7 @@ class SubsampledAlgorithm(_FunctionAlgorithm):
 
     def __new__(cls, item_algorithm: Any = None, *arguments: Any, **named: Any) -> SubsampledAlgorithm:
         """Make the symmetric kind for a symmetric item algorithm."""
-        symmetric = isinstance(item_algorithm, SymmetricAlgorithm)
+        symmetric = cls is SubsampledAlgorithm and isinstance(item_algorithm, SymmetricAlgorithm)
         return object.__new__(_SymmetricSubsampledAlgorithm if symmetric else cls)
 
     def __init__(

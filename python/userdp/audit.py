@@ -7,16 +7,15 @@ Audits are diagnostics: they look at the data they are given, and their reports 
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from userdp._auditing import CHEAPER, check_work, run_audit
-from userdp._distributions import simplex_grid
-from userdp._encoding import encode
+from userdp._distributions import read_universe, simplex_grid
+from userdp._encoding import text_key
 from userdp._evaluation import outputs_of
 from userdp._generalization import audit_perfect_generalization
 from userdp._generalization_report import GeneralizationReport
@@ -160,7 +159,7 @@ def audit_dataset(
     chosen = _engine(mechanism, engine)
     keys: list[Any] = list(range(len(users)))
     if chosen == "symmetric":
-        keys = [json.dumps(encode(user), sort_keys=True) for user in users]  # 1 and True are different records
+        keys = list(map(text_key, users))  # 1 and True are different records
     elif chosen == "additive":
         keys = [mechanism.statistic_of(user) for user in users]
     structure: dict[str, Any] = {"dataset": users, "records": candidates}
@@ -338,13 +337,7 @@ def _audit_universe(
     budget: int | None,
     progress: Progress,
 ) -> AuditReport:
-    if isinstance(universe, (str, bytes, Mapping, Set)) or not isinstance(universe, Iterable):
-        raise TypeError(f"universe must be a sequence of examples, in a definite order; got {shown(universe)}")
-    examples = tuple(universe)
-    if not examples:
-        raise ValueError("universe is empty; it needs at least one example")
-    if len({json.dumps(encode(example), sort_keys=True) for example in examples}) != len(examples):
-        raise ValueError("universe must have distinct examples")
+    examples = read_universe(universe)
     users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
     if neighbours not in ("replace", "add-remove"):
         raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {neighbours!r}")
