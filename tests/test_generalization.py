@@ -177,6 +177,11 @@ def test_verdicts() -> None:
             assert bool(report) is expected
 
 
+def test_a_refuted_symmetry_is_an_error() -> None:
+    with pytest.raises(ValueError, match="declared symmetric"):
+        audit(SymmetricAlgorithm(("a", "b", "c"), order.pmf))
+
+
 def test_report_is_json_and_text() -> None:
     report = audit(order, beta="1/2", distributions=[[1, 1], [1, 3]])
     content = json.loads(report.to_json())

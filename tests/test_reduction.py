@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 import random
 from fractions import Fraction
 from functools import partial
@@ -187,6 +188,19 @@ def test_large_symmetric_laws_are_affordable_and_labelled_ones_refused() -> None
         SubsampledAlgorithm(vote, 150, budget=100).pmf(users)
     with pytest.raises(BudgetError, match="universe"):  # public: the data have two types, the universe three
         SubsampledAlgorithm(vote, 150, universe=(0, 1, 2), budget=1000).pmf(users)
+
+
+class Vote:
+    outputs = (0, 1)
+
+    def pmf(self, items: Any) -> list[F]:
+        return [1 - F(ones(items), len(items)), F(ones(items), len(items))]
+
+
+def test_subsamples_travel_to_other_processes() -> None:
+    algorithm = SubsampledAlgorithm(Vote(), 2)
+    again = pickle.loads(pickle.dumps(algorithm))
+    assert again.pmf(((0, 1), (1,))) == algorithm.pmf(((0, 1), (1,)))
 
 
 def test_bad_subsamples() -> None:

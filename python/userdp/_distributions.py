@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from userdp._encoding import text_key
-from userdp._numbers import exact_number, positive, shown
+from userdp._numbers import capped_binomial, exact_number, positive, shown
 from userdp.exceptions import BudgetError
 
 __all__ = ["Distribution", "DistributionLike", "read_distribution", "read_universe", "simplex_grid"]
@@ -142,8 +142,7 @@ def simplex_grid(size: int, resolution: int) -> list[tuple[int, ...]]:
     [(0, 3), (1, 2), (2, 1), (3, 0)]
     """
     examples, total = positive(size, "size"), positive(resolution, "resolution")
-    small = min(examples - 1, total)
-    if small > 64 or math.comb(total + examples - 1, small) > MAX_GRID:
+    if capped_binomial(total + examples - 1, examples - 1, MAX_GRID) > MAX_GRID:
         raise BudgetError(f"the grid has over {MAX_GRID:,} distributions; a smaller resolution is cheaper")
     bars = itertools.combinations(range(total + examples - 1), examples - 1)
     return [tuple(b - a - 1 for a, b in itertools.pairwise((-1, *cuts, total + examples - 1))) for cuts in bars]

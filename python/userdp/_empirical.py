@@ -15,7 +15,7 @@ from userdp._distributions import read_distribution
 from userdp._encoding import text_key
 from userdp._evaluation import DistinctPmfs, call_on, outputs_of, pmf_error_of
 from userdp._levels import level_of
-from userdp._numbers import Bounds, Delta, Epsilon, parse_delta, positive
+from userdp._numbers import Bounds, Delta, Epsilon, capped_binomial, parse_delta, positive
 from userdp._progress import Progress, progress_bar
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.exceptions import BudgetError
@@ -136,8 +136,7 @@ def empirical_stability(
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1); got {confidence!r}")
     items, count = read_distribution(distribution, None, "distribution"), positive(samples, "samples")
-    kept_sets = math.comb(users, removed)
-    if kept_sets > MAX_KEPT_SETS:
+    if capped_binomial(users, removed, MAX_KEPT_SETS) > MAX_KEPT_SETS:
         raise BudgetError(
             f"over {MAX_KEPT_SETS:,} deletion sets at each of {count} datasets. Cheaper: fewer users or deletions; or "
             "the explicit bound, largest_item_epsilon"

@@ -13,13 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp._auditing import DEFAULT_BUDGET, MAX_DATASETS
+from userdp._auditing import DEFAULT_BUDGET, MAX_DATASETS, check_symmetry
 from userdp._distributions import Distribution, DistributionLike, read_distribution, read_universe
 from userdp._evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
 from userdp._generalization_report import GeneralizationReport, GeneralizationWitness, Notion
 from userdp._levels import core_level
 from userdp._masses import Masses, PmfLike, fractions_of
-from userdp._numbers import Bounds, Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, positive
+from userdp._numbers import (
+    Bounds,
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    capped_binomial,
+    capped_power,
+    parse_delta,
+    parse_level,
+    positive,
+)
 from userdp._progress import Progress, progress_bar
 from userdp._subsampled import mixture
 from userdp.algorithms import Dataset, SymmetricAlgorithm
@@ -139,6 +149,8 @@ def audit_perfect_generalization(
     given = None if simulator is None else _law(outputs, simulator)
     with progress_bar(progress, "evaluating the mechanism") as callback:
         found = evaluate_datasets(mechanism, outputs, space.members(), space.datasets, callback)
+    if chosen == "symmetric":
+        check_symmetry(mechanism, space, found)
     laws = _Laws(found, level, threshold, len(listed), progress)
     weights = [laws.weights(space.weights(distribution)) for distribution in listed]
     sample_perfect, perfect, far = [], [], []
@@ -232,12 +244,11 @@ class _Samples:
         """Refuse what is too large before anything is enumerated; and count the datasets."""
         limit = DEFAULT_BUDGET if budget is None else positive(budget, "budget")
         largest = max(MAX_DATASETS, limit)
-        values = _capped_power(len(self.universe), self.n_examples, largest)
+        values = capped_power(len(self.universe), self.n_examples, largest)
         if self.symmetric:
-            small = min(self.n_users, values - 1)
-            count = largest + 1 if small > 64 and values > 64 else math.comb(self.n_users + values - 1, small)
+            count = capped_binomial(self.n_users + values - 1, values - 1, largest)
         else:
-            count = _capped_power(values, self.n_users, largest)
+            count = capped_power(values, self.n_users, largest)
         pairs = min(count, MAX_LAWS) ** 2 // 2
         if count > MAX_DATASETS or count * distributions > MAX_TERMS or pairs * outputs > limit:
             raise BudgetError(
@@ -276,16 +287,6 @@ class _Samples:
                 weight *= orders // math.prod(map(math.factorial, Counter(member).values()))
             weights.append(weight)
         return weights
-
-
-def _capped_power(base: int, exponent: int, limit: int) -> int:
-    """Base ** exponent, or a number above the limit if it is."""
-    result = 1
-    for _ in range(exponent if base > 1 else 0):
-        result *= base
-        if result > limit:
-            break
-    return result
 
 
 class _Laws:

@@ -117,8 +117,8 @@ class GeneralizationReport:
             f"Perfect generalization of {self.mechanism}: {verdict}",
             f"  laws on {kind} differ by more than ({float(self.epsilon_level):.6g}, {float(self.delta):.6g}) with "
             f"probability beta = {_short(self.beta)} ({float(self.beta):.6g}){claim}",
-            f"  largest of {len(self.distributions)} distributions, at {{{weights}}}",
-            f"  {self.n_users} users, {self.n_examples} examples each; {self.datasets:,} datasets ({self.engine}), "
+            f"  {len(self.distributions)} listed, the largest at {{{weights}}}",
+            f"  n_users={self.n_users}, n_examples={self.n_examples}: {self.datasets:,} datasets ({self.engine}), "
             f"{self.pmfs:,} distinct laws",
         ]
         if self.witness is not None:

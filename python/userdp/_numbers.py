@@ -21,6 +21,8 @@ __all__ = [
     "Epsilon",
     "LogRatio",
     "PrivacyLevel",
+    "capped_binomial",
+    "capped_power",
     "exact_number",
     "parse_delta",
     "parse_level",
@@ -267,6 +269,26 @@ def positive(value: Any, name: str, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
     return int(value)
+
+
+def capped_power(base: int, exponent: int, limit: int) -> int:
+    """Base ** exponent for base >= 1, or some number above the limit if it is above; never long to compute."""
+    result = 1
+    for _ in range(exponent if base > 1 else 0):
+        result *= base
+        if result > limit:
+            break
+    return result
+
+
+def capped_binomial(total: int, size: int, limit: int) -> int:
+    """C(total, size), or some number above the limit if it is above; never long to compute."""
+    result = 1
+    for step in range(1, min(size, total - size) + 1):
+        result = result * (total - step + 1) // step
+        if result > limit:
+            break
+    return result
 
 
 def round_down(x: Fraction) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 from userdp._encoding import canonical, exact_key
 from userdp._evaluation import DistinctPmfs, call_on, mechanism_name, outputs_of, pmf_error_of
 from userdp._masses import fractions_of
-from userdp._numbers import positive, shown
+from userdp._numbers import capped_binomial, positive, shown
 from userdp._pmf import Pmf
 from userdp.algorithms import Dataset, SymmetricAlgorithm, _FunctionAlgorithm
 from userdp.exceptions import BudgetError
@@ -20,7 +20,7 @@ from userdp.exceptions import BudgetError
 __all__ = ["SubsampledAlgorithm", "mixture"]
 
 MAX_ITEM_PMFS = 200_000
-MAX_DENOMINATOR_BITS = 2**18
+MAX_DENOMINATOR_BITS = 2**20
 """Of the common denominator of the item pmfs, which every mass of the mixture is written over."""
 
 
@@ -120,7 +120,9 @@ class SubsampledAlgorithm(_FunctionAlgorithm):
         return iter(Counter(itertools.combinations(keys, self.n_items)).items())
 
     def _check_size(self, total: int, types: int) -> None:
-        self._refuse_above(_binomial(total, self.n_items, self.budget), total, "declare the item algorithm symmetric")
+        self._refuse_above(
+            capped_binomial(total, self.n_items, self.budget), total, "declare the item algorithm symmetric"
+        )
 
     def _refuse_above(self, samples: int, total: int, advice: str) -> None:
         if samples > self.budget:
@@ -137,8 +139,8 @@ class _SymmetricSubsampledAlgorithm(SubsampledAlgorithm, SymmetricAlgorithm):
         return count_vectors(sorted(Counter(keys).items()), self.n_items)
 
     def _check_size(self, total: int, types: int) -> None:
-        multisets = _binomial(self.n_items + types - 1, types - 1, self.budget)
-        samples = min(multisets, _binomial(total, self.n_items, self.budget))
+        multisets = capped_binomial(self.n_items + types - 1, types - 1, self.budget)
+        samples = min(multisets, capped_binomial(total, self.n_items, self.budget))
         self._refuse_above(samples, total, "a coarser universe, with fewer distinct items")
 
 
@@ -181,13 +183,3 @@ def mixture(outputs: tuple[Any, ...], laws: Sequence[Sequence[Fraction]], weight
             mixed[index] += factor * number
     divisor = math.gcd(*mixed)
     return Pmf(outputs, tuple(number // divisor for number in mixed))
-
-
-def _binomial(total: int, size: int, limit: int) -> int:
-    """C(total, size), or any number above the limit if it is above."""
-    result = 1
-    for step in range(1, min(size, total - size) + 1):
-        result = result * (total - step + 1) // step
-        if result > limit:
-            break
-    return result

@@ -20,7 +20,7 @@ from userdp._evaluation import outputs_of
 from userdp._generalization import audit_perfect_generalization
 from userdp._generalization_report import GeneralizationReport
 from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
-from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, positive, shown
+from userdp._numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive, shown
 from userdp._progress import Progress
 from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
 from userdp.report import AuditReport, Witness
@@ -387,13 +387,13 @@ def _engine(mechanism: Any, engine: Engine) -> str:
 def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, outputs: int, budget: int | None) -> None:
     """Refuse what is too large before any power is computed or anything is enumerated."""
     universe, n_users, n_examples = sizes
-    values = _power(universe, n_examples)
+    values = capped_power(universe, n_examples, ENORMOUS)
     # Every dataset is a tuple of n users, and every value a tuple of m examples.
     advice = "fewer examples or a coarser universe; or audit_dataset for one dataset"
     check_work(values * n_examples, values, outputs, budget, advice)
     if engine == "additive":
         low, high = mechanism.statistic_range
-        totals = min(n_users * (high - low) + 1, _power(values, n_users))
+        totals = min(n_users * (high - low) + 1, capped_power(values, n_users, ENORMOUS))
         work = n_users * totals * min(values, high - low + 1)
         check_work(max(totals, work // 50), totals, outputs, budget, f"a narrower statistic_range; {advice}")
         return
@@ -401,19 +401,12 @@ def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, output
     if engine == "symmetric":
         datasets = math.comb(n_users + values - 1, count) if count < 64 else ENORMOUS
     else:
-        datasets = _power(values, n_users)
+        datasets = capped_power(values, n_users, ENORMOUS)
     cells = datasets * n_users
     check_work(max(datasets, cells // 20), datasets, outputs, budget, f"{CHEAPER[engine]}; {advice}")
 
 
 ENORMOUS = 10**30
-
-
-def _power(base: int, exponent: int) -> int:
-    """Base ** exponent, or ENORMOUS if it is at least that."""
-    if base <= 1:
-        return base
-    return ENORMOUS if exponent > 100 else min(base**exponent, ENORMOUS)
 
 
 def _dataset(users: Any, name: str) -> Dataset:
