@@ -1,7 +1,7 @@
 """From item-level privacy to stability under deletions, with explicit constants.
 
 The numbers are plans: they say how many users are enough, and no privacy claim rests on them. They are computed with
-40 decimal digits, each result moved outwards by one part in 10^30, which is far more than the roundings can add up to.
+60 decimal digits, each result moved outwards by one part in 10^30, which is far more than the roundings can add up to.
 Statement and proof: docs/proofs/perfect_generalization.md.
 """
 
@@ -20,13 +20,13 @@ __all__ = ["StabilityLevel", "deletion_level", "generalization_level", "largest_
 
 Route = Literal["best", "concentration", "group"]
 
-_CONTEXT = decimal.Context(prec=40, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _UP, _DOWN = 1 + Decimal("1e-30"), 1 - Decimal("1e-30")
 _PI = Decimal("3.1415926535897932384626433832795028841972")  # rounded up
 _LEAST = Decimal("1e-400")  # below all floats; stands for anything smaller
 _TINY, _HUGE = Decimal("1e-12"), 10**6
-HALVINGS = 44
-PARTS = 8
+PARTS = 4
+_CLOSE = 1 + Decimal("1e-7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +199,11 @@ def largest_item_epsilon(
         differing, log_pairs = _deletion_pairs(n_users, deletions, m)
         if differing == 0:
             return math.inf
-        log_failure = log_pairs - _decimal(failure).ln() * _UP
+        moves = _moves(differing, log_pairs - _decimal(failure).ln() * _UP)
 
         def serves(e: Decimal) -> bool:
             if differing * e <= wanted and _group_delta(e, d, differing) <= threshold:
                 return True
-            moves = _moves(differing, log_failure)
             proxy, left = _proxy(e, differing), (wanted - moves * e) / 2 * _DOWN
             # All that is left of epsilon goes to the concentration, unless delta grows too much with it.
             return any(
@@ -217,17 +216,11 @@ def largest_item_epsilon(
             low /= 2**20
         if not serves(low):
             return 0.0
-        for _ in range(HALVINGS):
-            if serves(high):
-                low = high
-                break
+        if serves(high):
+            return round_down(Fraction(high))
+        while high > low * _CLOSE:
             middle = (low * high).sqrt()
-            if serves(middle):
-                low = middle
-            else:
-                high = middle
-            if high <= low * (1 + Decimal("1e-7")):
-                break
+            low, high = (middle, high) if serves(middle) else (low, middle)
         return round_down(Fraction(low))
 
 
