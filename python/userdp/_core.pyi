@@ -22,6 +22,7 @@ __all__ = [
     "exp_bounds",
     "exp_weights",
     "family_epsilon",
+    "family_exceeding",
     "family_profile",
     "family_worst",
     "hockey_stick",
@@ -181,6 +182,13 @@ def family_worst(
     delta: Fraction,
     progress: _Progress = None,
 ) -> tuple[int, int, list[int], float, float, bool] | None: ...
+def family_exceeding(
+    pmfs: Sequence[_Masses],
+    pairs: Sequence[tuple[int, int]],
+    epsilon: Level,
+    delta: Fraction,
+    progress: _Progress = None,
+) -> list[bool]: ...
 def family_epsilon(
     pmfs: Sequence[_Masses], pairs: Sequence[tuple[int, int]], delta: Fraction, progress: _Progress = None
 ) -> tuple[float, float, Fraction | None]: ...

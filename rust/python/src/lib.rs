@@ -31,7 +31,9 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
-    use crate::family::{family_epsilon, family_profile, family_worst, pairwise_maximum, pairwise_verdict};
+    use crate::family::{
+        family_epsilon, family_exceeding, family_profile, family_worst, pairwise_maximum, pairwise_verdict,
+    };
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
