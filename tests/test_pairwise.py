@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from oracle.divergence import hockey_stick as exact_hockey_stick
 from userdp import LogRatio
-from userdp._pairwise import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
 from userdp._pmf import Pmf
+from userdp.lddp import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
 
 weights = st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=1, max_size=9)
 

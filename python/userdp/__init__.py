@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     )
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
-    from userdp.lddp import LDDPResult, check_lddp
+    from userdp.lddp import (
+        LDDPResult,
+        PairwiseResult,
+        check_lddp,
+        pairwise_indistinguishable,
+        pairwise_max_divergence,
+    )
     from userdp.mechanisms import TruncatedDiscreteLaplace
     from userdp.report import AuditReport
 
@@ -62,7 +68,10 @@ _HOME = {
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
     "LDDPResult": "userdp.lddp",
+    "PairwiseResult": "userdp.lddp",
     "check_lddp": "userdp.lddp",
+    "pairwise_indistinguishable": "userdp.lddp",
+    "pairwise_max_divergence": "userdp.lddp",
     "TruncatedDiscreteLaplace": "userdp.mechanisms",
     "AuditReport": "userdp.report",
 }
@@ -87,6 +96,7 @@ __all__ = [
     "FiniteAlgorithm",
     "LDDPResult",
     "LogRatio",
+    "PairwiseResult",
     "Pmf",
     "ScoreSelection",
     "SymmetricAlgorithm",
@@ -101,6 +111,8 @@ __all__ = [
     "finite_algorithm",
     "hockey_stick",
     "is_indistinguishable",
+    "pairwise_indistinguishable",
+    "pairwise_max_divergence",
 ]
 
 

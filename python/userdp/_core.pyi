@@ -94,8 +94,6 @@ class StableFamily:
         self, mixture: Sequence[int], total: int, matrix: PmfMatrix, progress: _Progress = None
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
-
-
 @final
 class Source:
     def __new__(cls, seed: int | None = None) -> Source: ...

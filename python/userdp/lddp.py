@@ -24,12 +24,19 @@ from userdp._exact import Level, Value
 from userdp._lddp_search import Question, search, search_in_shards
 from userdp._masses import fractions_of
 from userdp._numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
+from userdp._pairwise import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
 from userdp._progress import Progress
 from userdp.algorithms import Dataset
 from userdp.audit import _dataset
 from userdp.exceptions import BudgetError
 
-__all__ = ["LDDPResult", "check_lddp"]
+__all__ = [
+    "LDDPResult",
+    "PairwiseResult",
+    "check_lddp",
+    "pairwise_indistinguishable",
+    "pairwise_max_divergence",
+]
 
 MAX_CALLS = 2_000_000
 """Of the algorithm, in Python."""
