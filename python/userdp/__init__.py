@@ -8,6 +8,7 @@ The public modules:
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
+* `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
 
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
         SymmetricAlgorithm,
         finite_algorithm,
     )
-    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
+    from userdp.audit import (
+        audit_dataset,
+        audit_item_level,
+        audit_pair,
+        audit_perfect_generalization,
+        audit_user_level,
+    )
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
     from userdp.lddp import LDDPResult, check_lddp
@@ -49,6 +56,7 @@ _HOME = {
     "audit_dataset": "userdp.audit",
     "audit_item_level": "userdp.audit",
     "audit_pair": "userdp.audit",
+    "audit_perfect_generalization": "userdp.audit",
     "audit_user_level": "userdp.audit",
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
@@ -58,7 +66,18 @@ _HOME = {
     "TruncatedDiscreteLaplace": "userdp.mechanisms",
     "AuditReport": "userdp.report",
 }
-_MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "lddp", "mechanisms", "report")
+_MODULES = (
+    "accounting",
+    "algorithms",
+    "audit",
+    "datasets",
+    "divergence",
+    "exceptions",
+    "lddp",
+    "mechanisms",
+    "reduction",
+    "report",
+)
 
 __all__ = [
     "AdditiveAlgorithm",
@@ -75,6 +94,7 @@ __all__ = [
     "audit_dataset",
     "audit_item_level",
     "audit_pair",
+    "audit_perfect_generalization",
     "audit_user_level",
     "check_lddp",
     "exact_pmf",

@@ -47,6 +47,21 @@ pub(crate) fn family_worst(
     })
 }
 
+/// For every pair, whether its divergence exceeds delta in some direction.
+#[pyfunction]
+#[pyo3(signature = (pmfs, pairs, epsilon, delta, progress=None))]
+pub(crate) fn family_exceeding(
+    py: Python<'_>,
+    pmfs: Vec<Masses>,
+    pairs: Vec<(usize, usize)>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<bool>> {
+    let level = level(&epsilon);
+    run(py, progress, |control| family(pmfs, control)?.exceeding(&pairs, &level, &delta, control))
+}
+
 /// Bounds on the smallest epsilon at which all pairs are within delta, and e^epsilon exactly.
 #[pyfunction]
 #[pyo3(signature = (pmfs, pairs, delta, progress=None))]
