@@ -391,6 +391,53 @@ def test_declared_pmf_errors_leave_a_band_undecided() -> None:
     assert check_lddp(constant, [(0,), (1,)], r=0, epsilon=0, delta=0).holds is True
 
 
+def test_declared_pmf_errors_in_shards_and_against_the_worst_true_laws() -> None:
+    source = random.Random(11)
+    verdicts = set()
+    for round_ in range(60):
+        laws = Laws(round_, 2)
+        algorithm = finite_algorithm(range(2), pmf_error="1/50")(laws)
+        dataset = [(source.randrange(3),) for _ in range(5)]
+        delta = source.choice([F(1, 10), F(1, 3), F(1, 2)])
+        worst = oracle.worst(exact_laws(algorithm), dataset, 2, F(7, 6))
+        if source.random() < 0.3:
+            delta = min(worst, F(1))
+        question: dict[str, Any] = {"r": 2, "epsilon": LogRatio(7, 6), "delta": delta}
+        alone = check_lddp(algorithm, dataset, **question)
+        with ThreadPoolExecutor(2) as executor:
+            shared = check_lddp(algorithm, dataset, **question, executor=executor)
+        assert (shared.holds, shared.lower, shared.upper) == (alone.holds, alone.lower, alone.upper)
+        # Scaling one law up and the other down by the declared error reaches the ends of what may be true.
+        widest = max(
+            sum((max(F(0), F(51, 50) * a - F(7, 6) * F(49, 50) * b) for a, b in zip(p, q, strict=True)), F(0))
+            for p, q in itertools.permutations(
+                [laws(oracle.kept(dataset, deleted)) for deleted in itertools.combinations(range(5), 2)], 2
+            )
+        )
+        assert alone.lower <= worst <= alone.upper
+        assert F(alone.lower) < worst or worst == 0
+        assert F(alone.upper) >= widest
+        assert alone.holds == (None if alone.lower <= delta < alone.upper else delta >= alone.upper)
+        verdicts.add(alone.holds)
+    assert verdicts == {True, False, None}
+
+
+def test_float_pmfs_are_exact_dyadic_numbers() -> None:
+    source = random.Random(12)
+    for round_ in range(200):
+        laws: dict[Any, list[float]] = {}
+
+        def pmf(x: Any, laws: dict[Any, list[float]] = laws) -> list[float]:
+            first = source.random()
+            return laws.setdefault(x, [first, 1.0 - first])
+
+        algorithm = finite_algorithm((0, 1))(pmf)
+        dataset = [(place,) for place in range(4)]
+        result = check_lddp(algorithm, dataset, r=2, epsilon=(0, "1/2")[round_ % 2], delta="1/4")
+        exact = finite_algorithm((0, 1))(lambda x, laws=laws: [F(mass) for mass in laws[x]])
+        agrees(result, exact, dataset, multiplier(F(1), F(round_ % 2, 2)), F(1, 4))
+
+
 @pytest.mark.parametrize("r", [-1, 4, 10**30])
 def test_sizes_out_of_range(r: int) -> None:
     with pytest.raises(ValueError, match="r must be"):
