@@ -35,6 +35,7 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
+    "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
@@ -196,6 +197,7 @@ def family_profile(
     epsilons: Sequence[Level],
     progress: _Progress = None,
 ) -> list[float]: ...
+def pairwise_exhaustive(matrix: PmfMatrix, epsilon: Level, arithmetic: str) -> tuple[float, int, int]: ...
 def pairwise_maximum(
     matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
 ) -> tuple[tuple[int, int, list[int]], float, float, bool, int] | None: ...
