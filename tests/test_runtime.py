@@ -34,6 +34,16 @@ INTERRUPTED = {
         p = np.full(2**22, 2.0**-22)
         call = lambda: [hockey_stick(p, p, 0.5) for _ in range(10**6)]
     """,
+    "the law of a stable family": """
+        family = _core.StableFamily([1] * 26, 20, 10)
+        family.mark([1] * 20 + [0] * 6, [0] * 6 + [1] * 20)
+        mixture = [int(size > 0) for size in family.layer_sizes()]
+        call = lambda: [family.law(mixture, 11) for _ in range(100)]
+    """,
+    "a hitting set": """
+        edges = [sum(1 << (31 * i + j * j + 7 * i * j) % 97 for j in range(9)) for i in range(500)]
+        call = lambda: [_core.minimum_hitting_set(edges, 40) for _ in range(1000)]
+    """,
 }
 SCRIPT = """
 import os, signal, sys, threading

@@ -40,6 +40,9 @@ impl PyStableFamily {
     }
 }
 
+/// A float64 vector.
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
+
 /// Integer weights and the total they are over.
 type Weights = (Vec<BigUint>, BigUint);
 
@@ -146,7 +149,7 @@ impl PyStableFamily {
         mixture: Vec<BigUint>,
         total: BigUint,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
+    ) -> PyResult<(Floats<'py>, f64)> {
         let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture, total)?, control))?;
         Ok((law.masses.into_pyarray(py), law.relative_error))
     }
@@ -171,7 +174,7 @@ impl PyStableFamily {
         total: BigUint,
         matrix: &PyPmfMatrix,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    ) -> PyResult<(Floats<'py>, Floats<'py>)> {
         let (lower, upper) = run(py, progress, |control| {
             self.0.law(&Mixture::new(mixture, total)?, control)?.output_bounds(&matrix.0, control)
         })?;
@@ -227,13 +230,13 @@ pub(crate) fn window_total_weights(
 
 /// (smallest total, step, float masses, bound on their relative error) of the same.
 #[pyfunction]
-pub(crate) fn window_total_law<'py>(
-    py: Python<'py>,
+pub(crate) fn window_total_law(
+    py: Python<'_>,
     values: Vec<i64>,
     deletions: usize,
     start: usize,
     r: usize,
-) -> PyResult<(i128, u64, Bound<'py, PyArray1<f64>>, f64)> {
+) -> PyResult<(i128, u64, Floats<'_>, f64)> {
     let (totals, masses, error) = run(py, None, |control| {
         let law = WindowTotal::new(&values, deletions, start, r)?;
         let (masses, error) = law.floats(control)?;
