@@ -285,28 +285,35 @@ def test_blocks_of_vectors_are_all_vectors_in_tight_boxes() -> None:
     assert sum(ours) < sum(theirs) / 3
 
 
-def test_large_counts_neither_overflow_nor_vanish() -> None:
-    """Two types, n = 100 000: the stable sets are those with more than h users of the second type."""
-    counts, deletions, limit, height = [99_990, 10], 40, 20, 3
+@pytest.mark.parametrize("weights", [{}, {4: 2**950, 39: 1}])
+def test_large_counts_neither_overflow_nor_vanish(weights: dict[int, int]) -> None:
+    """Two types, n = 100 000: stable sets have more than 3 users of the second type, or more than 37 of the first.
+
+    With the weights that differ much, some deletion vectors owe all their mass to the tiny one.
+    """
+    counts, deletions, limit = [99_990, 10], 40, 39
     family = _core.StableFamily(counts, deletions, limit)
-    family.mark([deletions - height, height], [deletions - height, height])
-    sizes = family.layer_sizes()
-
-    def stable(size: int) -> dict[int, int]:
-        return {s: comb(10, s) * comb(99_990, size - s) for s in range(height + 1, min(size, 10) + 1)}
-
-    assert sizes == [sum(stable(size).values()) for size in range(limit + 1)]
-    assert family.smallest_stable_size() == height + 1
-    mixture = [1 if size else 0 for size in sizes]
+    family.mark([37, 3], [37, 3])
+    stable = {
+        size: [(size - s, s) for s in range(min(size, 10) + 1) if s > 3 or size - s > 37] for size in range(limit + 1)
+    }
+    sizes = [sum(comb(99_990, first) * comb(10, second) for first, second in stable[size]) for size in stable]
+    assert family.layer_sizes() == sizes
+    assert family.smallest_stable_size() == 4
+    mixture = [weights.get(size, 0) if weights else int(count > 0) for size, count in enumerate(sizes)]
     masses, error = family.law(mixture, sum(mixture))
     assert error <= 2e-13
-    for (_, t), mass in zip(family.vectors().tolist(), masses, strict=True):
+    compared = 0
+    for (t_first, t_second), mass in zip(family.vectors().tolist(), masses, strict=True):
         exact = F(0)
-        for size in range(height + 1, limit + 1):
-            subsets = sum(comb(t, s) * comb(deletions - t, size - s) for s in stable(size))
+        for size in range(4, limit + 1):
+            subsets = sum(comb(t_first, first) * comb(t_second, second) for first, second in stable[size])
             supersets = comb(100_000 - size, deletions - size)
-            exact += F(comb(10, t) * comb(99_990, deletions - t) * subsets, sizes[size] * supersets * sum(mixture))
-        assert abs(F(float(mass)) - exact) <= F(error) * exact
+            ways = comb(99_990, t_first) * comb(10, t_second)
+            exact += F(ways * subsets * mixture[size], sizes[size] * supersets * sum(mixture))
+        assert abs(F(float(mass)) - exact) <= F(error) * exact + F(1, 2**1070)
+        compared += exact > F(1, 2**1000)
+    assert compared == 10
 
 
 @pytest.mark.parametrize(
