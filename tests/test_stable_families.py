@@ -371,3 +371,30 @@ def test_bad_calls_are_refused() -> None:
         family.sample(2, lambda n: n)
     with pytest.raises(ZeroDivisionError):
         family.sample(2, lambda n: n // 0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "smallest", "refusal", "first", "second"),
+    [
+        ([16, 1], 1, F(1, 176842), F(176664159, 176842000), F(176841, 176842000)),
+        ([12, 5], 5, F(168421, 176842), F(8412579, 176842000), F(8421, 176842000)),
+        ([9, 8], 8, F(176841, 176842), F(999, 176842000), F(1, 176842000)),
+    ],
+)
+def test_a_release_of_one_kept_bit(counts: list[int], smallest: int, refusal: F, first: F, second: F) -> None:
+    """Of 17 users 16 are deleted and the last one's bit is told, false with probability 1/1000.
+
+    The size of the stable set has the law 20^-|r - 4| / Z on 0, ..., 8; the laws were worked out independently.
+    """
+    family = _core.StableFamily(counts, 16, 8)
+    vectors = family.vectors().tolist()
+    kept_first = [vector[0] < counts[0] for vector in vectors]
+    assert len(vectors) == 2
+    family.mark(vectors[0], vectors[1])
+    assert family.smallest_stable_size() == smallest
+    sizes = [20 ** (4 - abs(r - 4)) for r in range(9)]
+    mixture = [weight if r >= smallest else 0 for r, weight in enumerate(sizes)]
+    matrix = _core.PmfMatrix.from_masses([([999, 1] if kept else [1, 999], 1000) for kept in kept_first])
+    weights, total = family.exact_output_law(mixture, sum(sizes), matrix)
+    assert [F(weight, total) for weight in weights] == [first, second]
+    assert 1 - first - second == refusal
