@@ -43,14 +43,17 @@ fn instances() -> impl Strategy<Value = Instance> {
     })
 }
 
+/// Marked pairs of deletion vectors.
+type Marked = Vec<(Vec<u16>, Vec<u16>)>;
+
 impl Instance {
     /// The family, and its marked pairs.
-    fn family(&self) -> (StableFamily, Vec<(Vec<u16>, Vec<u16>)>) {
+    fn family(&self) -> (StableFamily, Marked) {
         let family = StableFamily::new(&self.counts, self.deletions, self.deletions).unwrap();
         let rows = family.vectors(&control()).unwrap();
         let rows: Vec<&[u16]> = rows.chunks_exact(self.counts.len()).collect();
         assert_eq!(rows.len(), family.rows());
-        let pairs: Vec<_> =
+        let pairs: Marked =
             self.picks.iter().map(|(a, b)| (a.get(&rows).to_vec(), b.get(&rows).to_vec())).collect();
         pairs.par_iter().for_each(|(a, b)| {
             family.mark(a, b);

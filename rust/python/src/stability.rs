@@ -42,8 +42,8 @@ impl PyStableFamily {
     }
 }
 
-/// Floats below and above some numbers.
-type LowerAndUpper<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// A float64 vector.
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Integer weights and the total they are over.
 type Weights = (Vec<BigUint>, BigUint);
@@ -167,7 +167,7 @@ impl PyStableFamily {
         mixture: Vec<BigUint>,
         total: BigUint,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
+    ) -> PyResult<(Floats<'py>, f64)> {
         let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture, total)?, control))?;
         Ok((law.masses.into_pyarray(py), law.relative_error))
     }
@@ -192,7 +192,7 @@ impl PyStableFamily {
         total: BigUint,
         matrix: &PyPmfMatrix,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<LowerAndUpper<'py>> {
+    ) -> PyResult<(Floats<'py>, Floats<'py>)> {
         let (lower, upper) = run(py, progress, |control| {
             self.0.law(&Mixture::new(mixture, total)?, control)?.output_bounds(&matrix.0, control)
         })?;
@@ -254,7 +254,7 @@ pub(crate) fn window_total_law(
     deletions: usize,
     start: usize,
     r: usize,
-) -> PyResult<(i128, u64, Bound<'_, PyArray1<f64>>, f64)> {
+) -> PyResult<(i128, u64, Floats<'_>, f64)> {
     let (totals, masses, error) = run(py, None, |control| {
         let law = WindowTotal::new(&values, deletions, start, r)?;
         let (masses, error) = law.floats(control)?;

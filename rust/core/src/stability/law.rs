@@ -56,10 +56,13 @@ impl Mixture {
     /// [`Error::InvalidArgument`] for a total of zero, or weights that sum to more.
     pub fn new(weights: Vec<Natural>, total: Natural) -> Result<Self> {
         let sum: Natural = weights.iter().sum();
-        if total.is_zero() || sum > total {
+        if total.is_zero() {
+            return Err(Error::invalid("mixture", "has the total 0; weights are over a positive total"));
+        }
+        if sum > total {
             return Err(Error::invalid(
                 "mixture",
-                format!("weights sum to {sum}, more than their total {total}, or to 0/0"),
+                format!("weights sum to {sum}, more than their total {total}"),
             ));
         }
         Ok(Self { weights, total })

@@ -105,7 +105,7 @@ pub(super) fn work(family: &StableFamily, sizes: Sizes) -> Result<f64> {
     let axes = family.types();
     Ok((0..axes)
         .map(|axis| {
-            up_to(&family.counts()[..=axis.min(axes - 2)], family.deletions())
+            up_to(&family.counts()[..=axis.min(axes.saturating_sub(2))], family.deletions())
                 * up_to(&last[axis..], sizes.last)
         })
         .sum())
@@ -141,9 +141,6 @@ impl<'a, N: Number> Transform<'a, N> {
     /// [`Error::Cancelled`].
     pub(super) fn sums(&self, control: &Control) -> Result<Vec<N>> {
         let axes = self.last.len();
-        if axes == 1 {
-            return Ok(vec![self.only_type()]);
-        }
         let first_coordinates = self.coordinates(0, self.family.deletions());
         control.set_total(first_coordinates.clone().count());
         let sums: Vec<Vec<N>> = first_coordinates
@@ -169,13 +166,6 @@ impl<'a, N: Number> Transform<'a, N> {
         let counts = self.family.counts();
         let capacity: usize = counts[axis + 1..].iter().sum();
         remaining.saturating_sub(capacity)..=counts[axis].min(remaining)
-    }
-
-    /// With one type there is one vector, and s is its size.
-    fn only_type(&self) -> N {
-        let lowest = self.family.height(0).min(self.sizes.last + 1);
-        let row = &self.binomials[self.family.deletions()];
-        N::dot(&row[lowest..=self.sizes.last], &self.values[lowest..])
     }
 
     /// Sums over the first coordinate of s, from the heights.

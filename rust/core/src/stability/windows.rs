@@ -24,6 +24,8 @@ const MAX_FLOAT_WORK: f64 = 1e11;
 const MAX_EXACT_WORK: f64 = 1e10;
 /// Numbers kept at most.
 const MAX_NUMBERS: f64 = 1e8;
+/// Terms summed one after the other; blocks of them are then summed, to keep the roundings few.
+const BLOCK: usize = 16;
 /// Half the distance from 1 to the next float.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
@@ -168,7 +170,7 @@ impl WindowTotal {
             )));
         }
         let weights = self.polynomial(
-            Natural::one(),
+            &Natural::one(),
             |frequency, _| {
                 let row = binomial_row(frequency, frequency.min(self.chosen));
                 move |_, x: usize| row[x].clone()
@@ -196,15 +198,17 @@ impl WindowTotal {
         // The probability that x of k users among the values so far have the last one: the sums of k users among these
         // stay probabilities, which neither overflow nor vanish. Five roundings each.
         let masses = self.polynomial(
-            1.0,
+            &1.0,
             |frequency, before| {
                 let (own, others, all) = (scaled(frequency), scaled(before), scaled(before + frequency));
                 move |k, x: usize| own[x].times(others[k - x]).over(all[k]).to_f64(0)
             },
             control,
         )?;
-        // For each value sums of x + 1 terms, with a product each.
-        let roundings: usize = self.values.iter().map(|&(_, frequency)| frequency.min(self.chosen) + 6).sum();
+        // For each value sums of min(frequency, chosen) + 1 terms in blocks, with a factor and a product each.
+        let blocks = |terms: usize| terms.min(BLOCK) + terms.div_ceil(BLOCK);
+        let roundings: usize =
+            self.values.iter().map(|&(_, frequency)| blocks(frequency.min(self.chosen) + 1) + 6).sum();
         let error = roundings as f64 * UNIT;
         Ok((masses, error / (1.0 - error) * (1.0 + 1e-9)))
     }
@@ -214,12 +218,12 @@ impl WindowTotal {
     /// `factors(frequency, users before)` gives the factor of choosing x of them among k.
     fn polynomial<N: Number, F: Fn(usize, usize) -> N>(
         &self,
-        one: N,
+        one: &N,
         factors: impl Fn(usize, usize) -> F,
         control: &Control,
     ) -> Result<Vec<N>> {
         let mut rows: Vec<Vec<N>> = vec![Vec::new(); self.chosen + 1];
-        rows[0].push(one);
+        rows[0].push(one.clone());
         let mut before = 0;
         for &(value, frequency) in &self.values {
             let factor = factors(frequency, before);
@@ -231,9 +235,14 @@ impl WindowTotal {
                 let choices = k.saturating_sub(before)..=k.min(frequency);
                 let length = choices.clone().map(|x| rows[k - x].len() + x * value).max().unwrap_or(0);
                 let mut row = vec![N::ZERO; if k < fewest { 0 } else { length }];
-                for x in choices.filter(|_| k >= fewest) {
-                    let terms = &rows[k - x];
-                    N::add_scaled(&mut row[x * value..][..terms.len()], &factor(k, x), terms);
+                let choices: Vec<usize> = choices.filter(|_| k >= fewest).collect();
+                for block in choices.chunks(BLOCK) {
+                    let mut sums = vec![N::ZERO; length];
+                    for &x in block {
+                        let terms = &rows[k - x];
+                        N::add_scaled(&mut sums[x * value..][..terms.len()], &factor(k, x), terms);
+                    }
+                    N::add_scaled(&mut row, one, &sums);
                 }
                 rows[k] = row;
             }
