@@ -134,6 +134,11 @@ impl StableFamily {
         &self.last
     }
 
+    /// The number of cells.
+    pub(super) fn cells(&self) -> usize {
+        self.heights.len()
+    }
+
     /// Strides of the axes but the last in the grid of heights.
     pub(super) fn strides(&self) -> &[usize] {
         &self.strides
@@ -166,7 +171,7 @@ impl StableFamily {
     }
 
     /// The cell and last coordinate of min(a, b), given in the order of the types.
-    fn locate(&self, a: &[u16], b: &[u16]) -> (usize, u16) {
+    pub(super) fn locate(&self, a: &[u16], b: &[u16]) -> (usize, u16) {
         let at = |kind: usize| a[kind].min(b[kind]);
         let (&highest, others) = self.types.split_last().unwrap_or((&0, &[]));
         let cell =
