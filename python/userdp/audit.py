@@ -20,7 +20,7 @@ from userdp._evaluation import outputs_of
 from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
 from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, shown
 from userdp._progress import Progress
-from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
+from userdp.algorithms import AdditiveAlgorithm, Dataset, User, is_symmetric
 from userdp.report import AuditReport, Witness
 
 __all__ = ["AuditReport", "Witness", "audit_dataset", "audit_item_level", "audit_pair", "audit_user_level"]
@@ -368,7 +368,7 @@ def _audit_universe(
 def _engine(mechanism: Any, engine: Engine) -> str:
     if engine not in ("auto", "labelled", "symmetric", "additive"):
         raise ValueError(f"engine must be 'auto', 'labelled', 'symmetric' or 'additive'; got {engine!r}")
-    additive, symmetric = isinstance(mechanism, AdditiveAlgorithm), isinstance(mechanism, SymmetricAlgorithm)
+    additive, symmetric = isinstance(mechanism, AdditiveAlgorithm), is_symmetric(mechanism)
     if engine == "additive" and not additive:
         raise TypeError("engine='additive' needs an AdditiveAlgorithm")
     if engine == "symmetric" and not symmetric:
