@@ -6,7 +6,7 @@ The public modules:
 * `userdp.algorithms`: finite algorithms, the things that can be audited exactly
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
-* `userdp.mechanisms`: exact pmfs
+* `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
+    from userdp.mechanisms import TruncatedDiscreteLaplace
     from userdp.report import AuditReport
 
 _HOME = {
@@ -43,6 +44,7 @@ _HOME = {
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
+    "TruncatedDiscreteLaplace": "userdp.mechanisms",
     "AuditReport": "userdp.report",
 }
 _MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "mechanisms", "report")
@@ -56,6 +58,7 @@ __all__ = [
     "LogRatio",
     "Pmf",
     "SymmetricAlgorithm",
+    "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",
     "audit_pair",

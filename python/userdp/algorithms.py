@@ -10,17 +10,21 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from userdp._masses import PmfLike
 from userdp._numbers import _exact, shown
 
+if TYPE_CHECKING:
+    from userdp._score_selection import ScoreSelection
+
 __all__ = [
     "AdditiveAlgorithm",
     "Dataset",
     "FiniteAlgorithm",
+    "ScoreSelection",
     "SymmetricAlgorithm",
     "User",
     "finite_algorithm",
@@ -257,3 +261,12 @@ def _integer(value: Any, name: str) -> int:
     if isinstance(value, numbers.Integral):
         return int(value)
     raise TypeError(f"{name} must be an integer; got {value!r} of type {type(value).__name__}")
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that reports can be verified where the compiled core cannot be imported.
+    if name == "ScoreSelection":
+        from userdp._score_selection import ScoreSelection
+
+        return ScoreSelection
+    raise AttributeError(f"module 'userdp.algorithms' has no attribute {name!r}")

@@ -1,9 +1,13 @@
-"""Exceptions that userdp raises beside ValueError and TypeError."""
+"""Exceptions and warnings of userdp beside ValueError and TypeError."""
 
 from __future__ import annotations
 
-__all__ = ["BudgetError"]
+__all__ = ["BudgetError", "InsecureRandomnessWarning"]
 
 
 class BudgetError(ValueError):
     """The work asked for is larger than the budget; the message has an estimate and a cheaper option."""
+
+
+class InsecureRandomnessWarning(UserWarning):
+    """Draws are reproducible from an integer ``random_state``: for tests, and private for nobody."""

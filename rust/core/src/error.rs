@@ -20,6 +20,11 @@ pub enum Error {
     },
     /// The caller asked for the work to stop.
     Cancelled,
+    /// The operating system gave no random bits.
+    Entropy {
+        /// Its own words.
+        message: String,
+    },
 }
 
 /// `Result` with this crate's [`Error`].
@@ -59,6 +64,7 @@ impl fmt::Display for Error {
             Self::InvalidArgument { argument, message } => write!(f, "{argument}: {message}"),
             Self::TooLarge { message } => write!(f, "{message}"),
             Self::Cancelled => write!(f, "cancelled"),
+            Self::Entropy { message } => write!(f, "the operating system gave no random bits: {message}"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Exact numbers: rationals, exact sums of floats, directed rounding, enclosures of e^x and ln x, privacy levels.
 
+pub mod binomial;
 pub mod dyadic;
 pub mod exp;
 pub mod interval;

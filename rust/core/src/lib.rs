@@ -4,9 +4,12 @@
 //!
 //! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
-//! * 1: [`pmf`] (validated finite distributions)
-//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta)
-//! * 3: [`family`] (the worst of many listed pairs, and of all pairs)
+//! * 1: [`simd`] (numeric kernels), [`pmf`] (validated finite distributions), [`rng`] (uniform random integers),
+//!   [`subsets`] (subsets and count vectors by rank)
+//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
+//!   distributions that are drawn from)
+//! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
+//!   left pairwise indistinguishable)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
@@ -17,5 +20,10 @@ pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
+pub mod rng;
+pub mod sampler;
+pub mod simd;
+pub mod stability;
+pub mod subsets;
 
 pub use error::{Error, Result};

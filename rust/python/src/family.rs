@@ -3,12 +3,17 @@
 use crate::{
     convert::{LevelArgument, Masses, level},
     divergence::{EpsilonParts, epsilon_parts},
+    matrix::PyPmfMatrix,
     run::run,
 };
 use num_rational::BigRational;
 use pyo3::prelude::*;
-use std::cmp::Ordering;
-use userdp_core::{control::Control, family::Family, pmf::Pmf};
+use std::{cmp::Ordering, sync::Arc};
+use userdp_core::{
+    control::Control,
+    family::{Family, maximum, search::Pair, verdict},
+    pmf::Pmf,
+};
 
 fn family(pmfs: Vec<Masses>, control: &Control) -> userdp_core::Result<Family> {
     Family::new(
@@ -69,4 +74,52 @@ pub(crate) fn family_profile(
 ) -> PyResult<Vec<f64>> {
     let levels: Vec<_> = epsilons.iter().map(level).collect();
     run(py, progress, |control| family(pmfs, control)?.profile(&pairs, &levels, control))
+}
+
+/// (i, j, event)
+type PairParts = (usize, usize, Vec<usize>);
+
+fn parts(pair: Pair) -> PairParts {
+    (pair.rows.0, pair.rows.1, pair.difference.event)
+}
+
+/// ((i, j, event), lower, upper, divergence exceeds delta, pairs evaluated)
+type MaximumParts = (PairParts, f64, f64, bool, u64);
+
+/// The largest divergence over all ordered pairs of rows; None for no rows.
+#[pyfunction]
+#[pyo3(signature = (matrix, epsilon, delta, progress=None))]
+pub(crate) fn pairwise_maximum(
+    py: Python<'_>,
+    matrix: PyRef<'_, PyPmfMatrix>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Option<MaximumParts>> {
+    let (level, matrix) = (level(&epsilon), Arc::clone(&matrix.0));
+    run(py, progress, |control| {
+        Ok(maximum(&matrix, &level, control)?.map(|found| {
+            let exceeds = found.pair.difference.compare(&level, &delta) == Ordering::Greater;
+            let lower = found.pair.lower;
+            (parts(found.pair), lower, found.upper, exceeds, found.evaluated)
+        }))
+    })
+}
+
+/// (holds, lower, upper, (i, j, event) when it fails, pairs evaluated): whether all ordered pairs of rows are within delta.
+#[pyfunction]
+#[pyo3(signature = (matrix, epsilon, delta, progress=None))]
+pub(crate) fn pairwise_verdict(
+    py: Python<'_>,
+    matrix: PyRef<'_, PyPmfMatrix>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(bool, f64, f64, Option<PairParts>, u64)> {
+    let (level, matrix) = (level(&epsilon), Arc::clone(&matrix.0));
+    run(py, progress, |control| {
+        let found = verdict(&matrix, &level, &delta, control)?;
+        let lower = found.pair.as_ref().map_or(0.0, |pair| pair.lower);
+        Ok((found.holds, lower, found.upper, found.pair.map(parts), found.evaluated))
+    })
 }

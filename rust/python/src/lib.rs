@@ -11,6 +11,9 @@ mod exact;
 mod family;
 mod matrix;
 mod run;
+mod sampler;
+mod selection;
+mod stability;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -28,9 +31,15 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
-    use crate::family::{family_epsilon, family_profile, family_worst};
+    use crate::family::{family_epsilon, family_profile, family_worst, pairwise_maximum, pairwise_verdict};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
+    #[pymodule_export]
+    use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
+    #[pymodule_export]
+    use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
+    #[pymodule_export]
+    use crate::stability::{PyStableFamily, number_of_deletion_vectors};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -16,10 +16,10 @@
 //! is below 2^-600 per output for E <= 2^400.
 
 use crate::exact::level::MachineLevel;
-use std::sync::OnceLock;
-
 #[cfg(target_arch = "x86_64")]
-mod x86;
+use crate::simd::pass;
+
+pub use crate::simd::Kernel;
 
 /// Outputs per block; the lanes' errors are summed up after each.
 const BLOCK: usize = 4096;
@@ -51,85 +51,26 @@ pub struct Sums {
 
 /// What the pass over one block returns: excesses over the biases, and totals.
 #[derive(Debug, Clone, Copy, Default)]
-struct Block {
-    p_high: f64,
-    p_low: f64,
-    q_high: f64,
-    q_low: f64,
-    p_total: f64,
-    q_total: f64,
-    close: bool,
-    negative: bool,
+pub(crate) struct Block {
+    pub(crate) p_high: f64,
+    pub(crate) p_low: f64,
+    pub(crate) q_high: f64,
+    pub(crate) q_low: f64,
+    pub(crate) p_total: f64,
+    pub(crate) q_total: f64,
+    pub(crate) close: bool,
+    pub(crate) negative: bool,
 }
 
 /// The public constants of a pass.
 #[derive(Debug, Clone, Copy)]
-struct Multiplier {
+pub(crate) struct Multiplier {
     /// The float nearest to E.
-    high: f64,
+    pub(crate) high: f64,
     /// Outputs with |p - fl(h q)| < guard p are close.
-    guard: f64,
+    pub(crate) guard: f64,
     /// Where the accumulators of q start.
-    q_bias: f64,
-}
-
-/// The instruction sets that the pass is written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernel {
-    /// Plain arithmetic, one output at a time: the reference that the others are tested against.
-    Scalar,
-    /// 128-bit vectors, which every `x86_64` processor has.
-    #[cfg(target_arch = "x86_64")]
-    Sse2,
-    /// 256-bit vectors.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// 512-bit vectors.
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Kernel {
-    /// The kernels that this machine can run, the best one last.
-    pub fn supported() -> Vec<Self> {
-        #[allow(unused_mut)]
-        let mut kernels = vec![Self::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        {
-            kernels.push(Self::Sse2);
-            if is_x86_feature_detected!("avx2") {
-                kernels.push(Self::Avx2);
-            }
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
-                kernels.push(Self::Avx512);
-            }
-        }
-        kernels
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse2 => "baseline",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => "avx512",
-        }
-    }
-
-    /// The best kernel of this machine, chosen once. The environment variable `USERDP_KERNEL` (`scalar`, `baseline`,
-    /// `avx2`, `avx512`) names another supported one, for measurements; all enclose the same numbers.
-    pub fn detect() -> Self {
-        static KERNEL: OnceLock<Kernel> = OnceLock::new();
-        *KERNEL.get_or_init(|| {
-            let wish = std::env::var("USERDP_KERNEL").unwrap_or_default();
-            let supported = Self::supported();
-            let best = supported.last().copied().unwrap_or(Self::Scalar);
-            supported.into_iter().find(|kernel| kernel.name() == wish).unwrap_or(best)
-        })
-    }
+    pub(crate) q_bias: f64,
 }
 
 /// The pass over one block, and the lanes it adds in.
@@ -149,11 +90,11 @@ pub fn sums_with(kernel: Kernel, p: &[f64], q: &[f64], level: MachineLevel) -> S
     let (block, lanes): BlockPass = match kernel {
         Kernel::Scalar => (scalar_block, 1),
         #[cfg(target_arch = "x86_64")]
-        Kernel::Sse2 => (x86::block_sse2, 2),
+        Kernel::Sse2 => (pass::block_sse2, 2),
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 => (x86::block_avx2, 4),
+        Kernel::Avx2 => (pass::block_avx2, 4),
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx512 => (x86::block_avx512, 8),
+        Kernel::Avx512 => (pass::block_avx512, 8),
     };
     // A power of two in [1/h, 2/h]: 2^-e for h in [2^e, 2^(e+1)).
     let q_bias = f64::from_bits((2046 - (level.high.to_bits() >> 52)) << 52);

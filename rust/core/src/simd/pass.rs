@@ -1,17 +1,17 @@
 //! The pass over one block with the vector instructions of `x86_64`: the same steps at three widths.
 //!
-//! This is the only module with `unsafe`: vector loads and stores through pointers, and calls to functions compiled
-//! for instructions that were checked to be there.
+//! `unsafe` here is vector loads and stores through pointers, and calls to functions compiled for instructions that
+//! were checked to be there.
 #![allow(unsafe_code)]
 
-use super::{Block, Multiplier};
+use crate::divergence::kernel::{Block, Multiplier};
 
 /// Writes a module with the pass for one vector type from its few primitive operations.
 macro_rules! vector_pass {
     ($module:ident, $feature:literal, $lanes:literal, $vector:ty, $mask:ty, $no_lane:expr,
      $load:ident, $store:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $or:ident,
      $greater:expr, $keep:expr, $magnitude:expr, $unite:expr, $any:expr) => {
-        pub(super) mod $module {
+        pub(crate) mod $module {
             use super::{Block, Multiplier};
             #[allow(clippy::wildcard_imports)]
             use std::arch::x86_64::*;
@@ -50,7 +50,7 @@ macro_rules! vector_pass {
 
             /// The pass over two slices of the same length.
             #[target_feature(enable = $feature)]
-            pub(in super::super) fn block(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
+            pub(super) fn block(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
                 let load = |x: &[f64; $lanes]| {
                     // SAFETY: an unaligned load of exactly the array's elements.
                     unsafe { $load(x.as_ptr()) }
@@ -161,14 +161,14 @@ vector_pass!(
     |mask| mask != 0
 );
 
-pub(super) fn block_sse2(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
+pub(crate) fn block_sse2(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
     // SAFETY: every x86_64 processor has SSE2.
     unsafe { sse2::block(p, q, multiplier) }
 }
 
 /// # Panics
 /// Without AVX2.
-pub(super) fn block_avx2(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
+pub(crate) fn block_avx2(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
     assert!(is_x86_feature_detected!("avx2"));
     // SAFETY: checked on the line above.
     unsafe { avx2::block(p, q, multiplier) }
@@ -176,7 +176,7 @@ pub(super) fn block_avx2(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block 
 
 /// # Panics
 /// Without AVX-512F and AVX-512DQ.
-pub(super) fn block_avx512(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
+pub(crate) fn block_avx512(p: &[f64], q: &[f64], multiplier: Multiplier) -> Block {
     assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"));
     // SAFETY: checked on the line above.
     unsafe { avx512::block(p, q, multiplier) }

@@ -1,0 +1,222 @@
+//! Listing the pairs that are not indistinguishable, without those that would tell nothing new.
+
+use super::{
+    matrix::PmfMatrix,
+    numerics::Numerics,
+    problem::{Goal, Problem},
+    separator::all_within,
+    work::{Envelope, Work, number_of_rows},
+};
+use crate::{
+    Error, Result,
+    control::Control,
+    exact::{Level, Rational},
+    simd::tiles::{Hits, LEFT, Panels, RIGHT, block_f64},
+};
+use rayon::prelude::*;
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
+
+/// Rows of a leaf: whole panels of both kinds.
+const LEAF: usize = 2 * RIGHT;
+
+/// Blocks of pairs handled in parallel before the next look at what is settled.
+const BATCH: usize = 512;
+
+/// Who receives the pairs, and knows which of them would be no news.
+///
+/// Rows are listed so that contiguous blocks are alike.
+pub trait BadPairs: Sync {
+    /// What is remembered of a block of rows.
+    type Corner: Clone + Send + Sync;
+    /// Summary of a block of rows.
+    fn corner(&self, rows: Range<usize>) -> Self::Corner;
+    /// Summary of two blocks together.
+    fn join(&self, a: &Self::Corner, b: &Self::Corner) -> Self::Corner;
+    /// How much a bad pair between two blocks could tell at most: blocks are looked at in descending order.
+    fn weight(&self, a: &Self::Corner, b: &Self::Corner) -> u64;
+    /// True when every pair between the two blocks would be no news.
+    fn settled(&self, a: &Self::Corner, b: &Self::Corner) -> bool;
+    /// Receives rows that are farther apart than (epsilon, delta), in one direction at least.
+    fn receive(&self, i: usize, j: usize);
+}
+
+/// A pair of nodes of the implicit tree over the leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Node {
+    level: u32,
+    place: usize,
+}
+
+/// Corners of a binary tree whose leaves are blocks of [`LEAF`] rows: `levels[0]` are the leaves.
+struct Tree<C> {
+    levels: Vec<Vec<C>>,
+    rows: usize,
+}
+
+impl<C: Clone + Send + Sync> Tree<C> {
+    fn new<L: BadPairs<Corner = C>>(listing: &L, rows: usize) -> Self {
+        let leaves: Vec<C> = (0..rows.div_ceil(LEAF))
+            .into_par_iter()
+            .map(|leaf| listing.corner(leaf * LEAF..rows.min((leaf + 1) * LEAF)))
+            .collect();
+        let mut levels = vec![leaves];
+        while let Some(last) = levels.last().filter(|level| level.len() > 1) {
+            let next = last
+                .chunks(2)
+                .map(|pair| match pair {
+                    [a, b] => listing.join(a, b),
+                    other => other[0].clone(),
+                })
+                .collect();
+            levels.push(next);
+        }
+        Self { levels, rows }
+    }
+
+    fn corner(&self, node: Node) -> &C {
+        &self.levels[node.level as usize][node.place]
+    }
+
+    fn rows(&self, node: Node) -> Range<usize> {
+        let size = LEAF << node.level;
+        node.place * size..self.rows.min((node.place + 1) * size)
+    }
+
+    fn children(&self, node: Node) -> impl Iterator<Item = Node> + use<C> {
+        let level = node.level - 1;
+        let count = self.levels[level as usize].len();
+        (2 * node.place..count.min(2 * node.place + 2)).map(move |place| Node { level, place })
+    }
+}
+
+/// Rows packed once for both roles.
+struct Packed<'a> {
+    work: Work<'a>,
+    left: Panels<f64, LEFT>,
+    right: Panels<f64, RIGHT>,
+    totals: Vec<f64>,
+}
+
+impl<'a> Packed<'a> {
+    fn new(work: Work<'a>, multiplier: f64) -> Self {
+        let (width, rows) = (work.width, &work.side.rows);
+        let count = work.side.len();
+        let left = Panels::pack(count, width, 0.0, |row, output| rows[row * width + output]);
+        let right =
+            Panels::pack(count, width, f64::INFINITY, |row, output| multiplier * rows[row * width + output]);
+        let totals = rows.chunks_exact(width).map(|row| row.iter().sum()).collect();
+        Self { work, left, right, totals }
+    }
+
+    fn rows(&self, range: Range<usize>) -> &[f64] {
+        &self.work.side.rows[range.start * self.work.width..range.end * self.work.width]
+    }
+
+    /// Hands over the pairs of two leaves that exceed delta, in this direction.
+    fn leaf<L: BadPairs>(
+        &self,
+        problem: &Problem<'_>,
+        listing: &L,
+        x: Range<usize>,
+        y: Range<usize>,
+    ) -> Result<()> {
+        problem.control.check()?;
+        let mut found = Vec::new();
+        let threshold = problem.floor() - problem.numerics.radius;
+        let mut hits = Hits { threshold, found: &mut found, band: None };
+        let left = x.start / LEFT..x.end.div_ceil(LEFT);
+        let right = y.start / RIGHT..y.end.div_ceil(RIGHT);
+        block_f64(problem.kernel, (&self.left, left), &self.totals, (&self.right, right), &mut hits);
+        for hit in found {
+            if problem.decide(hit.value, (hit.left, hit.right))? {
+                listing.receive(hit.left as usize, hit.right as usize);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hands every unordered pair of rows that exceeds `delta` at `level`, in either direction, to `listing`, except those
+/// that it declares settled. Every verdict is decided.
+///
+/// # Errors
+/// [`Error::TooLarge`] for a level beyond 2^400; [`Error::Cancelled`].
+pub fn list_bad_pairs<L: BadPairs>(
+    matrix: &PmfMatrix<'_>,
+    level: &Level,
+    delta: &Rational,
+    listing: &L,
+    control: &Control,
+) -> Result<()> {
+    let Some(machine) = level.machine() else {
+        return Err(Error::too_large(
+            "an epsilon beyond 277 is not searched for bad pairs; use a smaller one",
+        ));
+    };
+    if matrix.rows() == 0 {
+        return Ok(());
+    }
+    let numerics = Numerics::new(machine, matrix.outputs(), matrix.relative_error());
+    let problem = Problem::new(matrix, level, numerics, Goal::verdict(delta), control);
+    let envelope = Envelope::of(matrix, control)?;
+    let work = Work::new(matrix, (0..number_of_rows(matrix)?).collect(), &envelope, &numerics, control)?;
+    if work.envelope_bound <= problem.floor() {
+        return Ok(());
+    }
+    let packed = Packed::new(work, numerics.multiplier);
+    let tree = Tree::new(listing, matrix.rows());
+    let entry = |a: Node, b: Node| {
+        let weight = listing.weight(tree.corner(a), tree.corner(b));
+        // Among equal weights the larger blocks come first: they may settle at once.
+        (weight, a.level.max(b.level), Reverse((a, b)))
+    };
+    #[allow(clippy::cast_possible_truncation)]
+    let root = Node { level: (tree.levels.len() - 1) as u32, place: 0 };
+    let mut queue = BinaryHeap::from([entry(root, root)]);
+    while !queue.is_empty() {
+        let batch: Vec<(Node, Node)> =
+            (0..BATCH).map_while(|_| queue.pop()).map(|(_, _, Reverse(nodes))| nodes).collect();
+        let next = batch
+            .into_par_iter()
+            .map(|(a, b)| {
+                control.check()?;
+                if listing.settled(tree.corner(a), tree.corner(b)) {
+                    return Ok(Vec::new());
+                }
+                let (x, y) = (tree.rows(a), tree.rows(b));
+                let within = |x: &Range<usize>, y: &Range<usize>| {
+                    all_within(&problem, packed.rows(x.clone()), packed.rows(y.clone()), packed.work.width)
+                };
+                if within(&x, &y) && (a == b || within(&y, &x)) {
+                    return Ok(Vec::new());
+                }
+                if a.level == 0 && b.level == 0 {
+                    packed.leaf(&problem, listing, x.clone(), y.clone())?;
+                    if a != b {
+                        packed.leaf(&problem, listing, y, x)?;
+                    }
+                    return Ok(Vec::new());
+                }
+                Ok(split(&tree, a, b))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        queue.extend(next.into_iter().flatten().map(|(a, b)| entry(a, b)));
+    }
+    Ok(())
+}
+
+/// The pairs of children, each unordered pair once.
+fn split<C: Clone + Send + Sync>(tree: &Tree<C>, a: Node, b: Node) -> Vec<(Node, Node)> {
+    if a == b {
+        let children: Vec<Node> = tree.children(a).collect();
+        let mut pairs: Vec<(Node, Node)> = children.iter().map(|&child| (child, child)).collect();
+        if let [first, second] = children[..] {
+            pairs.push((first, second));
+        }
+        pairs
+    } else if a.level >= b.level {
+        tree.children(a).map(|child| (child, b)).collect()
+    } else {
+        tree.children(b).map(|child| (a, child)).collect()
+    }
+}

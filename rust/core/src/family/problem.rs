@@ -1,0 +1,237 @@
+//! What one search is after, and what it has found so far.
+
+use super::{matrix::PmfMatrix, numerics::Numerics};
+use crate::{
+    Result,
+    control::Control,
+    divergence::hockey_stick::{Difference, Side as Bounds, quick_bounds},
+    exact::{
+        Level, Rational,
+        rounding::{Direction, rational_to_f64},
+    },
+    simd::Kernel,
+};
+use std::{
+    cmp::Ordering,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering as Memory},
+    },
+};
+
+/// Candidates kept at most; beyond, those that have fallen behind are dropped.
+const CANDIDATES: usize = 1 << 16;
+
+/// Exact ties that are told apart; float bounds 2^-100 wide serve the rest.
+const EXACT_TIES: usize = 256;
+
+/// The question of a search.
+#[derive(Debug, Clone)]
+pub(super) enum Goal {
+    /// The largest divergence.
+    Maximum,
+    /// A pair that exceeds delta, or the proof that none does.
+    Verdict {
+        /// The threshold.
+        delta: Rational,
+        /// The largest float at or below it.
+        below: f64,
+        /// The smallest float at or above it.
+        above: f64,
+    },
+}
+
+impl Goal {
+    pub(super) fn verdict(delta: &Rational) -> Self {
+        Self::Verdict {
+            delta: delta.clone(),
+            below: rational_to_f64(delta, Direction::Down),
+            above: rational_to_f64(delta, Direction::Up),
+        }
+    }
+}
+
+/// An ordered pair of rows of the matrix and the float value of its divergence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) value: f64,
+    pub(super) pair: (u32, u32),
+}
+
+/// Shared by all threads of a search.
+pub(super) struct Problem<'a> {
+    pub(super) matrix: &'a PmfMatrix<'a>,
+    pub(super) level: &'a Level,
+    pub(super) numerics: Numerics,
+    pub(super) kernel: Kernel,
+    pub(super) control: &'a Control,
+    goal: Goal,
+    /// Bits of a float that the answer is certified to reach (maximum), or of delta (verdict).
+    floor: AtomicU64,
+    stopped: AtomicBool,
+    evaluated: AtomicU64,
+    candidates: Mutex<Vec<Candidate>>,
+}
+
+impl<'a> Problem<'a> {
+    pub(super) fn new(
+        matrix: &'a PmfMatrix<'a>,
+        level: &'a Level,
+        numerics: Numerics,
+        goal: Goal,
+        control: &'a Control,
+    ) -> Self {
+        let floor = match goal {
+            Goal::Maximum => 0.0_f64,
+            Goal::Verdict { below, .. } => below,
+        };
+        Self {
+            matrix,
+            level,
+            numerics,
+            kernel: Kernel::detect(),
+            control,
+            goal,
+            floor: AtomicU64::new(floor.to_bits()),
+            stopped: AtomicBool::new(false),
+            evaluated: AtomicU64::new(0),
+            candidates: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Pairs whose divergence is certainly at or below this need no look.
+    pub(super) fn floor(&self) -> f64 {
+        f64::from_bits(self.floor.load(Memory::Relaxed))
+    }
+
+    /// True when the answer is known.
+    pub(super) fn stopped(&self) -> bool {
+        self.stopped.load(Memory::Relaxed)
+    }
+
+    pub(super) fn is_verdict(&self) -> bool {
+        matches!(self.goal, Goal::Verdict { .. })
+    }
+
+    /// Counts pairs whose divergence was computed.
+    pub(super) fn count(&self, pairs: usize) {
+        self.evaluated.fetch_add(pairs as u64, Memory::Relaxed);
+    }
+
+    pub(super) fn evaluated(&self) -> u64 {
+        self.evaluated.load(Memory::Relaxed)
+    }
+
+    fn candidates(&self) -> std::sync::MutexGuard<'_, Vec<Candidate>> {
+        self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Considers a pair whose divergence is within the radius of `value`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub(super) fn offer(&self, value: f64, pair: (u32, u32)) -> Result<()> {
+        let radius = self.numerics.radius;
+        if value + radius <= self.floor() || self.stopped() {
+            return Ok(());
+        }
+        let candidate = Candidate { value, pair };
+        match &self.goal {
+            Goal::Maximum => {
+                let reached = (value - radius).next_down();
+                let mut candidates = self.candidates();
+                candidates.push(candidate);
+                if reached > self.floor() {
+                    self.floor.store(reached.to_bits(), Memory::Relaxed);
+                }
+                if candidates.len() > CANDIDATES {
+                    let floor = self.floor();
+                    candidates.retain(|candidate| candidate.value + radius > floor);
+                    // So many ties: the best ones stand for all, and the bounds stay true.
+                    candidates.sort_by(|a, b| b.value.total_cmp(&a.value));
+                    candidates.truncate(CANDIDATES / 2);
+                }
+            }
+            Goal::Verdict { .. } => {
+                if self.decide(value, pair)? {
+                    self.candidates().push(candidate);
+                    self.stopped.store(true, Memory::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides whether the divergence of row i from row j exceeds delta, given the tile's number for it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub(super) fn decide(&self, value: f64, pair: (u32, u32)) -> Result<bool> {
+        match &self.goal {
+            Goal::Maximum => Ok(false),
+            Goal::Verdict { delta, above, .. } => {
+                Ok(value - self.numerics.radius > *above || self.exceeds(pair, delta)?)
+            }
+        }
+    }
+
+    fn exceeds(&self, (i, j): (u32, u32), delta: &Rational) -> Result<bool> {
+        let (p, q) = (self.matrix.pmf(i as usize), self.matrix.pmf(j as usize));
+        if let Some(bounds) = quick_bounds(&p, &q, self.level) {
+            if bounds.upper <= rational_to_f64(delta, Direction::Down) {
+                return Ok(false);
+            }
+            if bounds.lower > rational_to_f64(delta, Direction::Up) {
+                return Ok(true);
+            }
+        }
+        let difference = Difference::new(&p, &q, self.level, self.control)?;
+        Ok(difference.compare(self.level, delta) == Ordering::Greater)
+    }
+
+    /// The candidate with the exactly largest divergence, and an upper bound on the divergence of every candidate.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub(super) fn best(&self) -> Result<Option<(Candidate, Difference, f64)>> {
+        let mut candidates = self.candidates().clone();
+        let radius = self.numerics.radius;
+        let floor = candidates.iter().map(|candidate| candidate.value - radius).fold(0.0, f64::max);
+        candidates.retain(|candidate| candidate.value + radius >= floor);
+        candidates.sort_by(|a, b| b.value.total_cmp(&a.value).then(a.pair.cmp(&b.pair)));
+        candidates.dedup_by_key(|candidate| candidate.pair);
+        let mut bounded = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            self.control.check()?;
+            let (i, j) = candidate.pair;
+            let (p, q) = (self.matrix.pmf(i as usize), self.matrix.pmf(j as usize));
+            let bounds = quick_bounds(&p, &q, self.level)
+                .unwrap_or(Bounds { lower: 0.0, upper: candidate.value + radius });
+            bounded.push((candidate, bounds));
+        }
+        let floor = bounded.iter().map(|(_, bounds)| bounds.lower).fold(0.0, f64::max);
+        bounded.retain(|(_, bounds)| bounds.upper >= floor);
+        bounded.sort_by_key(|(candidate, _)| candidate.pair);
+        let mut best: Option<(Candidate, Difference)> = None;
+        let mut upper = 0.0_f64;
+        for (count, (candidate, bounds)) in bounded.into_iter().enumerate() {
+            if count >= EXACT_TIES {
+                upper = upper.max(bounds.upper);
+                continue;
+            }
+            let (i, j) = candidate.pair;
+            let (p, q) = (self.matrix.pmf(i as usize), self.matrix.pmf(j as usize));
+            let difference = Difference::new(&p, &q, self.level, self.control)?;
+            if best
+                .as_ref()
+                .is_none_or(|(_, known)| difference.compare_with(self.level, known) == Ordering::Greater)
+            {
+                best = Some((candidate, difference));
+            }
+        }
+        Ok(best.map(|(candidate, difference)| {
+            let upper = upper.max(difference.to_f64(self.level, Direction::Up));
+            (candidate, difference, upper)
+        }))
+    }
+}

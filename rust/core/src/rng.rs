@@ -1,0 +1,140 @@
+//! Uniform random integers: from the operating system, or from a seed for tests.
+
+use crate::{Error, Result, exact::Natural};
+use num_traits::{ToPrimitive, Zero};
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use std::collections::BTreeSet;
+
+/// Where random bits come from. Every draw is exactly uniform when the bits are.
+#[derive(Debug)]
+pub struct Source(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// The operating system, asked at every draw. Nothing is kept in the process, so that forked and copied processes
+    /// never share noise.
+    System,
+    /// The `ChaCha20` stream of a key; for tests.
+    Seeded(Box<ChaCha20Rng>),
+}
+
+impl Source {
+    /// The operating system's cryptographic generator.
+    pub fn system() -> Self {
+        Self(Kind::System)
+    }
+
+    /// The `ChaCha20` stream with this key (little endian): reproducible, so for tests and never for releases.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a seed of more than 256 bits.
+    pub fn seeded(seed: &Natural) -> Result<Self> {
+        let bytes = seed.to_bytes_le();
+        let mut key = [0; 32];
+        key.get_mut(..bytes.len())
+            .ok_or_else(|| Error::invalid("seed", "must be below 2^256"))?
+            .copy_from_slice(&bytes);
+        Ok(Self(Kind::Seeded(Box::new(ChaCha20Rng::from_seed(key)))))
+    }
+
+    /// Fills a buffer with random bytes.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] when the operating system has none to give.
+    pub fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        match &mut self.0 {
+            Kind::System => {
+                getrandom::fill(bytes).map_err(|error| Error::Entropy { message: error.to_string() })
+            }
+            Kind::Seeded(stream) => {
+                stream.fill_bytes(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// 128 random bits.
+    ///
+    /// # Errors
+    /// As [`Source::fill`].
+    pub fn bits(&mut self) -> Result<u128> {
+        let mut bytes = [0; 16];
+        self.fill(&mut bytes)?;
+        Ok(u128::from_le_bytes(bytes))
+    }
+
+    /// A uniform integer from 0 to `bound` - 1, by rejection: exactly uniform, in fewer than two rounds on average.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for the bound 0; as [`Source::fill`].
+    pub fn below(&mut self, bound: &Natural) -> Result<Natural> {
+        if bound.is_zero() {
+            return Err(Error::invalid("bound", "must be at least 1; there is no integer below 0 to draw"));
+        }
+        let bits = (bound - 1_u32).bits();
+        // Whole words, so that a seeded stream is the same however its bytes are asked for.
+        let words = usize::try_from(bits.div_ceil(32)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; words * 4];
+        loop {
+            self.fill(&mut bytes)?;
+            let candidate = Natural::from_bytes_le(&bytes) >> (words as u64 * 32 - bits);
+            if &candidate < bound {
+                return Ok(candidate);
+            }
+        }
+    }
+
+    /// A uniform index from 0 to `bound` - 1.
+    ///
+    /// # Errors
+    /// As [`Source::below`].
+    pub fn index_below(&mut self, bound: usize) -> Result<usize> {
+        let index = self.below(&Natural::from(bound))?;
+        Ok(index.to_usize().unwrap_or(0)) // below a usize
+    }
+
+    /// A uniform subset of {0, ..., `population` - 1} of the given size, in increasing order.
+    ///
+    /// # Numerics
+    /// Floyd's algorithm: by induction over j, the set is uniform among the subsets of {0, ..., j} of its size.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a size above the population; as [`Source::fill`].
+    pub fn subset(&mut self, population: usize, size: usize) -> Result<Vec<usize>> {
+        if size > population {
+            let message = format!("must be at most the population of {population}; got {size}");
+            return Err(Error::invalid("size", message));
+        }
+        let mut chosen = BTreeSet::new();
+        for last in population - size..population {
+            let candidate = self.index_below(last + 1)?;
+            if !chosen.insert(candidate) {
+                chosen.insert(last);
+            }
+        }
+        Ok(chosen.into_iter().collect())
+    }
+
+    /// An index drawn with probability exactly proportional to its weight.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] when no weight is positive; as [`Source::fill`].
+    pub fn weighted(&mut self, weights: &[Natural]) -> Result<usize> {
+        let total: Natural = weights.iter().sum();
+        if total.is_zero() {
+            return Err(Error::invalid("weights", "at least one must be positive"));
+        }
+        let target = self.below(&total)?;
+        let mut cumulative = Natural::ZERO;
+        Ok(weights
+            .iter()
+            .take_while(|&weight| {
+                cumulative += weight;
+                cumulative <= target
+            })
+            .count())
+    }
+}

@@ -1,0 +1,294 @@
+//! Truncated discrete Laplace noise on {0, ..., 2 kappa}, as a certified table.
+
+use super::{SIZE_LIMIT, check_parameters, delta_units, kappa, multiplier::LowerMultiplier};
+use crate::{
+    Error, Result,
+    control::Control,
+    exact::{Integer, Level, Natural, Rational, ln::ln, rounding::Direction, rounding::rational_to_f64},
+    rng::Source,
+};
+use num_integer::Integer as _;
+use num_traits::{One, ToPrimitive, Zero};
+
+/// How the half-width kappa is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KappaRule {
+    /// The paper's 1 + ceil(ln(1/delta) / epsilon).
+    Paper,
+    /// The least one whose table passes the certificate: both ends may weigh up to delta.
+    Tight,
+}
+
+/// `a (E_lo - 1)` is at least this, so that all rounding together changes no entry by more than a part in 2^16.
+const RESOLUTION: u32 = 1 << 16;
+
+/// Draws between two looks at the control.
+const CHECK_EVERY: usize = 1 << 10;
+
+/// Integers N(0), ..., N(2 kappa) of sum 2^128, symmetric about kappa, with N(x) <= E N(x +- 1) and N(0) <= delta 2^128.
+#[derive(Debug)]
+pub struct TruncatedDiscreteLaplaceTable {
+    /// N(kappa + j), for j = 0, ..., kappa.
+    half: Vec<u128>,
+    /// N(0) + ... + N(x), for x = 0, ..., 2 kappa - 1.
+    cumulative: Vec<u128>,
+}
+
+impl TruncatedDiscreteLaplaceTable {
+    /// Builds the table by a ladder of floors from the ends to the centre, and certifies it.
+    ///
+    /// # Guarantee
+    /// [`certify`] has passed.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for epsilon <= 0, delta outside (0, 1), and parameters that 2^128 cannot hold;
+    /// [`Error::TooLarge`] for more than [`SIZE_LIMIT`] values on a side; [`Error::Cancelled`].
+    pub fn new(level: &Level, delta: &Rational, rule: KappaRule, control: &Control) -> Result<Self> {
+        check_parameters(level, delta)?;
+        let lower = LowerMultiplier::new(level)?;
+        let largest_end = delta_units(delta)?;
+        let excess = lower.numerator() - (Natural::one() << 128_u32);
+        if excess.is_zero() {
+            return Err(unrepresentable());
+        }
+        let half = match rule {
+            KappaRule::Paper => ladder(&lower, kappa(level, delta)?, control)?,
+            KappaRule::Tight => tight_ladder(level, &lower, delta, &largest_end, control)?,
+        };
+        let end = half.last().cloned().unwrap_or_default();
+        if end * excess < Natural::from(RESOLUTION) << 128_u32 {
+            return Err(unrepresentable());
+        }
+        certify_with(&half, &lower, &largest_end)?;
+        // Certified: all entries are positive and sum to 2^128 together, so each one is below.
+        let half: Vec<u128> = half.iter().filter_map(ToPrimitive::to_u128).collect();
+        let mut sum = 0_u128;
+        let mut cumulative = Vec::with_capacity(2 * (half.len() - 1));
+        for &numerator in half.iter().rev().chain(&half[1..half.len() - 1]) {
+            sum += numerator;
+            cumulative.push(sum);
+        }
+        Ok(Self { half, cumulative })
+    }
+
+    /// Half the width: the noise takes the values 0, ..., 2 kappa.
+    pub fn kappa(&self) -> usize {
+        self.half.len() - 1
+    }
+
+    /// The numerators N(0), ..., N(2 kappa) over 2^128.
+    pub fn numerators(&self) -> impl Iterator<Item = u128> + '_ {
+        self.half.iter().rev().chain(&self.half[1..]).copied()
+    }
+
+    /// The largest ratio of two neighbouring probabilities, in either direction: at most e^epsilon.
+    pub fn largest_ratio(&self) -> Rational {
+        let product = |a: u128, b: u128| Natural::from(a) * b;
+        let (mut numerator, mut denominator) = (1_u128, 1_u128);
+        for pair in self.half.windows(2) {
+            let (a, b) = (pair[0].max(pair[1]), pair[0].min(pair[1]));
+            if product(a, denominator) > product(numerator, b) {
+                (numerator, denominator) = (a, b);
+            }
+        }
+        Rational::new(Integer::from(numerator), Integer::from(denominator))
+    }
+
+    /// One draw: 128 random bits, and the whole table read whatever they are.
+    ///
+    /// # Errors
+    /// As [`Source::fill`].
+    pub fn draw(&self, source: &mut Source) -> Result<u64> {
+        Ok(count_at_most(&self.cumulative, source.bits()?))
+    }
+
+    /// Independent draws into a slice; from a seeded source the same as one by one.
+    ///
+    /// # Errors
+    /// As [`Source::fill`]; [`Error::Cancelled`].
+    pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
+        let mut bytes = [0; 16 * CHECK_EVERY];
+        for block in draws.chunks_mut(CHECK_EVERY) {
+            control.advance(block.len())?;
+            source.fill(&mut bytes[..16 * block.len()])?;
+            for (draw, bits) in block.iter_mut().zip(bytes.as_chunks::<16>().0) {
+                *draw = count_at_most(&self.cumulative, u128::from_le_bytes(*bits)).cast_signed();
+            }
+        }
+        bytes.fill(0);
+        Ok(())
+    }
+}
+
+/// The number of entries that are at most u: the borrow of every subtraction is added, and nothing branches on it.
+fn count_at_most(cumulative: &[u128], u: u128) -> u64 {
+    cumulative.iter().fold(0_u64, |count, &entry| count.wrapping_add(u64::from(!u.overflowing_sub(entry).1)))
+}
+
+fn unrepresentable() -> Error {
+    Error::invalid(
+        "epsilon, delta",
+        "probabilities over 2^128 cannot hold this noise; choose a larger delta, or an epsilon nearer to 1",
+    )
+}
+
+/// Checks Theorem 2's premises in integers, for N(kappa + j) = half[j], j = 0, ..., kappa >= 1.
+///
+/// # Guarantee
+/// When it passes: all numerators are positive, half[0] + 2 (half[1] + ... + half[kappa]) = 2^128 (in integers of any
+/// size, so that no sum wraps), half[j] <= E half[j+1] and half[j+1] <= E half[j], and half[kappa] <= delta 2^128.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] saying which premise fails.
+pub fn certify(half: &[Natural], level: &Level, delta: &Rational) -> Result<()> {
+    check_parameters(level, delta)?;
+    certify_with(half, &LowerMultiplier::new(level)?, &delta_units(delta)?)
+}
+
+fn certify_with(half: &[Natural], lower: &LowerMultiplier, largest_end: &Natural) -> Result<()> {
+    let refused =
+        |premise: &str| Err(Error::invalid("epsilon, delta", format!("the table is refused: {premise}")));
+    let [centre, outer @ ..] = half else { return refused("it is empty") };
+    let Some(end) = outer.last() else { return refused("it has a single value") };
+    if half.iter().any(Zero::is_zero) {
+        return refused("a probability is 0");
+    }
+    if centre + 2_u32 * outer.iter().sum::<Natural>() != Natural::one() << 128_u32 {
+        return refused("its probabilities do not sum to 1");
+    }
+    if half.windows(2).any(|pair| pair[0] > lower.times(&pair[1]) || pair[1] > lower.times(&pair[0])) {
+        return refused("two neighbouring probabilities differ by more than a factor e^epsilon");
+    }
+    if end > largest_end {
+        return refused("its ends are more likely than delta");
+    }
+    Ok(())
+}
+
+/// The ladder up from the end entry a: a, floor(`E_lo` a), ... (kappa entries), and the centre above them.
+fn climb(lower: &LowerMultiplier, end: &Natural, kappa: u64) -> Vec<Natural> {
+    let mut ladder = vec![end.clone()];
+    for _ in 0..kappa {
+        ladder.push(lower.times(&ladder[ladder.len() - 1]));
+    }
+    ladder
+}
+
+/// The total of the ladder from a with its own top as the centre.
+fn total(lower: &LowerMultiplier, end: &Natural, kappa: u64, control: &Control) -> Result<Natural> {
+    control.check()?;
+    let (mut entry, mut sum) = (end.clone(), Natural::ZERO);
+    for _ in 0..kappa {
+        sum += &entry;
+        entry = lower.times(&entry);
+    }
+    Ok(2_u32 * sum + entry)
+}
+
+/// half[0..=kappa] with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left.
+fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Vec<Natural>> {
+    if kappa > SIZE_LIMIT {
+        return Err(Error::too_large(format!(
+            "kappa is {kappa}, and tables have at most kappa = {SIZE_LIMIT}; choose a larger epsilon or delta"
+        )));
+    }
+    let whole = Natural::one() << 128_u32;
+    let reaches = |end: &Natural| Ok::<_, Error>(total(lower, end, kappa, control)? >= whole);
+    // With this end the kappa + 1 entries, which only grow, reach the total.
+    let mut high = whole.div_ceil(&Natural::from(2 * kappa + 1));
+    let mut low = Natural::ZERO;
+    // The total is nearly proportional to the end, so that scaling twice comes next to the answer.
+    let mut guess = high.clone();
+    for _ in 0..2 {
+        if guess.is_zero() {
+            break;
+        }
+        guess = (&guess * &whole) / total(lower, &guess, kappa, control)?;
+    }
+    let mut step = Natural::one();
+    if guess > low && guess < high {
+        if reaches(&guess)? {
+            high = guess;
+            while high > step {
+                let below = &high - &step;
+                if !reaches(&below)? {
+                    low = below;
+                    break;
+                }
+                high = below;
+                step <<= 1;
+            }
+        } else {
+            low = guess;
+            while &low + &step < high {
+                let above = &low + &step;
+                if reaches(&above)? {
+                    high = above;
+                    break;
+                }
+                low = above;
+                step <<= 1;
+            }
+        }
+    }
+    while &low + 1_u32 < high {
+        let middle = (&low + &high) >> 1_u32;
+        if reaches(&middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    let mut half = climb(lower, &high, kappa);
+    half.reverse();
+    let outer = 2_u32 * half[1..].iter().sum::<Natural>();
+    if outer >= whole {
+        return Err(unrepresentable());
+    }
+    half[0] = whole - outer;
+    Ok(half)
+}
+
+/// The ladder of the least kappa whose ends are within delta.
+fn tight_ladder(
+    level: &Level,
+    lower: &LowerMultiplier,
+    delta: &Rational,
+    largest_end: &Natural,
+    control: &Control,
+) -> Result<Vec<Natural>> {
+    let passes = |kappa: u64| {
+        let half = ladder(lower, kappa, control)?;
+        let fits = half.last().is_some_and(|end| end <= largest_end);
+        Ok::<_, Error>(fits.then_some(half))
+    };
+    let mut kappa = tight_estimate(level, delta);
+    let Some(mut half) = passes(kappa)? else {
+        loop {
+            kappa += 1;
+            if let Some(half) = passes(kappa)? {
+                return Ok(half);
+            }
+        }
+    };
+    while kappa > 1 {
+        kappa -= 1;
+        match passes(kappa)? {
+            Some(shorter) => half = shorter,
+            None => break,
+        }
+    }
+    Ok(half)
+}
+
+/// The least kappa >= 1 whose ideal ends are within delta, in floats: E^kappa >= 1 + tanh(epsilon / 2) (1 / delta - 1).
+fn tight_estimate(level: &Level, delta: &Rational) -> u64 {
+    let ratio = ln(level.ratio(), 64).to_f64_bounds().0;
+    let epsilon = ratio + rational_to_f64(level.exponent(), Direction::Nearest);
+    let delta = rational_to_f64(delta, Direction::Nearest);
+    let estimate = (((epsilon / 2.0).tanh() * (1.0 / delta - 1.0)).ln_1p() / epsilon).ceil();
+    // The estimate only says where to begin.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let start = estimate.clamp(1.0, SIZE_LIMIT as f64 + 1.0) as u64;
+    start
+}

@@ -1,0 +1,22 @@
+//! Stable deletions: which sets of users, once deleted, leave only data on which an algorithm behaves alike.
+//!
+//! From n users D are deleted in all. A set S of at most D users is *unstable* when some *bad* pair of deletion sets
+//! T, T' of size D, one whose kept data the algorithm tells apart, contains S in both; otherwise S is *stable*. Supersets
+//! of stable sets are stable. Users with the same data are of one *type*, and a set counts by its deletion vector: how
+//! many users of each type it holds. [`StableFamily`] is the one engine for users grouped by type and for labelled
+//! users, each a type of its own.
+//!
+//! Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
+//! (`NeurIPS` 2023), Algorithm 1.
+
+mod bad_pairs;
+mod law;
+mod order;
+mod outputs;
+mod prefixes;
+mod scaled;
+mod transform;
+mod typed;
+
+pub use law::{Law, Mixture};
+pub use typed::{MAX_DELETIONS, StableFamily, number_of_vectors};

@@ -1,0 +1,173 @@
+//! Random sources, and the certified tables of noise.
+
+use crate::{
+    convert::{LevelArgument, level},
+    run::{run, run_short},
+};
+use num_bigint::BigUint;
+use num_rational::BigRational;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use userdp_core::{
+    Error,
+    rng::Source,
+    sampler::{self, KappaRule, RefusalTable, TruncatedDiscreteLaplaceTable},
+};
+
+/// The most draws of one call: 1 GiB of them.
+const DRAWS_LIMIT: usize = 1 << 27;
+
+/// Random bits: the operating system's without a seed; a `ChaCha20` stream with one, for tests.
+#[pyclass(frozen, name = "Source", module = "userdp._core")]
+pub(crate) struct PySource(Mutex<Source>);
+
+impl PySource {
+    fn lock(&self) -> MutexGuard<'_, Source> {
+        // A draw that panicked leaves a stream that is as random as before.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws without the interpreter lock, which another holder of this source may be waiting for.
+    fn draw<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Source) -> userdp_core::Result<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| run_short(|| work(&mut self.lock())))
+    }
+}
+
+#[pymethods]
+impl PySource {
+    #[new]
+    #[pyo3(signature = (seed=None))]
+    fn new(seed: Option<BigUint>) -> PyResult<Self> {
+        let source = seed.map_or_else(|| Ok(Source::system()), |seed| run_short(|| Source::seeded(&seed)));
+        Ok(Self(Mutex::new(source?)))
+    }
+
+    /// 128 random bits.
+    fn bits(&self, py: Python<'_>) -> PyResult<BigUint> {
+        self.draw(py, Source::bits).map(BigUint::from)
+    }
+
+    /// A uniform integer from 0 to bound - 1.
+    fn below(&self, py: Python<'_>, bound: BigUint) -> PyResult<BigUint> {
+        self.draw(py, |source| source.below(&bound))
+    }
+
+    /// A uniform index from 0 to bound - 1.
+    fn index_below(&self, py: Python<'_>, bound: usize) -> PyResult<usize> {
+        self.draw(py, |source| source.index_below(bound))
+    }
+
+    /// A uniform subset of 0, ..., population - 1, in increasing order.
+    fn subset(&self, py: Python<'_>, population: usize, size: usize) -> PyResult<Vec<usize>> {
+        self.draw(py, |source| source.subset(population, size))
+    }
+
+    /// An index with probability exactly proportional to its weight.
+    fn weighted(&self, py: Python<'_>, weights: Vec<BigUint>) -> PyResult<usize> {
+        self.draw(py, |source| source.weighted(&weights))
+    }
+}
+
+/// 1 + min{c : E^c >= 1/delta}, exactly.
+#[pyfunction]
+pub(crate) fn kappa(py: Python<'_>, epsilon: LevelArgument<'_>, delta: BigRational) -> PyResult<u64> {
+    let level = level(&epsilon);
+    run(py, None, |_| sampler::kappa(&level, &delta))
+}
+
+/// Truncated discrete Laplace noise on 0, ..., 2 kappa, as certified integers over 2^128.
+#[pyclass(frozen, name = "TruncatedDiscreteLaplaceTable", module = "userdp._core")]
+pub(crate) struct PyTruncatedDiscreteLaplaceTable(TruncatedDiscreteLaplaceTable);
+
+#[pymethods]
+impl PyTruncatedDiscreteLaplaceTable {
+    #[new]
+    fn new(py: Python<'_>, epsilon: LevelArgument<'_>, delta: BigRational, tight: bool) -> PyResult<Self> {
+        let level = level(&epsilon);
+        let rule = if tight { KappaRule::Tight } else { KappaRule::Paper };
+        run(py, None, |control| TruncatedDiscreteLaplaceTable::new(&level, &delta, rule, control)).map(Self)
+    }
+
+    #[getter]
+    fn kappa(&self) -> usize {
+        self.0.kappa()
+    }
+
+    /// The 2 kappa + 1 numerators over 2^128.
+    #[getter]
+    fn numerators(&self) -> Vec<BigUint> {
+        self.0.numerators().map(BigUint::from).collect()
+    }
+
+    /// The largest ratio of two neighbouring probabilities.
+    #[getter]
+    fn largest_ratio(&self, py: Python<'_>) -> PyResult<BigRational> {
+        run(py, None, |_| Ok(self.0.largest_ratio()))
+    }
+
+    /// One draw.
+    fn sample(&self, py: Python<'_>, source: &PySource) -> PyResult<u64> {
+        source.draw(py, |source| self.0.draw(source))
+    }
+
+    /// Independent draws, shape (size,).
+    fn sample_many<'py>(
+        &self,
+        py: Python<'py>,
+        source: &PySource,
+        size: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let draws = run(py, None, |control| {
+            if size > DRAWS_LIMIT {
+                let message =
+                    format!("size is {size}, and one call draws at most {DRAWS_LIMIT}; draw in parts");
+                return Err(Error::too_large(message));
+            }
+            let mut draws = vec![0; size];
+            self.0.draw_many(&mut source.lock(), &mut draws, control)?;
+            Ok(draws)
+        })?;
+        Ok(draws.into_pyarray(py))
+    }
+}
+
+/// Probabilities of refusal q_0 = 0, ..., q_M = 1, as certified integers over 2^128.
+#[pyclass(frozen, name = "RefusalTable", module = "userdp._core")]
+pub(crate) struct PyRefusalTable(RefusalTable);
+
+#[pymethods]
+impl PyRefusalTable {
+    #[new]
+    fn new(py: Python<'_>, epsilon: LevelArgument<'_>, delta: BigRational) -> PyResult<Self> {
+        let level = level(&epsilon);
+        run(py, None, |control| RefusalTable::new(&level, &delta, control)).map(Self)
+    }
+
+    /// M, the least size at which refusal is certain.
+    #[getter]
+    fn certain_size(&self) -> usize {
+        self.0.certain_size()
+    }
+
+    /// 2 M - 2.
+    #[getter]
+    fn deletions(&self) -> usize {
+        self.0.deletions()
+    }
+
+    /// The numerators q_0, ..., q_M over 2^128.
+    #[getter]
+    fn numerators(&self) -> Vec<BigUint> {
+        self.0.numerators().collect()
+    }
+
+    /// True with probability q_min(r, M).
+    fn refuses(&self, py: Python<'_>, r: usize, source: &PySource) -> PyResult<bool> {
+        source.draw(py, |source| self.0.refuses(r, source))
+    }
+}

@@ -1,0 +1,206 @@
+//! Stable families of deletion sets.
+
+use crate::{
+    convert::{LevelArgument, level},
+    matrix::PyPmfMatrix,
+    run::{run, run_short},
+};
+use num_bigint::BigUint;
+use num_rational::BigRational;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::{exceptions::PyValueError, prelude::*};
+use std::sync::Arc;
+use userdp_core::{
+    Error,
+    control::Control,
+    stability::{self, Mixture, StableFamily},
+};
+
+/// Which deletion vectors are stable. Vectors list the users deleted of each type, in the order of `counts`.
+#[pyclass(frozen, name = "StableFamily", module = "userdp._core")]
+pub(crate) struct PyStableFamily(pub(crate) Arc<StableFamily>);
+
+impl PyStableFamily {
+    fn check_vector(&self, vector: &[usize], name: &'static str) -> userdp_core::Result<()> {
+        let counts = self.0.counts_by_type();
+        if vector.len() != counts.len() || vector.iter().zip(&counts).any(|(x, count)| x > count) {
+            return Err(Error::invalid(
+                name,
+                format!("{vector:?} is not between 0 and the counts {counts:?}"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn deletion_vector(&self, vector: &[usize], name: &'static str) -> userdp_core::Result<Vec<u16>> {
+        self.check_vector(vector, name)?;
+        if vector.iter().sum::<usize>() != self.0.deletions() {
+            let message = format!("{vector:?} does not sum to the {} deletions", self.0.deletions());
+            return Err(Error::invalid(name, message));
+        }
+        vector.iter().map(|&x| u16::try_from(x).map_err(|_| Error::invalid(name, "is too large"))).collect()
+    }
+}
+
+/// Integer weights and the total they are over.
+type Weights = (Vec<BigUint>, BigUint);
+
+#[pymethods]
+impl PyStableFamily {
+    /// Everything is stable at first.
+    #[new]
+    fn new(counts: Vec<usize>, deletions: usize, limit: usize) -> PyResult<Self> {
+        run_short(|| StableFamily::new(&counts, deletions, limit)).map(|family| Self(Arc::new(family)))
+    }
+
+    /// All deletion vectors, shape (N, K).
+    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u16>>> {
+        let rows = run(py, None, |control| self.0.vectors(control))?;
+        let types = self.0.types();
+        let count = rows.len() / types;
+        rows.into_pyarray(py).reshape([count, types])
+    }
+
+    /// Makes all that is below both deletion vectors unstable; False when it was.
+    fn mark(&self, a: Vec<usize>, b: Vec<usize>) -> PyResult<bool> {
+        run_short(|| Ok(self.0.mark(&self.deletion_vector(&a, "a")?, &self.deletion_vector(&b, "b")?)))
+    }
+
+    /// Marks pairs of rows of `vectors()`, given by index.
+    fn mark_rows(&self, py: Python<'_>, rows_a: Vec<usize>, rows_b: Vec<usize>) -> PyResult<()> {
+        if rows_a.len() != rows_b.len() {
+            let message = format!("rows_b: has {} rows where rows_a has {}", rows_b.len(), rows_a.len());
+            return Err(PyValueError::new_err(message));
+        }
+        run(py, None, |control| {
+            let types = self.0.types();
+            let vectors = self.0.vectors(control)?;
+            let row = |index: usize| {
+                let row = vectors.get(index.saturating_mul(types)..).and_then(|rest| rest.get(..types));
+                row.ok_or_else(|| Error::invalid("rows", format!("row {index} is out of range")))
+            };
+            for (index, (&a, &b)) in rows_a.iter().zip(&rows_b).enumerate() {
+                if index % 64 == 0 {
+                    control.check()?;
+                }
+                self.0.mark(row(a)?, row(b)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Marks all pairs of rows that are not within (epsilon, delta); row i of the matrix belongs to row i of
+    /// `vectors()`, and incompatible rows are far from everything.
+    #[pyo3(signature = (matrix, epsilon, delta, incompatible, progress=None))]
+    fn mark_bad_pairs(
+        &self,
+        py: Python<'_>,
+        matrix: &PyPmfMatrix,
+        epsilon: LevelArgument<'_>,
+        delta: BigRational,
+        incompatible: Vec<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let level = level(&epsilon);
+        run(py, progress, |control| self.0.mark_bad_pairs(&matrix.0, &level, &delta, &incompatible, control))
+    }
+
+    fn is_stable(&self, s: Vec<usize>) -> PyResult<bool> {
+        run_short(|| {
+            self.check_vector(&s, "s")?;
+            Ok(self.0.is_stable(&s))
+        })
+    }
+
+    /// The size of the smallest stable set; None when it exceeds the limit.
+    fn smallest_stable_size(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        run(py, None, |control| self.0.smallest_stable_size(control))
+    }
+
+    /// The number of stable sets of each size 0, ..., limit.
+    #[pyo3(signature = (progress=None))]
+    fn layer_sizes(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Vec<BigUint>> {
+        run(py, progress, |control| self.0.layer_sizes(control))
+    }
+
+    /// Deletion vectors of a uniform stable set of size r and of a uniform superset of the size of all deletions;
+    /// `below(n)` draws a uniform integer from 0 to n - 1.
+    fn sample(&self, r: usize, below: Py<PyAny>, py: Python<'_>) -> PyResult<(Vec<usize>, Vec<usize>)> {
+        let mut failure = None;
+        let outcome = run_short(|| {
+            let mut draw = |bound: &BigUint| {
+                let drawn = below.call1(py, (bound.clone(),)).and_then(|drawn| drawn.extract::<BigUint>(py));
+                match drawn {
+                    Ok(drawn) if drawn < *bound => Ok(drawn),
+                    Ok(drawn) => Err(Error::invalid("below", format!("gave {drawn} for {bound}"))),
+                    Err(error) => {
+                        failure = Some(error);
+                        Err(Error::Cancelled)
+                    }
+                }
+            };
+            self.0.sample(r, &mut draw, &Control::new())
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => outcome,
+        }
+    }
+
+    /// Integer weights of the deletion vectors over a total, for sizes of probability `mixture[r] / total`.
+    fn exact_law(&self, py: Python<'_>, mixture: Vec<BigUint>, total: BigUint) -> PyResult<Weights> {
+        run(py, None, |control| self.0.exact_law(&Mixture::new(mixture, total)?, control))
+    }
+
+    /// The same as floats, and a bound on their relative error.
+    #[pyo3(signature = (mixture, total, progress=None))]
+    fn law<'py>(
+        &self,
+        py: Python<'py>,
+        mixture: Vec<BigUint>,
+        total: BigUint,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
+        let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture, total)?, control))?;
+        Ok((law.masses.into_pyarray(py), law.relative_error))
+    }
+
+    /// Integer weights of the outputs over a total; row i of the matrix belongs to row i of `vectors()`.
+    fn exact_output_law(
+        &self,
+        py: Python<'_>,
+        mixture: Vec<BigUint>,
+        total: BigUint,
+        matrix: &PyPmfMatrix,
+    ) -> PyResult<Weights> {
+        run(py, None, |control| self.0.exact_output_law(&Mixture::new(mixture, total)?, &matrix.0, control))
+    }
+
+    /// Floats below and above the probabilities of the outputs.
+    #[pyo3(signature = (mixture, total, matrix, progress=None))]
+    fn output_bounds<'py>(
+        &self,
+        py: Python<'py>,
+        mixture: Vec<BigUint>,
+        total: BigUint,
+        matrix: &PyPmfMatrix,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let (lower, upper) = run(py, progress, |control| {
+            self.0.law(&Mixture::new(mixture, total)?, control)?.output_bounds(&matrix.0, control)
+        })?;
+        Ok((lower.into_pyarray(py), upper.into_pyarray(py)))
+    }
+}
+
+/// How many deletion vectors there are (2^128 - 1 for that many or more).
+#[pyfunction]
+pub(crate) fn number_of_deletion_vectors(counts: Vec<usize>, deletions: usize) -> PyResult<u128> {
+    run_short(|| {
+        if deletions > stability::MAX_DELETIONS {
+            let message = format!("{deletions} exceeds {}", stability::MAX_DELETIONS);
+            return Err(Error::invalid("deletions", message));
+        }
+        Ok(stability::number_of_vectors(&counts, deletions))
+    })
+}
