@@ -126,10 +126,10 @@ def _worst_pair(
         vector = found.vectors[found.laws.incompatible[0]].tolist()
         return f"the algorithm fails without {_in_words(chosen, found, vector)}", Bounds(1.0, 1.0)
     level = InnerLaws.of(delstab.algorithm, delstab.calibration, strict=True).level
-    pair = _core.pairwise_maximum(found.laws.matrix, level, report)
+    pair = _core.pairwise_maximum(found.laws.matrix, level, Fraction(1), report)
     if pair is None:
         return None, None
-    first, second, _, lower, upper = pair
+    (first, second, _), lower, upper, *_ = pair
     words = [_in_words(chosen, found, found.vectors[row].tolist()) for row in (first, second)]
     return f"without {words[0]} and without {words[1]}", Bounds(lower, upper)
 
