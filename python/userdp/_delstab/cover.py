@@ -76,9 +76,8 @@ def covering(
     for a, b in itertools.combinations(groups, 2):
         if not _core.is_indistinguishable(examples[a], examples[b], inner.level, inner.delta)[0]:
             edges.update(x | y for x in groups[a] for y in groups[b])
-    hitting = _core.minimum_hitting_set(sorted(edges), limit)
-    if hitting is None:
+    removed = _core.minimum_hitting_set(sorted(edges), limit)
+    if removed is None:
         return CoverStability(None, [])
-    removed = sum(1 << int(user) for user in hitting)
     left = [law for mask, law in zip(sets, laws, strict=True) if not mask & removed and law is not None]
-    return CoverStability(len(hitting), left)
+    return CoverStability(removed.bit_count(), left)

@@ -124,9 +124,11 @@ class WindowStability:
     def law(self, mixture: Sequence[int], total: int) -> Law:
         """The law of the release, when |S| = r with probability mixture[r] / total."""
         released = Fraction(sum(mixture), total)
+        first, step, ways, sets = _core.window_total_weights(
+            list(self.window), len(self.window) - self.kept, 0, 0
+        )
         parts = [
-            (Fraction(ways, math.comb(len(self.window), self.kept)), self.totals.law(value))
-            for value, ways in _core.window_total_law(list(self.window), self.kept)
+            (Fraction(way, sets), self.totals.law(first + step * place)) for place, way in enumerate(ways) if way
         ]
         scale = math.lcm(*(part.denominator * masses[1] for part, masses in parts))
         weights = [0] * len(parts[0][1][0])
