@@ -73,7 +73,8 @@ def covering(
             key = distinct_masses(law)
             groups.setdefault(key, []).append(mask)
             examples[key] = law
-    for a, b in itertools.combinations(groups, 2):
+    # With itself too: a declared pmf_error may leave even equal masses apart.
+    for a, b in itertools.combinations_with_replacement(groups, 2):
         if not _core.is_indistinguishable(examples[a], examples[b], inner.level, inner.delta)[0]:
             edges.update(x | y for x in groups[a] for y in groups[b])
     removed = _core.minimum_hitting_set(sorted(edges), limit)
