@@ -10,7 +10,7 @@ from typing import Any
 
 from oracle import delstab as reference
 from userdp import _core
-from userdp._delstab.engines import AnyStability, Plan, find_stability, plan
+from userdp._delstab.engines import AnyStability, Plan, check_arguments, find_stability, plan
 from userdp._delstab.relation import InnerLaws
 from userdp._delstab.windows import TotalLaws, certified
 from userdp.algorithms import AdditiveAlgorithm
@@ -34,6 +34,7 @@ def stability(
     covered: bool = False,
     totals: TotalLaws | None = None,
 ) -> AnyStability:
+    check_arguments(algorithm, relation, max_types)
     chosen: Plan = plan(algorithm, len(users), deletions, relation, max_types)
     if covered:
         chosen = replace(chosen, covered=True)

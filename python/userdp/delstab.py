@@ -17,7 +17,7 @@ from typing import Any, Literal
 from userdp._delstab.bottom import BOTTOM
 from userdp._delstab.calibration import TOTAL, CalibrationName, as_epsilon, calibrate
 from userdp._delstab.encoding import users_of
-from userdp._delstab.engines import AnyStability, Plan, Relation, find_stability, plan
+from userdp._delstab.engines import AnyStability, Plan, Relation, check_arguments, find_stability, plan
 from userdp._delstab.explanation import Explanation, explained
 from userdp._delstab.law import PmfBounds, bounded_law, exact_law
 from userdp._delstab.relation import InnerLaws
@@ -28,7 +28,6 @@ from userdp._pmf import Pmf
 from userdp._progress import Progress, progress_bar
 from userdp._randomness import source_of
 from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm
-from userdp.exceptions import BudgetError
 
 __all__ = ["BOTTOM", "DelStab", "Explanation", "PmfBounds"]
 
@@ -134,6 +133,7 @@ class DelStab:
         if any(output is BOTTOM for output in inner_outputs):
             raise ValueError("algorithm: BOTTOM is among its outputs; it stands for a refusal here")
         pmf_error_of(algorithm)  # before any data
+        check_arguments(algorithm, relation, max_types)
         self._arguments = {
             "epsilon": epsilon,
             "delta": delta,
@@ -149,7 +149,6 @@ class DelStab:
         self.name = f"DelStab of {mechanism_name(algorithm)}"
         self._totals: dict[int, TotalLaws] = {}
         self._plans: dict[int, Plan] = {}
-        self.plan(self.min_users, check_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.algorithm, self._arguments)
@@ -183,15 +182,13 @@ class DelStab:
         """The inner delta_L."""
         return self.calibration.inner_delta
 
-    def plan(self, n_users: int, *, check_only: bool = False) -> Plan | None:
-        """Which engine and relation datasets of n users get, public.
+    def plan(self, n_users: int) -> Plan:
+        """Which engine and relation datasets of n users get; public.
 
         Parameters
         ----------
         n_users : int
             n.
-        check_only : bool
-            Check the arguments only; sizes that no engine can handle are then no error, and None is returned for them.
 
         Returns
         -------
@@ -211,12 +208,7 @@ class DelStab:
                 f"least {self.deletions} are needed, and {self.min_users} to keep anyone"
             )
         if n_users not in self._plans:
-            try:
-                self._plans[n_users] = plan(self.algorithm, n_users, self.deletions, self.relation, self.max_types)
-            except BudgetError:
-                if check_only:
-                    return None
-                raise
+            self._plans[n_users] = plan(self.algorithm, n_users, self.deletions, self.relation, self.max_types)
         return self._plans[n_users]
 
     def release(self, dataset: Any, random_state: int | None = None) -> Hashable:
@@ -342,7 +334,7 @@ class DelStab:
         with progress_bar(progress, "deciding stability") as callback:
             found = self._stability(users, self.calibration.largest, strict=True, progress=callback)
             if exact is not True:
-                chosen = self._plans[len(users)]
+                chosen = self.plan(len(users))
                 bounds = bounded_law(found, self.calibration, self.outputs, chosen, forced=exact is False, report=callback)
                 if bounds is not None:
                     return bounds
@@ -368,7 +360,6 @@ class DelStab:
 
     def _stability(self, users: Dataset, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
         chosen = self.plan(len(users))
-        assert chosen is not None
         inner = InnerLaws.of(self.algorithm, self.calibration, strict=strict)
         with progress_bar(progress, "deciding stability") as callback:
             return find_stability(

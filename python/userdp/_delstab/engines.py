@@ -26,13 +26,17 @@ from userdp._progress import ProgressCallback
 from userdp.algorithms import AdditiveAlgorithm, Dataset, ScoreSelection, SymmetricAlgorithm, User
 from userdp.exceptions import BudgetError
 
-__all__ = ["AnyStability", "Plan", "Relation", "find_stability", "plan"]
+__all__ = ["AnyStability", "Plan", "Relation", "check_arguments", "find_stability", "plan"]
 
 Relation: TypeAlias = Literal["auto", "exact", "distance"]
 AnyStability: TypeAlias = Stability | CoverStability | WindowStability
 
 MAX_KEPT = 50_000
 """Kept sets whose laws are asked for: each is a call of the algorithm in Python."""
+MAX_MASSES = 1 << 24
+"""Probabilities of all kept sets together."""
+MAX_TOTAL = 1 << 60
+"""Totals of scores stay below."""
 MAX_COVERED = 1000
 """Kept sets all of whose pairs are compared one by one when there are too many users for a grid."""
 MAX_CELLS = 1 << 24
@@ -61,68 +65,85 @@ class Plan:
     covered: bool = False
 
 
-def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_types: int | None) -> Plan:
-    """Choose the engine.
+def check_arguments(algorithm: Any, relation: Any, max_types: Any) -> None:
+    """Check what can be checked without data.
 
     Raises
     ------
     ValueError, TypeError
         For a relation or a number of types that the algorithm cannot have.
-    BudgetError
-        For too many users for any engine, with the way out.
     """
     if relation not in get_args(Relation):
         raise ValueError(f"relation must be 'auto', 'exact' or 'distance'; got {shown(relation)}")
-    additive = isinstance(algorithm, AdditiveAlgorithm)
-    if relation == "distance" and not additive:
+    if relation == "distance" and not isinstance(algorithm, AdditiveAlgorithm):
         raise TypeError("relation='distance' needs an AdditiveAlgorithm")
-    if max_types is not None and (isinstance(max_types, bool) or not isinstance(max_types, (int, np.integer))):
+    if max_types is None:
+        return
+    if isinstance(max_types, (bool, np.bool_)) or not isinstance(max_types, (int, np.integer)):
         raise TypeError(f"max_types must be an int >= 1 or None; got {shown(max_types)}")
-    if max_types is not None and max_types < 1:
+    if max_types < 1:
         raise ValueError(f"max_types must be an int >= 1 or None; got {shown(max_types)}")
-    if additive and relation != "exact":
+
+
+def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_types: int | None) -> Plan:
+    """Choose the engine for n users.
+
+    Raises
+    ------
+    BudgetError
+        For too many users for any engine, with the way out.
+    """
+    if isinstance(algorithm, AdditiveAlgorithm) and relation != "exact":
         return Plan("additive", "distance", n_users)
+    rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
+    if isinstance(algorithm, ScoreSelection) and n_users * algorithm.sensitivity >= MAX_TOTAL:
+        raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
     if isinstance(algorithm, SymmetricAlgorithm):
-        return Plan("types", "exact", _types(n_users, deletions, None if max_types is None else int(max_types)))
-    return _labelled(n_users, deletions)
+        wanted = None if max_types is None else min(int(max_types), n_users)
+        return Plan("types", "exact", _types(n_users, deletions, wanted, rows))
+    return _labelled(n_users, deletions, rows)
 
 
-def _labelled(n_users: int, deletions: int) -> Plan:
+def _labelled(n_users: int, deletions: int, rows: int) -> Plan:
     kept_sets = math.comb(n_users, deletions)
-    if kept_sets <= MAX_KEPT and 1 << n_users - 1 <= MAX_CELLS:
+    if kept_sets <= rows and 1 << n_users - 1 <= MAX_CELLS:
         return Plan("labelled", "exact", n_users)
-    if kept_sets <= MAX_COVERED:
+    if kept_sets <= min(rows, MAX_COVERED):
         return Plan("labelled", "exact", n_users, covered=True)
     raise BudgetError(
-        f"n_users={n_users}: {n_users} labelled users with {deletions} deletions have "
-        f"{kept_sets if kept_sets < 10**12 else float(kept_sets):,} kept sets (limit {MAX_KEPT:,}, and "
-        f"{MAX_CELLS.bit_length()} users; {MAX_COVERED:,} beyond). Cheaper: a SymmetricAlgorithm is decided by types of "
-        "users, an AdditiveAlgorithm by windows of sorted statistics"
+        f"n_users={n_users}: {n_users} labelled users with {deletions} deletions have {_about(kept_sets)} kept sets "
+        f"(limit {rows:,} up to {MAX_CELLS.bit_length()} users, {min(rows, MAX_COVERED):,} beyond). Cheaper: a "
+        "SymmetricAlgorithm is decided by types of users, an AdditiveAlgorithm by windows of sorted statistics"
     )
 
 
-def _types(n_users: int, deletions: int, wanted: int | None) -> int:
+def _about(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"over 10^{len(str(min(number, 10**4000))) - 1}"
+
+
+def _types(n_users: int, deletions: int, wanted: int | None, rows: int) -> int:
     """The types that a stable pool may have: as wanted, or as many as stay within the limits."""
     if wanted is not None:
-        if _fits(min(wanted, n_users), n_users, deletions):
-            return min(wanted, n_users)
+        if _fits(wanted, n_users, deletions, rows):
+            return wanted
         raise BudgetError(
-            f"max_types={wanted}: {wanted} types among {n_users} users with {deletions} deletions have about "
-            f"{_kept_vectors(wanted, n_users, deletions):.3g} kept sets (limit {MAX_KEPT:,}), or a grid of over "
+            f"max_types={wanted}: {wanted} types among {n_users} users with {deletions} deletions have up to "
+            f"{_about(_kept_vectors(wanted, n_users, deletions))} kept sets (limit {rows:,}), or a grid of over "
             f"{MAX_CELLS:,} cells. Cheaper: fewer types, an algorithm of a coarser statistic, or an AdditiveAlgorithm"
         )
     number = 1
-    while number < n_users and _fits(number + 1, n_users, deletions):
+    while number < n_users and _fits(number + 1, n_users, deletions, rows):
         number += 1
     return number
 
 
-def _fits(number: int, n_users: int, deletions: int) -> bool:
-    # The most frequent type needs no axis, so the others have at most n (K - 1) / K users.
+def _fits(number: int, n_users: int, deletions: int, rows: int) -> bool:
+    # The most frequent type needs no axis, so the others have at most n (K - 1) / K users: at most n / K + 1 values
+    # each on average, and at most D + 1.
     cells = min(n_users // number + 2, deletions + 1) ** (number - 1)
     if n_users < 2 * number:
         cells = min(cells, 1 << n_users - 1)
-    return cells <= MAX_CELLS and _kept_vectors(number, n_users, deletions) <= MAX_KEPT
+    return cells <= MAX_CELLS and _kept_vectors(number, n_users, deletions) <= rows
 
 
 def _kept_vectors(number: int, n_users: int, deletions: int) -> int:

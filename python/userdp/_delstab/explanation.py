@@ -88,7 +88,6 @@ def explained(delstab: DelStab, users: Dataset, found: AnyStability, report: Pro
     """Explain the outcome on a dataset."""
     calibration = delstab.calibration
     chosen = delstab.plan(len(users))
-    assert chosen is not None
     refusal = Fraction(calibration.refusal_numerator(found.smallest), TOTAL)
     spread = distance = None
     worst, divergence = None, None

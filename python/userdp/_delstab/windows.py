@@ -16,7 +16,6 @@ from userdp._delstab.kept import Law
 from userdp._delstab.relation import InnerLaws, normalised
 from userdp._evaluation import Totals, call_on, checked_masses
 from userdp._masses import ExactMasses
-from userdp._numbers import shown
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.exceptions import BudgetError
 
@@ -34,21 +33,17 @@ class TotalLaws:
 
     Attributes
     ----------
-    first : int
-        The smallest total.
+    low : int
+        The smallest statistic.
     laws : list
-        Exact masses for the totals `first`, `first` + 1, ...
+        Exact masses for the totals of (statistic - low): 0, 1, ...
     distance : int
         All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
     """
 
-    first: int
+    low: int
     laws: list[ExactMasses]
     distance: int
-
-    def law(self, total: int) -> ExactMasses:
-        """Exact masses on a total."""
-        return self.laws[total - self.first]
 
 
 def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: InnerLaws) -> TotalLaws:
@@ -76,7 +71,7 @@ def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: In
         returned = call_on(lambda total: algorithm.pmf_of_total(total, kept), total, where)
         laws.append(normalised(checked_masses(returned, inner.outputs, f"the pmf of the algorithm {where}")))
     cap = min(deletions, kept) * (high - low)
-    return TotalLaws(kept * low, laws, _distance(laws, min(cap, MAX_COMPARISONS // count), inner))
+    return TotalLaws(low, laws, _distance(laws, min(cap, MAX_COMPARISONS // count), inner))
 
 
 def _distance(laws: list[ExactMasses], cap: int, inner: InnerLaws) -> int:
@@ -111,7 +106,7 @@ class WindowStability:
     smallest : int or None
         r*, the size of the smallest stable set; None if it exceeds the limit.
     window : tuple of int
-        The statistics that are left, sorted.
+        The (statistics - low) that are left, sorted.
     kept : int
         How many of them are kept.
     """
@@ -128,7 +123,7 @@ class WindowStability:
             list(self.window), len(self.window) - self.kept, 0, 0
         )
         parts = [
-            (Fraction(way, sets), self.totals.law(first + step * place)) for place, way in enumerate(ways) if way
+            (Fraction(way, sets), self.totals.laws[first + step * place]) for place, way in enumerate(ways) if way
         ]
         scale = math.lcm(*(part.denominator * masses[1] for part, masses in parts))
         weights = [0] * len(parts[0][1][0])
@@ -140,27 +135,19 @@ class WindowStability:
     def draw(self, size: int, source: _core.Source) -> list[Any]:
         """Keep users of the window uniformly; the algorithm's law on their total. The size of S does not matter."""
         chosen = source.subset(len(self.window), self.kept)
-        masses, total = self.totals.law(sum(self.window[place] for place in chosen))
+        masses, total = self.totals.laws[sum(self.window[place] for place in chosen)]
         return [Fraction(mass, total) for mass in masses]
 
 
 def smallest_window(
     values: Sequence[int | None], deletions: int, limit: int, kept: int, totals: TotalLaws
 ) -> WindowStability:
-    """Find the smallest stable set: all users without a usable statistic (None), and all outside a window.
-
-    Raises
-    ------
-    ValueError
-        For statistics outside the range that the totals were certified for.
-    """
-    usable = sorted(value for value in values if value is not None)
+    """Find the smallest stable set: all users without a usable statistic (None), and all outside a window."""
+    usable = sorted(value - totals.low for value in values if value is not None)
     missing = len(values) - len(usable)
     nothing = WindowStability(None, (), kept, totals)
     if missing > limit or totals.distance < 0:
         return nothing
-    if usable and not totals.first <= kept * usable[0] <= kept * usable[-1] < totals.first + len(totals.laws):
-        raise ValueError(f"the statistics leave the public range of totals; got {shown(totals.first)}")
     found = _core.smallest_window(usable, deletions - missing, totals.distance, limit - missing)
     if found is None:
         return nothing
