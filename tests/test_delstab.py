@@ -1,0 +1,438 @@
+"""DelStab as people meet it: parameters, releases, diagnostics, refusals."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import pickle
+import random
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle import delstab as reference
+from oracle.divergence import exp_bounds
+from userdp import LogRatio, Pmf
+from userdp._delstab.calibration import Calibration, calibrate
+from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.audit import audit_user_level
+from userdp.delstab import BOTTOM, DelStab, PmfBounds
+from userdp.exceptions import BudgetError, InsecureRandomnessWarning
+
+F = Fraction
+CASES = json.loads((Path(__file__).parent / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]
+CALIBRATIONS: tuple[Any, ...] = ("paper", "tight", "optimal")
+
+
+def users(values: Any) -> tuple[tuple[Any, ...], ...]:
+    return tuple((value,) for value in values)
+
+
+def noisy(kept: Any) -> list[Fraction]:
+    ones = sum(user[0] for user in kept)
+    weights = [F(1, 4 ** abs(output - ones)) for output in range(3)]
+    return [weight / sum(weights) for weight in weights]
+
+
+LABELLED = finite_algorithm(range(3))(noisy)
+SYMMETRIC = SymmetricAlgorithm(range(3), noisy)
+ADDITIVE = AdditiveAlgorithm(
+    range(3), lambda user: user[0], lambda total, n_users: noisy(((total,),)), statistic_range=(0, 1)
+)
+SMALL: dict[str, Any] = {"epsilon": LogRatio(8000, 1), "delta": "0.06"}
+"""Four deletions."""
+
+
+# ------------------------------------------------------------------ parameters
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["kind"] == "delstab_params"], ids=lambda case: case["id"])
+def test_published_parameters(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    ratio = F(expected["exp_eps"])
+    epsilon = LogRatio(ratio.numerator, ratio.denominator)
+    delstab = DelStab(SYMMETRIC, epsilon=epsilon, delta=given["delta"], calibration="paper")
+    inner = F(given["exp_eps_bar"])
+    assert delstab.epsilon_bar == LogRatio(inner.numerator, inner.denominator)
+    assert delstab.delta_bar == F(expected["delta_bar"])
+    assert (delstab.kappa, delstab.deletions) == (expected["kappa"], expected["deletions"])
+    assert delstab.min_users == expected["deletions"] + 1
+
+
+DELETIONS = {
+    (1, "1e-2"): (80, 24),
+    (1, "1e-4"): (136, 46),
+    (1, "1e-6"): (192, 68),
+    (2, "1e-2"): (44, 14),
+    (2, "1e-4"): (72, 24),
+    (2, "1e-6"): (100, 36),
+    (4, "1e-2"): (28, 8),
+    (4, "1e-4"): (44, 14),
+    (4, "1e-6"): (56, 20),
+    (8, "1e-2"): (20, 4),
+    (8, "1e-4"): (28, 8),
+    (8, "1e-6"): (36, 12),
+}
+
+
+@pytest.mark.parametrize(("promise", "deletions"), DELETIONS.items(), ids=str)
+def test_deletions(promise: tuple[int, str], deletions: tuple[int, int]) -> None:
+    epsilon, delta = promise
+    made = [calibrate(name, epsilon, delta) for name in CALIBRATIONS]
+    assert (made[0].deletions, made[2].deletions) == deletions
+    assert made[2].deletions < made[1].deletions <= made[0].deletions
+
+
+def multipliers(calibration: Calibration) -> Iterator[tuple[Fraction, Fraction]]:
+    """Enclosures of e^epsilon_T, e^epsilon_L and e^epsilon, by the reference."""
+    for level in (calibration.noise_level, calibration.inner_level, calibration.level):
+        low, high = exp_bounds(level.exponent, 400)
+        yield level.ratio * low, level.ratio * high
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+@pytest.mark.parametrize(
+    "epsilon", [1, 0.1, "7/3", 20, LogRatio(8000, 1), LogRatio(3, 1), LogRatio(1025, 1024), LogRatio(10**40, 7)], ids=str
+)
+@pytest.mark.parametrize("delta", ["1e-6", "0.3", 2.0**-40, "0.999"])
+def test_what_the_proofs_start_from(name: Any, epsilon: Any, delta: Any) -> None:
+    """In fractions, with the reference's enclosures of e^epsilon: nothing here trusts the constructor's own checks."""
+    made = calibrate(name, epsilon, delta)
+    (noise, noise_high), (_, inner), _ = multipliers(made)
+    assert made.noise_level.exponent + 2 * made.inner_level.exponent <= made.level.exponent
+    assert made.noise_level.ratio * made.inner_level.ratio**2 <= made.level.ratio
+    assert (1 + inner) * made.inner_delta + made.noise_delta <= F(delta)
+    assert made.deletions >= 2 * made.largest
+    refusal = [F(numerator, 2**128) for numerator in made.refusal]
+    assert refusal[0] == 0
+    assert refusal[-1] == 1
+    if name == "optimal":
+        best = reference.refusal_probabilities(noise_high, made.noise_delta)
+        for before, after in itertools.pairwise(refusal):
+            assert before <= after <= noise * before + made.noise_delta
+            assert 1 - before <= noise * (1 - after) + made.noise_delta
+        if len(refusal) < 200:  # the exact recursion has long fractions
+            assert len(best) in (len(refusal), len(refusal) - 1)
+            assert all(q <= ideal for q, ideal in zip(refusal, best, strict=False))
+            assert all(ideal - q <= F(1, 2**90) for q, ideal in zip(refusal, best[:-1], strict=False))
+    else:
+        masses = [after - before for before, after in itertools.pairwise(refusal)]
+        assert len(masses) == 2 * (made.kappa or 0) + 1
+        assert max(masses[0], masses[-1]) <= made.noise_delta
+        assert all(0 < a <= noise * b and b <= noise * a for a, b in itertools.pairwise(masses))
+
+
+def test_levels_that_have_roots_are_exact() -> None:
+    assert calibrate("tight", LogRatio(8000, 27), "0.01").inner_level.ratio == F(20, 3)
+    made = calibrate("optimal", LogRatio(2**10, 3**10 // 3**10), "0.01")
+    assert (made.inner_level.ratio, made.noise_level.ratio) == (2, 2**8)
+    assert made.inner_delta == F(1, 200) / 3
+    third = calibrate("paper", LogRatio(2, 1), "0.01").inner_level.ratio
+    assert 2 - F(1, 2**60) < third**3 < 2
+    assert calibrate("paper", F(1, 10), "0.01").inner_level.exponent == F(1, 30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"epsilon": 0}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": LogRatio(5, 5)}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": -1}, ValueError, "epsilon must be >= 0"),
+        ({"epsilon": float("nan")}, ValueError, "epsilon"),
+        ({"delta": 0}, ValueError, "delta must be > 0"),
+        ({"delta": 1}, ValueError, "delta must be < 1"),
+        ({"delta": 2}, ValueError, "delta must be in"),
+        ({"delta": "1e-60"}, ValueError, "delta"),
+        ({"delta": None}, TypeError, "delta"),
+        ({"calibration": "best"}, ValueError, "calibration must be"),
+        ({"relation": "near"}, ValueError, "relation must be"),
+        ({"relation": "distance"}, TypeError, "AdditiveAlgorithm"),
+        ({"max_types": 0}, ValueError, "max_types"),
+        ({"max_types": 1.5}, TypeError, "max_types"),
+        ({"max_types": True}, TypeError, "max_types"),
+    ],
+    ids=str,
+)
+def test_refused_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        DelStab(SYMMETRIC, **{**SMALL, **arguments})
+
+
+def test_refused_algorithms() -> None:
+    with pytest.raises(TypeError, match="FiniteAlgorithm"):
+        DelStab(lambda dataset: [1], **SMALL)
+    with pytest.raises(ValueError, match="BOTTOM is among its outputs"):
+        DelStab(SymmetricAlgorithm((0, BOTTOM), lambda kept: [1, 0]), **SMALL)
+
+
+def test_bottom() -> None:
+    assert repr(BOTTOM) == "BOTTOM"
+    assert pickle.loads(pickle.dumps(BOTTOM)) is BOTTOM
+    assert copy.deepcopy((BOTTOM,))[0] is copy.copy(BOTTOM) is type(BOTTOM)() is BOTTOM
+    assert len({BOTTOM, "BOTTOM", None, 0, False, "⊥"}) == 6
+    assert not any(BOTTOM == other for other in ("BOTTOM", None, 0, False, "⊥", object()))
+
+
+def named(kept: Any) -> list[str]:
+    return ["1/4", "3/4"]
+
+
+def test_pickles() -> None:
+    delstab = DelStab(SymmetricAlgorithm((0, 1), named), **SMALL)
+    again = pickle.loads(pickle.dumps(delstab))
+    assert repr(again) == repr(delstab)
+    assert again.pmf(users((0,) * 6)) == delstab.pmf(users((0,) * 6))
+
+
+# ------------------------------------------------------------------ laws and releases
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+@pytest.mark.parametrize("algorithm", [LABELLED, SYMMETRIC, ADDITIVE], ids=["labelled", "types", "additive"])
+def test_releases_follow_the_law(calibration: Any, algorithm: Any) -> None:
+    delstab = DelStab(algorithm, **SMALL, calibration=calibration, relation="exact")
+    people = users((0,) * (delstab.deletions + 1) + (1, 1))
+    law = delstab.pmf(people)
+    assert delstab.refusal_probability(people) == law.fractions()[-1]
+    draws = 600
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureRandomnessWarning)
+        counts = Counter(delstab.release(people, random_state=seed) for seed in range(draws))
+    assert set(counts) <= set(delstab.outputs)
+    for output, mass in zip(law.outputs, law.probabilities.tolist(), strict=True):
+        assert abs(counts[output] - draws * mass) <= 5 * (draws * mass * (1 - mass)) ** 0.5 + 3
+
+
+def test_windows_release_what_they_state() -> None:
+    delstab = DelStab(ADDITIVE, **SMALL)
+    people = users((0, 0, 0, 0, 0, 1, 1))
+    law = delstab.pmf(people)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureRandomnessWarning)
+        counts = Counter(delstab.release(people, random_state=seed) for seed in range(2000))
+    for output, mass in zip(law.outputs, law.probabilities.tolist(), strict=True):
+        assert abs(counts[output] - 2000 * mass) <= 5 * (2000 * mass * (1 - mass)) ** 0.5 + 3
+    assert delstab.plan(7).engine == "additive"
+    assert delstab.plan(7).relation == "distance"
+
+
+def test_seeds_warn_and_entropy_does_not() -> None:
+    delstab = DelStab(SYMMETRIC, **SMALL)
+    people = users((0,) * 6)
+    with pytest.warns(InsecureRandomnessWarning):
+        delstab.release(people, random_state=7)
+    assert delstab.release(people) in delstab.outputs
+
+
+def test_engines_agree_on_one_algorithm() -> None:
+    source = random.Random(11)
+    scores = ScoreSelection(("a", "b"), lambda user: (user[0], 1 - user[0]), epsilon=6, sensitivity=1)
+    plain = SymmetricAlgorithm(("a", "b"), scores.pmf)
+    ordered = finite_algorithm(("a", "b"))(scores.pmf)
+    additive = AdditiveAlgorithm(
+        ("a", "b"),
+        lambda user: user[0],
+        lambda total, n: scores.pmf(users((1,) * total + (0,) * (n - total))),
+        statistic_range=(0, 1),
+    )
+    for _ in range(20):
+        people = users(source.choices((0, 1), k=source.randint(4, 9)))
+        made = [DelStab(algorithm, **SMALL, relation="exact") for algorithm in (scores, plain, ordered, additive)]
+        laws = [delstab.pmf(people).fractions() for delstab in made]
+        assert laws[0] == laws[1] == laws[2] == laws[3]
+        assert len({delstab.smallest_stable_size(people) for delstab in made}) == 1
+    assert [delstab.plan(8).engine for delstab in made] == ["types", "types", "labelled", "types"]
+
+
+def test_float_masses_are_divided_by_their_sum() -> None:
+    third = 1.0 / 3.0 * (1 + 1e-12)
+    delstab = DelStab(SymmetricAlgorithm((0, 1, 2), lambda kept: [third, third, third]), **SMALL)
+    assert delstab.pmf(users(range(8))).fractions() == [F(1, 3)] * 3 + [F(0)]
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_as_many_users_as_deletions(extra: int) -> None:
+    """With n = D the algorithm runs on nobody, whoever is there."""
+    for algorithm in (
+        SymmetricAlgorithm((0, 1), lambda kept: [F(1, 2 + len(kept)), F(1 + len(kept), 2 + len(kept))]),
+        finite_algorithm((0, 1))(lambda kept: [F(1, 2 + len(kept)), F(1 + len(kept), 2 + len(kept))]),
+        AdditiveAlgorithm((0, 1), lambda user: 0, lambda total, n: [F(1, 2 + n), F(1 + n, 2 + n)], statistic_range=(0, 3)),
+    ):
+        delstab = DelStab(algorithm, **SMALL)
+        expected = [F(1, 2), F(1, 2), F(0)] if extra == 0 else [F(1, 3), F(2, 3), F(0)]
+        assert delstab.pmf(users(range(4 + extra))).fractions() == expected
+
+
+def test_sizes_depend_on_public_numbers() -> None:
+    with pytest.raises(ValueError, match="n_users=3; .* 4 users are left out"):
+        DelStab(SYMMETRIC, **SMALL).release(users((0, 1, 1)))
+    with pytest.raises(ValueError, match="n_users=15; .* 16 users are left out"):
+        DelStab(SYMMETRIC, **SMALL, calibration="paper").release(users((0,) * 15))
+    with pytest.raises(BudgetError, match="SymmetricAlgorithm .* AdditiveAlgorithm"):
+        DelStab(LABELLED, **SMALL).release(users((0,) * 200))
+    with pytest.raises(BudgetError, match="max_types=40"):
+        DelStab(SYMMETRIC, **SMALL, max_types=40).release(users((0,) * 200))
+    wide = AdditiveAlgorithm((0,), lambda user: 0, lambda total, n: [1], statistic_range=(0, 10**6))
+    with pytest.raises(BudgetError, match="narrower statistic_range"):
+        DelStab(wide, **SMALL).release(users((0,) * 9))
+
+
+def test_few_kept_sets_of_many_labelled_users() -> None:
+    """Too many users for a grid of subsets, and one kept: a smallest hitting set decides."""
+    reveal = finite_algorithm((0, 1))(lambda kept: [1 - kept[0][0], kept[0][0]])
+    delstab = DelStab(reveal, epsilon=1, delta="1e-2", calibration="tight")
+    n = delstab.min_users
+    assert n > 30
+    assert delstab.plan(n).covered
+    people = users((0,) * (n - 3) + (1,) * 3)
+    assert delstab.smallest_stable_size(people) == 3
+    assert delstab.pmf(people).fractions()[1] == 0
+
+
+@pytest.mark.parametrize("make", [SymmetricAlgorithm, lambda outputs, law: finite_algorithm(outputs)(law)])
+@pytest.mark.parametrize(
+    "failure", [lambda: 1 / 0, lambda: [F(1, 2)], lambda: [0.5, 0.6], lambda: [float("nan"), 1.0], lambda: None], ids=range(5)
+)
+def test_failures_are_private(make: Any, failure: Any) -> None:
+    """Where the algorithm fails it is as if it said something that nobody else says."""
+
+    def law(kept: Any) -> Any:
+        return failure() if any(user[0] == 7 for user in kept) else [F(1, 2), F(1, 2)]
+
+    delstab = DelStab(make((0, 1), law), **SMALL)
+    for odd, expected in ((0, 0), (1, 1), (2, 2), (3, 3), (6, None)):
+        people = users((7,) * odd + (1,) * (6 - odd))
+        assert delstab.smallest_stable_size(people) == expected
+        assert delstab.release(people) in delstab.outputs
+    assert delstab.release(users((7,) * 6)) is BOTTOM
+    assert delstab.pmf(users((7,) * 6)).fractions() == [0, 0, 1]
+    report = audit_user_level(
+        delstab, universe=(1, 7), n_users=6, n_examples=1, epsilon=LogRatio(8000, 1), delta="0.06", progress=False
+    )
+    assert report.holds
+
+
+@pytest.mark.parametrize("relation", ["distance", "exact"])
+def test_statistics_that_fail_are_private_in_releases_and_errors_in_diagnostics(relation: Any) -> None:
+    def statistic(user: Any) -> int:
+        return {0: 0, 1: 1}[user[0]]
+
+    algorithm = AdditiveAlgorithm((0, 1), statistic, lambda total, n: [F(1, 2), F(1, 2)], statistic_range=(0, 1))
+    delstab = DelStab(algorithm, **SMALL, relation=relation)
+    assert delstab.release(users((0, 1, 1, 0, 1, 9))) in delstab.outputs
+    assert delstab.release(users((9,) * 4 + (0, 1))) is BOTTOM
+    with pytest.raises(RuntimeError, match="statistic raised KeyError"):
+        delstab.pmf(users((0, 1, 1, 0, 1, 9)))
+
+
+def test_pmfs_that_change_are_noticed_in_diagnostics() -> None:
+    calls = itertools.count()
+    fickle = SymmetricAlgorithm((0, 1), lambda kept: [F(1, 2 + next(calls)), 1 - F(1, 2 + next(calls) - 1)])
+    with pytest.raises(ValueError, match="deterministic"):
+        DelStab(fickle, **SMALL).pmf(users((0,) * 6))
+
+
+def test_a_declared_error_makes_the_relation_stricter() -> None:
+    """Kept sets that the declared error leaves undecided count as different."""
+    # log-ratio of the two laws: just within the inner level, so any declared error decides.
+    inner = DelStab(SYMMETRIC, **SMALL).epsilon_bar
+    assert isinstance(inner, LogRatio)
+    p = F(1, 1000)
+    q = p * inner.ratio + F(1, 120)
+
+    def law(kept: Any) -> list[Fraction]:
+        return [1 - q, q] if kept[0][0] else [1 - p, p]
+
+    sizes = {
+        error: DelStab(SymmetricAlgorithm((0, 1), law, pmf_error=error), **SMALL).smallest_stable_size(users((0, 0, 0, 0, 1)))
+        for error in (0, "0.0001", "0.2", "0.9")
+    }
+    assert sizes == {0: 0, "0.0001": 0, "0.2": 1, "0.9": None}
+
+
+@pytest.mark.parametrize("dataset", [5, "people", [1, 2, 3, 4, 5], [("a",), None, 3, 4, 5], {1: 2}])
+def test_datasets_of_the_wrong_form(dataset: Any) -> None:
+    with pytest.raises(TypeError, match="dataset must be a sequence of users"):
+        DelStab(SYMMETRIC, **SMALL).release(dataset)
+
+
+def test_examples_that_cannot_be_hashed() -> None:
+    with pytest.raises(TypeError, match="hashable") as caught:
+        DelStab(SYMMETRIC, **SMALL).release(users(([314159], 0, 0, 0, 0)))
+    assert "314159" not in str(caught.value)
+
+
+# ------------------------------------------------------------------ diagnostics
+
+
+def test_bounds_enclose_the_exact_law() -> None:
+    source = random.Random(3)
+    for calibration in CALIBRATIONS:
+        delstab = DelStab(SYMMETRIC, **SMALL, calibration=calibration)
+        for _ in range(10):
+            people = users(source.choices((0, 0, 0, 1), k=delstab.deletions + source.randint(1, 4)))
+            exact, bounds = delstab.pmf(people), delstab.output_distribution(people, exact=False)
+            if not isinstance(bounds, PmfBounds):
+                assert exact.fractions()[-1] == 1  # refused surely
+                continue
+            assert bounds.outputs == exact.outputs
+            for low, mass, high in zip(bounds.lower, exact.fractions(), bounds.upper, strict=True):
+                assert F(float(low)) <= mass <= F(float(high))
+            assert sum(bounds.upper - bounds.lower) <= 1e-12
+            assert (bounds.engine, bounds.relation) == ("types", "exact")
+            assert bounds.smallest_stable_size == delstab.smallest_stable_size(people)
+            assert [size for size, sets in enumerate(bounds.layer_sizes) if sets][0] == bounds.smallest_stable_size
+
+
+def test_large_laws_come_as_bounds() -> None:
+    outputs = range(4)
+    wide = AdditiveAlgorithm(
+        outputs,
+        lambda user: user[0],
+        lambda total, n: Pmf.from_weights([1 + abs(total - o) for o in outputs], outputs),
+        statistic_range=(0, 3),
+    )
+    delstab = DelStab(wide, epsilon=4, delta="1e-4", relation="exact")
+    people = users([0] * 30 + [1] * 20 + [2] * 20 + [3] * 20)
+    bounds = delstab.output_distribution(people)
+    assert isinstance(bounds, PmfBounds) or delstab.plan(90).max_types < 4
+    if isinstance(bounds, PmfBounds):
+        assert sum(bounds.upper - bounds.lower) <= 1e-12
+    with pytest.raises(ValueError, match="exact must be"):
+        delstab.output_distribution(people, exact="maybe")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+def test_explanations(calibration: Any) -> None:
+    delstab = DelStab(SYMMETRIC, **SMALL, calibration=calibration)
+    people = users((0,) * (delstab.deletions + 2) + (1,) * 4)
+    found = delstab.explain(people)
+    text = str(found)
+    assert found.n_users == len(people)
+    assert found.refusal_probability == delstab.refusal_probability(people)
+    assert f"{delstab.deletions} left out" in text
+    assert found.worst_divergence is not None
+    assert found.worst is not None
+    if found.refusal_probability:
+        assert "more users" in text
+    else:
+        assert found.advice == ()
+    assert ("calibration='optimal'" in text) <= (calibration != "optimal")
+
+
+def test_explanations_of_windows_and_failures() -> None:
+    windows = DelStab(ADDITIVE, **SMALL).explain(users((0, 0, 0, 1, 1, 1)))
+    assert (windows.spread, windows.engine, windows.relation) == (2, "additive", "distance")
+    assert windows.distance is not None
+    assert f"up to 2 apart, and {windows.distance} is tolerated" in str(windows)
+    broken = DelStab(SymmetricAlgorithm((0, 1), lambda kept: 1 / 0), **SMALL).explain(users((0,) * 6))  # type: ignore[arg-type,return-value]
+    assert broken.smallest_stable_size is None
+    assert broken.refusal_probability == 1
+    labelled = DelStab(LABELLED, **SMALL).explain(users((0, 1, 1, 0, 1)))
+    assert "positions" in str(labelled)
