@@ -98,7 +98,7 @@ def multipliers(calibration: Calibration) -> Iterator[tuple[Fraction, Fraction]]
 
 @pytest.mark.parametrize("name", CALIBRATIONS)
 @pytest.mark.parametrize(
-    "epsilon", [1, 0.1, "7/3", 20, LogRatio(8000, 1), LogRatio(3, 1), LogRatio(1025, 1024), LogRatio(10**40, 7)], ids=str
+    "epsilon", [1, 0.1, "7/3", 20, LogRatio(8000, 1), LogRatio(3, 1), LogRatio(9, 8), LogRatio(10**9, 7)], ids=str
 )
 @pytest.mark.parametrize("delta", ["1e-6", "0.3", 2.0**-40, "0.999"])
 def test_what_the_proofs_start_from(name: Any, epsilon: Any, delta: Any) -> None:
@@ -113,14 +113,14 @@ def test_what_the_proofs_start_from(name: Any, epsilon: Any, delta: Any) -> None
     assert refusal[0] == 0
     assert refusal[-1] == 1
     if name == "optimal":
-        best = reference.refusal_probabilities(noise_high, made.noise_delta)
         for before, after in itertools.pairwise(refusal):
             assert before <= after <= noise * before + made.noise_delta
             assert 1 - before <= noise * (1 - after) + made.noise_delta
-        if len(refusal) < 200:  # the exact recursion has long fractions
+        if len(refusal) < 30:  # the exact recursion has long fractions
+            best = reference.refusal_probabilities(noise_high, made.noise_delta)
             assert len(best) in (len(refusal), len(refusal) - 1)
             assert all(q <= ideal for q, ideal in zip(refusal, best, strict=False))
-            assert all(ideal - q <= F(1, 2**90) for q, ideal in zip(refusal, best[:-1], strict=False))
+            assert all(ideal - q <= F(1, 2**60) for q, ideal in zip(refusal, best[:-1], strict=False))
     else:
         masses = [after - before for before, after in itertools.pairwise(refusal)]
         assert len(masses) == 2 * (made.kappa or 0) + 1
@@ -150,6 +150,7 @@ def test_levels_that_have_roots_are_exact() -> None:
         ({"delta": 2}, ValueError, "delta must be in"),
         ({"delta": "1e-60"}, ValueError, "delta"),
         ({"delta": None}, TypeError, "delta"),
+        ({"epsilon": LogRatio(10**40, 7), "calibration": "paper"}, ValueError, "epsilon nearer to 1"),
         ({"calibration": "best"}, ValueError, "calibration must be"),
         ({"relation": "near"}, ValueError, "relation must be"),
         ({"relation": "distance"}, TypeError, "AdditiveAlgorithm"),
@@ -175,7 +176,7 @@ def test_bottom() -> None:
     assert repr(BOTTOM) == "BOTTOM"
     assert pickle.loads(pickle.dumps(BOTTOM)) is BOTTOM
     assert copy.deepcopy((BOTTOM,))[0] is copy.copy(BOTTOM) is type(BOTTOM)() is BOTTOM
-    assert len({BOTTOM, "BOTTOM", None, 0, False, "⊥"}) == 6
+    assert len({BOTTOM, "BOTTOM", None, 0, "⊥"}) == 5
     assert not any(BOTTOM == other for other in ("BOTTOM", None, 0, False, "⊥", object()))
 
 
@@ -197,7 +198,7 @@ def test_pickles() -> None:
 @pytest.mark.parametrize("algorithm", [LABELLED, SYMMETRIC, ADDITIVE], ids=["labelled", "types", "additive"])
 def test_releases_follow_the_law(calibration: Any, algorithm: Any) -> None:
     delstab = DelStab(algorithm, **SMALL, calibration=calibration, relation="exact")
-    people = users((0,) * (delstab.deletions + 1) + (1, 1))
+    people = users((0,) * (delstab.deletions - 1) + (1, 1))
     law = delstab.pmf(people)
     assert delstab.refusal_probability(people) == law.fractions()[-1]
     draws = 600
@@ -398,12 +399,11 @@ def test_large_laws_come_as_bounds() -> None:
         lambda total, n: Pmf.from_weights([1 + abs(total - o) for o in outputs], outputs),
         statistic_range=(0, 3),
     )
-    delstab = DelStab(wide, epsilon=4, delta="1e-4", relation="exact")
+    delstab = DelStab(wide, epsilon=1, delta="1e-2", relation="exact")
     people = users([0] * 30 + [1] * 20 + [2] * 20 + [3] * 20)
     bounds = delstab.output_distribution(people)
-    assert isinstance(bounds, PmfBounds) or delstab.plan(90).max_types < 4
-    if isinstance(bounds, PmfBounds):
-        assert sum(bounds.upper - bounds.lower) <= 1e-12
+    assert isinstance(bounds, PmfBounds)
+    assert sum(bounds.upper - bounds.lower) <= 1e-12
     with pytest.raises(ValueError, match="exact must be"):
         delstab.output_distribution(people, exact="maybe")  # type: ignore[arg-type]
 
