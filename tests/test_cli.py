@@ -197,3 +197,36 @@ def test_module_and_version() -> None:
         [sys.executable, "-m", "userdp", "--version"], capture_output=True, text=True, timeout=60, check=True
     )
     assert re.fullmatch(r"userdp \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_lddp(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_path: Path) -> None:
+    dataset = tmp_path / "users.json"
+    dataset.write_text("[[0], [1], [1]]")
+    words = ("--dataset", str(dataset), "-r", "1", "--epsilon", "0", "--delta")
+    code, result = run_json(capsys, "lddp", f"{mechanism}:respond", *words, "1/2")
+    assert (code, result["holds"], result["worst_delta"], result["engine"]) == (0, True, [0.5, 0.5], "general")
+    assert (result["subsets"], result["pairs"], result["r"], result["n_users"]) == (3, 3, 1, 3)
+    assert [0] in result["witness"]["deleted"]
+    assert result["witness"]["event"] in (["no"], ["yes"])
+    code, out, _ = run(capsys, "lddp", f"{mechanism}:respond", *words, "0.49")
+    assert code == 1
+    assert "VIOLATED" in out
+    assert run(capsys, "lddp", f"{mechanism}:rounded", *words, "1/2")[0] == 4
+    assert run(capsys, "lddp", f"{mechanism}:slow", *words, "1/2")[0] == 130
+
+
+def test_lddp_refusals(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_path: Path) -> None:
+    dataset = tmp_path / "users.json"
+    dataset.write_text(json.dumps([[0]] * 60))
+    words = ("--dataset", str(dataset), "--epsilon", "0", "--delta", "0")
+    code, out, err = run(capsys, "lddp", f"{mechanism}:respond", *words, "-r", "30")
+    assert (code, out) == (3, "")
+    assert "SymmetricAlgorithm" in err
+    code, out, err = run(capsys, "lddp", f"{mechanism}:respond", *words, "-r", "61")
+    assert (code, out) == (2, "")
+    assert "r must be" in err
+    code, _, err = run(capsys, "lddp", f"{mechanism}:broken", *words, "-r", "1")
+    assert code == 2
+    assert "positions (0,)" in err
+    assert run(capsys, "lddp", f"{mechanism}:absent", *words, "-r", "1")[0] == 2
+    assert run(capsys, "lddp", f"{mechanism}:exits", *words, "-r", "1")[0] == 70

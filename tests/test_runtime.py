@@ -19,7 +19,7 @@ INTERRUPTED = {
     "pairs of a family": """
         pmfs = [([i + 1, 2000 - i], 2001) for i in range(2000)]
         pairs = [(i, j) for j in range(2000) for i in range(j)]
-        call = lambda: _core.family_worst(pmfs, pairs, level, Fraction(0), None)
+        call = lambda: [_core.family_worst(pmfs, pairs, level, Fraction(0), None) for _ in range(100)]
     """,
     "exact ties": """
         half = np.full(2**20, 2.0**-20)
@@ -33,6 +33,16 @@ INTERRUPTED = {
     "a large float pair, again and again": """
         p = np.full(2**22, 2.0**-22)
         call = lambda: [hockey_stick(p, p, 0.5) for _ in range(10**6)]
+    """,
+    "the law of a stable family": """
+        family = _core.StableFamily([1] * 26, 20, 10)
+        family.mark([1] * 20 + [0] * 6, [0] * 6 + [1] * 20)
+        mixture = [int(size > 0) for size in family.layer_sizes()]
+        call = lambda: [family.law(mixture, 11) for _ in range(100)]
+    """,
+    "a hitting set": """
+        edges = [sum(1 << (31 * i + j * j + 7 * i * j) % 97 for j in range(9)) for i in range(500)]
+        call = lambda: [_core.minimum_hitting_set(edges, 40) for _ in range(1000)]
     """,
 }
 SCRIPT = """
@@ -98,7 +108,7 @@ def test_a_forked_child_has_its_own_pool() -> None:
         pmfs = [([i + 1, 300 - i], 301) for i in range(300)]
         pairs = [(i, j) for j in range(300) for i in range(j)]
         level = _core.Level(Fraction(1), Fraction(1, 3))
-        call = lambda: _core.family_worst(pmfs, pairs, level, Fraction(0), None)
+        call = lambda: [_core.family_worst(pmfs, pairs, level, Fraction(0), None) for _ in range(100)]
         mine = call()
         child = os.fork()
         if child == 0:

@@ -4,9 +4,11 @@ The public modules:
 
 * `userdp.divergence`: certified divergences of two finite distributions, decided comparisons
 * `userdp.algorithms`: finite algorithms, the things that can be audited exactly
+* `userdp.lddp`: exact checks of stability under deletion of users
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
+* `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
 
@@ -21,10 +23,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from userdp._numbers import Bounds, LogRatio
     from userdp._pmf import Pmf, exact_pmf
-    from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
-    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
+    from userdp.algorithms import (
+        AdditiveAlgorithm,
+        FiniteAlgorithm,
+        ScoreSelection,
+        SymmetricAlgorithm,
+        finite_algorithm,
+    )
+    from userdp.audit import (
+        audit_dataset,
+        audit_item_level,
+        audit_pair,
+        audit_perfect_generalization,
+        audit_user_level,
+    )
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
+    from userdp.lddp import (
+        LDDPResult,
+        PairwiseResult,
+        check_lddp,
+        pairwise_indistinguishable,
+        pairwise_max_divergence,
+    )
     from userdp.mechanisms import TruncatedDiscreteLaplace
     from userdp.report import AuditReport
 
@@ -35,19 +56,37 @@ _HOME = {
     "exact_pmf": "userdp._pmf",
     "AdditiveAlgorithm": "userdp.algorithms",
     "FiniteAlgorithm": "userdp.algorithms",
+    "ScoreSelection": "userdp.algorithms",
     "SymmetricAlgorithm": "userdp.algorithms",
     "finite_algorithm": "userdp.algorithms",
     "audit_dataset": "userdp.audit",
     "audit_item_level": "userdp.audit",
     "audit_pair": "userdp.audit",
+    "audit_perfect_generalization": "userdp.audit",
     "audit_user_level": "userdp.audit",
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
+    "LDDPResult": "userdp.lddp",
+    "PairwiseResult": "userdp.lddp",
+    "check_lddp": "userdp.lddp",
+    "pairwise_indistinguishable": "userdp.lddp",
+    "pairwise_max_divergence": "userdp.lddp",
     "TruncatedDiscreteLaplace": "userdp.mechanisms",
     "AuditReport": "userdp.report",
 }
-_MODULES = ("accounting", "algorithms", "audit", "datasets", "divergence", "exceptions", "mechanisms", "report")
+_MODULES = (
+    "accounting",
+    "algorithms",
+    "audit",
+    "datasets",
+    "divergence",
+    "exceptions",
+    "lddp",
+    "mechanisms",
+    "reduction",
+    "report",
+)
 
 __all__ = [
     "AdditiveAlgorithm",
@@ -55,18 +94,25 @@ __all__ = [
     "Bounds",
     "BudgetError",
     "FiniteAlgorithm",
+    "LDDPResult",
     "LogRatio",
+    "PairwiseResult",
     "Pmf",
+    "ScoreSelection",
     "SymmetricAlgorithm",
     "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",
     "audit_pair",
+    "audit_perfect_generalization",
     "audit_user_level",
+    "check_lddp",
     "exact_pmf",
     "finite_algorithm",
     "hockey_stick",
     "is_indistinguishable",
+    "pairwise_indistinguishable",
+    "pairwise_max_divergence",
 ]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,10 +34,11 @@ from userdp._numbers import (
     shown,
 )
 from userdp._progress import Progress, progress_bar
+from userdp.algorithms import Dataset
 from userdp.exceptions import BudgetError
 from userdp.report import AuditReport, Witness
 
-__all__ = ["CHEAPER", "DEFAULT_BUDGET", "MAX_DATASETS", "check_work", "run_audit"]
+__all__ = ["CHEAPER", "DEFAULT_BUDGET", "MAX_DATASETS", "check_symmetry", "check_work", "run_audit"]
 
 DEFAULT_BUDGET = 10**13
 """Pmf-pair-outputs."""
@@ -128,7 +129,7 @@ def _evaluate(
     with progress_bar(progress, "evaluating the mechanism") as callback:
         found = evaluate_datasets(mechanism, outputs, space.members(), space.datasets, callback)
     if engine == "symmetric":
-        _check_symmetry(mechanism, space, found)
+        check_symmetry(mechanism, space, found)
     return found
 
 
@@ -160,8 +161,24 @@ def _evaluate_totals(mechanism: Any, space: Neighbourhood, outputs: tuple[Any, .
     return found
 
 
-def _check_symmetry(mechanism: Any, space: Neighbourhood, found: DistinctPmfs) -> None:
-    """Try the claimed symmetry on datasets spread over the space; a refuted claim is an error."""
+class Ranked(Protocol):
+    """Datasets in a definite order."""
+
+    datasets: int
+
+    def members(self) -> Iterator[Dataset]:
+        """The datasets."""
+        ...
+
+
+def check_symmetry(mechanism: Any, space: Ranked, found: DistinctPmfs) -> None:
+    """Try the claimed symmetry on datasets spread over the space; a refuted claim is an error.
+
+    Raises
+    ------
+    ValueError
+        When the pmf changes with the order of the users.
+    """
     chosen = set(np.linspace(0, space.datasets - 1, SYMMETRY_SAMPLES, dtype=np.int64).tolist())
     for rank, dataset in enumerate(space.members()):
         if rank in chosen:

@@ -8,11 +8,11 @@ import numpy.typing as npt
 __all__ = [
     "Level",
     "PmfMatrix",
-    "StableFamily",
     "RefusalTable",
-    "Source",
-    "TruncatedDiscreteLaplaceTable",
     "ScoreSelection",
+    "Source",
+    "StableFamily",
+    "TruncatedDiscreteLaplaceTable",
     "__version__",
     "chi2_divergence",
     "count_subsets",
@@ -22,6 +22,7 @@ __all__ = [
     "exp_bounds",
     "exp_weights",
     "family_epsilon",
+    "family_exceeding",
     "family_profile",
     "family_worst",
     "hockey_stick",
@@ -33,13 +34,17 @@ __all__ = [
     "kl_divergence",
     "ln_bounds",
     "max_divergence",
+    "minimum_hitting_set",
+    "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
-    "number_of_deletion_vectors",
     "privacy_profile",
     "renyi_divergence",
+    "smallest_window",
     "subsets",
     "total_variation",
+    "window_total_law",
+    "window_total_weights",
 ]
 
 __version__: str
@@ -64,6 +69,8 @@ class PmfMatrix:
 @final
 class StableFamily:
     def __new__(cls, counts: Sequence[int], deletions: int, limit: int) -> StableFamily: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
     def vectors(self) -> npt.NDArray[np.uint16]: ...
     def mark(self, a: Sequence[int], b: Sequence[int]) -> bool: ...
     def mark_rows(self, rows_a: Sequence[int], rows_b: Sequence[int]) -> None: ...
@@ -88,7 +95,7 @@ class StableFamily:
         self, mixture: Sequence[int], total: int, matrix: PmfMatrix, progress: _Progress = None
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 
-def number_of_deletion_vectors(counts: Sequence[int], deletions: int) -> int: ...
+@final
 class Source:
     def __new__(cls, seed: int | None = None) -> Source: ...
     def bits(self) -> int: ...
@@ -121,6 +128,8 @@ class RefusalTable:
     def refuses(self, r: int, source: Source) -> bool: ...
 
 def kappa(epsilon: Level, delta: Fraction) -> int: ...
+
+@final
 class ScoreSelection:
     def __new__(cls, epsilon: Level, sensitivity: int) -> ScoreSelection: ...
     @property
@@ -138,6 +147,14 @@ def count_subsets(n: int, r: int) -> int | None: ...
 def subsets(n: int, r: int, start: int, stop: int) -> npt.NDArray[np.uint32]: ...
 def count_vectors_number(counts: Sequence[int], total: int) -> int | None: ...
 def count_vectors(counts: Sequence[int], total: int, start: int, stop: int) -> npt.NDArray[np.uint16]: ...
+def minimum_hitting_set(edges: Sequence[int], limit: int) -> int | None: ...
+def smallest_window(values: Sequence[int], deletions: int, distance: int, limit: int) -> tuple[int, int] | None: ...
+def window_total_weights(
+    values: Sequence[int], deletions: int, start: int, r: int
+) -> tuple[int, int, list[int], int]: ...
+def window_total_law(
+    values: Sequence[int], deletions: int, start: int, r: int
+) -> tuple[int, int, npt.NDArray[np.float64], float]: ...
 def hockey_stick_float64(p: Any, q: Any, epsilon: Any) -> float | None: ...
 def is_indistinguishable_float64(
     p: Any, q: Any, epsilon: Any, delta: Any
@@ -164,6 +181,13 @@ def family_worst(
     delta: Fraction,
     progress: _Progress = None,
 ) -> tuple[int, int, list[int], float, float, bool] | None: ...
+def family_exceeding(
+    pmfs: Sequence[_Masses],
+    pairs: Sequence[tuple[int, int]],
+    epsilon: Level,
+    delta: Fraction,
+    progress: _Progress = None,
+) -> list[bool]: ...
 def family_epsilon(
     pmfs: Sequence[_Masses], pairs: Sequence[tuple[int, int]], delta: Fraction, progress: _Progress = None
 ) -> tuple[float, float, Fraction | None]: ...
@@ -173,6 +197,7 @@ def family_profile(
     epsilons: Sequence[Level],
     progress: _Progress = None,
 ) -> list[float]: ...
+def pairwise_exhaustive(matrix: PmfMatrix, epsilon: Level, arithmetic: str) -> tuple[float, int, int]: ...
 def pairwise_maximum(
     matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
 ) -> tuple[tuple[int, int, list[int]], float, float, bool, int] | None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from userdp import _spaces
+from userdp._numbers import shown
 
-__all__ = ["Unreadable", "decode", "encode", "fraction_text", "printable"]
+__all__ = ["Unreadable", "canonical", "decode", "encode", "exact_key", "fraction_text", "printable", "text_key"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,50 @@ def decode(encoded: Any) -> Any:
     if tag == "repr":
         return Unreadable(str(content))
     raise ValueError(f"unknown tag {tag!r} in an encoded value")
+
+
+def text_key(value: Any) -> str:
+    """The encoding as text, to tell values apart: True is not 1, 0.0 is not -0.0; objects by their ``repr``."""
+    return json.dumps(encode(value), sort_keys=True)
+
+
+def canonical(value: Any) -> Any:
+    """The value as plain Python: NumPy scalars and subclasses of numbers and strings become what they stand for.
+
+    Raises
+    ------
+    TypeError
+        For anything but None, bools, ints, floats, strings, Fractions, and tuples and lists of these.
+    """
+    encoded = encode(value)
+    if _has_repr(encoded):
+        raise TypeError(
+            f"cannot tell {shown(value)} from other values exactly; use None, bools, ints, floats, strings, Fractions, "
+            "or tuples and lists of these"
+        )
+    return decode(encoded)
+
+
+def exact_key(value: Any, name: str) -> str:
+    """`text_key`, for values that it tells apart without fail.
+
+    Raises
+    ------
+    TypeError
+        Naming the argument, for what `canonical` refuses.
+    """
+    try:
+        return text_key(canonical(value))
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
+def _has_repr(encoded: Any) -> bool:
+    if isinstance(encoded, list):
+        return any(map(_has_repr, encoded))
+    if isinstance(encoded, dict):
+        return "repr" in encoded or any(map(_has_repr, encoded.values()))
+    return False
 
 
 def printable(text: str) -> str:

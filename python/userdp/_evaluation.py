@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -127,6 +127,7 @@ def evaluate_datasets(
     datasets: Iterable[Dataset],
     count: int,
     progress: ProgressCallback,
+    name_of: Callable[[int], Any] | None = None,
 ) -> DistinctPmfs:
     """Evaluate the mechanism on every dataset, in order.
 
@@ -142,6 +143,8 @@ def evaluate_datasets(
         How many there are.
     progress : callable
         Called with (done, total).
+    name_of : callable, optional
+        What messages call the dataset of a rank; the dataset itself by default.
 
     Raises
     ------
@@ -155,14 +158,15 @@ def evaluate_datasets(
     source = iter(datasets)
     done = 0
     while block := list(itertools.islice(source, BATCH)):
-        for dataset, pmf in zip(block, _ask(mechanism, batch, block), strict=True):
-            found.add(pmf, dataset)
+        names: Sequence[Any] = block if name_of is None else [name_of(done + index) for index in range(len(block))]
+        for name, pmf in zip(names, _ask(mechanism, batch, block, names), strict=True):
+            found.add(pmf, name)
         if done == 0:
             again = DistinctPmfs(outputs)
-            again.add(_ask(mechanism, batch, block[:1])[0], block[0])
+            again.add(_ask(mechanism, batch, block[:1], names)[0], names[0])
             if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
                 raise ValueError(
-                    f"the mechanism returned two different pmfs on the dataset {shown(block[0])}; "
+                    f"the mechanism returned two different pmfs on the dataset {shown(names[0])}; "
                     "pmf must be deterministic"
                 )
         done += len(block)
@@ -170,7 +174,9 @@ def evaluate_datasets(
     return found
 
 
-def _ask(mechanism: Any, batch: Callable[[list[Dataset]], Any] | None, block: list[Dataset]) -> list[Any]:
+def _ask(
+    mechanism: Any, batch: Callable[[list[Dataset]], Any] | None, block: list[Dataset], names: Sequence[Any]
+) -> list[Any]:
     """What the mechanism returns on each dataset of a block.
 
     Raises
@@ -179,8 +185,8 @@ def _ask(mechanism: Any, batch: Callable[[list[Dataset]], Any] | None, block: li
         Naming the dataset, from whatever the mechanism raised.
     """
     if batch is None:
-        return [call_on(mechanism.pmf, dataset, dataset) for dataset in block]
-    rows = list(call_on(batch, block, block[0]))
+        return [call_on(mechanism.pmf, dataset, name) for dataset, name in zip(block, names, strict=False)]
+    rows = list(call_on(batch, block, names[0]))
     if len(rows) != len(block):
         raise ValueError(f"mechanism.pmf_batch returned {len(rows)} rows for {len(block)} datasets")
     return rows

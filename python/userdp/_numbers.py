@@ -21,9 +21,12 @@ __all__ = [
     "Epsilon",
     "LogRatio",
     "PrivacyLevel",
+    "capped_binomial",
+    "capped_power",
     "exact_number",
     "parse_delta",
     "parse_level",
+    "positive",
     "round_down",
     "round_up",
     "shown",
@@ -251,6 +254,41 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1]; got {shown(delta)}")
     return value
+
+
+def positive(value: Any, name: str, least: int = 1) -> int:
+    """Read an int at or above a least value.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    """
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= {least}; got {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
+    return int(value)
+
+
+def capped_power(base: int, exponent: int, limit: int) -> int:
+    """Base ** exponent for base >= 1, or some number above the limit if it is above; never long to compute."""
+    result = 1
+    for _ in range(exponent if base > 1 else 0):
+        result *= base
+        if result > limit:
+            break
+    return result
+
+
+def capped_binomial(total: int, size: int, limit: int) -> int:
+    """C(total, size), or some number above the limit if it is above; never long to compute."""
+    result = 1
+    for step in range(1, min(size, total - size) + 1):
+        result = result * (total - step + 1) // step
+        if result > limit:
+            break
+    return result
 
 
 def round_down(x: Fraction) -> float:

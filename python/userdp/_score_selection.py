@@ -54,10 +54,10 @@ class ScoreSelection(SymmetricAlgorithm):
     example), with the number of users public: user-level DP at all of epsilon, no budget is split. *Proof.* Scores are
     clamped to [0, sensitivity], so replacing one user changes no total by more than `sensitivity`, whatever ``scores``
     returns. The integer weights 2**(-rho * gap), with rho = epsilon / (2 * sensitivity * ln 2) rounded down after
-    reserving 2**-36 of epsilon for all other roundings, then have ratios within e**epsilon: see the core's
-    ``sampler::exponential``, and Theorem 9 of Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential
-    Privacy With Few Examples Per User" (NeurIPS 2023) for the ideal weights. Removing a user changes every total by at
-    most `sensitivity` too. An exception from ``scores`` is an output that this proof does not cover: make it total.
+    reserving 2**-36 of epsilon for all other roundings, then have ratios within e**epsilon: docs/proofs/
+    exponential_mechanism.md. The ideal weights are those of Theorem 9 of Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang,
+    "User-Level Differential Privacy With Few Examples Per User" (NeurIPS 2023). An exception from ``scores`` is an
+    output that this proof does not cover: make it total.
 
     Examples
     --------
@@ -140,7 +140,8 @@ class ScoreSelection(SymmetricAlgorithm):
         """
         if len(dataset) * self.sensitivity > MAX_TOTAL:
             raise ValueError(
-                f"{len(dataset)} users with sensitivity {self.sensitivity} may have totals beyond 2**61; use coarser scores"
+                f"{len(dataset)} users with sensitivity {self.sensitivity} may have totals beyond 2**61; "
+                "use coarser scores"
             )
         table = np.zeros((len(dataset), len(self.outputs)), dtype=np.int64)
         for row, user in enumerate(dataset):

@@ -10,9 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
 
 from userdp import _core
 from userdp._levels import core_level
@@ -23,8 +20,8 @@ from userdp._numbers import (
     PrivacyLevel,
     parse_delta,
     parse_level,
+    positive,
     round_up,
-    shown,
 )
 
 __all__ = [
@@ -172,7 +169,7 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
     PrivacyParameters(epsilon=LogRatio(8, 1), delta=Fraction(0, 1))
     """
     level, threshold = parse_level(epsilon), parse_delta(delta)
-    count = _integer(k, "k", 0)
+    count = positive(k, "k", 0)
     if level.ratio != 1 and count * level.ratio.numerator.bit_length() > MAX_POWER_BITS:
         raise ValueError(
             f"k={count} changes of {epsilon!r} need a LogRatio of too many digits; pass epsilon as a float"
@@ -238,8 +235,8 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
     PrivacyParameters(epsilon=LogRatio(2, 1), delta=Fraction(1, 1900))
     """
     level, threshold = parse_level(epsilon), parse_delta(delta)
-    sampled = _integer(n_sampled, "n_sampled", 1)
-    total = _integer(n_total, "n_total", 1)
+    sampled = positive(n_sampled, "n_sampled", 1)
+    total = positive(n_total, "n_total", 1)
     if total < sampled:
         raise ValueError(f"n_total must be at least n_sampled = {sampled}; got {total}")
     eta = Fraction(sampled, total)
@@ -257,9 +254,9 @@ def subsampling_population(
     n_sampled: int,
     target: Epsilon | Callable[[int], Epsilon],
     multiple_of: int = 1,
-    limit: int = 10**7,
+    limit: int = 10**15,
 ) -> int:
-    """Smallest population size at which subsampling reaches a target epsilon.
+    """The population size at which subsampling reaches a target epsilon.
 
     Parameters
     ----------
@@ -277,9 +274,10 @@ def subsampling_population(
     Returns
     -------
     int
-        The smallest N >= n_sampled, a multiple of multiple_of, with 1 + (n/N)(e^epsilon - 1) <= e^target; decided
-        exactly where e^epsilon and e^target are rational, and otherwise with e^epsilon rounded up and e^target down
-        to 190 bits.
+        N >= n_sampled, a multiple of multiple_of, with 1 + (n/N)(e^epsilon - 1) <= e^target; decided exactly where
+        e^epsilon and e^target are rational, and otherwise with e^epsilon rounded up and e^target down to 190 bits. For
+        a constant target it is the smallest such N. For a callable one N serves and the next smaller multiple does not,
+        so it is the smallest whenever the sizes that serve have no gaps.
 
     Raises
     ------
@@ -289,7 +287,8 @@ def subsampling_population(
     Notes
     -----
     GKKMMZ23, proof of Theorem 10, with N >= n made explicit. The size is rounded up to a multiple after the maximum
-    with n is taken. A target that depends on N need not be monotone, so those are tried one after another.
+    with n is taken. A callable target is searched by doubling and then halving between a size that fails and one that
+    serves.
 
     Examples
     --------
@@ -297,7 +296,7 @@ def subsampling_population(
     196
     """
     level = parse_level(epsilon)
-    sampled, step = _integer(n_sampled, "n_sampled", 1), _integer(multiple_of, "multiple_of", 1)
+    sampled, step = positive(n_sampled, "n_sampled", 1), positive(multiple_of, "multiple_of", 1)
     least = -(-sampled // step) * step
     if not callable(target):
         wanted = parse_level(target, "target")
@@ -307,24 +306,27 @@ def subsampling_population(
         if goal == 0:
             raise ValueError("target: epsilon 0 cannot be reached by subsampling a mechanism with epsilon > 0")
         return max(least, -(-math.ceil(sampled * (_upper(level) - 1) / goal) // step) * step)
-    most = _integer(limit, "limit", 1)
-    for size in range(least, most + 1, step):
+    most = positive(limit, "limit")
+
+    def serves(multiple: int) -> bool:
+        size = multiple * step
         wanted = parse_level(target(size), "target")
-        if _at_most(level, wanted):
-            return size
-        if Fraction(sampled, size) * (_upper(level) - 1) <= _enclosure(wanted, "target")[0] - 1:
-            return size
-    raise ValueError(f"target: no N up to limit={most} serves")
+        gain = Fraction(sampled, size) * (_upper(level) - 1)
+        return _at_most(level, wanted) or gain <= _enclosure(wanted, "target")[0] - 1
+
+    fails, found = least // step - 1, least // step  # in multiples of the step
+    while found * step <= most and not serves(found):
+        fails, found = found, 2 * found
+    if found * step > most:
+        found = most // step
+        if found <= fails or not serves(found):
+            raise ValueError(f"target: no N up to limit={most} was found to serve")
+    while found - fails > 1:
+        middle = (fails + found) // 2
+        fails, found = (fails, middle) if serves(middle) else (middle, found)
+    return found * step
 
 
 def _at_most(level: PrivacyLevel, other: PrivacyLevel) -> bool:
     """Whether one level is certainly at most another: both parts are."""
     return level.ratio <= other.ratio and level.exponent <= other.exponent
-
-
-def _integer(value: Any, name: str, least: int) -> int:
-    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= {least}; got {shown(value)}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
-    return int(value)

@@ -7,23 +7,35 @@ Audits are diagnostics: they look at the data they are given, and their reports 
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from userdp._auditing import CHEAPER, check_work, run_audit
-from userdp._encoding import encode
+from userdp._distributions import read_universe, simplex_grid
+from userdp._encoding import text_key
 from userdp._evaluation import outputs_of
+from userdp._generalization import audit_perfect_generalization
+from userdp._generalization_report import GeneralizationReport
 from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
-from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, shown
+from userdp._numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive, shown
 from userdp._progress import Progress
 from userdp.algorithms import AdditiveAlgorithm, Dataset, User, is_symmetric
 from userdp.report import AuditReport, Witness
 
-__all__ = ["AuditReport", "Witness", "audit_dataset", "audit_item_level", "audit_pair", "audit_user_level"]
+__all__ = [
+    "AuditReport",
+    "GeneralizationReport",
+    "Witness",
+    "audit_dataset",
+    "audit_item_level",
+    "audit_pair",
+    "audit_perfect_generalization",
+    "audit_user_level",
+    "simplex_grid",
+]
 
 Neighbours = Literal["replace", "add-remove"]
 Engine = Literal["auto", "labelled", "symmetric", "additive"]
@@ -147,7 +159,7 @@ def audit_dataset(
     chosen = _engine(mechanism, engine)
     keys: list[Any] = list(range(len(users)))
     if chosen == "symmetric":
-        keys = [json.dumps(encode(user), sort_keys=True) for user in users]  # 1 and True are different records
+        keys = list(map(text_key, users))  # 1 and True are different records
     elif chosen == "additive":
         keys = [mechanism.statistic_of(user) for user in users]
     structure: dict[str, Any] = {"dataset": users, "records": candidates}
@@ -325,14 +337,8 @@ def _audit_universe(
     budget: int | None,
     progress: Progress,
 ) -> AuditReport:
-    if isinstance(universe, (str, bytes, Mapping, Set)) or not isinstance(universe, Iterable):
-        raise TypeError(f"universe must be a sequence of examples, in a definite order; got {shown(universe)}")
-    examples = tuple(universe)
-    if not examples:
-        raise ValueError("universe is empty; it needs at least one example")
-    if len({json.dumps(encode(example), sort_keys=True) for example in examples}) != len(examples):
-        raise ValueError("universe must have distinct examples")
-    users, per_user = _positive(n_users, "n_users"), _positive(n_examples, "n_examples")
+    examples = read_universe(universe)
+    users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
     if neighbours not in ("replace", "add-remove"):
         raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {neighbours!r}")
     parse_level(epsilon), parse_delta(delta)  # before any work
@@ -381,13 +387,13 @@ def _engine(mechanism: Any, engine: Engine) -> str:
 def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, outputs: int, budget: int | None) -> None:
     """Refuse what is too large before any power is computed or anything is enumerated."""
     universe, n_users, n_examples = sizes
-    values = _power(universe, n_examples)
+    values = capped_power(universe, n_examples, ENORMOUS)
     # Every dataset is a tuple of n users, and every value a tuple of m examples.
     advice = "fewer examples or a coarser universe; or audit_dataset for one dataset"
     check_work(values * n_examples, values, outputs, budget, advice)
     if engine == "additive":
         low, high = mechanism.statistic_range
-        totals = min(n_users * (high - low) + 1, _power(values, n_users))
+        totals = min(n_users * (high - low) + 1, capped_power(values, n_users, ENORMOUS))
         work = n_users * totals * min(values, high - low + 1)
         check_work(max(totals, work // 50), totals, outputs, budget, f"a narrower statistic_range; {advice}")
         return
@@ -395,27 +401,12 @@ def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, output
     if engine == "symmetric":
         datasets = math.comb(n_users + values - 1, count) if count < 64 else ENORMOUS
     else:
-        datasets = _power(values, n_users)
+        datasets = capped_power(values, n_users, ENORMOUS)
     cells = datasets * n_users
     check_work(max(datasets, cells // 20), datasets, outputs, budget, f"{CHEAPER[engine]}; {advice}")
 
 
 ENORMOUS = 10**30
-
-
-def _power(base: int, exponent: int) -> int:
-    """Base ** exponent, or ENORMOUS if it is at least that."""
-    if base <= 1:
-        return base
-    return ENORMOUS if exponent > 100 else min(base**exponent, ENORMOUS)
-
-
-def _positive(value: Any, name: str) -> int:
-    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= 1; got {shown(value)}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1; got {shown(value)}")
-    return int(value)
 
 
 def _dataset(users: Any, name: str) -> Dataset:

@@ -33,13 +33,8 @@ def stable_sets(counts: Sequence[int], deletions: int, compatible: Relation) -> 
         (frozenset(keep), count_vector(types, keep, len(counts)))
         for keep in itertools.combinations(users, len(types) - deletions)
     ]
-    bad = [
-        first | second
-        for i, (first, v) in enumerate(kept)
-        for second, w in kept[i:]
-        if not compatible(v, w)
-    ]
-    bad = [union for union in set(bad)]
+    bad = [first | second for i, (first, v) in enumerate(kept) for second, w in kept[i:] if not compatible(v, w)]
+    bad = list(set(bad))
     return [
         [s for s in itertools.combinations(users, size) if all(union.intersection(s) for union in bad)]
         for size in range(deletions + 1)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from userdp._encoding import fraction_text
 from userdp.cli._common import add_privacy_arguments, exit_code, json_bounds, print_json
+from userdp.cli._load import load_mechanism, read_users, tuples
 
 
 def add_command(commands: Any) -> None:
@@ -41,50 +38,6 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def load_mechanism(target: str) -> Any:
-    """Import the object that module:name or file.py:name names."""
-    source, separator, name = target.rpartition(":")
-    if not separator or not source or not name:
-        raise ValueError(f"mechanism must be module:name or path/to/file.py:name; got {target!r}")
-    try:
-        module = _import_file(Path(source)) if source.endswith(".py") else _import_module(source)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"mechanism: importing {source} failed: {type(error).__name__}: {error}") from error
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        raise ValueError(f"mechanism: {source} has no {name!r}") from None
-
-
-def _import_module(name: str) -> ModuleType:
-    sys.path.insert(0, str(Path.cwd()))
-    return importlib.import_module(name)
-
-
-def _import_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise FileNotFoundError("there is no such file")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError("it cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _tuples(value: Any) -> Any:
-    """JSON lists as tuples, since examples must be hashable."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _read(path: Path) -> Any:
-    users = _tuples(json.loads(path.read_text(encoding="utf-8")))
-    if not isinstance(users, tuple):
-        raise ValueError(f"{path}: expected a JSON list of users")
-    return users
-
-
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from userdp.audit import audit_dataset, audit_item_level, audit_user_level
@@ -101,11 +54,11 @@ def run(options: argparse.Namespace) -> int:
         if options.n_users is not None or options.level != "user" or options.neighbours != "replace":
             raise ValueError("--n-users, --level item and --neighbours add-remove go with --universe")
         mechanism = load_mechanism(options.mechanism)
-        report = audit_dataset(mechanism, _read(options.dataset), records=_read(options.records), **common)
+        report = audit_dataset(mechanism, read_users(options.dataset), records=read_users(options.records), **common)
     else:
         if options.universe is None or options.n_users is None:
             raise ValueError("give --universe and --n-users, or --dataset and --records")
-        universe = _tuples(json.loads(options.universe))
+        universe = tuples(json.loads(options.universe))
         space = {"universe": universe, "n_users": options.n_users, "n_examples": options.n_examples}
         mechanism = load_mechanism(options.mechanism)
         if options.level == "item":

@@ -160,7 +160,7 @@ class TruncatedDiscreteLaplace:
 
     @property
     def certified_epsilon(self) -> float:
-        """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon, itself rounded up to a float."""
+        """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
         from userdp import _core
 
         of_the_table = _core.ln_bounds(self._table.largest_ratio)[1]

@@ -6,6 +6,7 @@
 
 mod brute;
 mod events;
+mod exhaustive;
 pub mod listed;
 pub mod listing;
 pub mod matrix;
@@ -18,6 +19,7 @@ pub mod search;
 mod separator;
 mod work;
 
+pub use exhaustive::{Arithmetic, exhaustive_maximum};
 pub use listed::{Family, Pairs, Worst};
 pub use listing::{BadPairs, list_bad_pairs};
 pub use matrix::{ExactRows, PmfMatrix};

@@ -46,3 +46,9 @@ fn delta_units(delta: &Rational) -> Result<crate::exact::Natural> {
     }
     Ok(units.magnitude().clone())
 }
+
+/// The number of entries that are at most `bits`, from the whole table, without a branch on what is found in it.
+fn count_at_most(entries: &[u128], bits: u128) -> u64 {
+    // The borrow of the subtraction is added up: compilers make a subtract with borrow of it.
+    entries.iter().fold(0_u64, |count, &entry| count.wrapping_add(u64::from(!bits.overflowing_sub(entry).1)))
+}

@@ -10,13 +10,19 @@
 //! (`NeurIPS` 2023), Algorithm 1.
 
 mod bad_pairs;
+mod counting;
+mod hitting;
 mod law;
 mod order;
 mod outputs;
 mod prefixes;
+mod sampling;
 mod scaled;
 mod transform;
 mod typed;
+mod windows;
 
+pub use hitting::minimum_hitting_set;
 pub use law::{Law, Mixture};
-pub use typed::{MAX_DELETIONS, StableFamily, number_of_vectors};
+pub use typed::StableFamily;
+pub use windows::{Totals, WindowTotal, smallest_window};

@@ -10,7 +10,6 @@ pub use revolving::{RevolvingDoor, Swap};
 
 use crate::exact::Natural;
 use num_traits::One;
-use std::ops::Range;
 
 /// n choose k, exactly.
 pub fn binomial(n: u64, k: u64) -> Natural {
@@ -36,12 +35,4 @@ pub fn small_binomial(n: u64, k: u64) -> Option<u64> {
         product = u64::try_from(next).ok()?;
     }
     Some(product)
-}
-
-/// Cuts the ranks 0..count into at most `parts` ranges of nearly equal length.
-pub fn rank_ranges(count: u64, parts: u64) -> Vec<Range<u64>> {
-    let parts = parts.clamp(1, count.max(1));
-    let (short, longer) = (count / parts, count % parts);
-    let start = |part: u64| part * short + part.min(longer);
-    (0..parts).map(|part| start(part)..start(part + 1)).collect()
 }

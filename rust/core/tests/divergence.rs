@@ -201,6 +201,16 @@ proptest! {
         let attained = &worst.difference.mass - &multiplier * &worst.difference.other;
         prop_assert_eq!(&attained, &worst_naive);
         prop_assert_eq!(worst.against_delta, worst_naive.cmp(&delta));
+        let exceeding: Vec<bool> = pairs
+            .iter()
+            .map(|&(i, j)| {
+                let (p, q) = (masses(&rows[i]), masses(&rows[j]));
+                naive(&p, &q, &multiplier).max(naive(&q, &p, &multiplier)) > delta
+            })
+            .collect();
+        prop_assert_eq!(family.exceeding(&pairs, &level, &delta, &control()).unwrap(), exceeding);
+        let tie = family.exceeding(&pairs, &level, &worst_naive, &control()).unwrap();
+        prop_assert!(!tie.contains(&true));
         let upper = family.profile(&pairs, &[std::sync::Arc::new(level)], &control()).unwrap()[0];
         prop_assert_eq!(upper, rational_to_f64(&worst_naive, Direction::Up));
         let root = family.exp_epsilon_at_delta(&pairs, &delta, &control()).unwrap();

@@ -19,8 +19,22 @@ fn level(numerator: i64, denominator: i64) -> Level {
     Level::new(BigRational::one(), BigRational::new(numerator.into(), denominator.into()))
 }
 
+/// Changes of scores between neighbours.
+#[derive(Clone, Copy, PartialEq)]
+enum Changes {
+    Any,
+    OneDirection,
+}
+
 /// Between neighbouring score vectors (all changes within the sensitivity) every ratio is within e^epsilon.
-fn is_private(rate: &Rate, level: &Level, sensitivity: i64, outputs: u32, highest: i64) -> bool {
+fn is_private_for(
+    changes: Changes,
+    rate: &Rate,
+    level: &Level,
+    sensitivity: i64,
+    outputs: u32,
+    highest: i64,
+) -> bool {
     let values = highest + 1;
     let vectors: Vec<Vec<i64>> = (0..values.pow(outputs))
         .map(|code| (0..outputs).map(|place| code / values.pow(place) % values).collect())
@@ -28,14 +42,57 @@ fn is_private(rate: &Rate, level: &Level, sensitivity: i64, outputs: u32, highes
     let pmfs: Vec<_> = vectors.iter().map(|scores| exponential_pmf(rate, scores)).collect();
     for (x, p) in vectors.iter().zip(&pmfs) {
         for (y, q) in vectors.iter().zip(&pmfs) {
-            if x.iter().zip(y).all(|(a, b)| (a - b).abs() <= sensitivity)
-                && (0..x.len()).any(|i| level.compare(&p.mass(i), &q.mass(i)) == Ordering::Greater)
+            let differences = || x.iter().zip(y).map(|(a, b)| a - b);
+            if differences().any(|difference| difference.abs() > sensitivity)
+                || changes == Changes::OneDirection && differences().any(|difference| difference < 0)
             {
-                return false;
+                continue;
+            }
+            for i in 0..x.len() {
+                let (here, there) = (p.mass(i), q.mass(i));
+                if level.compare(&here, &there) == Ordering::Greater
+                    || level.compare(&there, &here) == Ordering::Greater
+                {
+                    return false;
+                }
             }
         }
     }
     true
+}
+
+fn is_private(rate: &Rate, level: &Level, sensitivity: i64, outputs: u32, highest: i64) -> bool {
+    is_private_for(Changes::Any, rate, level, sensitivity, outputs, highest)
+}
+
+#[test]
+fn monotone_changes_are_private_at_twice_the_rate_and_others_are_not() {
+    for (epsilon, sensitivity) in [(1, 1), (1, 2), (5, 1)] {
+        let level = level(epsilon, 1);
+        let rate = Rate::new(&level, sensitivity, true).unwrap();
+        let delta = sensitivity.cast_signed();
+        assert!(is_private_for(Changes::OneDirection, &rate, &level, delta, 3, 5));
+        assert!(!is_private_for(Changes::Any, &rate, &level, delta, 3, 5));
+        let half_the_noise = Rate::new(&doubled(&level), sensitivity, true).unwrap();
+        assert!(!is_private_for(Changes::OneDirection, &half_the_noise, &level, delta, 3, 5));
+    }
+}
+
+#[test]
+fn rates_of_64_bits_and_more_become_32() {
+    let bits = |epsilon| {
+        let rate = Rate::new(&Level::from_epsilon(epsilon), 1, true).unwrap();
+        (rate.bits_per_unit() * BigInt::from(100)).to_integer()
+    };
+    assert_eq!(bits(22.5), BigInt::from(3246));
+    assert_eq!(bits(30.0), BigInt::from(4328));
+    assert_eq!(bits(44.3), BigInt::from(6391));
+    assert_eq!(bits(44.4), BigInt::from(3199)); // a little below 32
+    for epsilon in [44.3, 44.4, 87.0] {
+        let level = Level::from_epsilon(epsilon);
+        let rate = Rate::new(&level, 1, true).unwrap();
+        assert!(is_private_for(Changes::OneDirection, &rate, &level, 1, 3, 4));
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use num_bigint::BigUint;
 use proptest::prelude::*;
-use userdp_core::subsets::{CountVectors, RevolvingDoor, Subsets, binomial, rank_ranges, small_binomial};
+use userdp_core::subsets::{CountVectors, RevolvingDoor, Subsets, binomial, small_binomial};
 
 /// All subsets of {0, ..., n-1} of one size: bit patterns in increasing order are subsets in colexicographic order.
 fn by_bit_patterns(n: usize, size: usize) -> Vec<Vec<usize>> {
@@ -132,16 +132,6 @@ proptest! {
         prop_assert_eq!(binomial(n, k), binomial(n - 1, k - 1) + binomial(n - 1, k));
         let small = u64::try_from(&binomial(n, k)).ok();
         prop_assert_eq!(small_binomial(n, k), small);
-    }
-
-    #[test]
-    fn rank_ranges_cover_all_ranks_in_order(count in 0_u64..1000, parts in 0_u64..40) {
-        let ranges = rank_ranges(count, parts);
-        prop_assert!(ranges.len() as u64 <= parts.max(1));
-        let all: Vec<u64> = ranges.iter().cloned().flatten().collect();
-        prop_assert_eq!(all, (0..count).collect::<Vec<_>>());
-        let lengths = ranges.iter().map(|range| range.end - range.start);
-        prop_assert!(lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1);
     }
 }
 

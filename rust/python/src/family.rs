@@ -7,11 +7,11 @@ use crate::{
     run::run,
 };
 use num_rational::BigRational;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{cmp::Ordering, sync::Arc};
 use userdp_core::{
     control::Control,
-    family::{Family, maximum, search::Pair, verdict},
+    family::{Arithmetic, Family, exhaustive_maximum, maximum, search::Pair, verdict},
     pmf::Pmf,
 };
 
@@ -45,6 +45,21 @@ pub(crate) fn family_worst(
             (worst.pair.0, worst.pair.1, worst.difference.event, worst.lower, worst.upper, exceeds)
         }))
     })
+}
+
+/// For every pair, whether its divergence exceeds delta in some direction.
+#[pyfunction]
+#[pyo3(signature = (pmfs, pairs, epsilon, delta, progress=None))]
+pub(crate) fn family_exceeding(
+    py: Python<'_>,
+    pmfs: Vec<Masses>,
+    pairs: Vec<(usize, usize)>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<bool>> {
+    let level = level(&epsilon);
+    run(py, progress, |control| family(pmfs, control)?.exceeding(&pairs, &level, &delta, control))
 }
 
 /// Bounds on the smallest epsilon at which all pairs are within delta, and e^epsilon exactly.
@@ -122,4 +137,23 @@ pub(crate) fn pairwise_verdict(
         let lower = found.pair.as_ref().map_or(0.0, |pair| pair.lower);
         Ok((found.holds, lower, found.upper, found.pair.map(parts), found.evaluated))
     })
+}
+
+/// (value, i, j): the largest divergence by evaluating every pair in "float64", "fixed32" or "fixed64"; for measurements.
+#[pyfunction]
+pub(crate) fn pairwise_exhaustive(
+    py: Python<'_>,
+    matrix: PyRef<'_, PyPmfMatrix>,
+    epsilon: LevelArgument<'_>,
+    arithmetic: &str,
+) -> PyResult<(f64, usize, usize)> {
+    let arithmetic = match arithmetic {
+        "float64" => Arithmetic::Float64,
+        "fixed32" => Arithmetic::Fixed32,
+        "fixed64" => Arithmetic::Fixed64,
+        other => return Err(PyValueError::new_err(format!("arithmetic: {other:?}"))),
+    };
+    let (level, matrix) = (level(&epsilon), Arc::clone(&matrix.0));
+    let (value, (i, j)) = run(py, None, |control| exhaustive_maximum(&matrix, &level, arithmetic, control))?;
+    Ok((value, i, j))
 }

@@ -31,7 +31,10 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
-    use crate::family::{family_epsilon, family_profile, family_worst, pairwise_maximum, pairwise_verdict};
+    use crate::family::{
+        family_epsilon, family_exceeding, family_profile, family_worst, pairwise_exhaustive,
+        pairwise_maximum, pairwise_verdict,
+    };
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
@@ -39,7 +42,9 @@ mod _core {
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
     #[pymodule_export]
-    use crate::stability::{PyStableFamily, number_of_deletion_vectors};
+    use crate::stability::{
+        PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

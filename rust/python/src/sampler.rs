@@ -136,7 +136,7 @@ impl PyTruncatedDiscreteLaplaceTable {
     }
 }
 
-/// Probabilities of refusal q_0 = 0, ..., q_M = 1, as certified integers over 2^128.
+/// Probabilities of refusal q(0) = 0, ..., q(M) = 1, as certified integers over 2^128.
 #[pyclass(frozen, name = "RefusalTable", module = "userdp._core")]
 pub(crate) struct PyRefusalTable(RefusalTable);
 
@@ -160,13 +160,13 @@ impl PyRefusalTable {
         self.0.deletions()
     }
 
-    /// The numerators q_0, ..., q_M over 2^128.
+    /// The numerators q(0), ..., q(M) over 2^128.
     #[getter]
     fn numerators(&self) -> Vec<BigUint> {
         self.0.numerators().collect()
     }
 
-    /// True with probability q_min(r, M).
+    /// True with probability q(min(r, M)) / 2^128.
     fn refuses(&self, py: Python<'_>, r: usize, source: &PySource) -> PyResult<bool> {
         source.draw(py, |source| self.0.refuses(r, source))
     }

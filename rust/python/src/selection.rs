@@ -20,7 +20,7 @@ use userdp_core::{
 };
 
 /// Entries of one listing.
-const LARGEST_LIST: usize = 1 << 30;
+const LARGEST_LIST: usize = 1 << 28;
 
 /// The exponential mechanism on integer totals, lower is better, at one public rate.
 #[pyclass(frozen, name = "ScoreSelection", module = "userdp._core")]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use userdp_core::{
     Error,
     control::Control,
-    stability::{self, Mixture, StableFamily},
+    stability::{self, Mixture, StableFamily, WindowTotal},
 };
 
 /// Which deletion vectors are stable. Vectors list the users deleted of each type, in the order of `counts`.
@@ -42,6 +42,9 @@ impl PyStableFamily {
     }
 }
 
+/// A float64 vector.
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
+
 /// Integer weights and the total they are over.
 type Weights = (Vec<BigUint>, BigUint);
 
@@ -53,12 +56,16 @@ impl PyStableFamily {
         run_short(|| StableFamily::new(&counts, deletions, limit)).map(|family| Self(Arc::new(family)))
     }
 
+    /// (N, K): deletion vectors and types
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.0.rows(), self.0.types())
+    }
+
     /// All deletion vectors, shape (N, K).
     fn vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u16>>> {
         let rows = run(py, None, |control| self.0.vectors(control))?;
-        let types = self.0.types();
-        let count = rows.len() / types;
-        rows.into_pyarray(py).reshape([count, types])
+        rows.into_pyarray(py).reshape([self.0.rows(), self.0.types()])
     }
 
     /// Makes all that is below both deletion vectors unstable; False when it was.
@@ -160,7 +167,7 @@ impl PyStableFamily {
         mixture: Vec<BigUint>,
         total: BigUint,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
+    ) -> PyResult<(Floats<'py>, f64)> {
         let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture, total)?, control))?;
         Ok((law.masses.into_pyarray(py), law.relative_error))
     }
@@ -185,7 +192,7 @@ impl PyStableFamily {
         total: BigUint,
         matrix: &PyPmfMatrix,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    ) -> PyResult<(Floats<'py>, Floats<'py>)> {
         let (lower, upper) = run(py, progress, |control| {
             self.0.law(&Mixture::new(mixture, total)?, control)?.output_bounds(&matrix.0, control)
         })?;
@@ -193,14 +200,65 @@ impl PyStableFamily {
     }
 }
 
-/// How many deletion vectors there are (2^128 - 1 for that many or more).
+/// A smallest set of users that meets every edge, all as bit masks; None when it has more than `limit` users.
 #[pyfunction]
-pub(crate) fn number_of_deletion_vectors(counts: Vec<usize>, deletions: usize) -> PyResult<u128> {
-    run_short(|| {
-        if deletions > stability::MAX_DELETIONS {
-            let message = format!("{deletions} exceeds {}", stability::MAX_DELETIONS);
-            return Err(Error::invalid("deletions", message));
+pub(crate) fn minimum_hitting_set(
+    py: Python<'_>,
+    edges: Vec<BigUint>,
+    limit: usize,
+) -> PyResult<Option<BigUint>> {
+    let edges: Vec<Vec<u64>> = edges.iter().map(BigUint::to_u64_digits).collect();
+    let users = run(py, None, |control| stability::minimum_hitting_set(&edges, limit, control))?;
+    Ok(users.map(|users| {
+        let mut mask = BigUint::ZERO;
+        for user in users {
+            mask.set_bit(user as u64, true);
         }
-        Ok(stability::number_of_vectors(&counts, deletions))
+        mask
+    }))
+}
+
+/// (r*, start of the window) for sorted values; None when r* exceeds the limit.
+#[pyfunction]
+pub(crate) fn smallest_window(
+    py: Python<'_>,
+    values: Vec<i64>,
+    deletions: usize,
+    distance: u64,
+    limit: usize,
+) -> PyResult<Option<(usize, usize)>> {
+    run(py, None, |control| stability::smallest_window(&values, deletions, distance, limit, control))
+}
+
+/// (smallest total, step, integer weights, their total) of the users kept from a window of sorted values.
+#[pyfunction]
+pub(crate) fn window_total_weights(
+    py: Python<'_>,
+    values: Vec<i64>,
+    deletions: usize,
+    start: usize,
+    r: usize,
+) -> PyResult<(i128, u64, Vec<BigUint>, BigUint)> {
+    run(py, None, |control| {
+        let law = WindowTotal::new(&values, deletions, start, r)?;
+        let (weights, total) = law.exact(control)?;
+        Ok((law.totals().first, law.totals().step, weights, total))
     })
+}
+
+/// (smallest total, step, float masses, bound on their relative error) of the same.
+#[pyfunction]
+pub(crate) fn window_total_law(
+    py: Python<'_>,
+    values: Vec<i64>,
+    deletions: usize,
+    start: usize,
+    r: usize,
+) -> PyResult<(i128, u64, Floats<'_>, f64)> {
+    let (totals, masses, error) = run(py, None, |control| {
+        let law = WindowTotal::new(&values, deletions, start, r)?;
+        let (masses, error) = law.floats(control)?;
+        Ok((law.totals(), masses, error))
+    })?;
+    Ok((totals.first, totals.step, masses.into_pyarray(py), error))
 }

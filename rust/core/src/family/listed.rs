@@ -143,6 +143,35 @@ impl Family {
         }))
     }
 
+    /// For every pair, whether the divergence at `level` exceeds `delta` in some direction; decided exactly.
+    ///
+    /// # Errors
+    /// Pairs out of range; [`Error::Cancelled`].
+    pub fn exceeding(
+        &self,
+        pairs: Pairs<'_>,
+        level: &Level,
+        delta: &Rational,
+        control: &Control,
+    ) -> Result<Vec<bool>> {
+        self.check(pairs)?;
+        control.set_total(pairs.len());
+        let (below, above) = (rational_to_f64(delta, Direction::Down), rational_to_f64(delta, Direction::Up));
+        let exceeds = |i: usize, j: usize| {
+            control.check()?;
+            let (p, q) = (&self.pmfs[i], &self.pmfs[j]);
+            match quick_bounds(p, q, level) {
+                Some(side) if side.upper <= below => Ok(false),
+                Some(side) if side.lower > above => Ok(true),
+                _ => Ok(Difference::new(p, q, level, control)?.compare(level, delta) == Ordering::Greater),
+            }
+        };
+        let per_chunk = Self::in_chunks(pairs, control, |chunk| {
+            chunk.iter().map(|&(i, j)| Ok(exceeds(i, j)? || exceeds(j, i)?)).collect::<Result<Vec<bool>>>()
+        })?;
+        Ok(per_chunk.concat())
+    }
+
     /// The smallest `E >= 1` at which every pair is within `delta` in both directions; `None` when none is.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub trait BadPairs: Sync {
     fn weight(&self, a: &Self::Corner, b: &Self::Corner) -> u64;
     /// True when every pair between the two blocks would be no news.
     fn settled(&self, a: &Self::Corner, b: &Self::Corner) -> bool;
+    /// True when the pair would be no news.
+    fn known(&self, i: usize, j: usize) -> bool;
     /// Receives rows that are farther apart than (epsilon, delta), in one direction at least.
     fn receive(&self, i: usize, j: usize);
 }
@@ -112,27 +114,52 @@ impl<'a> Packed<'a> {
         &self.work.side.rows[range.start * self.work.width..range.end * self.work.width]
     }
 
-    /// Hands over the pairs of two leaves that exceed delta, in this direction.
+    /// Hands over the pairs of two leaves that exceed delta, in this direction, a left panel against a right one at a
+    /// time: the first pairs often settle most of the others.
     fn leaf<L: BadPairs>(
         &self,
         problem: &Problem<'_>,
         listing: &L,
+        corners: &Corners<L::Corner>,
         x: Range<usize>,
         y: Range<usize>,
     ) -> Result<()> {
         problem.control.check()?;
-        let mut found = Vec::new();
         let threshold = problem.floor() - problem.numerics.radius;
-        let mut hits = Hits { threshold, found: &mut found, band: None };
-        let left = x.start / LEFT..x.end.div_ceil(LEFT);
-        let right = y.start / RIGHT..y.end.div_ceil(RIGHT);
-        block_f64(problem.kernel, (&self.left, left), &self.totals, (&self.right, right), &mut hits);
-        for hit in found {
-            if problem.decide(hit.value, (hit.left, hit.right))? {
-                listing.receive(hit.left as usize, hit.right as usize);
+        let mut found = Vec::new();
+        for left in x.start / LEFT..x.end.div_ceil(LEFT) {
+            for right in y.start / RIGHT..y.end.div_ceil(RIGHT) {
+                if listing.settled(&corners.left[left], &corners.right[right]) {
+                    continue;
+                }
+                let mut hits = Hits { threshold, found: &mut found, band: None };
+                let (one_left, one_right) = ((&self.left, left..left + 1), (&self.right, right..right + 1));
+                block_f64(problem.kernel, one_left, &self.totals, one_right, &mut hits);
+                for hit in found.drain(..) {
+                    let (i, j) = (hit.left as usize, hit.right as usize);
+                    if !listing.known(i, j) && problem.decide(hit.value, (hit.left, hit.right))? {
+                        listing.receive(i, j);
+                    }
+                }
             }
         }
         Ok(())
+    }
+}
+
+/// Corners of single panels.
+struct Corners<C> {
+    left: Vec<C>,
+    right: Vec<C>,
+}
+
+impl<C: Clone + Send + Sync> Corners<C> {
+    fn new<L: BadPairs<Corner = C>>(listing: &L, rows: usize) -> Self {
+        let of = |width: usize| {
+            let panels = (0..rows.div_ceil(width)).into_par_iter();
+            panels.map(|panel| listing.corner(panel * width..rows.min((panel + 1) * width))).collect()
+        };
+        Self { left: of(LEFT), right: of(RIGHT) }
     }
 }
 
@@ -165,6 +192,7 @@ pub fn list_bad_pairs<L: BadPairs>(
     }
     let packed = Packed::new(work, numerics.multiplier);
     let tree = Tree::new(listing, matrix.rows());
+    let corners = Corners::new(listing, matrix.rows());
     let entry = |a: Node, b: Node| {
         let weight = listing.weight(tree.corner(a), tree.corner(b));
         // Among equal weights the larger blocks come first: they may settle at once.
@@ -191,9 +219,9 @@ pub fn list_bad_pairs<L: BadPairs>(
                     return Ok(Vec::new());
                 }
                 if a.level == 0 && b.level == 0 {
-                    packed.leaf(&problem, listing, x.clone(), y.clone())?;
+                    packed.leaf(&problem, listing, &corners, x.clone(), y.clone())?;
                     if a != b {
-                        packed.leaf(&problem, listing, y, x)?;
+                        packed.leaf(&problem, listing, &corners, y, x)?;
                     }
                     return Ok(Vec::new());
                 }

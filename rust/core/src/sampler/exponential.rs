@@ -124,7 +124,7 @@ impl Rate {
 
     /// The weight of a candidate whose score is `gap` above the lowest: from 2^39 - 2 to 2^103.
     ///
-    /// No branch and no memory address depends on `gap`.
+    /// Written without a branch or a memory address that depends on `gap`.
     pub fn weight(&self, gap: u64) -> u128 {
         let gap = gap.min(self.largest_gap);
         // rho gap below 2^63, in units of 2^-57: an integer part of at most 63 and a fraction.

@@ -15,7 +15,7 @@ pub const KAPPA_LIMIT: u64 = 1 << 60;
 const FIRST_BITS: i64 = 160;
 
 /// Beyond this precision the quotient is refused as too near to an integer.
-const LAST_BITS: i64 = 1 << 16;
+const LAST_BITS: i64 = 1 << 15;
 
 /// 1 + min{c : E^c >= 1/delta}: kappa = 1 + ceil(ln(1/delta) / epsilon), for E > 1 and 0 < delta < 1.
 ///
@@ -26,7 +26,7 @@ const LAST_BITS: i64 = 1 << 16;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for parameters outside their ranges; [`Error::TooLarge`] for kappa above 2^60, before any
-/// long work, and for an x within about 2^-65000 of an integer without being one.
+/// long work, and for an x within about 2^-20000 of an integer without being one.
 pub fn kappa(level: &Level, delta: &Rational) -> Result<u64> {
     check_parameters(level, delta)?;
     let delta = &delta.reduced();
@@ -49,7 +49,7 @@ pub fn kappa(level: &Level, delta: &Rational) -> Result<u64> {
         bits *= 2;
     }
     Err(Error::too_large(
-        "ln(1/delta) / epsilon is too near to an integer for its ceiling to be found with 65536 bits; \
+        "ln(1/delta) / epsilon is too near to an integer for its ceiling to be found with 32768 bits; \
          choose a delta with fewer digits",
     ))
 }

@@ -1,6 +1,6 @@
 //! Probabilities of refusal that rise as fast as privacy allows, as a certified table.
 
-use super::{SIZE_LIMIT, check_parameters, delta_units, multiplier::LowerMultiplier};
+use super::{SIZE_LIMIT, check_parameters, count_at_most, delta_units, multiplier::LowerMultiplier};
 use crate::{
     Error, Result,
     control::Control,
@@ -12,12 +12,12 @@ use num_traits::{One, ToPrimitive};
 /// Steps between two looks at the control.
 const CHECK_EVERY: usize = 1 << 10;
 
-/// Integers `0 = q_0 <= q_1 <= ... <= q_M = 2^128`: at size r a release refuses with probability `q_min(r, M)` / 2^128.
+/// Integers 0 = q(0) <= q(1) <= ... <= q(M) = 2^128: at size r a release refuses with probability q(min(r, M)) / 2^128.
 ///
 /// Two sizes that differ by at most 1 have (epsilon, delta)-indistinguishable refusals.
 #[derive(Debug)]
 pub struct RefusalTable {
-    /// `q_0, ..., q_(M-1)`; `q_M` = 2^128 does not fit and need not.
+    /// q(0), ..., q(M - 1); q(M) = 2^128 does not fit and need not.
     uncertain: Vec<u128>,
 }
 
@@ -70,37 +70,33 @@ impl RefusalTable {
         2 * self.uncertain.len() - 2
     }
 
-    /// The numerators `q_0, ..., q_M` over 2^128.
+    /// The numerators q(0), ..., q(M) over 2^128.
     pub fn numerators(&self) -> impl Iterator<Item = Natural> + '_ {
         let certain = std::iter::once(Natural::one() << 128_u32);
         self.uncertain.iter().copied().map(Natural::from).chain(certain)
     }
 
-    /// True with probability `q_min(r, M)` / 2^128: 128 random bits, and the whole table read whatever r is.
+    /// True with probability q(min(r, M)) / 2^128.
     ///
     /// # Errors
     /// As [`Source::fill`].
     pub fn refuses(&self, r: usize, source: &mut Source) -> Result<bool> {
-        let u = source.bits()?;
-        let (mut threshold, mut found) = (0_u128, 0_u128);
-        for (size, &numerator) in self.uncertain.iter().enumerate() {
-            let difference = size ^ r;
-            // All ones when size = r, else zero.
-            let differs = (difference | difference.wrapping_neg()) >> (usize::BITS - 1);
-            let mask = (differs as u128).wrapping_sub(1);
-            threshold |= numerator & mask;
-            found |= mask;
-        }
-        // A size that is not in the table is beyond it: refused.
-        Ok((u.overflowing_sub(threshold).1) | (found == 0))
+        Ok(self.refuses_with(r, source.bits()?))
+    }
+
+    /// True for q(min(r, M)) of the 2^128 values of 128 bits. The whole table is read whatever r is.
+    pub fn refuses_with(&self, r: usize, bits: u128) -> bool {
+        // The table never falls, so the entries that are at most `bits` are its first ones, and r < M is among them
+        // unless bits < q(r). A size beyond the table never is.
+        r as u64 >= count_at_most(&self.uncertain, bits)
     }
 }
 
 /// Checks in integers that sizes r and r + 1 have indistinguishable refusals, for all r.
 ///
 /// # Guarantee
-/// When it passes: q_0 = 0, q_M = 2^128, q never decreases, q_(r+1) <= E q_r + delta 2^128,
-/// 2^128 - q_r <= E (2^128 - q_(r+1)) + delta 2^128, and 2^128 - q_(M-1) <= delta 2^128.
+/// When it passes: q(0) = 0, q(M) = 2^128, q never decreases, q(r+1) <= E q(r) + delta 2^128, and
+/// 2^128 - q(r) <= E (2^128 - q(r+1)) + delta 2^128; so 2^128 - q(M-1) <= delta 2^128, the last of these.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] saying which of these fails.
@@ -113,7 +109,7 @@ fn certify_with(table: &[Natural], lower: &LowerMultiplier, delta: &Natural) -> 
     let refused =
         |premise: &str| Err(Error::invalid("epsilon, delta", format!("the table is refused: {premise}")));
     let whole = Natural::one() << 128_u32;
-    let [first, .., before, last] = table else { return refused("it has fewer than three entries") };
+    let [first, .., last] = table else { return refused("it has fewer than two entries") };
     if first != &Natural::ZERO || last != &whole {
         return refused("it does not rise from 0 to 1");
     }
@@ -127,9 +123,6 @@ fn certify_with(table: &[Natural], lower: &LowerMultiplier, delta: &Natural) -> 
     }
     if table.windows(2).any(|pair| !within(&(&whole - &pair[0]), &(&whole - &pair[1]))) {
         return refused("answers fall by more than the level allows");
-    }
-    if &whole - before > *delta {
-        return refused("the last answers are more likely than delta");
     }
     Ok(())
 }

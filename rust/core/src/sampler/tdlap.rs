@@ -1,6 +1,6 @@
 //! Truncated discrete Laplace noise on {0, ..., 2 kappa}, as a certified table.
 
-use super::{SIZE_LIMIT, check_parameters, delta_units, kappa, multiplier::LowerMultiplier};
+use super::{SIZE_LIMIT, check_parameters, count_at_most, delta_units, kappa, multiplier::LowerMultiplier};
 use crate::{
     Error, Result,
     control::Control,
@@ -94,12 +94,17 @@ impl TruncatedDiscreteLaplaceTable {
         Rational::new(Integer::from(numerator), Integer::from(denominator))
     }
 
-    /// One draw: 128 random bits, and the whole table read whatever they are.
+    /// The noise that 128 bits stand for: N(x) of the 2^128 give x. The whole table is read whatever they are.
+    pub fn value(&self, bits: u128) -> u64 {
+        count_at_most(&self.cumulative, bits)
+    }
+
+    /// One draw, of 128 random bits.
     ///
     /// # Errors
     /// As [`Source::fill`].
     pub fn draw(&self, source: &mut Source) -> Result<u64> {
-        Ok(count_at_most(&self.cumulative, source.bits()?))
+        Ok(self.value(source.bits()?))
     }
 
     /// Independent draws into a slice; from a seeded source the same as one by one.
@@ -112,17 +117,12 @@ impl TruncatedDiscreteLaplaceTable {
             control.advance(block.len())?;
             source.fill(&mut bytes[..16 * block.len()])?;
             for (draw, bits) in block.iter_mut().zip(bytes.as_chunks::<16>().0) {
-                *draw = count_at_most(&self.cumulative, u128::from_le_bytes(*bits)).cast_signed();
+                *draw = self.value(u128::from_le_bytes(*bits)).cast_signed();
             }
         }
         bytes.fill(0);
         Ok(())
     }
-}
-
-/// The number of entries that are at most u: the borrow of every subtraction is added, and nothing branches on it.
-fn count_at_most(cumulative: &[u128], u: u128) -> u64 {
-    cumulative.iter().fold(0_u64, |count, &entry| count.wrapping_add(u64::from(!u.overflowing_sub(entry).1)))
 }
 
 fn unrepresentable() -> Error {
@@ -132,11 +132,11 @@ fn unrepresentable() -> Error {
     )
 }
 
-/// Checks Theorem 2's premises in integers, for N(kappa + j) = half[j], j = 0, ..., kappa >= 1.
+/// Checks what the privacy of the noise rests on, in integers: h(j) = N(kappa + j), j = 0, ..., kappa >= 1, are given.
 ///
 /// # Guarantee
-/// When it passes: all numerators are positive, half[0] + 2 (half[1] + ... + half[kappa]) = 2^128 (in integers of any
-/// size, so that no sum wraps), half[j] <= E half[j+1] and half[j+1] <= E half[j], and half[kappa] <= delta 2^128.
+/// When it passes: all h are positive, h(0) + 2 (h(1) + ... + h(kappa)) = 2^128 (in integers of any size, so that no
+/// sum wraps), h(j) <= E h(j+1) and h(j+1) <= E h(j), and h(kappa) <= delta 2^128.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] saying which premise fails.
@@ -185,7 +185,7 @@ fn total(lower: &LowerMultiplier, end: &Natural, kappa: u64, control: &Control) 
     Ok(2_u32 * sum + entry)
 }
 
-/// half[0..=kappa] with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left.
+/// h(0), ..., h(kappa) with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left.
 fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Vec<Natural>> {
     if kappa > SIZE_LIMIT {
         return Err(Error::too_large(format!(

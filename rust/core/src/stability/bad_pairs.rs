@@ -47,6 +47,10 @@ impl BadPairs for Marking<'_> {
         self.family.covers(a, b)
     }
 
+    fn known(&self, i: usize, j: usize) -> bool {
+        self.family.covers(self.vector(i), self.vector(j))
+    }
+
     fn receive(&self, i: usize, j: usize) {
         self.family.mark(self.vector(i), self.vector(j));
     }

@@ -56,10 +56,13 @@ impl Mixture {
     /// [`Error::InvalidArgument`] for a total of zero, or weights that sum to more.
     pub fn new(weights: Vec<Natural>, total: Natural) -> Result<Self> {
         let sum: Natural = weights.iter().sum();
-        if total.is_zero() || sum > total {
+        if total.is_zero() {
+            return Err(Error::invalid("mixture", "has the total 0; weights are over a positive total"));
+        }
+        if sum > total {
             return Err(Error::invalid(
                 "mixture",
-                format!("weights sum to {sum}, more than their total {total}, or to 0/0"),
+                format!("weights sum to {sum}, more than their total {total}"),
             ));
         }
         Ok(Self { weights, total })
@@ -106,12 +109,12 @@ impl StableFamily {
         Ok(Layers {
             sizes: if first.is_some() { self.layer_sizes(control)? } else { Vec::new() },
             partial: first.zip(last).map(|(first, last)| Sizes { first, last }),
-            full: (full..self.limit() + 1).map(|r| mixture.weight(r)).sum(),
+            full: (full..=self.limit()).map(|r| mixture.weight(r)).sum(),
         })
     }
 
     /// C(t, 0), C(t, 1), ... up to `last` for t = 0, ..., D.
-    fn rows<T>(&self, last: usize, convert: impl Fn(Natural) -> T) -> Vec<Vec<T>> {
+    fn binomial_rows<T>(&self, last: usize, convert: impl Fn(Natural) -> T) -> Vec<Vec<T>> {
         let row = |t: usize| binomials(t).take(t.min(last) + 1).map(&convert).collect();
         (0..=self.deletions()).map(row).collect()
     }
@@ -136,8 +139,8 @@ impl StableFamily {
                 )));
             }
             errors += roundings(self, sizes) + bands.len();
-            let rows =
-                self.rows(sizes.last, |x| quotient_to_f64(&x, &Natural::from(1_u8), Direction::Nearest));
+            let rows = self
+                .binomial_rows(sizes.last, |x| quotient_to_f64(&x, &Natural::from(1_u8), Direction::Nearest));
             for (values, exponent) in bands {
                 let partial = Transform::new(self, sizes, values, &rows).sums(control)?;
                 if sums.is_empty() {
@@ -230,7 +233,7 @@ impl StableFamily {
             }
         }
         let bits = parts.iter().map(|(.., ways)| ways.bits() as f64).sum::<f64>() + 2.0 * all.bits() as f64;
-        let vectors = super::number_of_vectors(self.counts(), deletions) as f64;
+        let vectors = self.rows() as f64;
         let steps =
             layers.partial.map_or(Ok(0.0), |sizes| work(self, sizes))? + vectors * (1 + self.types()) as f64;
         let digits = 1.0 + bits / 64.0;
@@ -252,7 +255,8 @@ impl StableFamily {
             for (r, weight, ways) in parts {
                 values[r] = weight * (&common / ways);
             }
-            sums = Transform::new(self, sizes, values, &self.rows(sizes.last, |x| x)).sums(control)?;
+            sums =
+                Transform::new(self, sizes, values, &self.binomial_rows(sizes.last, |x| x)).sums(control)?;
         }
         let choices: Vec<Vec<Natural>> = self
             .counts()

@@ -1,5 +1,7 @@
 //! Walks over the cells of a grid whose coordinates sum to at most a limit.
 
+use crate::exact::Natural;
+
 /// The cells of a grid, in lexicographic order, whose coordinates sum to at most `limit`.
 #[derive(Debug, Clone)]
 pub(super) struct Prefixes<'a> {
@@ -37,5 +39,37 @@ impl<'a> Prefixes<'a> {
             *coordinate = 0;
         }
         None
+    }
+}
+
+/// Such a walk that carries the product of a number for every coordinate.
+#[derive(Debug)]
+pub(super) struct Weighted<'a> {
+    /// The walk.
+    pub(super) at: Prefixes<'a>,
+    /// The numbers of each axis.
+    rows: &'a [Vec<Natural>],
+    /// The start, and its product with the numbers of the first axes.
+    products: Vec<Natural>,
+}
+
+impl<'a> Weighted<'a> {
+    /// Takes a walk that is at its origin, where every number is 1.
+    pub(super) fn new(at: Prefixes<'a>, rows: &'a [Vec<Natural>], start: Natural) -> Self {
+        let products = vec![start; at.coordinates.len() + 1];
+        Self { at, rows, products }
+    }
+
+    /// The product at the current cell.
+    pub(super) fn weight(&self) -> &Natural {
+        &self.products[self.products.len() - 1]
+    }
+
+    /// Moves to the next cell; returns false at the end.
+    pub(super) fn advance(&mut self) -> bool {
+        let Some(changed) = self.at.advance() else { return false };
+        let product = &self.products[changed] * &self.rows[changed][self.at.coordinates[changed]];
+        self.products[changed + 1..].fill(product);
+        true
     }
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::{Error, Result, control::Control, exact::Natural};
 use num_traits::Zero;
 use rayon::prelude::*;
+use std::ops::{Range, RangeInclusive};
 
 /// Numbers that one thread keeps at most: 256 MB of floats.
 const MAX_NUMBERS: u128 = 1 << 25;
@@ -70,6 +71,8 @@ pub(super) struct Transform<'a, N> {
     last: Vec<usize>,
     /// Length of an array over this and the later axes.
     lengths: Vec<usize>,
+    /// Largest sum of the coordinates of this and the later axes.
+    reaches: Vec<usize>,
     /// The value of every size.
     values: Vec<N>,
     /// C(t, 0), C(t, 1), ... for t = 0, ..., D.
@@ -102,7 +105,7 @@ pub(super) fn work(family: &StableFamily, sizes: Sizes) -> Result<f64> {
     let axes = family.types();
     Ok((0..axes)
         .map(|axis| {
-            up_to(&family.counts()[..=axis.min(axes - 2)], family.deletions())
+            up_to(&family.counts()[..=axis.min(axes.saturating_sub(2))], family.deletions())
                 * up_to(&last[axis..], sizes.last)
         })
         .sum())
@@ -128,7 +131,8 @@ impl<'a, N: Number> Transform<'a, N> {
             // The array over all axes is never made.
             lengths[axis] = if axis == 0 { 0 } else { lengths[axis + 1] * (last[axis] + 1) };
         }
-        Self { family, sizes, last, lengths, values, binomials }
+        let reaches = (0..last.len()).map(|axis| last[axis..].iter().sum()).collect();
+        Self { family, sizes, last, lengths, reaches, values, binomials }
     }
 
     /// The sums, in lexicographic order of the vectors by axis.
@@ -137,11 +141,9 @@ impl<'a, N: Number> Transform<'a, N> {
     /// [`Error::Cancelled`].
     pub(super) fn sums(&self, control: &Control) -> Result<Vec<N>> {
         let axes = self.last.len();
-        if axes == 1 {
-            return Ok(vec![self.only_type()]);
-        }
-        let sums: Vec<Vec<N>> = self
-            .coordinates(0, self.family.deletions())
+        let first_coordinates = self.coordinates(0, self.family.deletions());
+        control.set_total(first_coordinates.clone().count());
+        let sums: Vec<Vec<N>> = first_coordinates
             .into_par_iter()
             .map(|t| {
                 let mut arrays: Vec<Vec<N>> =
@@ -152,6 +154,7 @@ impl<'a, N: Number> Transform<'a, N> {
                     self.start(t, remaining, first, control)?;
                     self.descend(1, remaining, first, arrays, &mut sums, control)?;
                 }
+                control.advance(1)?;
                 Ok(sums)
             })
             .collect::<Result<_>>()?;
@@ -159,17 +162,10 @@ impl<'a, N: Number> Transform<'a, N> {
     }
 
     /// The values that coordinate t of an axis can take when `remaining` deletions are left.
-    fn coordinates(&self, axis: usize, remaining: usize) -> std::ops::RangeInclusive<usize> {
+    fn coordinates(&self, axis: usize, remaining: usize) -> RangeInclusive<usize> {
         let counts = self.family.counts();
         let capacity: usize = counts[axis + 1..].iter().sum();
         remaining.saturating_sub(capacity)..=counts[axis].min(remaining)
-    }
-
-    /// With one type there is one vector, and s is its size.
-    fn only_type(&self) -> N {
-        let lowest = self.family.height(0).min(self.sizes.last + 1);
-        let row = &self.binomials[self.family.deletions()];
-        N::dot(&row[lowest..=self.sizes.last], &self.values[lowest..])
     }
 
     /// Sums over the first coordinate of s, from the heights.
@@ -222,28 +218,34 @@ impl<'a, N: Number> Transform<'a, N> {
             sums.push(N::dot(&row[..length], &array[..length]));
             return Ok(());
         };
-        control.check()?;
         for t in self.coordinates(axis, remaining) {
-            next.fill(N::ZERO);
-            for (s, rest) in array.chunks_exact(self.lengths[axis + 1]).take(t + 1).enumerate() {
-                let room = (remaining - t).min(self.sizes.last - s);
-                self.add(axis + 1, next, &self.binomials[t][s], rest, room);
+            let room = remaining - t;
+            // The term of s = 0, of factor 1, is the one that reaches furthest: what lies beyond is never read.
+            self.blocks(axis + 1, room.min(self.sizes.last), 0, &mut |block| {
+                next[block.clone()].clone_from_slice(&array[block]);
+            });
+            for (s, rest) in array.chunks_exact(self.lengths[axis + 1]).take(t + 1).enumerate().skip(1) {
+                control.check()?;
+                let factor = &self.binomials[t][s];
+                self.blocks(axis + 1, room.min(self.sizes.last - s), 0, &mut |block| {
+                    N::add_scaled(&mut next[block.clone()], factor, &rest[block]);
+                });
             }
-            self.descend(axis + 1, remaining - t, next, arrays, sums, control)?;
+            self.descend(axis + 1, room, next, arrays, sums, control)?;
         }
         Ok(())
     }
 
-    /// Adds a scaled array over the later axes, where the coordinates sum to at most `room`.
-    fn add(&self, axis: usize, sums: &mut [N], factor: &N, terms: &[N], room: usize) {
+    /// Visits the blocks of an array over this and the later axes that hold its coordinates of sum at most `room`.
+    fn blocks(&self, axis: usize, room: usize, start: usize, visit: &mut impl FnMut(Range<usize>)) {
         if axis + 1 == self.last.len() {
-            let length = (self.last[axis] + 1).min(room + 1);
-            return N::add_scaled(&mut sums[..length], factor, &terms[..length]);
-        }
-        let length = self.lengths[axis + 1];
-        let rows = sums.chunks_exact_mut(length).zip(terms.chunks_exact(length)).take(room + 1);
-        for (s, (sums, terms)) in rows.enumerate() {
-            self.add(axis + 1, sums, factor, terms, room - s);
+            visit(start..start + self.last[axis].min(room) + 1);
+        } else if room >= self.reaches[axis] {
+            visit(start..start + self.lengths[axis]);
+        } else {
+            for s in 0..=self.last[axis].min(room) {
+                self.blocks(axis + 1, room - s, start + s * self.lengths[axis + 1], visit);
+            }
         }
     }
 }

@@ -1,22 +1,10 @@
 //! The family of stable deletion vectors, as the heights of the unstable ones.
 
-use super::{order::Vectors, prefixes::Prefixes};
-use crate::{
-    Error, Result,
-    control::Control,
-    exact::{
-        Natural,
-        binomial::{binomial, binomial_row, binomials},
-    },
-};
-use num_traits::{One, Zero};
-use rayon::prelude::*;
-use std::{
-    collections::HashMap,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU16, Ordering},
-    },
+use super::order::Vectors;
+use crate::{Error, Result, control::Control};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU16, Ordering},
 };
 
 /// Heights take 2^28 bytes at most.
@@ -24,14 +12,12 @@ const MAX_CELLS: usize = 1 << 27;
 /// Deletion vectors take 2^29 bytes at most.
 const MAX_VECTOR_ENTRIES: u128 = 1 << 28;
 /// Deletions at most, so that heights fit 16 bits.
-pub const MAX_DELETIONS: usize = 1 << 15;
+const MAX_DELETIONS: usize = 1 << 15;
 /// More types than this cannot have a grid that fits, unless nearly all of them are empty.
 const MAX_TYPES: usize = 256;
-/// Cells walked between two looks at the control.
-const CHECK_EVERY: usize = 1 << 12;
 
 /// How many deletion vectors there are: t <= counts with sum `deletions`; 2^128 - 1 stands for that many or more.
-pub fn number_of_vectors(counts: &[usize], deletions: usize) -> u128 {
+pub(super) fn number_of_vectors(counts: &[usize], deletions: usize) -> u128 {
     let mut ways = vec![0_u128; deletions + 1];
     ways[0] = 1;
     for &count in counts {
@@ -56,6 +42,8 @@ pub struct StableFamily {
     counts: Vec<usize>,
     deletions: usize,
     limit: usize,
+    /// How many deletion vectors there are.
+    rows: usize,
     /// Largest coordinate of each axis but the last.
     last: Vec<usize>,
     strides: Vec<usize>,
@@ -92,7 +80,7 @@ impl StableFamily {
         if limit > deletions {
             return Err(Error::invalid("limit", format!("{limit} exceeds the {deletions} deletions")));
         }
-        let vectors = check_size(counts, deletions)?;
+        let (cells, rows) = check_size(counts, deletions)?;
         let mut types: Vec<usize> = (0..counts.len()).collect();
         types.sort_by_key(|&kind| std::cmp::Reverse(counts[kind]));
         types.rotate_left(1);
@@ -102,8 +90,8 @@ impl StableFamily {
         for axis in (1..last.len()).rev() {
             strides[axis - 1] = strides[axis] * (last[axis] + 1);
         }
-        let heights = (0..vectors).map(|_| AtomicU16::new(0)).collect();
-        Ok(Self { types, counts, deletions, limit, last, strides, heights, vectors: OnceLock::new() })
+        let heights = (0..cells).map(|_| AtomicU16::new(0)).collect();
+        Ok(Self { types, counts, deletions, limit, rows, last, strides, heights, vectors: OnceLock::new() })
     }
 
     /// Users of each type, by axis.
@@ -126,6 +114,11 @@ impl StableFamily {
         self.counts.len()
     }
 
+    /// The number of deletion vectors.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// D.
     pub fn deletions(&self) -> usize {
         self.deletions
@@ -134,6 +127,11 @@ impl StableFamily {
     /// The largest size of a stable set that matters.
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Largest coordinate of each axis but the last.
+    pub(super) fn last(&self) -> &[usize] {
+        &self.last
     }
 
     /// Strides of the axes but the last in the grid of heights.
@@ -240,223 +238,8 @@ impl StableFamily {
         usize::from(self.heights[cell].load(Ordering::Relaxed))
     }
 
-    /// Folds over the cells whose coordinates sum to at most `limit`, in parallel.
-    ///
-    /// `visit(state, size, height, weight)` gets the number of sets of users that a cell stands for as `weight`, on
-    /// the types of its axes.
-    fn fold<T: Send>(
-        &self,
-        limit: usize,
-        control: &Control,
-        start: impl Fn() -> T + Sync,
-        visit: impl Fn(&mut T, usize, usize, &Natural) + Sync,
-        merge: impl Fn(T, T) -> T + Sync + Send,
-    ) -> Result<T> {
-        let rows: Vec<Vec<Natural>> = self
-            .last
-            .iter()
-            .zip(&self.counts)
-            .map(|(&last, &count)| binomial_row(count, last.min(limit)))
-            .collect();
-        // The first axes make the tasks, the others the walk of each.
-        let mut leading = 0;
-        let mut tasks = 1;
-        while leading < self.last.len() && tasks < 64 {
-            tasks *= self.last[leading] + 1;
-            leading += 1;
-        }
-        let mut starts = Vec::new();
-        let mut heads = Prefixes::new(&self.last[..leading], &self.strides[..leading], limit);
-        loop {
-            let weight: Natural = heads.coordinates.iter().zip(&rows).map(|(&s, row)| &row[s]).product();
-            starts.push((heads.cell, heads.size, weight));
-            if heads.advance().is_none() {
-                break;
-            }
-        }
-        starts
-            .into_par_iter()
-            .map(|(cell, size, weight)| {
-                let mut state = start();
-                let mut tails = Prefixes::new(&self.last[leading..], &self.strides[leading..], limit - size);
-                let mut weights = vec![weight; tails.coordinates.len() + 1];
-                let mut walked = 0;
-                loop {
-                    walked += 1;
-                    if walked % CHECK_EVERY == 1 {
-                        control.check()?;
-                    }
-                    let all = &weights[weights.len() - 1];
-                    visit(&mut state, size + tails.size, self.height(cell + tails.cell), all);
-                    let Some(changed) = tails.advance() else { return Ok(state) };
-                    weights[changed + 1] =
-                        &weights[changed] * &rows[leading + changed][tails.coordinates[changed]];
-                    for axis in changed + 1..tails.coordinates.len() {
-                        weights[axis + 1] = weights[axis].clone();
-                    }
-                }
-            })
-            .try_reduce_with(|a, b| Ok(merge(a, b)))
-            .unwrap_or_else(|| Ok(start()))
-    }
-
-    /// r*, the size of the smallest stable set, and the size from which on all sets are stable; `limit` + 1 stands for
-    /// none up to the limit.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub(super) fn partial_layers(&self, control: &Control) -> Result<(usize, usize)> {
-        let highest = self.counts[self.last.len()];
-        let none = self.limit + 1;
-        let (smallest, full) = self.fold(
-            self.limit,
-            control,
-            || (none, 0),
-            |(smallest, full), size, height, _| {
-                if height <= highest {
-                    *smallest = (*smallest).min(size + height);
-                }
-                if height > 0 {
-                    *full = (*full).max(size + height);
-                }
-            },
-            |a, b| (a.0.min(b.0), a.1.max(b.1)),
-        )?;
-        Ok((smallest, full.clamp(smallest, none)))
-    }
-
-    /// r*, the size of the smallest stable set, or None when it exceeds the limit.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn smallest_stable_size(&self, control: &Control) -> Result<Option<usize>> {
-        let (smallest, _) = self.partial_layers(control)?;
-        Ok((smallest <= self.limit).then_some(smallest))
-    }
-
-    /// The number of stable sets of each size 0, ..., limit.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn layer_sizes(&self, control: &Control) -> Result<Vec<Natural>> {
-        let (smallest, full) = self.partial_layers(control)?;
-        let mut sizes: Vec<Natural> = binomials(self.users()).take(self.limit + 1).collect();
-        sizes[..smallest.min(self.limit + 1)].fill(Natural::ZERO);
-        if smallest < full {
-            let partial = self.count(smallest, full - 1, control)?;
-            sizes[smallest..full].clone_from_slice(&partial);
-        }
-        Ok(sizes)
-    }
-
-    /// The number of stable sets of each size from `first` to `last`.
-    fn count(&self, first: usize, last: usize, control: &Control) -> Result<Vec<Natural>> {
-        // Cells of equal size and height differ in weight alone.
-        let weights = self.fold(
-            last,
-            control,
-            HashMap::<(usize, usize), Natural>::new,
-            |weights, size, height, weight| {
-                if size + height <= last {
-                    *weights.entry((size, height)).or_default() += weight;
-                }
-            },
-            |mut a, b| {
-                for (key, weight) in b {
-                    *a.entry(key).or_default() += weight;
-                }
-                a
-            },
-        )?;
-        let mut by_size: Vec<Vec<(usize, Natural)>> = vec![Vec::new(); last + 1];
-        for ((size, height), weight) in weights {
-            by_size[size].push((height, weight));
-        }
-        let highest = binomial_row(self.counts[self.last.len()], last);
-        let mut sizes = vec![Natural::ZERO; last + 1 - first];
-        for (size, mut cells) in by_size.into_iter().enumerate() {
-            control.check()?;
-            cells.sort_by_key(|&(height, _)| std::cmp::Reverse(height));
-            let mut weight = Natural::ZERO;
-            for (top, choices) in highest[..=last - size].iter().enumerate() {
-                while let Some((_, more)) = cells.pop_if(|&mut (height, _)| height <= top) {
-                    weight += more;
-                }
-                if size + top >= first {
-                    sizes[size + top - first] += &weight * choices;
-                }
-            }
-        }
-        Ok(sizes)
-    }
-
-    /// Draws a stable set S of r users uniformly, then a superset T of size D uniformly, as deletion vectors (s, t)
-    /// in the order of the types. `below(n)` draws a uniform integer from 0 to n - 1.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for an r above the limit, or without a stable set of that size; errors of `below`;
-    /// [`Error::Cancelled`].
-    pub fn sample(
-        &self,
-        r: usize,
-        below: &mut dyn FnMut(&Natural) -> Result<Natural>,
-        control: &Control,
-    ) -> Result<(Vec<usize>, Vec<usize>)> {
-        if r > self.limit {
-            return Err(Error::invalid("r", format!("{r} exceeds the limit {}", self.limit)));
-        }
-        let size = self.count(r, r, control)?.swap_remove(0);
-        if size.is_zero() {
-            return Err(Error::invalid("r", format!("no set of {r} users is stable")));
-        }
-        let s = self.stable_vector(r, below(&size)?, control)?;
-        let mut t = s.clone();
-        let mut users = self.users() - r;
-        let mut rest = self.deletions - r;
-        for (axis, &count) in self.counts.iter().enumerate() {
-            let left = count - s[axis];
-            users -= left;
-            let draw = below(&binomial(users + left, rest))?;
-            let taken =
-                choose(draw, (0..=left.min(rest)).map(|k| binomial(left, k) * binomial(users, rest - k)));
-            t[axis] += taken;
-            rest -= taken;
-        }
-        Ok((self.by_type(&s), self.by_type(&t)))
-    }
-
-    /// The stable deletion vector, by axis, of the stable set of size r with index `draw`.
-    fn stable_vector(&self, r: usize, mut draw: Natural, control: &Control) -> Result<Vec<usize>> {
-        let rows: Vec<Vec<Natural>> = self.counts.iter().map(|&count| binomial_row(count, r)).collect();
-        let mut prefixes = Prefixes::new(&self.last, &self.strides, r);
-        let mut weights = vec![Natural::one(); self.last.len() + 1];
-        let mut walked = 0;
-        loop {
-            walked += 1;
-            if walked % CHECK_EVERY == 1 {
-                control.check()?;
-            }
-            let top = r - prefixes.size;
-            if self.height(prefixes.cell) <= top {
-                let weight = &weights[self.last.len()] * &rows[self.last.len()][top];
-                if draw < weight {
-                    prefixes.coordinates.push(top);
-                    return Ok(prefixes.coordinates);
-                }
-                draw -= weight;
-            }
-            let Some(changed) = prefixes.advance() else {
-                return Err(Error::invalid("below", "gave a number that is not below its argument"));
-            };
-            weights[changed + 1] = &weights[changed] * &rows[changed][prefixes.coordinates[changed]];
-            for axis in changed + 1..self.last.len() {
-                weights[axis + 1] = weights[axis].clone();
-            }
-        }
-    }
-
     /// A vector by axis, in the order of the types.
-    fn by_type(&self, vector: &[usize]) -> Vec<usize> {
+    pub(super) fn by_type(&self, vector: &[usize]) -> Vec<usize> {
         let mut reordered = vec![0; vector.len()];
         for (&kind, &coordinate) in self.types.iter().zip(vector) {
             reordered[kind] = coordinate;
@@ -465,21 +248,8 @@ impl StableFamily {
     }
 }
 
-/// The index into `weights` that a number below their sum falls on.
-fn choose(mut draw: Natural, weights: impl Iterator<Item = Natural>) -> usize {
-    let mut last = 0;
-    for (index, weight) in weights.enumerate() {
-        if draw < weight {
-            return index;
-        }
-        draw -= weight;
-        last = index;
-    }
-    last
-}
-
-/// The number of cells, if the family fits.
-fn check_size(counts: &[usize], deletions: usize) -> Result<usize> {
+/// The number of cells and the number of deletion vectors, if the family fits.
+fn check_size(counts: &[usize], deletions: usize) -> Result<(usize, usize)> {
     let advice = "describe users by fewer types, or use an epsilon or delta that needs fewer deletions";
     if deletions > MAX_DELETIONS {
         return Err(Error::too_large(format!(
@@ -512,5 +282,5 @@ fn check_size(counts: &[usize], deletions: usize) -> Result<usize> {
         return Err(Error::too_large(message));
     }
     let kept = counts.iter().map(|&count| count.min(deletions) + 1);
-    Ok(kept.product::<usize>() / most)
+    Ok((kept.product::<usize>() / most, usize::try_from(vectors).unwrap_or(usize::MAX)))
 }

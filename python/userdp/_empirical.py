@@ -1,0 +1,198 @@
+"""How often an algorithm is stable under deletions, on data drawn from an assumed distribution."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from userdp import _core
+from userdp._distributions import read_distribution
+from userdp._encoding import text_key
+from userdp._evaluation import DistinctPmfs, call_on, outputs_of, pmf_error_of
+from userdp._levels import level_of
+from userdp._numbers import Bounds, Delta, Epsilon, capped_binomial, parse_delta, positive
+from userdp._progress import Progress, progress_bar
+from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.exceptions import BudgetError
+
+__all__ = ["EmpiricalStability", "empirical_stability"]
+
+MAX_KEPT_SETS = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmpiricalStability:
+    """How often an algorithm was stable under deletions, on data drawn from one distribution.
+
+    Attributes
+    ----------
+    samples, stable : int
+        Datasets drawn, and those at which the algorithm is (deletions, epsilon, delta)-LDDP, decided exactly.
+    probability : Bounds
+        Clopper-Pearson interval for the probability of stability under this distribution.
+    confidence : float
+        Of the interval.
+    n_users, deletions : int
+    """
+
+    samples: int
+    stable: int
+    probability: Bounds
+    confidence: float
+    n_users: int
+    deletions: int
+
+    @property
+    def fraction(self) -> Fraction:
+        """The observed fraction of stable datasets."""
+        return Fraction(self.stable, self.samples)
+
+    def __str__(self) -> str:
+        return (
+            f"stable on {self.stable} of {self.samples} datasets of {self.n_users} users with {self.deletions} "
+            f"deleted: probability between {self.probability.lower:.4g} and {self.probability.upper:.4g} "
+            f"(confidence {self.confidence:g})"
+        )
+
+
+def empirical_stability(
+    algorithm: Any,
+    *,
+    distribution: Mapping[Any, Any],
+    n_users: int,
+    m: int,
+    deletions: int,
+    epsilon: Epsilon,
+    delta: Delta,
+    samples: int = 100,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    progress: Progress = None,
+) -> EmpiricalStability:
+    """How often an algorithm is stable under deletions when the data come from a given distribution.
+
+    Parameters
+    ----------
+    algorithm : FiniteAlgorithm
+        On datasets of n_users - deletions users, for instance a `SubsampledAlgorithm`.
+    distribution : mapping
+        From item to weight, exact; weights are divided by their sum. Public: an assumption, not the data.
+    n_users, m, deletions : int
+        Users, items of each, and users deleted, 0 <= deletions <= n_users.
+    epsilon, delta : privacy parameters
+        The LDDP level.
+    samples : int
+        Datasets to draw.
+    confidence : float
+        Of the interval, in (0, 1).
+    random_state : int
+        Seed of the simulation.
+    progress : bool, callable or None
+        See `userdp.audit.audit_user_level`.
+
+    Returns
+    -------
+    EmpiricalStability
+        A statement about usefulness under this distribution. Privacy never rests on it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument or, for a bad pmf, the dataset.
+    BudgetError
+        For too many deletion sets or, from the algorithm, too many subsamples.
+
+    Notes
+    -----
+    LDDP (GKKMMZ23, Definition 16) is decided exactly at each dataset, over all pairs of deletions. The interval is
+    Clopper and Pearson's, in float64.
+
+    Examples
+    --------
+    >>> from userdp import LogRatio
+    >>> from userdp.algorithms import AdditiveAlgorithm
+    >>> noisy = AdditiveAlgorithm(
+    ...     (0, 1), sum, lambda total, n: [Fraction(1 + total, 6), Fraction(5 - total, 6)], statistic_range=(0, 1)
+    ... )
+    >>> result = empirical_stability(
+    ...     noisy, distribution={0: 1, 1: 1}, n_users=5, m=1, deletions=1, epsilon=LogRatio(3, 2), delta=0
+    ... )
+    >>> result.probability.lower < 22 / 32 < result.probability.upper  # stable at 0, 2, 3 or 5 ones
+    True
+    """
+    outputs = outputs_of(algorithm)
+    if pmf_error_of(algorithm) > 0:
+        raise ValueError("algorithm declares a pmf_error; stability is decided on exact masses")
+    users, per_user, removed = positive(n_users, "n_users"), positive(m, "m"), positive(deletions, "deletions", 0)
+    if removed > users:
+        raise ValueError(f"deletions must be at most n_users = {users}; got {removed}")
+    if not isinstance(distribution, Mapping):
+        raise TypeError(f"distribution must be a mapping from item to weight; got {type(distribution).__name__}")
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1); got {confidence!r}")
+    items, count = read_distribution(distribution, None, "distribution"), positive(samples, "samples")
+    if capped_binomial(users, removed, MAX_KEPT_SETS) > MAX_KEPT_SETS:
+        raise BudgetError(
+            f"over {MAX_KEPT_SETS:,} deletion sets at each of {count} datasets. Cheaper: fewer users or deletions; or "
+            "the explicit bound, largest_item_epsilon"
+        )
+    level, threshold = level_of(epsilon), parse_delta(delta)
+    source, stable = Random(random_state), 0
+    with progress_bar(progress, "drawing datasets") as callback:
+        for done in range(count):
+            drawn = items.sample(source, users * per_user)
+            dataset = tuple(tuple(drawn[start : start + per_user]) for start in range(0, len(drawn), per_user))
+            found = _kept_laws(algorithm, outputs, dataset, users - removed)
+            pairs = list(itertools.combinations(range(len(found.masses)), 2))
+            stable += not any(_core.family_exceeding(found.masses, pairs, level, threshold))
+            callback(done + 1, count)
+    return EmpiricalStability(
+        samples=count,
+        stable=stable,
+        probability=_clopper_pearson(stable, count, confidence),
+        confidence=confidence,
+        n_users=users,
+        deletions=removed,
+    )
+
+
+def _kept_laws(algorithm: Any, outputs: tuple[Any, ...], dataset: Dataset, kept: int) -> DistinctPmfs:
+    """The distinct laws on all subsets of kept users."""
+    found, seen = DistinctPmfs(outputs), set()
+    keys = list(map(text_key, dataset))
+    for positions in itertools.combinations(range(len(dataset)), kept):
+        key = [keys[position] for position in positions]
+        text = tuple(sorted(key) if isinstance(algorithm, SymmetricAlgorithm) else key)
+        if text not in seen:
+            seen.add(text)
+            rest = tuple(dataset[position] for position in positions)
+            found.add(call_on(algorithm.pmf, rest, rest), rest)
+    return found
+
+
+def _clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
+    """The interval outside which the observation has probability at most (1 - confidence) / 2 on either side."""
+    tail = (1 - confidence) / 2
+
+    def at_least(p: float, k: int) -> float:
+        logs = (
+            math.log(math.comb(trials, i)) + i * math.log(p) + (trials - i) * math.log1p(-p)
+            for i in range(k, trials + 1)
+        )
+        return math.fsum(map(math.exp, logs))
+
+    def root(k: int, level: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if at_least(middle, k) < level else (low, middle)
+        return low
+
+    lower = 0.0 if successes == 0 else root(successes, tail)
+    upper = 1.0 if successes == trials else root(successes + 1, 1 - tail)
+    return Bounds(lower, upper)

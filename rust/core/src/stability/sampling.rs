@@ -1,0 +1,94 @@
+//! Uniform stable sets, and uniform sets of all deletions above them.
+
+use super::{
+    prefixes::{Prefixes, Weighted},
+    typed::StableFamily,
+};
+use crate::{
+    Error, Result,
+    control::Control,
+    exact::{
+        Natural,
+        binomial::{binomial, binomial_row},
+    },
+};
+use num_traits::{One, Zero};
+
+/// Cells walked between two looks at the control.
+const CHECK_EVERY: usize = 1 << 12;
+
+impl StableFamily {
+    /// Draws a stable set S of r users uniformly, then a superset T of size D uniformly, as deletion vectors (s, t)
+    /// in the order of the types. `below(n)` draws a uniform integer from 0 to n - 1.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an r above the limit, or without a stable set of that size; errors of `below`;
+    /// [`Error::Cancelled`].
+    pub fn sample(
+        &self,
+        r: usize,
+        below: &mut dyn FnMut(&Natural) -> Result<Natural>,
+        control: &Control,
+    ) -> Result<(Vec<usize>, Vec<usize>)> {
+        if r > self.limit() {
+            return Err(Error::invalid("r", format!("{r} exceeds the limit {}", self.limit())));
+        }
+        let size = self.count(r, r, control)?.swap_remove(0);
+        if size.is_zero() {
+            return Err(Error::invalid("r", format!("no set of {r} users is stable")));
+        }
+        let s = self.stable_vector(r, below(&size)?, control)?;
+        let mut t = s.clone();
+        let mut users = self.users() - r;
+        let mut rest = self.deletions() - r;
+        for (axis, &count) in self.counts().iter().enumerate() {
+            let left = count - s[axis];
+            users -= left;
+            let draw = below(&binomial(users + left, rest))?;
+            let taken =
+                choose(draw, (0..=left.min(rest)).map(|k| binomial(left, k) * binomial(users, rest - k)));
+            t[axis] += taken;
+            rest -= taken;
+        }
+        Ok((self.by_type(&s), self.by_type(&t)))
+    }
+
+    /// The stable deletion vector, by axis, of the stable set of size r with index `draw`.
+    fn stable_vector(&self, r: usize, mut draw: Natural, control: &Control) -> Result<Vec<usize>> {
+        let rows: Vec<Vec<Natural>> = self.counts().iter().map(|&count| binomial_row(count, r)).collect();
+        let highest = self.last().len();
+        let mut walk =
+            Weighted::new(Prefixes::new(self.last(), self.strides(), r), &rows[..highest], Natural::one());
+        for walked in 0.. {
+            if walked % CHECK_EVERY == 0 {
+                control.check()?;
+            }
+            let top = r - walk.at.size;
+            if self.height(walk.at.cell) <= top {
+                let weight = walk.weight() * &rows[highest][top];
+                if draw < weight {
+                    walk.at.coordinates.push(top);
+                    return Ok(walk.at.coordinates);
+                }
+                draw -= weight;
+            }
+            if !walk.advance() {
+                break;
+            }
+        }
+        Err(Error::invalid("below", "gave a number that is not below its argument"))
+    }
+}
+
+/// The index into `weights` that a number below their sum falls on.
+fn choose(mut draw: Natural, weights: impl Iterator<Item = Natural>) -> usize {
+    let mut last = 0;
+    for (index, weight) in weights.enumerate() {
+        if draw < weight {
+            return index;
+        }
+        draw -= weight;
+        last = index;
+    }
+    last
+}

@@ -1,0 +1,24 @@
+"""The worst divergence over all pairs of deletions, by definition. No import of userdp."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from oracle.divergence import hockey_stick
+
+Law = Sequence[Fraction]
+
+
+def kept(dataset: Sequence[Any], deleted: Sequence[int]) -> tuple[Any, ...]:
+    """The users that are left, in index order."""
+    return tuple(user for position, user in enumerate(dataset) if position not in deleted)
+
+
+def worst(pmf: Callable[[tuple[Any, ...]], Law], dataset: Sequence[Any], r: int, multiplier: Fraction) -> Fraction:
+    """Largest divergence over ordered pairs of deletion sets; 0 when there is only one."""
+    laws = [list(pmf(kept(dataset, deleted))) for deleted in itertools.combinations(range(len(dataset)), r)]
+    pairs = itertools.permutations(laws, 2)
+    return max((hockey_stick(p, q, multiplier) for p, q in pairs), default=Fraction(0))
