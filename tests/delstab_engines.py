@@ -64,7 +64,7 @@ def law_of(found: AnyStability, outputs: Sequence[Any], sizes: Mapping[int, Frac
     mixture = [int(usable.get(size, F(0)) * total) for size in range(max(usable) + 1)]
     weights, scale = found.law(mixture, total)
     law: reference.Law = {output: F(weight, scale) for output, weight in zip(outputs, weights, strict=True)}
-    law[reference.BOTTOM] = 1 - sum(law.values())
+    law[reference.BOTTOM] = 1 - sum(law.values(), F(0))
     return law
 
 

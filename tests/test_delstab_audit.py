@@ -52,7 +52,8 @@ def response(n_types: int) -> Callable[[tuple[int, ...]], list[Fraction]]:
 def ladder(counts: tuple[int, ...]) -> list[Fraction]:
     """The least popular laws: outcome 1 with probability 21 d, d and 0 for the types, d the paper's delta-bar."""
     low = F(3, 21100)
-    mass = sum(F(count, sum(counts)) * step for count, step in zip(counts, (21 * low, low, F(0)), strict=True))
+    steps = (21 * low, low, F(0))
+    mass = sum((F(count, sum(counts)) * step for count, step in zip(counts, steps, strict=True)), F(0))
     return [1 - mass, mass]
 
 
@@ -176,7 +177,7 @@ def test_worst_delta_of_windows(calibration: Any) -> None:
         assert report.engine == "symmetric"
         assert report.holds
         assert F(report.worst_delta.lower) <= expected <= F(report.worst_delta.upper) <= DELTA
-        assert 0 < expected
+        assert expected > 0
         print(f"{calibration}, windows, n={n_users}, t={distance}: worst delta {float(expected):.4g}")
 
 
@@ -244,4 +245,3 @@ def test_a_one_sided_relation_is_flagged() -> None:
         )
         verdicts[name] = report.holds
     assert verdicts == {"one-sided": False, "two-sided": True}
-

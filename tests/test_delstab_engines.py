@@ -24,8 +24,10 @@ INSTANCES = 1000
 WITH_NEIGHBOURS = 200
 
 
-def cases(kind: str) -> Any:
-    return pytest.mark.parametrize("case", [case for case in CASES if case["kind"] == kind], ids=lambda case: case["id"])
+def cases(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "case", [case for case in CASES if case["kind"] == kind], ids=lambda case: case["id"]
+    )
 
 
 def law_in(expected: dict[str, str], outputs: tuple[Any, ...]) -> reference.Law:
@@ -278,9 +280,7 @@ def test_windows_against_sets() -> None:
         laws = [[F(source.randint(1, 9), 10)] for _ in range(high * n + 1)]
         exact = [([int(10 * law[0]), 10 - int(10 * law[0])], 10) for law in laws]
         totals = TotalLaws(0, exact, distance)
-        algorithm = AdditiveAlgorithm(
-            (0, 1), lambda user: user[0], lambda total, kept: [], statistic_range=(0, high)
-        )
+        algorithm = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda total, kept: [], statistic_range=(0, high))
         inner = inner_laws((0, 1), F(2), F(1, 10))
 
         def sized(users: Any, algorithm: Any = algorithm, inner: Any = inner, totals: Any = totals) -> Any:
@@ -300,7 +300,7 @@ def test_windows_against_sets() -> None:
         refusal = [F(0), F(1, 5), F(4, 5), F(1)]
         brute = reference.window_law(
             [user[0] for user in users],
-            lambda total, laws=laws: {0: laws[total][0], 1: 1 - laws[total][0]},  # type: ignore[misc]
+            lambda total: {0: laws[total][0], 1: 1 - laws[total][0]},  # noqa: B023
             refusal,
             deletions,
             distance,

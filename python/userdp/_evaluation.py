@@ -95,6 +95,7 @@ class DistinctPmfs:
             self.masses.append(masses)
         self.index_of.append(index)
 
+
 def checked_masses(returned: Any, outputs: tuple[Any, ...], where: str) -> Masses:
     """Validate what a mechanism returned as a pmf over its outputs.
 

@@ -97,8 +97,8 @@ class DelStab:
     no tuples, or (for a `SymmetricAlgorithm`) not hashable. **Its running time depends on the data**; publish no
     timings, and do not let a time limit decide whether there is an answer.
 
-    *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes a
-    `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the
+    *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
+    a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the
     sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
 
     Examples
@@ -335,7 +335,9 @@ class DelStab:
             found = self._stability(users, self.calibration.largest, strict=True, progress=callback)
             if exact is not True:
                 chosen = self.plan(len(users))
-                bounds = bounded_law(found, self.calibration, self.outputs, chosen, forced=exact is False, report=callback)
+                bounds = bounded_law(
+                    found, self.calibration, self.outputs, chosen, forced=exact is False, report=callback
+                )
                 if bounds is not None:
                     return bounds
             return exact_law(found, self.calibration, self.outputs)

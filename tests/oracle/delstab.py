@@ -1,4 +1,4 @@
-"""DelStab by its definition: sets, count vectors and windows enumerated, everything in fractions. No import of userdp."""
+"""DelStab by its definition: sets, count vectors and windows enumerated, all in fractions. No import of userdp."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def is_stable(dataset: Sequence[Any], removed: Iterable[int], size: int, compati
     return all(compatible(a, b) for a, b in itertools.combinations_with_replacement(kept, 2))
 
 
-def stable_sets(
-    dataset: Sequence[Any], size: int, deletions: int, compatible: Compatible
-) -> list[tuple[int, ...]]:
+def stable_sets(dataset: Sequence[Any], size: int, deletions: int, compatible: Compatible) -> list[tuple[int, ...]]:
     n = len(dataset)
     return [s for s in itertools.combinations(range(n), size) if is_stable(dataset, s, n - deletions, compatible)]
 
@@ -124,7 +122,7 @@ def released(
 ) -> Law:
     """Law of the release when |S| has the given law: S by `pick` among the stable sets, T uniform; else BOTTOM."""
     n = len(dataset)
-    parts: list[tuple[Fraction, Law]] = [(1 - sum(sizes.values()), {BOTTOM: F(1)})]
+    parts: list[tuple[Fraction, Law]] = [(1 - sum(sizes.values(), F(0)), {BOTTOM: F(1)})]
     for size, probability in sizes.items():
         found = stable_sets(dataset, size, deletions, compatible)
         if not found:
@@ -203,9 +201,7 @@ class Typed:
     def stable(self, pool: tuple[int, ...]) -> bool:
         if pool not in self._stable:
             kept = list(vectors(self.size, pool))
-            self._stable[pool] = all(
-                self.compatible(a, b) for a, b in itertools.combinations_with_replacement(kept, 2)
-            )
+            self._stable[pool] = all(self.compatible(a, b) for a, b in itertools.combinations_with_replacement(kept, 2))
         return self._stable[pool]
 
     def pool_law(self, pool: tuple[int, ...]) -> Law:
@@ -231,7 +227,7 @@ class Typed:
         return next((r for r in range(self.deletions + 1) if self.stable_pools(counts, r)), None)
 
     def released(self, counts: tuple[int, ...], sizes: Mapping[int, Fraction]) -> Law:
-        parts: list[tuple[Fraction, Law]] = [(1 - sum(sizes.values()), {BOTTOM: F(1)})]
+        parts: list[tuple[Fraction, Law]] = [(1 - sum(sizes.values(), F(0)), {BOTTOM: F(1)})]
         for size, probability in sizes.items():
             pools = self.stable_pools(counts, size)
             total = sum(weight for weight, _ in pools)

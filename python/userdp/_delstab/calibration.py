@@ -1,10 +1,12 @@
-"""Calibrations of DelStab: from a promise (epsilon, delta) to the law of the refusal, the inner level and the deletions.
+"""Calibrations of DelStab: from a promise (epsilon, delta) to the law of the refusal, the inner level and deletions.
 
-Every number here is public and rational, and every rounding makes the promise easier to keep: see docs/proofs/delstab_*.md.
+Every number here is public and rational, and every rounding makes the promise easier to keep. Proofs:
+docs/proofs/delstab_*.md.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -84,7 +86,7 @@ class Calibration:
         if isinstance(self._table, _core.RefusalTable):
             released = TOTAL - self.refusal_numerator(smallest)
             return [released if size == smallest else 0 for size in range(self.largest + 1)]
-        numerators = [after - before for before, after in zip(self.refusal, self.refusal[1:], strict=False)]
+        numerators = [after - before for before, after in itertools.pairwise(self.refusal)]
         return [mass if size >= smallest else 0 for size, mass in enumerate(numerators)]
 
     def draw_size(self, smallest: int | None, source: _core.Source) -> int | None:
@@ -121,7 +123,7 @@ def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float |
         raise ValueError(f"calibration must be 'optimal', 'tight' or 'paper'; got {shown(name)}")
     level, promised = parse_level(epsilon), parse_delta(delta)
     if level.ratio == 1 and level.exponent == 0:
-        raise ValueError("epsilon must be > 0: DelStab has to tell stable datasets from others, which costs some epsilon")
+        raise ValueError("epsilon must be > 0: telling stable datasets from others costs some epsilon")
     if promised == 0:
         raise ValueError("delta must be > 0: a refusal that some datasets never meet cannot be hidden at delta = 0")
     if promised == 1:
@@ -270,7 +272,7 @@ def _check_refusal(calibration: Calibration) -> None:
     chain = calibration.refusal
     low, _ = _enclosed(calibration.noise_level)
     slack = calibration.noise_delta * TOTAL
-    steps = list(zip(chain, chain[1:], strict=False))
+    steps = list(itertools.pairwise(chain))
     if calibration.kappa is None:
         holds = all(
             before <= after <= low * before + slack and TOTAL - before <= low * (TOTAL - after) + slack
@@ -278,7 +280,7 @@ def _check_refusal(calibration: Calibration) -> None:
         )
     else:
         sizes = [after - before for before, after in steps]
-        pairs = list(zip(sizes, sizes[1:], strict=False))
+        pairs = list(itertools.pairwise(sizes))
         holds = all(0 < a <= low * b and b <= low * a for a, b in pairs) and max(sizes[0], sizes[-1]) <= slack
     if not (holds and chain[0] == 0 and chain[-1] == TOTAL):
         raise ArithmeticError("the table does not keep its promise; please report this")

@@ -50,9 +50,7 @@ class CoverStability:
         return [Fraction(weight, total) for weight in weights]
 
 
-def covering(
-    laws: list[ExactMasses | None], n_users: int, kept: int, limit: int, inner: InnerLaws
-) -> CoverStability:
+def covering(laws: list[ExactMasses | None], n_users: int, kept: int, limit: int, inner: InnerLaws) -> CoverStability:
     """Find a smallest stable set.
 
     Parameters

@@ -1,4 +1,4 @@
-"""One user as bytes: equal bytes only for users that no algorithm can tell apart, and no other user has a say in them."""
+"""One user as bytes: equal only for users that no algorithm can tell apart, and no other user has a say in them."""
 
 from __future__ import annotations
 

@@ -186,8 +186,9 @@ def find_stability(
         return smallest_window(_statistics(algorithm, users, inner), deletions, limit, kept, totals())
     if kept == 0:
         # The algorithm runs on nobody, whoever is there.
-        types = Types((len(users),), frozenset(), 1, lambda active, vectors: _listed([partial(algorithm.pmf, ())], inner))
-        return exhaustive(types, deletions, limit, inner, progress)
+        question = [partial(algorithm.pmf, ())]
+        nobody = Types((len(users),), frozenset(), 1, lambda active, vectors: _listed(question, inner))
+        return exhaustive(nobody, deletions, limit, inner, progress)
     if chosen.covered:
         return covering(_labelled_laws(algorithm, users, kept, inner), len(users), kept, limit, inner)
     if chosen.engine == "labelled":
@@ -201,7 +202,7 @@ def find_stability(
     return exhaustive(types, deletions, limit, inner, progress)
 
 
-def _listed(questions: list[Callable[[], Any]], inner: InnerLaws) -> Laws:
+def _listed(questions: Sequence[Callable[[], Any]], inner: InnerLaws) -> Laws:
     return Laws(*inner.matrix(inner.evaluate(questions)))
 
 
@@ -256,7 +257,7 @@ def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: I
     """Users with equal clamped scores are one type; the core makes the pmfs."""
     groups: dict[tuple[int, ...] | None, int] = {}
     for user in users:
-        scores = _usable(lambda user=user: tuple(algorithm.scores_of(user).tolist()), inner)
+        scores = _usable(partial(_scores_of, algorithm, user), inner)
         groups[scores] = groups.get(scores, 0) + 1
     missing = groups.pop(None, 0)
     present = sorted(scores for scores in groups if scores is not None)
@@ -268,6 +269,10 @@ def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: I
 
     unusable = frozenset({len(present)}) if missing else frozenset()
     return Types((*counts, *([missing] if missing else [])), unusable, chosen.max_types, laws_on)
+
+
+def _scores_of(algorithm: ScoreSelection, user: User) -> tuple[int, ...]:
+    return tuple(algorithm.scores_of(user).tolist())
 
 
 def _statistics(algorithm: AdditiveAlgorithm, users: Dataset, inner: InnerLaws) -> list[int | None]:

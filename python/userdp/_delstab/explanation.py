@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from userdp import _core
 from userdp._delstab.calibration import TOTAL
@@ -66,7 +66,8 @@ class Explanation:
     advice: tuple[str, ...]
 
     def __str__(self) -> str:
-        size = "none of at most that many users" if self.smallest_stable_size is None else f"{self.smallest_stable_size}"
+        smallest = self.smallest_stable_size
+        size = "none of at most that many users" if smallest is None else str(smallest)
         lines = [
             f"{self.n_users} users, {self.deletions} left out, {self.n_users - self.deletions} kept "
             f"(engine {self.engine!r}, relation {self.relation!r})",
@@ -153,7 +154,7 @@ def _advice(delstab: DelStab, users: Dataset, chosen: Plan, refusal: Fraction) -
         advice.append("relation='exact', which compares the totals that occur and not all of the public range")
     if chosen.engine == "types" and chosen.max_types < len(users):
         advice.append(f"at most {chosen.max_types} distinct users: a pool with more counts as unstable")
-    arguments = dict(delstab._arguments)
+    arguments: dict[str, Any] = dict(delstab._arguments)
     if arguments["calibration"] != "optimal":
         try:
             other = DelStab(delstab.algorithm, **{**arguments, "calibration": "optimal"})

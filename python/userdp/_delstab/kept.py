@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp._delstab.relation import InnerLaws
-from userdp._masses import ExactMasses
 from userdp._progress import ProgressCallback
 
 __all__ = ["Law", "Laws", "Stability", "Types", "Vectors", "exhaustive"]

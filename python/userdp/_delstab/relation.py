@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -64,7 +64,7 @@ class InnerLaws:
             delta /= 1 + error
         return cls(outputs_of(algorithm), core_level(level), delta, strict)
 
-    def evaluate(self, questions: list[Callable[[], Any]]) -> list[ExactMasses | None]:
+    def evaluate(self, questions: Sequence[Callable[[], Any]]) -> list[ExactMasses | None]:
         """Ask for one law after the other; None where the algorithm raises or answers with what is no pmf.
 
         Raises

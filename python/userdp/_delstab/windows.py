@@ -119,12 +119,8 @@ class WindowStability:
     def law(self, mixture: Sequence[int], total: int) -> Law:
         """The law of the release, when |S| = r with probability mixture[r] / total."""
         released = Fraction(sum(mixture), total)
-        first, step, ways, sets = _core.window_total_weights(
-            list(self.window), len(self.window) - self.kept, 0, 0
-        )
-        parts = [
-            (Fraction(way, sets), self.totals.laws[first + step * place]) for place, way in enumerate(ways) if way
-        ]
+        first, step, ways, sets = _core.window_total_weights(list(self.window), len(self.window) - self.kept, 0, 0)
+        parts = [(Fraction(way, sets), self.totals.laws[first + step * place]) for place, way in enumerate(ways) if way]
         scale = math.lcm(*(part.denominator * masses[1] for part, masses in parts))
         weights = [0] * len(parts[0][1][0])
         for part, (masses, mass_total) in parts:
