@@ -56,9 +56,10 @@ class DelStab:
         an `AdditiveAlgorithm` and its default: their totals are within a distance at which all totals of the public
         range are. It may refuse more often and takes no time.
     max_types : int, optional
-        For symmetric algorithms: how many distinct users the kept ones may have, public. A pool with more counts as
-        unstable. By default as many as n and the engine's limits allow; give the number of values that a user can have
-        if it is larger, to be told when it is too large.
+        For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
+        More count as unstable, so that S removes all but the best `max_types`. The number of distinct users of a dataset is
+        private, so no limit of the engine may depend on it: give the number of values that a user can have, and sizes
+        are refused by n and D alone. By default all, for few users, or as many as n and D allow within seconds.
 
     Attributes
     ----------

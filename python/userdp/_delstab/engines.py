@@ -33,6 +33,9 @@ AnyStability: TypeAlias = Stability | CoverStability | WindowStability
 
 MAX_KEPT = 50_000
 """Kept sets whose laws are asked for: each is a call of the algorithm in Python."""
+DEFAULT_KEPT = 3000
+"""Kept multisets up to which types are admitted unasked: when there are more types than admitted, every way to choose
+among them has a family of its own."""
 MAX_MASSES = 1 << 24
 """Probabilities of all kept sets together."""
 MAX_TOTAL = 1 << 60
@@ -122,7 +125,7 @@ def _about(number: int) -> str:
 
 
 def _types(n_users: int, deletions: int, wanted: int | None, rows: int) -> int:
-    """The types that a stable pool may have: as wanted, or as many as stay within the limits."""
+    """The types that a stable pool may have: as wanted; all, if n is small; or as many as stay within seconds."""
     if wanted is not None:
         if _fits(wanted, n_users, deletions, rows):
             return wanted
@@ -131,8 +134,10 @@ def _types(n_users: int, deletions: int, wanted: int | None, rows: int) -> int:
             f"{_about(_kept_vectors(wanted, n_users, deletions))} kept sets (limit {rows:,}), or a grid of over "
             f"{MAX_CELLS:,} cells. Cheaper: fewer types, an algorithm of a coarser statistic, or an AdditiveAlgorithm"
         )
+    if _fits(n_users, n_users, deletions, rows):
+        return n_users
     number = 1
-    while number < n_users and _fits(number + 1, n_users, deletions, rows):
+    while _fits(number + 1, n_users, deletions, min(rows, DEFAULT_KEPT)):
         number += 1
     return number
 

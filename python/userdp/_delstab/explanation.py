@@ -153,7 +153,8 @@ def _advice(delstab: DelStab, users: Dataset, chosen: Plan, refusal: Fraction) -
     if chosen.relation == "distance":
         advice.append("relation='exact', which compares the totals that occur and not all of the public range")
     if chosen.engine == "types" and chosen.max_types < len(users):
-        advice.append(f"at most {chosen.max_types} distinct users: a pool with more counts as unstable")
+        most = f"at most {chosen.max_types} distinct users, as a pool with more counts as unstable"
+        advice.append(f"{most}; max_types= admits more")
     arguments: dict[str, Any] = dict(delstab._arguments)
     if arguments["calibration"] != "optimal":
         try:
