@@ -22,7 +22,7 @@ from userdp._delstab.explanation import Explanation, explained
 from userdp._delstab.law import PmfBounds, bounded_law, exact_law
 from userdp._delstab.relation import InnerLaws
 from userdp._delstab.windows import TotalLaws, certified
-from userdp._evaluation import mechanism_name, outputs_of, pmf_error_of
+from userdp._evaluation import mechanism_name, outputs_of
 from userdp._numbers import Delta, Epsilon, LogRatio, shown
 from userdp._pmf import Pmf
 from userdp._progress import Progress, progress_bar
@@ -57,9 +57,9 @@ class DelStab:
         range are. It may refuse more often and takes no time.
     max_types : int, optional
         For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
-        More count as unstable, so that S removes all but the best `max_types`. The number of distinct users of a dataset is
-        private, so no limit of the engine may depend on it: give the number of values that a user can have, and sizes
-        are refused by n and D alone. By default all, for few users, or as many as n and D allow within seconds.
+        More count as unstable, so that S removes all but the best `max_types`. How many distinct users a dataset has
+        is private, so no limit of the engine may depend on it: give the number of values that a user can have, and
+        sizes are refused by n and D alone. By default all, for few users, or as many as n and D allow within seconds.
 
     Attributes
     ----------
@@ -133,7 +133,6 @@ class DelStab:
         inner_outputs = outputs_of(algorithm)
         if any(output is BOTTOM for output in inner_outputs):
             raise ValueError("algorithm: BOTTOM is among its outputs; it stands for a refusal here")
-        pmf_error_of(algorithm)  # before any data
         check_arguments(algorithm, relation, max_types)
         self._arguments = {
             "epsilon": epsilon,
@@ -144,6 +143,7 @@ class DelStab:
         }
         self.algorithm = algorithm
         self.calibration = calibrate(calibration, epsilon, delta)
+        InnerLaws.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
         self.relation, self.max_types = relation, max_types
         self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
         self.symmetric = isinstance(algorithm, SymmetricAlgorithm)

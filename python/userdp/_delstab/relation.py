@@ -20,6 +20,8 @@ from userdp._numbers import PrivacyLevel
 __all__ = ["InnerLaws", "normalised"]
 
 DETERMINISM_SAMPLES = 16
+LARGEST_EPSILON = 256
+"""Bad pairs are searched with float64 first, which holds e^epsilon up to here with room to spare."""
 
 
 def normalised(masses: Masses) -> ExactMasses:
@@ -57,11 +59,23 @@ class InnerLaws:
 
     @classmethod
     def of(cls, algorithm: Any, calibration: Calibration, *, strict: bool) -> InnerLaws:
-        """What the calibration asks of the algorithm's laws."""
+        """What the calibration asks of the algorithm's laws.
+
+        Raises
+        ------
+        ValueError
+            For levels that are too far from 0; without data.
+        """
         level, delta, error = calibration.inner_level, calibration.inner_delta, pmf_error_of(algorithm)
         if error:
             level = PrivacyLevel(level.ratio * (1 - error) / (1 + error), level.exponent)
             delta /= 1 + error
+        epsilon = float(level.exponent) + math.log(level.ratio.numerator) - math.log(level.ratio.denominator)
+        if abs(epsilon) > LARGEST_EPSILON:
+            raise ValueError(
+                f"epsilon: kept sets would have to be compared at the level {epsilon:.4g}, and levels are limited to "
+                f"{LARGEST_EPSILON} (a pmf_error near 1 makes them negative)"
+            )
         return cls(outputs_of(algorithm), core_level(level), delta, strict)
 
     def evaluate(self, questions: Sequence[Callable[[], Any]]) -> list[ExactMasses | None]:
