@@ -83,6 +83,12 @@ impl BadPairs for Everything {
     fn settled(&self, (): &(), (): &()) -> bool {
         false
     }
+    fn settled_row(&self, _: usize, (): &()) -> bool {
+        false
+    }
+    fn finished(&self, _: &Control) -> userdp_core::Result<bool> {
+        Ok(false)
+    }
     fn known(&self, _: usize, _: usize) -> bool {
         false
     }

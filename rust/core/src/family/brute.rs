@@ -6,17 +6,24 @@ use crate::{
     simd::tiles::{Hits, LEFT, Panels, RIGHT, block_f64, block_u32},
 };
 use rayon::prelude::*;
+use std::ops::Range;
 
-/// Rows of each side per unit of work: both packed halves stay in the second-level cache.
-const BLOCK: usize = 1024;
+/// Left panels per unit of work: what they meet stays in the second-level cache.
+const LEFT_PANELS: usize = 128;
 
 /// Right panels against which one left panel runs before the next: 64 KiB of fixed point at 64 outputs.
-const PANELS: usize = 8;
+const RIGHT_PANELS: usize = 8;
+
+/// Rows of each side per unit of work in floats.
+const BLOCK: usize = 1024;
 
 /// Units of fixed point in 1.
 const UNITS: f64 = 2_147_483_648.0;
 
-/// A block with more hits than this share of its pairs is not worth the detour through fixed point.
+/// Pairs that are not worth the detour through fixed point.
+const FEW_PAIRS: usize = 1 << 10;
+
+/// Nor is a block with more hits than one in so many pairs.
 const MANY_HITS: usize = 32;
 
 /// Offers every pair of x and y that may matter.
@@ -29,30 +36,76 @@ const MANY_HITS: usize = 32;
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub(super) fn all_pairs(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<()> {
+    let error = (width as f64 + 2.0) / UNITS;
+    if problem.floor() > 8.0 * error && x.len() * y.len() > FEW_PAIRS {
+        return in_fixed_point(problem, x, y, width, error);
+    }
     let starts: Vec<(usize, usize)> =
         (0..x.len()).step_by(BLOCK).flat_map(|i| (0..y.len()).step_by(BLOCK).map(move |j| (i, j))).collect();
-    let part = |side: &Side<'_>, start: usize| Side {
-        ids: side.ids[start..side.len().min(start + BLOCK)].to_vec().into(),
-        rows: side.rows[start * width..side.len().min(start + BLOCK) * width].to_vec().into(),
-    };
-    if let [_] = starts[..] {
-        return block(problem, x, y, width);
-    }
-    starts.into_par_iter().try_for_each(|(i, j)| block(problem, &part(x, i), &part(y, j), width))
+    starts.into_par_iter().try_for_each(|(i, j)| {
+        let (x, y) = (part(x, i..i + BLOCK, width), part(y, j..j + BLOCK, width));
+        problem.count(x.len() * y.len());
+        in_floats(problem, &x, &y, width)
+    })
 }
 
-fn block(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<()> {
-    problem.control.check()?;
-    if problem.stopped() || x.len() == 0 || y.len() == 0 {
-        return Ok(());
+/// The rows in a range, as far as there are.
+fn part(side: &Side<'_>, range: Range<usize>, width: usize) -> Side<'static> {
+    let range = range.start..range.end.min(side.len());
+    Side {
+        ids: side.ids[range.clone()].to_vec().into(),
+        rows: side.rows[range.start * width..range.end * width].to_vec().into(),
     }
-    problem.count(x.len() * y.len());
-    let error = (width as f64 + 2.0) / UNITS;
-    let coarse = problem.floor() > 8.0 * error && x.len() * y.len() > 1 << 10;
-    if coarse && in_fixed_point(problem, x, y, width, error)? {
-        return Ok(());
-    }
-    in_floats(problem, x, y, width)
+}
+
+/// Pairs are found in fixed point, and evaluated in floats.
+fn in_fixed_point(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize, error: f64) -> Result<()> {
+    let multiplier = problem.numerics.multiplier;
+    // Floored, and saturated: a number larger than every mass is as good as the largest.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let fixed = |mass: f64| (mass * UNITS) as u32;
+    let left =
+        Panels::<u32, LEFT>::pack(x.len(), width, 0, |row, output| fixed(x.rows[row * width + output]));
+    let right = Panels::<u32, RIGHT>::pack(y.len(), width, u32::MAX, |row, output| {
+        fixed(multiplier * y.rows[row * width + output])
+    });
+    let totals: Vec<u32> = x
+        .rows
+        .chunks_exact(width)
+        .map(|row| row.iter().map(|&mass| fixed(mass)).fold(0, u32::wrapping_add))
+        .collect();
+    let band = (!problem.is_verdict()).then_some(fixed(2.0 * (error + problem.numerics.radius)) + 2);
+    (0..left.len()).into_par_iter().step_by(LEFT_PANELS).try_for_each(|first_left| {
+        let mut found = Vec::new();
+        let lefts = first_left..left.len().min(first_left + LEFT_PANELS);
+        for first_right in (0..right.len()).step_by(RIGHT_PANELS) {
+            problem.control.check()?;
+            if problem.stopped() {
+                break;
+            }
+            let rights = first_right..right.len().min(first_right + RIGHT_PANELS);
+            let pairs = lefts.len() * LEFT * rights.len() * RIGHT;
+            problem.count(pairs);
+            let threshold = fixed(problem.floor() - problem.numerics.radius - error);
+            let mut hits = Hits { threshold, found: &mut found, band };
+            block_u32(problem.kernel, (&left, lefts.clone()), &totals, (&right, rights.clone()), &mut hits);
+            let threshold = hits.threshold;
+            found.retain(|hit| hit.value > threshold);
+            if found.len() > pairs / MANY_HITS + 64 {
+                found.clear();
+                let x = part(x, lefts.start * LEFT..lefts.end * LEFT, width);
+                let y = part(y, rights.start * RIGHT..rights.end * RIGHT, width);
+                in_floats(problem, &x, &y, width)?;
+                continue;
+            }
+            for hit in found.drain(..) {
+                let (i, j) = (hit.left as usize, hit.right as usize);
+                let (p, q) = (&x.rows[i * width..][..width], &y.rows[j * width..][..width]);
+                problem.offer(pair_value(p, q, multiplier), (x.ids[i], y.ids[j]))?;
+            }
+        }
+        Ok(())
+    })
 }
 
 fn in_floats(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<()> {
@@ -64,76 +117,23 @@ fn in_floats(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) ->
     });
     let totals: Vec<f64> = x.rows.chunks_exact(width).map(|row| row.iter().sum()).collect();
     let mut found = Vec::new();
-    for first in (0..right.len()).step_by(PANELS) {
+    for first in (0..right.len()).step_by(RIGHT_PANELS) {
         let mut hits = Hits {
             threshold: problem.floor() - radius,
             found: &mut found,
             band: (!problem.is_verdict()).then_some(2.0 * radius),
         };
-        let panels = first..right.len().min(first + PANELS);
+        let panels = first..right.len().min(first + RIGHT_PANELS);
         block_f64(problem.kernel, (&left, 0..left.len()), &totals, (&right, panels), &mut hits);
         for hit in found.drain(..) {
             problem.offer(hit.value, (x.ids[hit.left as usize], y.ids[hit.right as usize]))?;
         }
+        problem.control.check()?;
         if problem.stopped() {
             break;
         }
     }
     Ok(())
-}
-
-/// False when fixed point leaves too many pairs open.
-fn in_fixed_point(
-    problem: &Problem<'_>,
-    x: &Side<'_>,
-    y: &Side<'_>,
-    width: usize,
-    error: f64,
-) -> Result<bool> {
-    // Products are floored, and saturate: larger than every mass is as good as largest.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let fixed = |mass: f64| (mass * UNITS) as u32;
-    let scaled = problem.numerics.multiplier * UNITS;
-    let left =
-        Panels::<u32, LEFT>::pack(x.len(), width, 0, |row, output| fixed(x.rows[row * width + output]));
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let right = Panels::<u32, RIGHT>::pack(y.len(), width, u32::MAX, |row, output| {
-        (scaled * y.rows[row * width + output]) as u32
-    });
-    let totals: Vec<u32> = x
-        .rows
-        .chunks_exact(width)
-        .map(|row| row.iter().map(|&mass| fixed(mass)).fold(0, u32::wrapping_add))
-        .collect();
-    let mut found = Vec::new();
-    for first in (0..right.len()).step_by(PANELS) {
-        let panels = first..right.len().min(first + PANELS);
-        let pairs = x.len() * panels.len() * RIGHT;
-        let mut hits = Hits {
-            threshold: fixed(problem.floor() - problem.numerics.radius - error),
-            found: &mut found,
-            band: (!problem.is_verdict()).then_some(fixed(2.0 * (error + problem.numerics.radius)) + 2),
-        };
-        block_u32(problem.kernel, (&left, 0..left.len()), &totals, (&right, panels), &mut hits);
-        let threshold = hits.threshold;
-        found.retain(|hit| hit.value > threshold);
-        if found.len() > pairs / MANY_HITS + 64 {
-            return Ok(false);
-        }
-        for hit in found.drain(..) {
-            let (i, j) = (hit.left as usize, hit.right as usize);
-            let value = pair_value(
-                &x.rows[i * width..][..width],
-                &y.rows[j * width..][..width],
-                problem.numerics.multiplier,
-            );
-            problem.offer(value, (x.ids[i], y.ids[j]))?;
-        }
-        if problem.stopped() {
-            break;
-        }
-    }
-    Ok(true)
 }
 
 /// The number that a float tile gives for one pair.

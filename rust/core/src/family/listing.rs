@@ -22,6 +22,9 @@ const LEAF: usize = 2 * RIGHT;
 /// Blocks of pairs handled in parallel before the next look at what is settled.
 const BATCH: usize = 512;
 
+/// Batches between two questions whether everything is settled.
+const BATCHES: usize = 256;
+
 /// Who receives the pairs, and knows which of them would be no news.
 ///
 /// Rows are listed so that contiguous blocks are alike.
@@ -36,8 +39,15 @@ pub trait BadPairs: Sync {
     fn weight(&self, a: &Self::Corner, b: &Self::Corner) -> u64;
     /// True when every pair between the two blocks would be no news.
     fn settled(&self, a: &Self::Corner, b: &Self::Corner) -> bool;
+    /// True when every pair of a row with a block would be no news.
+    fn settled_row(&self, row: usize, block: &Self::Corner) -> bool;
     /// True when the pair would be no news.
     fn known(&self, i: usize, j: usize) -> bool;
+    /// True when no pair at all would be news any more; asked now and then.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    fn finished(&self, control: &Control) -> Result<bool>;
     /// Receives rows that are farther apart than (epsilon, delta), in one direction at least.
     fn receive(&self, i: usize, j: usize);
 }
@@ -135,8 +145,18 @@ impl<'a> Packed<'a> {
                 let mut hits = Hits { threshold, found: &mut found, band: None };
                 let (one_left, one_right) = ((&self.left, left..left + 1), (&self.right, right..right + 1));
                 block_f64(problem.kernel, one_left, &self.totals, one_right, &mut hits);
+                let mut settled_row = None;
                 for hit in found.drain(..) {
                     let (i, j) = (hit.left as usize, hit.right as usize);
+                    // Hits come row by row.
+                    let settled = match settled_row {
+                        Some((row, settled)) if row == i => settled,
+                        _ => listing.settled_row(i, &corners.right[right]),
+                    };
+                    settled_row = Some((i, settled));
+                    if settled {
+                        continue;
+                    }
                     if !listing.known(i, j) && problem.decide(hit.value, (hit.left, hit.right))? {
                         listing.receive(i, j);
                     }
@@ -201,7 +221,10 @@ pub fn list_bad_pairs<L: BadPairs>(
     #[allow(clippy::cast_possible_truncation)]
     let root = Node { level: (tree.levels.len() - 1) as u32, place: 0 };
     let mut queue = BinaryHeap::from([entry(root, root)]);
-    while !queue.is_empty() {
+    for round in 1.. {
+        if queue.is_empty() || round % BATCHES == 0 && listing.finished(control)? {
+            break;
+        }
         let batch: Vec<(Node, Node)> =
             (0..BATCH).map_while(|_| queue.pop()).map(|(_, _, Reverse(nodes))| nodes).collect();
         let next = batch

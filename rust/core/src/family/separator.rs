@@ -37,6 +37,11 @@ const MANY_PAIRS: usize = 1 << 22;
 /// A product is searched by tiles when its first halvings keep more than this share of their pairs.
 const HOPELESS: f64 = 0.6;
 
+/// Rows of each side that are ordered for a first trial, whose blocks are wider than the real ones; and the share that
+/// tells beyond doubt.
+const FIRST_TRIAL: usize = 2048;
+const HOPELESS_SAMPLE: f64 = 0.97;
+
 /// The sums above and below a separator of some rows.
 type Sums = (Vec<f64>, Vec<f64>);
 
@@ -65,8 +70,12 @@ pub(super) fn search(problem: &Problem<'_>, work: &Work<'_>) -> Result<()> {
             break;
         }
     }
+    let small = |side: &Side<'_>| ordered(&strided(side, width, FIRST_TRIAL), width, problem.control);
+    if surviving(problem, &small(&x)?, &small(&y)?, width)? > HOPELESS_SAMPLE {
+        return brute::all_pairs(problem, &x, &y, width);
+    }
     let (x, y) = (ordered(&x, width, problem.control)?, ordered(&y, width, problem.control)?);
-    if hopeless(problem, &x, &y, width)? {
+    if surviving(problem, &x, &y, width)? > HOPELESS {
         return brute::all_pairs(problem, &x, &y, width);
     }
     recurse(problem, x, y, width)
@@ -236,14 +245,14 @@ fn part(side: &Side<'_>, range: std::ops::Range<usize>, width: usize) -> Side<'s
     }
 }
 
-/// Tries separators on a few of the products that the recursion would reach.
-fn hopeless(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<bool> {
+/// The share of pairs that separators keep in a few of the products that the recursion would reach.
+fn surviving(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<f64> {
     const TRIALS: usize = 8;
-    const ROWS: usize = 512;
+    let rows = (x.len().min(y.len()) / TRIALS).clamp(64, 512);
     let (mut before, mut after) = (0, 0);
     for trial in 0..TRIALS {
         let place = |side: &Side<'_>, share: usize| {
-            let size = side.len().min(ROWS);
+            let size = side.len().min(rows);
             let start = (side.len() - size) * share / (TRIALS - 1);
             part(side, start..start + size, width)
         };
@@ -253,7 +262,7 @@ fn hopeless(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> 
             after += a.len() * b.len();
         }
     }
-    Ok(after as f64 > HOPELESS * before as f64)
+    Ok(after as f64 / before as f64)
 }
 
 fn recurse(problem: &Problem<'_>, mut x: Side<'_>, mut y: Side<'_>, width: usize) -> Result<()> {

@@ -47,6 +47,15 @@ impl BadPairs for Marking<'_> {
         self.family.covers(a, b)
     }
 
+    fn settled_row(&self, row: usize, block: &Vec<u16>) -> bool {
+        self.family.covers(self.vector(row), block)
+    }
+
+    /// When no set up to the limit is stable, none will be again.
+    fn finished(&self, control: &Control) -> Result<bool> {
+        Ok(self.family.smallest_stable_size(control)?.is_none())
+    }
+
     fn known(&self, i: usize, j: usize) -> bool {
         self.family.covers(self.vector(i), self.vector(j))
     }
