@@ -104,7 +104,7 @@ class DelStab:
 
     Examples
     --------
-    Five people vote on whether to keep a shared calendar; the count of votes is private for nobody as such:
+    Nine people vote on whether to keep a shared calendar. The majority of five of them protects nobody, DelStab does:
 
     >>> from userdp.algorithms import AdditiveAlgorithm
     >>> def majority(total, n_users):
@@ -118,6 +118,10 @@ class DelStab:
     Fraction(0, 1)
     >>> release.output_distribution(people).fractions()
     [Fraction(1, 100), Fraction(99, 100), Fraction(0, 1)]
+    >>> release.release(people) in release.outputs
+    True
+    >>> print(str(release.explain(people)).splitlines()[1])
+    smallest stable set: 0; above 2 a refusal is sure
     """
 
     def __init__(

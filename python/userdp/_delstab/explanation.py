@@ -112,7 +112,7 @@ def explained(delstab: DelStab, users: Dataset, found: AnyStability, report: Pro
         allowed_divergence=calibration.inner_delta,
         spread=spread,
         distance=distance,
-        advice=_advice(delstab, users, chosen, refusal) if refusal else (),
+        advice=_advice(delstab, users, chosen, refusal, found.smallest) if refusal else (),
     )
 
 
@@ -142,7 +142,7 @@ def _in_words(chosen: Plan, found: Stability, vector: list[int]) -> str:
     return ", ".join(parts) or "nobody"
 
 
-def _advice(delstab: DelStab, users: Dataset, chosen: Plan, refusal: Fraction) -> tuple[str, ...]:
+def _advice(delstab: DelStab, users: Dataset, chosen: Plan, refusal: Fraction, smallest: int | None) -> tuple[str, ...]:
     from userdp.delstab import DelStab
 
     advice = [
@@ -150,6 +150,10 @@ def _advice(delstab: DelStab, users: Dataset, chosen: Plan, refusal: Fraction) -
         "a larger epsilon or delta: fewer deletions, and kept sets may differ more",
         "an algorithm with more noise, or with a statistic that one user changes less",
     ]
+    if smallest is None:
+        advice.append(
+            "an algorithm that answers with a pmf on every kept set: it fails on some, or its pmf_error is large"
+        )
     if chosen.relation == "distance":
         advice.append("relation='exact', which compares the totals that occur and not all of the public range")
     if chosen.engine == "types" and chosen.max_types < len(users):
