@@ -181,6 +181,32 @@ def test_worst_delta_of_windows(calibration: Any) -> None:
         print(f"{calibration}, windows, n={n_users}, t={distance}: worst delta {float(expected):.4g}")
 
 
+@pytest.mark.parametrize("calibration", ["tight", "optimal"])
+def test_pools_of_few_types_keep_the_promise(calibration: Any) -> None:
+    """More distinct users than admitted: S removes all but the best of them, and neighbours cannot tell."""
+    delstab = DelStab(of_types(noisy_count, 3), epsilon=EPSILON, delta=DELTA, calibration=calibration, max_types=2)
+    n_users = delstab.deletions + 2
+    report = audited(delstab, 3, n_users)
+
+    def as_dict(counts: tuple[int, ...]) -> reference.Law:
+        return dict(enumerate(noisy_count(counts)))
+
+    class FewTypes(reference.Typed):
+        def stable(self, pool: tuple[int, ...]) -> bool:
+            return sum(map(bool, pool)) <= 2 and super().stable(pool)
+
+    compatible = reference.relation(as_dict, inner_multiplier(delstab), delstab.delta_bar)
+    typed = FewTypes(as_dict, n_users, delstab.deletions, compatible, sizes(delstab))
+    for counts in reference.vectors(n_users, (n_users,) * 3):
+        people = tuple((value,) for value, count in enumerate(counts) for _ in range(count))
+        smallest = typed.smallest_stable_size(counts)
+        refusal = chain(delstab)
+        expected = refusal[-1] if smallest is None else refusal[min(smallest, len(refusal) - 1)]
+        assert delstab.refusal_probability(people) == expected
+    assert report.holds
+    assert 0 < report.worst_delta.upper <= DELTA
+
+
 def test_certificates_check_themselves() -> None:
     delstab = DelStab(of_types(noisy_count, 2), epsilon=EPSILON, delta=DELTA)
     report = audited(delstab, 2, delstab.min_users)
