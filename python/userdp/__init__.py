@@ -5,6 +5,7 @@ The public modules:
 * `userdp.divergence`: certified divergences of two finite distributions, decided comparisons
 * `userdp.algorithms`: finite algorithms, the things that can be audited exactly
 * `userdp.lddp`: exact checks of stability under deletion of users
+* `userdp.delstab`: any finite algorithm made private for users
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         audit_perfect_generalization,
         audit_user_level,
     )
+    from userdp.delstab import BOTTOM, DelStab
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exceptions import BudgetError
     from userdp.lddp import (
@@ -64,6 +66,8 @@ _HOME = {
     "audit_pair": "userdp.audit",
     "audit_perfect_generalization": "userdp.audit",
     "audit_user_level": "userdp.audit",
+    "BOTTOM": "userdp.delstab",
+    "DelStab": "userdp.delstab",
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
@@ -80,6 +84,7 @@ _MODULES = (
     "algorithms",
     "audit",
     "datasets",
+    "delstab",
     "divergence",
     "exceptions",
     "lddp",
@@ -89,10 +94,12 @@ _MODULES = (
 )
 
 __all__ = [
+    "BOTTOM",
     "AdditiveAlgorithm",
     "AuditReport",
     "Bounds",
     "BudgetError",
+    "DelStab",
     "FiniteAlgorithm",
     "LDDPResult",
     "LogRatio",

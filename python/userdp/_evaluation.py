@@ -17,7 +17,16 @@ from userdp._pmf import Pmf, aligned
 from userdp._progress import ProgressCallback
 from userdp.algorithms import Dataset, FiniteAlgorithm, _relative_error
 
-__all__ = ["DistinctPmfs", "Totals", "call_on", "evaluate_datasets", "mechanism_name", "outputs_of", "pmf_error_of"]
+__all__ = [
+    "DistinctPmfs",
+    "Totals",
+    "call_on",
+    "checked_masses",
+    "evaluate_datasets",
+    "mechanism_name",
+    "outputs_of",
+    "pmf_error_of",
+]
 
 BATCH = 1024
 FLOAT_TOTAL_TOLERANCE = 1e-9
@@ -78,31 +87,39 @@ class DistinctPmfs:
         ValueError, TypeError
             Naming the dataset, when it is not a pmf over the outputs.
         """
-        masses = self._checked(returned, dataset)
+        where = f"the pmf that the mechanism returned on the dataset {shown(dataset)}"
+        masses = checked_masses(returned, self.outputs, where)
         key = distinct_masses(masses)
         index = self._known.setdefault(key, len(self.masses))
         if index == len(self.masses):
             self.masses.append(masses)
         self.index_of.append(index)
 
-    def _checked(self, returned: Any, dataset: Any) -> Masses:
-        where = f"the pmf that the mechanism returned on the dataset {shown(dataset)}"
-        if isinstance(returned, Pmf):
-            try:
-                returned = aligned(returned, self.outputs)
-            except ValueError as error:
-                raise ValueError(f"{where} {error}") from None
-        masses = masses_of(returned, where)
-        size = len(masses) if isinstance(masses, np.ndarray) else len(masses[0])
-        if size != len(self.outputs):
-            raise ValueError(f"{where} has {size} masses for {len(self.outputs)} outputs")
-        if isinstance(masses, np.ndarray):
-            entries = masses.tolist()
-            if not all(0.0 <= mass < math.inf for mass in entries):
-                raise ValueError(f"{where} has a mass that is not a finite number >= 0: {shown(entries)}")
-            if abs(math.fsum(entries) - 1.0) > FLOAT_TOTAL_TOLERANCE:
-                raise ValueError(f"{where} sums to {math.fsum(entries)!r}; float masses must sum to 1 within 1e-9")
-        return masses
+
+def checked_masses(returned: Any, outputs: tuple[Any, ...], where: str) -> Masses:
+    """Validate what a mechanism returned as a pmf over its outputs.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Starting with `where`, when it is not a pmf over the outputs.
+    """
+    if isinstance(returned, Pmf):
+        try:
+            returned = aligned(returned, outputs)
+        except ValueError as error:
+            raise ValueError(f"{where} {error}") from None
+    masses = masses_of(returned, where)
+    size = len(masses) if isinstance(masses, np.ndarray) else len(masses[0])
+    if size != len(outputs):
+        raise ValueError(f"{where} has {size} masses for {len(outputs)} outputs")
+    if isinstance(masses, np.ndarray):
+        entries = masses.tolist()
+        if not all(0.0 <= mass < math.inf for mass in entries):
+            raise ValueError(f"{where} has a mass that is not a finite number >= 0: {shown(entries)}")
+        if abs(math.fsum(entries) - 1.0) > FLOAT_TOTAL_TOLERANCE:
+            raise ValueError(f"{where} sums to {math.fsum(entries)!r}; float masses must sum to 1 within 1e-9")
+    return masses
 
 
 def evaluate_datasets(

@@ -12,7 +12,7 @@ import numpy as np
 from userdp import _checker, _spaces
 from userdp._encoding import encode, printable
 from userdp._pmf import Pmf, aligned
-from userdp.algorithms import SymmetricAlgorithm, _relative_error
+from userdp.algorithms import _relative_error, is_symmetric
 
 __all__ = ["Structure", "Verification", "Witness", "confirmed_by"]
 
@@ -152,7 +152,7 @@ def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[_checker.Mec
         problems.append(f"the mechanism's pmf_error is no relative error: {wrong}")
     statistic_of = getattr(mechanism, "statistic_of", None)
     declared = _checker.Declared(
-        symmetric=isinstance(mechanism, SymmetricAlgorithm),
+        symmetric=is_symmetric(mechanism),
         statistic_of=statistic_of if callable(statistic_of) else None,
         pmf_error=error,
     )

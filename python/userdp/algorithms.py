@@ -171,6 +171,11 @@ class SymmetricAlgorithm(_FunctionAlgorithm):
     """
 
 
+def is_symmetric(mechanism: Any) -> bool:
+    """Whether a mechanism claims a pmf that depends on the multiset of users only."""
+    return isinstance(mechanism, SymmetricAlgorithm) or getattr(mechanism, "symmetric", False) is True
+
+
 class AdditiveAlgorithm(SymmetricAlgorithm):
     """A finite algorithm that sees only the number of users and the sum of an integer statistic of each.
 

@@ -22,7 +22,7 @@ from userdp._generalization_report import GeneralizationReport
 from userdp._neighbourhoods import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
 from userdp._numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive, shown
 from userdp._progress import Progress
-from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm, User
+from userdp.algorithms import AdditiveAlgorithm, Dataset, User, is_symmetric
 from userdp.report import AuditReport, Witness
 
 __all__ = [
@@ -374,7 +374,7 @@ def _audit_universe(
 def _engine(mechanism: Any, engine: Engine) -> str:
     if engine not in ("auto", "labelled", "symmetric", "additive"):
         raise ValueError(f"engine must be 'auto', 'labelled', 'symmetric' or 'additive'; got {engine!r}")
-    additive, symmetric = isinstance(mechanism, AdditiveAlgorithm), isinstance(mechanism, SymmetricAlgorithm)
+    additive, symmetric = isinstance(mechanism, AdditiveAlgorithm), is_symmetric(mechanism)
     if engine == "additive" and not additive:
         raise TypeError("engine='additive' needs an AdditiveAlgorithm")
     if engine == "symmetric" and not symmetric:

@@ -1,0 +1,159 @@
+"""What in the data may go wrong in a DelStab release: it is private, and an error in diagnostics only."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from userdp import LogRatio
+from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.audit import audit_user_level
+from userdp.delstab import BOTTOM, DelStab
+
+F = Fraction
+
+
+def users(values: Any) -> tuple[tuple[Any, ...], ...]:
+    return tuple((value,) for value in values)
+
+
+def noisy(kept: Any) -> list[Fraction]:
+    ones = sum(user[0] for user in kept)
+    weights = [F(1, 4 ** abs(output - ones)) for output in range(3)]
+    return [weight / sum(weights) for weight in weights]
+
+
+SYMMETRIC = SymmetricAlgorithm(range(3), noisy)
+SMALL: dict[str, Any] = {"epsilon": LogRatio(8000, 1), "delta": "0.06"}
+"""Four deletions."""
+
+
+@pytest.mark.parametrize("make", [SymmetricAlgorithm, lambda outputs, law: finite_algorithm(outputs)(law)])
+@pytest.mark.parametrize(
+    "failure",
+    [lambda: 1 / 0, lambda: [F(1, 2)], lambda: [0.5, 0.6], lambda: [float("nan"), 1.0], lambda: None],
+    ids=range(5),
+)
+def test_failures_are_private(make: Any, failure: Any) -> None:
+    """Where the algorithm fails it is as if it said something that nobody else says."""
+
+    def law(kept: Any) -> Any:
+        return failure() if any(user[0] == 7 for user in kept) else [F(1, 2), F(1, 2)]
+
+    delstab = DelStab(make((0, 1), law), **SMALL)
+    for odd, expected in ((0, 0), (1, 1), (2, 2), (3, 3), (6, None)):
+        people = users((7,) * odd + (1,) * (6 - odd))
+        assert delstab.smallest_stable_size(people) == expected
+        assert delstab.release(people) in delstab.outputs
+    assert delstab.release(users((7,) * 6)) is BOTTOM
+    assert delstab.pmf(users((7,) * 6)).fractions() == [0, 0, 1]
+    report = audit_user_level(
+        delstab, universe=(1, 7), n_users=6, n_examples=1, epsilon=LogRatio(8000, 1), delta="0.06", progress=False
+    )
+    assert report.holds
+
+
+@pytest.mark.parametrize("relation", ["distance", "exact"])
+def test_statistics_that_fail_are_private_in_releases_and_errors_in_diagnostics(relation: Any) -> None:
+    def statistic(user: Any) -> int:
+        return {0: 0, 1: 1}[user[0]]
+
+    algorithm = AdditiveAlgorithm((0, 1), statistic, lambda total, n: [F(1, 2), F(1, 2)], statistic_range=(0, 1))
+    delstab = DelStab(algorithm, **SMALL, relation=relation)
+    assert delstab.release(users((0, 1, 1, 0, 1, 9))) in delstab.outputs
+    assert delstab.release(users((9,) * 4 + (0, 1))) is BOTTOM
+    with pytest.raises(RuntimeError, match="statistic raised KeyError"):
+        delstab.pmf(users((0, 1, 1, 0, 1, 9)))
+
+
+def test_pmfs_that_change_are_noticed_in_diagnostics() -> None:
+    calls = itertools.count()
+    fickle = SymmetricAlgorithm((0, 1), lambda kept: [F(1, 2 + next(calls)), 1 - F(1, 2 + next(calls) - 1)])
+    with pytest.raises(ValueError, match="deterministic"):
+        DelStab(fickle, **SMALL).pmf(users((0,) * 6))
+
+
+def test_a_declared_error_makes_the_relation_stricter() -> None:
+    """Kept sets that the declared error leaves undecided count as different."""
+    # log-ratio of the two laws: just within the inner level, so any declared error decides.
+    inner = DelStab(SYMMETRIC, **SMALL).epsilon_bar
+    assert isinstance(inner, LogRatio)
+    p = F(1, 1000)
+    q = p * inner.ratio + F(1, 120)
+
+    def law(kept: Any) -> list[Fraction]:
+        return [1 - q, q] if kept[0][0] else [1 - p, p]
+
+    sizes = {
+        error: DelStab(SymmetricAlgorithm((0, 1), law, pmf_error=error), **SMALL).smallest_stable_size(
+            users((0, 0, 0, 0, 1))
+        )
+        for error in (0, "0.0001", "0.2", "0.9")
+    }
+    assert sizes == {0: 0, "0.0001": 0, "0.2": 1, "0.9": None}
+
+
+@pytest.mark.parametrize("dataset", [5, "people", [1, 2, 3, 4, 5], [("a",), None, 3, 4, 5], {1: 2}])
+def test_datasets_of_the_wrong_form(dataset: Any) -> None:
+    with pytest.raises(TypeError, match="dataset must be a sequence of users"):
+        DelStab(SYMMETRIC, **SMALL).release(dataset)
+
+
+def test_examples_that_cannot_be_hashed() -> None:
+    with pytest.raises(TypeError, match="hashable") as caught:
+        DelStab(SYMMETRIC, **SMALL).release(users(([314159], 0, 0, 0, 0)))
+    assert "314159" not in str(caught.value)
+
+
+def test_scores_that_fail_are_private_in_releases_and_errors_in_diagnostics() -> None:
+    def scores(user: Any) -> tuple[int, int]:
+        return {0: (0, 1), 1: (1, 0)}[user[0]]
+
+    delstab = DelStab(ScoreSelection(("a", "b"), scores, epsilon=2, sensitivity=1), **SMALL)
+    assert delstab.release(users((0, 0, 0, 0, 0, 9))) in delstab.outputs
+    assert delstab.release(users((9,) * 4 + (0, 0))) is BOTTOM
+    with pytest.raises(RuntimeError, match="scores raised KeyError"):
+        delstab.explain(users((0, 0, 0, 0, 0, 9)))
+
+
+def test_totals_are_certified_for_all_data_at_once() -> None:
+    """The distance is that of the public range, and so are its errors: they say nothing about the people."""
+
+    def law(total: int, n_users: int) -> list[Fraction]:
+        return [F(1, 2), F(1, 2)] if total < 6 else [F(1), F(0)]
+
+    delstab = DelStab(AdditiveAlgorithm((0, 1), lambda user: user[0], law, statistic_range=(0, 3)), **SMALL)
+    for values in ((0,) * 6, (3,) * 6, (0, 1, 2, 3, 3, 3)):
+        delstab.release(users(values))
+        assert delstab._totals[6].distance == 0
+    failing = AdditiveAlgorithm(
+        (0, 1), lambda user: user[0], lambda total, n: [total, 1 - total], statistic_range=(0, 3)
+    )
+    with pytest.raises(ValueError, match="total 2 of 2 users"):
+        DelStab(failing, **SMALL).release(users((0,) * 6))
+
+
+def test_more_types_than_admitted() -> None:
+    same = SymmetricAlgorithm((0, 1), lambda kept: [F(1, 2), F(1, 2)])
+    people = users((0, 0, 0, 0, 0, 0, 1, 2))
+    assert DelStab(same, **SMALL).smallest_stable_size(people) == 0
+    assert DelStab(same, **SMALL, max_types=2).smallest_stable_size(people) == 1
+    strict = DelStab(same, **SMALL, max_types=1)
+    assert strict.smallest_stable_size(people) == 2
+    assert "at most 1 distinct users" in str(strict.explain(people))
+    assert strict.plan(8).max_types == 1
+    assert DelStab(same, **SMALL).plan(8).max_types == 8
+    # The number of distinct users is private: it may cost a refusal, and never an error.
+    assert DelStab(same, **SMALL, max_types=2).release(users(range(300))) is BOTTOM
+
+
+def test_declared_errors_of_labelled_users() -> None:
+    """An error so large that even equal masses may differ leaves nothing compatible, in both ways to decide."""
+    ordered = finite_algorithm((0, 1), pmf_error="0.99")(lambda kept: [F(1, 2), F(1, 2)])
+    assert DelStab(ordered, **SMALL).smallest_stable_size(users((0,) * 6)) is None
+    many = DelStab(ordered, epsilon=1, delta="1e-2", calibration="tight")
+    assert many.plan(many.min_users).covered
+    assert many.smallest_stable_size(users((0,) * many.min_users)) is None
