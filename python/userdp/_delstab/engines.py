@@ -36,7 +36,10 @@ MAX_KEPT = 50_000
 DEFAULT_KEPT = 3000
 """Kept multisets up to which types are admitted unasked: when there are more types than admitted, every way to choose
 among them has a family of its own."""
+MAX_KEPT_OF_SCORES, DEFAULT_KEPT_OF_SCORES = 2_000_000, 50_000
+"""The same where the core makes the laws from scores."""
 MAX_MASSES = 1 << 24
+MAX_MASSES_OF_SCORES = 1 << 27
 """Probabilities of all kept sets together."""
 MAX_TOTAL = 1 << 60
 """Totals of scores stay below."""
@@ -103,7 +106,11 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
     if isinstance(algorithm, SymmetricAlgorithm):
         wanted = None if max_types is None else min(int(max_types), n_users)
-        return Plan("types", "exact", _types(n_users, deletions, wanted, rows))
+        by_default = DEFAULT_KEPT
+        if isinstance(algorithm, ScoreSelection):
+            rows = min(MAX_KEPT_OF_SCORES, MAX_MASSES_OF_SCORES // len(algorithm.outputs))
+            by_default = DEFAULT_KEPT_OF_SCORES
+        return Plan("types", "exact", _types(n_users, deletions, wanted, rows, by_default))
     return _labelled(n_users, deletions, rows)
 
 
@@ -124,7 +131,7 @@ def _about(number: int) -> str:
     return f"{number:,}" if number < 10**12 else f"over 10^{len(str(min(number, 10**4000))) - 1}"
 
 
-def _types(n_users: int, deletions: int, wanted: int | None, rows: int) -> int:
+def _types(n_users: int, deletions: int, wanted: int | None, rows: int, by_default: int) -> int:
     """The types that a stable pool may have: as wanted; all, if n is small; or as many as stay within seconds."""
     if wanted is not None:
         if _fits(wanted, n_users, deletions, rows):
@@ -134,10 +141,10 @@ def _types(n_users: int, deletions: int, wanted: int | None, rows: int) -> int:
             f"{_about(_kept_vectors(wanted, n_users, deletions))} kept sets (limit {rows:,}), or a grid of over "
             f"{MAX_CELLS:,} cells. Cheaper: fewer types, an algorithm of a coarser statistic, or an AdditiveAlgorithm"
         )
-    if _fits(n_users, n_users, deletions, rows):
+    if _fits(n_users, n_users, deletions, min(rows, MAX_KEPT)):
         return n_users
     number = 1
-    while _fits(number + 1, n_users, deletions, min(rows, DEFAULT_KEPT)):
+    while _fits(number + 1, n_users, deletions, min(rows, by_default)):
         number += 1
     return number
 
