@@ -104,6 +104,8 @@ impl<C: Clone + Send + Sync> Tree<C> {
 /// Rows packed once for both roles.
 struct Packed<'a> {
     work: Work<'a>,
+    /// Mean rows of the nodes of the tree, level by level.
+    means: Vec<Vec<f64>>,
     left: Panels<f64, LEFT>,
     right: Panels<f64, RIGHT>,
     totals: Vec<f64>,
@@ -117,7 +119,14 @@ impl<'a> Packed<'a> {
         let right =
             Panels::pack(count, width, f64::INFINITY, |row, output| multiplier * rows[row * width + output]);
         let totals = rows.chunks_exact(width).map(|row| row.iter().sum()).collect();
-        Self { work, left, right, totals }
+        let means = means(rows, width);
+        Self { work, means, left, right, totals }
+    }
+
+    /// The mean of a node's rows, for choosing separators.
+    fn mean(&self, node: Node) -> &[f64] {
+        let width = self.work.width;
+        &self.means[node.level as usize][node.place * width..][..width]
     }
 
     fn rows(&self, range: Range<usize>) -> &[f64] {
@@ -165,6 +174,27 @@ impl<'a> Packed<'a> {
         }
         Ok(())
     }
+}
+
+/// Mean rows of the leaves, of pairs of leaves, and so on up to the root; every half weighs the same.
+fn means(rows: &[f64], width: usize) -> Vec<Vec<f64>> {
+    let mean = |rows: &[f64]| {
+        let mut sum = vec![0.0; width];
+        for row in rows.chunks_exact(width) {
+            sum.iter_mut().zip(row).for_each(|(sum, mass)| *sum += mass);
+        }
+        let count = (rows.len() / width) as f64;
+        for sum in &mut sum {
+            *sum /= count;
+        }
+        sum
+    };
+    let mut levels: Vec<Vec<f64>> = vec![rows.chunks(LEAF * width).flat_map(mean).collect()];
+    while let Some(last) = levels.last().filter(|level| level.len() > width) {
+        let next = last.chunks(2 * width).flat_map(mean).collect();
+        levels.push(next);
+    }
+    levels
 }
 
 /// Corners of single panels.
@@ -235,10 +265,9 @@ pub fn list_bad_pairs<L: BadPairs>(
                     return Ok(Vec::new());
                 }
                 let (x, y) = (tree.rows(a), tree.rows(b));
-                let within = |x: &Range<usize>, y: &Range<usize>| {
-                    all_within(&problem, packed.rows(x.clone()), packed.rows(y.clone()), packed.work.width)
-                };
-                if within(&x, &y) && (a == b || within(&y, &x)) {
+                let first = (packed.rows(x.clone()), packed.mean(a));
+                let second = (packed.rows(y.clone()), packed.mean(b));
+                if all_within(&problem, first, second) && (a == b || all_within(&problem, second, first)) {
                     return Ok(Vec::new());
                 }
                 if a.level == 0 && b.level == 0 {

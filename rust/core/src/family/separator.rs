@@ -28,6 +28,9 @@ const SAMPLE: usize = 256;
 const STEPS: usize = 6;
 const ROOT_STEPS: usize = 40;
 
+/// Rows between two looks whether a separator has failed.
+const GLANCE: usize = 8;
+
 /// Rows of the root's sample.
 const ROOT_SAMPLE: usize = 3072;
 
@@ -126,22 +129,40 @@ fn largest(numbers: &[f64]) -> (usize, f64) {
         .fold((0, f64::NEG_INFINITY), |best, (at, &number)| if number > best.1 { (at, number) } else { best })
 }
 
-/// True when one separator proves that no row of x diverges from a row of y by more than the floor.
-pub(super) fn all_within(problem: &Problem<'_>, x: &[f64], y: &[f64], width: usize) -> bool {
-    let multiplier = problem.numerics.multiplier;
-    let mut separator = vec![0.0; width];
-    for (rows, weight) in [(x, 0.5), (y, 0.5 * multiplier)] {
-        let step = (rows.len() / width).div_ceil(SAMPLE);
-        let count = (rows.len() / width).div_ceil(step) as f64;
-        for row in rows.chunks_exact(width).step_by(step) {
-            separator.iter_mut().zip(row).for_each(|(level, mass)| *level += weight / count * mass);
+/// True when the separator halfway between the means proves that no row of x diverges from a row of y by more than the
+/// floor. Gives up at the first rows that are too far apart.
+pub(super) fn all_within(
+    problem: &Problem<'_>,
+    (x, mean_x): (&[f64], &[f64]),
+    (y, mean_y): (&[f64], &[f64]),
+) -> bool {
+    let (width, multiplier) = (mean_x.len(), problem.numerics.multiplier);
+    let halfway = |(p, q): (&f64, &f64)| 0.5 * (p + multiplier * q);
+    let separator: Vec<f64> = mean_x.iter().zip(mean_y).map(halfway).collect();
+    let limit = problem.floor() - problem.numerics.separator_slack(&separator);
+    let (mut most_above, mut most_below) = (0.0_f64, 0.0_f64);
+    let mut sums = Vec::with_capacity(GLANCE);
+    let mut x = x.chunks(GLANCE * width);
+    let mut y = y.chunks(GLANCE * width);
+    loop {
+        let (rows_x, rows_y) = (x.next(), y.next());
+        if let Some(rows) = rows_x {
+            sums.clear();
+            sums_above(problem.kernel, rows, &separator, &mut sums);
+            most_above = most_above.max(largest(&sums).1);
+        }
+        if let Some(rows) = rows_y {
+            sums.clear();
+            sums_below(problem.kernel, rows, &separator, multiplier, &mut sums);
+            most_below = most_below.max(largest(&sums).1);
+        }
+        if most_above + most_below > limit {
+            return false;
+        }
+        if rows_x.is_none() && rows_y.is_none() {
+            return true;
         }
     }
-    let (mut above, mut below) = (Vec::new(), Vec::new());
-    sums_above(problem.kernel, x, &separator, &mut above);
-    sums_below(problem.kernel, y, &separator, multiplier, &mut below);
-    let limit = problem.floor() - problem.numerics.separator_slack(&separator);
-    largest(&above).1 + largest(&below).1 <= limit
 }
 
 /// The rows of either role that may be in a pair that matters; `None` when no pair is left.
