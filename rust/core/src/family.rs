@@ -21,4 +21,4 @@ mod work;
 pub use listed::{Family, Pairs, Worst};
 pub use listing::{BadPairs, list_bad_pairs};
 pub use matrix::{ExactRows, PmfMatrix};
-pub use search::{maximum, verdict};
+pub use search::{maximum, maximum_against, verdict};

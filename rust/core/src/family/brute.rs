@@ -7,8 +7,12 @@ use crate::{
 };
 use rayon::prelude::*;
 
-/// Rows of each side per unit of work: both packed halves stay in the second-level cache.
+/// Rows of each side per unit of work, at most and at least.
 const BLOCK: usize = 1024;
+const SMALL_BLOCK: usize = 64;
+
+/// Masses of each side per unit of work: both packed halves stay in the second-level cache, and a unit ends soon.
+const BLOCK_MASSES: usize = 1 << 16;
 
 /// Right panels against which one left panel runs before the next: 64 KiB of fixed point at 64 outputs.
 const PANELS: usize = 8;
@@ -24,16 +28,17 @@ const MANY_HITS: usize = 32;
 /// # Numerics
 /// Fixed point rounds every mass and every fl(h q) down by less than 2^-31: a sum of k minima is off by less than k
 /// units, the sum of p by as much in the other direction, so that the difference is within k units of the tile's
-/// number in floats. It serves to find the few pairs that floats then evaluate.
+/// number in floats. It serves to find the few pairs that floats then evaluate, where the floor is above both errors.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub(super) fn all_pairs(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<()> {
+    let size = (BLOCK_MASSES / width).clamp(SMALL_BLOCK, BLOCK);
     let starts: Vec<(usize, usize)> =
-        (0..x.len()).step_by(BLOCK).flat_map(|i| (0..y.len()).step_by(BLOCK).map(move |j| (i, j))).collect();
+        (0..x.len()).step_by(size).flat_map(|i| (0..y.len()).step_by(size).map(move |j| (i, j))).collect();
     let part = |side: &Side<'_>, start: usize| Side {
-        ids: side.ids[start..side.len().min(start + BLOCK)].to_vec().into(),
-        rows: side.rows[start * width..side.len().min(start + BLOCK) * width].to_vec().into(),
+        ids: side.ids[start..side.len().min(start + size)].to_vec().into(),
+        rows: side.rows[start * width..side.len().min(start + size) * width].to_vec().into(),
     };
     if let [_] = starts[..] {
         return block(problem, x, y, width);
@@ -48,7 +53,8 @@ fn block(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Res
     }
     problem.count(x.len() * y.len());
     let error = (width as f64 + 2.0) / UNITS;
-    let coarse = problem.floor() > 8.0 * error && x.len() * y.len() > 1 << 10;
+    // Thresholds of unsigned numbers must not come out negative.
+    let coarse = problem.floor() - problem.numerics.radius > 8.0 * error && x.len() * y.len() > 1 << 10;
     if coarse && in_fixed_point(problem, x, y, width, error)? {
         return Ok(());
     }
@@ -112,7 +118,8 @@ fn in_fixed_point(
         let mut hits = Hits {
             threshold: fixed(problem.floor() - problem.numerics.radius - error),
             found: &mut found,
-            band: (!problem.is_verdict()).then_some(fixed(2.0 * (error + problem.numerics.radius)) + 2),
+            band: (!problem.is_verdict())
+                .then(|| fixed(2.0 * (error + problem.numerics.radius)).saturating_add(2)),
         };
         block_u32(problem.kernel, (&left, 0..left.len()), &totals, (&right, panels), &mut hits);
         let threshold = hits.threshold;
