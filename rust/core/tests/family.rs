@@ -338,7 +338,7 @@ impl ExactRows for Stated {
 fn levels_that_multiply_the_error_of_a_mass_beyond_1() {
     let control = Control::new();
     let tiny = 2.0_f64.powi(-126);
-    let masses = [vec![tiny, 1.0].repeat(63), vec![1.0, tiny]].concat();
+    let masses = [[tiny, 1.0].repeat(63), vec![1.0, tiny]].concat();
     let stated = [vec![[0, 1]; 63], vec![[1, 0]]].concat();
     let matrix = PmfMatrix::near(masses, 2, 1e-15, Arc::new(Stated(stated))).unwrap();
     let level = Level::rational(Rational::from_integer(num_bigint::BigInt::from(1) << 130));
@@ -351,7 +351,7 @@ fn levels_that_multiply_the_error_of_a_mass_beyond_1() {
 fn pairs_that_are_too_many_to_keep_are_bounded() {
     let control = Control::new();
     let (rows, bits) = (400, 62);
-    let spike = ((0.6 * 2.0_f64.powi(bits)) as i64 >> 9) << 9;
+    let spike = (1_i64 << (bits - 10)) * 614;
     let rest = (1 << bits) - spike - 399 * ((1 << 52) + 307);
     let units: Vec<Vec<i64>> = (0..rows)
         .map(|i| {

@@ -3,7 +3,7 @@
 //! u = 2^-53, k outputs, masses p and q with floats f and g, |f - p| <= r p + 2^-126 (r = 0 and no constant when the
 //! floats are the masses), row sums at most S <= 1 + 2e-9, h the float nearest to E: |h - E| <= u E.
 //!
-//! Every bound below is proven in docs/proofs/all_pairs.md.
+//! Every bound below is proven in `docs/proofs/all_pairs.md`.
 //!
 //! * A tile computes `sum f - sum min(f, fl(h g))`. Each product is off by a factor (1 + u)^2 and an underflow below
 //!   2^-1074, each of the two sums by a factor (1 + u)^(k-1), the difference by (1 + u): (2 k + 1) u S in all, and 4 u

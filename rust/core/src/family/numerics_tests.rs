@@ -1,5 +1,5 @@
 //! The bounds against exact arithmetic, on cases made to be hard for them.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
 use super::{Numerics, U};
 use crate::{
@@ -50,8 +50,7 @@ impl Generator {
         let total: f64 = masses.iter().sum();
         // Up to the tolerance of totals.
         let scale = (1.0 + [0.0, 9e-10, -9e-10][self.below(3) as usize]) / total;
-        masses.iter_mut().for_each(|mass| *mass *= scale);
-        masses
+        masses.into_iter().map(|mass| mass * scale).collect()
     }
 
     fn level(&mut self) -> Level {
