@@ -12,7 +12,6 @@ use userdp_core::{
     pmf::Pmf,
     simd::{
         Kernel,
-        rows::{sums_above, sums_below},
         tiles::{Hits, LEFT, Panels, RIGHT, block_f64, block_u32, block_u64},
     },
 };
@@ -201,27 +200,6 @@ fn large_families_agree_with_the_float_loop() {
             assert_eq!(verdict(&matrix, &level, &delta, &control).unwrap().holds, holds);
         }
     }
-}
-
-/// `V - fl(E q)` is exact, but `fl(E q)` is not: a slack without the term for it certifies a wrong bound.
-#[test]
-fn the_slack_of_a_separator_covers_the_rounding_of_products() {
-    let e = std::f64::consts::E;
-    let (q, p) = (0.925_437_422_998_740_5_f64, 2.515_599_730_313_444_f64);
-    let separator = e * q;
-    let (mut above, mut below) = (Vec::new(), Vec::new());
-    let pad = |x: f64| [x, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-    sums_above(Kernel::detect(), &pad(p), &pad(separator), &mut above);
-    sums_below(Kernel::detect(), &pad(q), &pad(separator), e, &mut below);
-    let bound = above[0] + below[0];
-    let exact = rational_from_f64(p) - rational_from_f64(e) * rational_from_f64(q);
-    let u = rational_from_f64(f64::EPSILON / 2.0);
-    let relative_slack_only =
-        rational_from_f64(bound) * (Rational::one() + Rational::from_integer(4.into()) * &u);
-    assert!(exact > relative_slack_only, "the case shows nothing");
-    let with_products = relative_slack_only
-        + Rational::new(42.into(), 10.into()) * u * (Rational::one() + rational_from_f64(separator));
-    assert!(exact <= with_products);
 }
 
 /// Every element type and instruction set finds the same pairs.
