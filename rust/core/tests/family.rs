@@ -1,7 +1,7 @@
 //! The all-pairs search against naive loops over all pairs, in floats and in rational arithmetic.
 #![allow(clippy::unwrap_used)]
 
-use num_traits::{One, Zero};
+use num_traits::Zero;
 use proptest::prelude::*;
 use std::{cmp::Ordering, collections::HashSet, ops::Range, sync::Mutex};
 use userdp_core::{
