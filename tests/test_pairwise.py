@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.divergence import hockey_stick as exact_hockey_stick
-from userdp import LogRatio
+from userdp import LogRatio, _core
+from userdp._levels import level_of
+from userdp._pairwise import matrix_of
 from userdp._pmf import Pmf
 from userdp.lddp import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
 
@@ -132,3 +134,25 @@ def test_no_verdict_was_asked_about() -> None:
     result = PairwiseResult(0.0, 0.0, None, None, 0, 0)
     with pytest.raises(TypeError, match="no delta"):
         bool(result)
+
+
+def test_the_answer_about_delta_is_exact_among_hundreds_of_near_ties() -> None:
+    """Divergences 1/2 + i 2**-110: the audit's verdict must not rest on the few that are compared exactly."""
+    rows = np.array([[1.0, 0.0, 0.0]] + [[0.5, 0.5, i * 2.0**-110] for i in range(1, 300)])
+    matrix, _, _ = matrix_of(rows)
+    largest = Fraction(1, 2) + Fraction(299, 2**110)
+    for delta, exceeds in ((Fraction(1, 2), True), (largest, False)):
+        found = _core.pairwise_maximum(matrix, level_of(0), delta)
+        assert found is not None
+        assert found[3] is exceeds
+        assert pairwise_indistinguishable(rows, epsilon=0, delta=delta).holds is not exceeds
+
+
+@pytest.mark.parametrize("epsilon", [80, 90, 200, 276])
+def test_verdicts_at_huge_levels(epsilon: int) -> None:
+    pmfs = np.random.default_rng(1).dirichlet(np.ones(4), 64)
+    pmfs[0] = [0.0, 0.5, 0.25, 0.25]
+    worst = max(row[0] for row in pmfs)  # outputs that some row never gives are what is left at such levels
+    assert pairwise_max_divergence(pmfs, epsilon=epsilon).lower == pytest.approx(worst)
+    assert not pairwise_indistinguishable(pmfs, epsilon=epsilon, delta=0.99 * worst)
+    assert pairwise_indistinguishable(pmfs, epsilon=epsilon, delta=1.01 * worst)

@@ -113,7 +113,8 @@ def pairwise_max_divergence(
     -------
     PairwiseResult
         `lower` and `upper` are the same float or adjacent ones, unless so many pairs tie within 1e-13 that they
-        were not all told apart in exact arithmetic. Among pairs that tie exactly, any may be the witness.
+        were not all told apart in exact arithmetic; both bounds hold then, too, and the witness attains `lower`. Among
+        pairs that tie exactly, any may be the witness.
 
     Raises
     ------

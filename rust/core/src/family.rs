@@ -23,4 +23,4 @@ pub use exhaustive::{Arithmetic, exhaustive_maximum};
 pub use listed::{Family, Pairs, Worst};
 pub use listing::{BadPairs, list_bad_pairs};
 pub use matrix::{ExactRows, PmfMatrix};
-pub use search::{maximum, verdict};
+pub use search::{maximum, maximum_against, verdict};

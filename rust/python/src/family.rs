@@ -11,7 +11,7 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{cmp::Ordering, sync::Arc};
 use userdp_core::{
     control::Control,
-    family::{Arithmetic, Family, exhaustive_maximum, maximum, search::Pair, verdict},
+    family::{Arithmetic, Family, exhaustive_maximum, maximum_against, search::Pair, verdict},
     pmf::Pmf,
 };
 
@@ -113,8 +113,7 @@ pub(crate) fn pairwise_maximum(
 ) -> PyResult<Option<MaximumParts>> {
     let (level, matrix) = (level(&epsilon), Arc::clone(&matrix.0));
     run(py, progress, |control| {
-        Ok(maximum(&matrix, &level, control)?.map(|found| {
-            let exceeds = found.pair.difference.compare(&level, &delta) == Ordering::Greater;
+        Ok(maximum_against(&matrix, &level, &delta, control)?.map(|(found, exceeds)| {
             let lower = found.pair.lower;
             (parts(found.pair), lower, found.upper, exceeds, found.evaluated)
         }))

@@ -8,14 +8,14 @@ use crate::{
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Left panels per unit of work: what they meet stays in the second-level cache.
-const LEFT_PANELS: usize = 128;
+/// Masses of the left rows of a unit of work, and of the right rows that they meet at a time: both stay in the caches,
+/// and a unit ends soon.
+const LEFT_MASSES: usize = 1 << 16;
+const RIGHT_MASSES: usize = 1 << 14;
 
-/// Right panels against which one left panel runs before the next: 64 KiB of fixed point at 64 outputs.
-const RIGHT_PANELS: usize = 8;
-
-/// Rows of each side per unit of work in floats.
-const BLOCK: usize = 1024;
+/// Rows of a unit at most.
+const LEFT_ROWS: usize = 1024;
+const RIGHT_ROWS: usize = 256;
 
 /// Units of fixed point in 1.
 const UNITS: f64 = 2_147_483_648.0;
@@ -31,22 +31,34 @@ const MANY_HITS: usize = 32;
 /// # Numerics
 /// Fixed point rounds every mass and every fl(h q) down by less than 2^-31: a sum of k minima is off by less than k
 /// units, the sum of p by as much in the other direction, so that the difference is within k units of the tile's
-/// number in floats. It serves to find the few pairs that floats then evaluate.
+/// number in floats. It serves to find the few pairs that floats then evaluate, where the floor is above both errors.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub(super) fn all_pairs(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<()> {
     let error = (width as f64 + 2.0) / UNITS;
-    if problem.floor() > 8.0 * error && x.len() * y.len() > FEW_PAIRS {
+    // Thresholds of unsigned numbers must not come out negative.
+    if problem.floor() - problem.numerics.radius > 8.0 * error && x.len() * y.len() > FEW_PAIRS {
         return in_fixed_point(problem, x, y, width, error);
     }
+    let size = left_panels(width) * LEFT;
     let starts: Vec<(usize, usize)> =
-        (0..x.len()).step_by(BLOCK).flat_map(|i| (0..y.len()).step_by(BLOCK).map(move |j| (i, j))).collect();
+        (0..x.len()).step_by(size).flat_map(|i| (0..y.len()).step_by(size).map(move |j| (i, j))).collect();
     starts.into_par_iter().try_for_each(|(i, j)| {
-        let (x, y) = (part(x, i..i + BLOCK, width), part(y, j..j + BLOCK, width));
+        let (x, y) = (part(x, i..i + size, width), part(y, j..j + size, width));
         problem.count(x.len() * y.len());
         in_floats(problem, &x, &y, width)
     })
+}
+
+/// Left panels per unit of work.
+fn left_panels(width: usize) -> usize {
+    (LEFT_MASSES / width).clamp(LEFT, LEFT_ROWS) / LEFT
+}
+
+/// Right panels that they meet at a time.
+fn right_panels(width: usize) -> usize {
+    (RIGHT_MASSES / width).clamp(RIGHT, RIGHT_ROWS) / RIGHT
 }
 
 /// The rows in a range, as far as there are.
@@ -74,16 +86,18 @@ fn in_fixed_point(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usiz
         .chunks_exact(width)
         .map(|row| row.iter().map(|&mass| fixed(mass)).fold(0, u32::wrapping_add))
         .collect();
-    let band = (!problem.is_verdict()).then_some(fixed(2.0 * (error + problem.numerics.radius)) + 2);
-    (0..left.len()).into_par_iter().step_by(LEFT_PANELS).try_for_each(|first_left| {
+    let band =
+        (!problem.is_verdict()).then(|| fixed(2.0 * (error + problem.numerics.radius)).saturating_add(2));
+    let (many, some) = (left_panels(width), right_panels(width));
+    (0..left.len()).into_par_iter().step_by(many).try_for_each(|first_left| {
         let mut found = Vec::new();
-        let lefts = first_left..left.len().min(first_left + LEFT_PANELS);
-        for first_right in (0..right.len()).step_by(RIGHT_PANELS) {
+        let lefts = first_left..left.len().min(first_left + many);
+        for first_right in (0..right.len()).step_by(some) {
             problem.control.check()?;
             if problem.stopped() {
                 break;
             }
-            let rights = first_right..right.len().min(first_right + RIGHT_PANELS);
+            let rights = first_right..right.len().min(first_right + some);
             let pairs = lefts.len() * LEFT * rights.len() * RIGHT;
             problem.count(pairs);
             let threshold = fixed(problem.floor() - problem.numerics.radius - error);
@@ -117,13 +131,14 @@ fn in_floats(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) ->
     });
     let totals: Vec<f64> = x.rows.chunks_exact(width).map(|row| row.iter().sum()).collect();
     let mut found = Vec::new();
-    for first in (0..right.len()).step_by(RIGHT_PANELS) {
+    let some = right_panels(width);
+    for first in (0..right.len()).step_by(some) {
         let mut hits = Hits {
             threshold: problem.floor() - radius,
             found: &mut found,
             band: (!problem.is_verdict()).then_some(2.0 * radius),
         };
-        let panels = first..right.len().min(first + RIGHT_PANELS);
+        let panels = first..right.len().min(first + some);
         block_f64(problem.kernel, (&left, 0..left.len()), &totals, (&right, panels), &mut hits);
         for hit in found.drain(..) {
             problem.offer(hit.value, (x.ids[hit.left as usize], y.ids[hit.right as usize]))?;

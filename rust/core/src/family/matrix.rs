@@ -40,6 +40,9 @@ impl ExactRows for Kept {
 /// The float nearest to a mass is off by half a unit in the last place, or less than 2^-1074 when it underflows.
 const NEAREST: f64 = f64::EPSILON / 2.0;
 
+/// Relative errors up to which the search's error bounds hold.
+const LARGEST_ERROR: f64 = 0.001;
+
 impl<'a> PmfMatrix<'a> {
     /// Takes float masses, row after row, as the exact dyadic numbers they are.
     ///
@@ -61,7 +64,8 @@ impl<'a> PmfMatrix<'a> {
     /// Floats near the exact masses that `exact` states: |f - p| <= `relative_error` p + 2^-126.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no outputs, or a length that is not a multiple of `outputs`.
+    /// [`Error::InvalidArgument`] for no outputs, a length that is not a multiple of `outputs`, or an error outside
+    /// (0, 0.001].
     pub fn near(
         masses: impl Into<Cow<'a, [f64]>>,
         outputs: usize,
@@ -70,6 +74,11 @@ impl<'a> PmfMatrix<'a> {
     ) -> Result<Self> {
         let masses = masses.into();
         check_shape(&masses, outputs)?;
+        // The search's bounds absorb squares of the error, and take 0 to mean that floats are the masses.
+        if !(relative_error > 0.0 && relative_error <= LARGEST_ERROR) {
+            let message = format!("must be above 0 and at most {LARGEST_ERROR}; got {relative_error}");
+            return Err(Error::invalid("relative_error", message));
+        }
         Ok(Self { rows: masses.len() / outputs, masses, outputs, relative_error, exact: Some(exact) })
     }
 

@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-/// Candidates kept at most; beyond, those that have fallen behind are dropped.
+/// Candidates kept at most; beyond, those that have fallen behind are dropped, and a bound on the others is kept.
 const CANDIDATES: usize = 1 << 16;
 
 /// Exact ties that are told apart; float bounds 2^-100 wide serve the rest.
@@ -58,6 +58,24 @@ pub(super) struct Candidate {
     pub(super) pair: (u32, u32),
 }
 
+/// What the threads have found.
+#[derive(Debug, Default)]
+struct Found {
+    candidates: Vec<Candidate>,
+    /// No pair that was dropped though it may be largest exceeds this.
+    dropped: f64,
+}
+
+/// The outcome of a search.
+pub(super) struct Best {
+    pub(super) candidate: Candidate,
+    pub(super) difference: Difference,
+    /// No candidate, and none that was dropped, exceeds this.
+    pub(super) upper: f64,
+    /// True when the candidate was compared exactly with every pair that may be larger.
+    pub(super) compared: bool,
+}
+
 /// Shared by all threads of a search.
 pub(super) struct Problem<'a> {
     pub(super) matrix: &'a PmfMatrix<'a>,
@@ -70,7 +88,7 @@ pub(super) struct Problem<'a> {
     floor: AtomicU64,
     stopped: AtomicBool,
     evaluated: AtomicU64,
-    candidates: Mutex<Vec<Candidate>>,
+    found: Mutex<Found>,
 }
 
 impl<'a> Problem<'a> {
@@ -95,7 +113,7 @@ impl<'a> Problem<'a> {
             floor: AtomicU64::new(floor.to_bits()),
             stopped: AtomicBool::new(false),
             evaluated: AtomicU64::new(0),
-            candidates: Mutex::new(Vec::new()),
+            found: Mutex::default(),
         }
     }
 
@@ -122,8 +140,8 @@ impl<'a> Problem<'a> {
         self.evaluated.load(Memory::Relaxed)
     }
 
-    fn candidates(&self) -> std::sync::MutexGuard<'_, Vec<Candidate>> {
-        self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
+    fn found(&self) -> std::sync::MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Considers a pair whose divergence is within the radius of `value`.
@@ -139,27 +157,47 @@ impl<'a> Problem<'a> {
         match &self.goal {
             Goal::Maximum => {
                 let reached = (value - radius).next_down();
-                let mut candidates = self.candidates();
-                candidates.push(candidate);
+                let mut found = self.found();
+                found.candidates.push(candidate);
                 if reached > self.floor() {
                     self.floor.store(reached.to_bits(), Memory::Relaxed);
                 }
-                if candidates.len() > CANDIDATES {
+                if found.candidates.len() > CANDIDATES {
                     let floor = self.floor();
-                    candidates.retain(|candidate| candidate.value + radius > floor);
-                    // So many ties: the best ones stand for all, and the bounds stay true.
-                    candidates.sort_by(|a, b| b.value.total_cmp(&a.value));
-                    candidates.truncate(CANDIDATES / 2);
+                    found.candidates.retain(|candidate| candidate.value + radius > floor);
+                    found.candidates.sort_by(|a, b| b.value.total_cmp(&a.value));
+                    let behind = found.candidates.len().min(CANDIDATES / 2);
+                    let dropped = found.candidates.split_off(behind);
+                    drop(found);
+                    let bound = self.bound(&dropped)?;
+                    let mut found = self.found();
+                    found.dropped = found.dropped.max(bound);
                 }
             }
             Goal::Verdict { .. } => {
                 if self.decide(value, pair)? {
-                    self.candidates().push(candidate);
+                    self.found().candidates.push(candidate);
                     self.stopped.store(true, Memory::Relaxed);
                 }
             }
         }
         Ok(())
+    }
+
+    /// An upper bound on the divergences of some pairs.
+    fn bound(&self, candidates: &[Candidate]) -> Result<f64> {
+        let mut bound = 0.0_f64;
+        for &Candidate { value, pair: (i, j) } in candidates {
+            self.control.check()?;
+            // Exact rows may have to be made first: too much for pairs that are so many.
+            let quick = if self.matrix.is_float() {
+                quick_bounds(&self.matrix.pmf(i as usize), &self.matrix.pmf(j as usize), self.level)
+            } else {
+                None
+            };
+            bound = bound.max(quick.map_or((value + self.numerics.radius).next_up(), |bounds| bounds.upper));
+        }
+        Ok(bound)
     }
 
     /// Decides whether the divergence of row i from row j exceeds delta, given the tile's number for it.
@@ -189,12 +227,15 @@ impl<'a> Problem<'a> {
         Ok(difference.compare(self.level, delta) == Ordering::Greater)
     }
 
-    /// The candidate with the exactly largest divergence, and an upper bound on the divergence of every candidate.
+    /// The candidate with the exactly largest divergence, among those that were compared.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub(super) fn best(&self) -> Result<Option<(Candidate, Difference, f64)>> {
-        let mut candidates = self.candidates().clone();
+    pub(super) fn best(&self) -> Result<Option<Best>> {
+        let (mut candidates, dropped) = {
+            let found = self.found();
+            (found.candidates.clone(), found.dropped)
+        };
         let radius = self.numerics.radius;
         let floor = candidates.iter().map(|candidate| candidate.value - radius).fold(0.0, f64::max);
         candidates.retain(|candidate| candidate.value + radius >= floor);
@@ -213,10 +254,11 @@ impl<'a> Problem<'a> {
         bounded.retain(|(_, bounds)| bounds.upper >= floor);
         bounded.sort_by_key(|(candidate, _)| candidate.pair);
         let mut best: Option<(Candidate, Difference)> = None;
-        let mut upper = 0.0_f64;
+        let (mut upper, mut compared) = (dropped, dropped == 0.0);
         for (count, (candidate, bounds)) in bounded.into_iter().enumerate() {
             if count >= EXACT_TIES {
                 upper = upper.max(bounds.upper);
+                compared = false;
                 continue;
             }
             let (i, j) = candidate.pair;
@@ -231,7 +273,7 @@ impl<'a> Problem<'a> {
         }
         Ok(best.map(|(candidate, difference)| {
             let upper = upper.max(difference.to_f64(self.level, Direction::Up));
-            (candidate, difference, upper)
+            Best { candidate, difference, upper, compared }
         }))
     }
 }

@@ -22,10 +22,10 @@ pub(super) fn exceeding_rows(
     envelope: &Envelope,
     control: &Control,
 ) -> Result<Option<(usize, usize)>> {
-    let extremes = |output: usize| (envelope.lower[output], envelope.upper[output]);
+    let bounds = |output: usize| (envelope.lower[output], envelope.upper[output]);
     let mut doubtful = Vec::new();
     for output in 0..matrix.outputs() {
-        let (lower, upper) = extremes(output);
+        let (lower, upper) = bounds(output);
         if numerics.contributes(lower, upper) {
             let place = |extreme: f64| {
                 let mut column = (0..matrix.rows()).map(|row| matrix.row(row)[output]);
@@ -37,31 +37,47 @@ pub(super) fn exceeding_rows(
             doubtful.push(output);
         }
     }
-    for output in doubtful {
-        let (lower, upper) = extremes(output);
-        let largest = numerics.nearly_largest(upper);
-        let smallest = numerics.nearly_smallest(lower);
-        let mut most: Option<(Rational, usize)> = None;
-        let mut least: Option<(Rational, usize)> = None;
-        for row in 0..matrix.rows() {
-            let mass = matrix.row(row)[output];
-            if mass < largest && mass > smallest {
-                continue;
-            }
-            control.check()?;
-            let exact = matrix.pmf(row).mass(output);
-            if most.as_ref().is_none_or(|(known, _)| &exact > known) {
-                most = Some((exact.clone(), row));
-            }
-            if least.as_ref().is_none_or(|(known, _)| &exact < known) {
-                least = Some((exact, row));
-            }
+    let mut extremes = vec![Extremes::default(); doubtful.len()];
+    for row in 0..matrix.rows() {
+        let masses = matrix.row(row);
+        let near = |output: usize| {
+            let (lower, upper) = bounds(output);
+            masses[output] >= numerics.nearly_largest(upper)
+                || masses[output] <= numerics.nearly_smallest(lower)
+        };
+        if !doubtful.iter().any(|&output| near(output)) {
+            continue;
         }
-        if let (Some((most, i)), Some((least, j))) = (most, least)
-            && level.compare(&most, &least) == Ordering::Greater
-        {
-            return Ok(Some((i, j)));
+        control.check()?;
+        // Once per row: exact rows may have to be made first.
+        let pmf = matrix.pmf(row);
+        for (extremes, &output) in extremes.iter_mut().zip(&doubtful) {
+            if near(output) {
+                extremes.take(pmf.mass(output), row);
+            }
         }
     }
-    Ok(None)
+    Ok(extremes.into_iter().find_map(|extremes| {
+        let (most, i) = extremes.most?;
+        let (least, j) = extremes.least?;
+        (level.compare(&most, &least) == Ordering::Greater).then_some((i, j))
+    }))
+}
+
+/// The largest and the smallest exact mass of an output, with their rows.
+#[derive(Debug, Clone, Default)]
+struct Extremes {
+    most: Option<(Rational, usize)>,
+    least: Option<(Rational, usize)>,
+}
+
+impl Extremes {
+    fn take(&mut self, mass: Rational, row: usize) {
+        if self.most.as_ref().is_none_or(|(known, _)| &mass > known) {
+            self.most = Some((mass.clone(), row));
+        }
+        if self.least.as_ref().is_none_or(|(known, _)| &mass < known) {
+            self.least = Some((mass, row));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::{
     events::alternate,
     matrix::PmfMatrix,
     numerics::Numerics,
-    problem::{Goal, Problem},
+    problem::{Best, Goal, Problem},
     pure::exceeding_rows,
     separator,
     work::{Envelope, Work, distinct_rows},
@@ -16,8 +16,9 @@ use crate::{
     divergence::hockey_stick::Difference,
     exact::{
         Level, Rational,
-        rounding::{Direction, rational_to_f64},
+        rounding::{Direction, rational_from_f64, rational_to_f64},
     },
+    pmf::FLOAT_TOTAL_TOLERANCE,
 };
 use num_traits::Zero;
 use rayon::prelude::*;
@@ -31,6 +32,9 @@ const EXACT_PAIRS: usize = 1 << 20;
 
 /// Starts and rows of the first alternation.
 const FIRST_ALTERNATION: (usize, usize) = (24, 4096);
+
+/// No divergence exceeds this: float masses may sum to a little more than 1.
+const LARGEST_DIVERGENCE: f64 = 1.0 + 1.001 * FLOAT_TOTAL_TOLERANCE;
 
 /// A pair with its divergence.
 #[derive(Debug, Clone)]
@@ -46,11 +50,12 @@ pub struct Pair {
 /// The largest divergence.
 #[derive(Debug, Clone)]
 pub struct Maximum {
-    /// A pair that attains it.
+    /// A pair that attains it, if `compared`.
     pub pair: Pair,
-    /// No pair exceeds this float. Equal to the next float above `pair.lower`, or to it, unless so many pairs are
-    /// within 1e-13 of the maximum that they were not all compared exactly.
+    /// No pair exceeds this float. Equal to the next float above `pair.lower`, or to it, if `compared`.
     pub upper: f64,
+    /// False when so many pairs are within the floats' radius of the maximum that they were not all compared exactly.
+    pub compared: bool,
     /// Pairs whose divergence was computed; all others were bounded.
     pub evaluated: u64,
 }
@@ -94,16 +99,40 @@ pub fn maximum(matrix: &PmfMatrix<'_>, level: &Level, control: &Control) -> Resu
         let other = 1.min(matrix.rows() - 1);
         let difference = Difference::new(&matrix.pmf(0), &matrix.pmf(other), level, control)?;
         let pair = Pair { rows: (0, other), difference, lower: 0.0 };
-        return Ok(Some(Maximum { pair, upper: 0.0, evaluated: 0 }));
+        return Ok(Some(Maximum { pair, upper: 0.0, compared: true, evaluated: 0 }));
     }
     let ids = distinct_rows(matrix, control)?;
     run(&problem, &Work::new(matrix, ids, &envelope, &numerics, control)?)?;
     // What was discarded is at or below a number that some candidate is certified to reach.
-    let Some((candidate, difference, upper)) = problem.best()? else {
+    let Some(Best { candidate, difference, upper, compared }) = problem.best()? else {
         return exact_maximum(matrix, level, control).map(Some);
     };
     let pair = pair(&problem, candidate.pair, difference);
-    Ok(Some(Maximum { pair, upper, evaluated: problem.evaluated() }))
+    Ok(Some(Maximum { pair, upper, compared, evaluated: problem.evaluated() }))
+}
+
+/// [`maximum`], and whether the largest divergence exceeds `delta`: decided, also where so many pairs nearly tie that
+/// they were not all compared. The pair exceeds `delta` when one does.
+///
+/// # Errors
+/// As [`maximum`].
+pub fn maximum_against(
+    matrix: &PmfMatrix<'_>,
+    level: &Level,
+    delta: &Rational,
+    control: &Control,
+) -> Result<Option<(Maximum, bool)>> {
+    let Some(mut found) = maximum(matrix, level, control)? else { return Ok(None) };
+    let exceeds = found.pair.difference.compare(level, delta) == Ordering::Greater;
+    if exceeds || found.compared || &rational_from_f64(found.upper) <= delta {
+        return Ok(Some((found, exceeds)));
+    }
+    let decided = verdict(matrix, level, delta, control)?;
+    found.evaluated += decided.evaluated;
+    found.upper = found.upper.min(decided.upper);
+    // A pair above delta is larger than the one that is not.
+    found.pair = decided.pair.unwrap_or(found.pair);
+    Ok(Some((found, !decided.holds)))
 }
 
 /// Decides whether every ordered pair of rows is within `delta` at `level`.
@@ -133,7 +162,7 @@ pub fn verdict(
         Some((i, j)) if delta.is_zero() => {
             let difference = Difference::new(&matrix.pmf(i), &matrix.pmf(j), level, control)?;
             let pair = Pair { rows: (i, j), lower: difference.to_f64(level, Direction::Down), difference };
-            return Ok(Verdict { holds: false, pair: Some(pair), upper: 1.0, evaluated: 1 });
+            return Ok(Verdict { holds: false, pair: Some(pair), upper: LARGEST_DIVERGENCE, evaluated: 1 });
         }
         Some(_) => {}
     }
@@ -142,8 +171,8 @@ pub fn verdict(
     if work.envelope_bound > problem.floor() {
         run(&problem, &work)?;
     }
-    let found = problem.best()?.map(|(candidate, difference, _)| pair(&problem, candidate.pair, difference));
-    let bound = work.envelope_bound.min(1.0);
+    let found = problem.best()?.map(|best| pair(&problem, best.candidate.pair, best.difference));
+    let bound = work.envelope_bound.min(LARGEST_DIVERGENCE);
     let upper = if found.is_none() { bound.min(rational_to_f64(delta, Direction::Up)) } else { bound };
     Ok(Verdict { holds: found.is_none(), pair: found, upper, evaluated: problem.evaluated() })
 }
@@ -199,5 +228,5 @@ fn exact_maximum(matrix: &PmfMatrix<'_>, level: &Level, control: &Control) -> Re
     let upper = difference.to_f64(level, Direction::Up);
     let lower = difference.to_f64(level, Direction::Down);
     let evaluated = (matrix.rows() * matrix.rows()) as u64;
-    Ok(Maximum { pair: Pair { rows, difference, lower }, upper, evaluated })
+    Ok(Maximum { pair: Pair { rows, difference, lower }, upper, compared: true, evaluated })
 }

@@ -55,7 +55,7 @@ pub(super) fn search(problem: &Problem<'_>, work: &Work<'_>) -> Result<()> {
     let start: Vec<f64> =
         work.mean.iter().map(|mean| 0.5 * (1.0 + problem.numerics.multiplier) * mean).collect();
     let sample = strided(rows, width, ROOT_SAMPLE);
-    let separator = fitted(problem, &sample, &sample, start, ROOT_STEPS);
+    let separator = fitted(problem, &sample, &sample, start, ROOT_STEPS)?;
     let Some((mut x, mut y)) = root_filter(problem, rows, &separator)? else { return Ok(()) };
     if !problem.is_verdict() && x.len() * y.len() > MANY_PAIRS {
         alternate(problem, &x, width, work.outputs, (24, 2048))?;
@@ -85,11 +85,18 @@ pub(super) fn search(problem: &Problem<'_>, work: &Work<'_>) -> Result<()> {
 }
 
 /// `v` moved by subgradient steps of Polyak's length towards the floor; the best on the way.
-fn fitted(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, start: Vec<f64>, steps: usize) -> Vec<f64> {
+fn fitted(
+    problem: &Problem<'_>,
+    x: &Side<'_>,
+    y: &Side<'_>,
+    start: Vec<f64>,
+    steps: usize,
+) -> Result<Vec<f64>> {
     let (width, multiplier, goal) = (start.len(), problem.numerics.multiplier, problem.floor());
     let (mut separator, mut best, mut best_bound) = (start.clone(), start, f64::INFINITY);
     let (mut above, mut below) = (Vec::with_capacity(x.len()), Vec::with_capacity(y.len()));
     for _ in 0..steps {
+        problem.control.check()?;
         above.clear();
         below.clear();
         sums_above(problem.kernel, &x.rows, &separator, &mut above);
@@ -119,7 +126,7 @@ fn fitted(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, start: Vec<f64>, st
             *level -= step * slope;
         }
     }
-    best
+    Ok(best)
 }
 
 fn largest(numbers: &[f64]) -> (usize, f64) {
@@ -229,7 +236,7 @@ fn filter(
             start.iter_mut().zip(row).for_each(|(level, mass)| *level += weight * mass);
         }
     }
-    let separator = fitted(problem, &sample_x, &sample_y, start, steps);
+    let separator = fitted(problem, &sample_x, &sample_y, start, steps)?;
     let (mut above, mut below) = (Vec::with_capacity(x.len()), Vec::with_capacity(y.len()));
     sums_above(problem.kernel, &x.rows, &separator, &mut above);
     sums_below(problem.kernel, &y.rows, &separator, multiplier, &mut below);
