@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from userdp import _core
+from userdp import _core, pairwise_max_divergence
 from userdp.divergence import hockey_stick, is_indistinguishable, kl_divergence
 
 RUNS = 5
@@ -27,7 +27,31 @@ def calls() -> dict[str, Callable[[], object]]:
     large = np.full(2**22, 2.0**-22)
     source = np.random.default_rng(0)
     p, q = source.dirichlet(np.ones(10**6)), source.dirichlet(np.ones(10**6))
+    rows = source.dirichlet(np.ones(64), 40_000)
+    scores = source.integers(0, 5, (4, 4))
+    counts = [600, 500, 500, 400]
+    family = _core.StableFamily(counts, 192, 96)
+    laws = _core.ScoreSelection(_core.Level(Fraction(1), Fraction(1, 200)), 4).matrix_of_vectors(
+        scores, counts, family.vectors()
+    )
+
+    def bad_pairs() -> None:
+        fresh = _core.StableFamily(counts, 192, 96)
+        fresh.mark_bad_pairs(laws, level, Fraction(1, 10**7), [])
+
+    def output_law() -> None:
+        marked = _core.StableFamily(counts, 192, 96)
+        marked.mark_rows([0], [1])
+        smallest = marked.smallest_stable_size() or 0
+        for _ in range(100):
+            marked.output_bounds([0] * smallest + [1] * (97 - smallest), 97, laws)
+
     return {
+        "largest divergence of 40,000 unlike pmfs": lambda: [
+            pairwise_max_divergence(rows, epsilon=0.1) for _ in range(100)
+        ],
+        "bad pairs of 1.2 million pmfs": bad_pairs,
+        "law of a release, 1.2 million kept multisets": output_law,
         "worst of 2 million exact pairs": lambda: [
             _core.family_worst(pmfs, pairs, level, Fraction(0), None) for _ in range(100)
         ],

@@ -112,15 +112,19 @@ struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    fn new(work: Work<'a>, multiplier: f64) -> Self {
+    fn new(work: Work<'a>, multiplier: f64, control: &Control) -> Result<Self> {
         let (width, rows) = (work.width, &work.side.rows);
         let count = work.side.len();
         let left = Panels::pack(count, width, 0.0, |row, output| rows[row * width + output]);
+        control.check()?;
         let right =
             Panels::pack(count, width, f64::INFINITY, |row, output| multiplier * rows[row * width + output]);
+        control.check()?;
         let totals = rows.chunks_exact(width).map(|row| row.iter().sum()).collect();
+        control.check()?;
         let means = means(rows, width);
-        Self { work, means, left, right, totals }
+        control.check()?;
+        Ok(Self { work, means, left, right, totals })
     }
 
     /// The mean of a node's rows, for choosing separators.
@@ -240,7 +244,7 @@ pub fn list_bad_pairs<L: BadPairs>(
     if work.envelope_bound <= problem.floor() {
         return Ok(());
     }
-    let packed = Packed::new(work, numerics.multiplier);
+    let packed = Packed::new(work, numerics.multiplier, control)?;
     let tree = Tree::new(listing, matrix.rows());
     let corners = Corners::new(listing, matrix.rows());
     let entry = |a: Node, b: Node| {

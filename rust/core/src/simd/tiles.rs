@@ -5,6 +5,7 @@
 //! side, output after output, in the order in which a tile reads them.
 
 use super::dispatch::dispatched;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// A number that tiles are made of: float64, or fixed point in unsigned integers.
@@ -58,6 +59,9 @@ pub const LEFT: usize = 8;
 /// Rows of a right panel.
 pub const RIGHT: usize = 32;
 
+/// Panels packed by one thread at a time, so that short lists are packed by the caller alone.
+const PANELS_PER_TASK: usize = 256;
+
 /// A list of rows in panels of `WIDTH`, padded at the end.
 #[derive(Debug, Clone)]
 pub struct Panels<T, const WIDTH: usize> {
@@ -68,15 +72,17 @@ pub struct Panels<T, const WIDTH: usize> {
 
 impl<T: Element, const WIDTH: usize> Panels<T, WIDTH> {
     /// Packs `rows` rows of `outputs` numbers each, given by `number(row, output)`; missing rows get `padding`.
-    pub fn pack(rows: usize, outputs: usize, padding: T, number: impl Fn(usize, usize) -> T) -> Self {
+    pub fn pack(rows: usize, outputs: usize, padding: T, number: impl Fn(usize, usize) -> T + Sync) -> Self {
         let mut numbers = vec![padding; rows.div_ceil(WIDTH) * WIDTH * outputs];
-        for (panel, block) in numbers.chunks_exact_mut(WIDTH * outputs).enumerate() {
-            for lane in 0..WIDTH.min(rows - panel * WIDTH) {
-                for output in 0..outputs {
-                    block[output * WIDTH + lane] = number(panel * WIDTH + lane, output);
+        numbers.par_chunks_exact_mut(WIDTH * outputs).with_min_len(PANELS_PER_TASK).enumerate().for_each(
+            |(panel, block)| {
+                for lane in 0..WIDTH.min(rows - panel * WIDTH) {
+                    for output in 0..outputs {
+                        block[output * WIDTH + lane] = number(panel * WIDTH + lane, output);
+                    }
                 }
-            }
-        }
+            },
+        );
         Self { numbers, outputs, rows }
     }
 
