@@ -130,7 +130,7 @@ def _law(delstab: Any, people: Any, *, as_json: bool) -> None:
 
 
 def _output(output: Any) -> Any:
-    """An output as JSON. A refusal is null: `refused` tells it from an output that is None, and in laws it is the last."""
+    """An output as JSON; a refusal is null, and told from an output None by its place or by `refused`."""
     from userdp.delstab import BOTTOM
 
     return None if output is BOTTOM else encode(output)
