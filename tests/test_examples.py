@@ -51,4 +51,4 @@ def test_private_vote(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Release for 2,725 people: yes" in out
     assert "Its law there: no 0, yes 1, BOTTOM 0" in out
     assert "the bare majority: violated, worst delta 1\n" in out
-    assert "DelStab of it:     holds" in out
+    assert "DelStab of it: holds" in out
