@@ -77,10 +77,9 @@ def check() -> bool:
     bare = audit_user_level(majority, **world, **level)
     private = audit_user_level(DelStab(majority, relation="exact", **level), **world, **level)
     print(f"\nAll {private.datasets} datasets of 7 people with two answers, {private.pairs} neighbouring pairs:")
-    print(f"  the bare majority: {'holds' if bare.holds else 'violated'}, worst delta {bare.worst_delta.lower:.3g}")
-    print(
-        f"  DelStab of it:     {'holds' if private.holds else 'violated'}, worst delta {private.worst_delta.upper:.3g}"
-    )
+    for name, report in (("the bare majority", bare), ("DelStab of it", private)):
+        verdict = "holds" if report.holds else "violated"
+        print(f"  {name}: {verdict}, worst delta {report.worst_delta.upper:.3g}")
     return private.holds is True and bare.holds is False and private.verify().ok
 
 
