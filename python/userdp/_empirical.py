@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +9,13 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from userdp import _core
 from userdp._distributions import read_distribution
-from userdp._encoding import text_key
-from userdp._evaluation import DistinctPmfs, call_on, outputs_of, pmf_error_of
-from userdp._levels import level_of
-from userdp._numbers import Bounds, Delta, Epsilon, capped_binomial, parse_delta, positive
+from userdp._evaluation import pmf_error_of
+from userdp._numbers import Bounds, Delta, Epsilon, parse_delta, parse_level, positive
 from userdp._progress import Progress, progress_bar
-from userdp.algorithms import Dataset, SymmetricAlgorithm
-from userdp.exceptions import BudgetError
+from userdp.lddp import check_lddp
 
 __all__ = ["EmpiricalStability", "empirical_stability"]
-
-MAX_KEPT_SETS = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +98,12 @@ def empirical_stability(
     TypeError, ValueError
         Naming the argument or, for a bad pmf, the dataset.
     BudgetError
-        For too many deletion sets or, from the algorithm, too many subsamples.
+        From `userdp.lddp.check_lddp`, for too many deletion sets; from the algorithm, for too many subsamples.
 
     Notes
     -----
-    LDDP (GKKMMZ23, Definition 16) is decided exactly at each dataset, over all pairs of deletions. The interval is
-    Clopper and Pearson's, in float64.
+    `userdp.lddp.check_lddp` decides at each dataset, exactly and over all pairs of deletions. The interval is Clopper
+    and Pearson's, in float64.
 
     Examples
     --------
@@ -125,7 +118,6 @@ def empirical_stability(
     >>> result.probability.lower < 22 / 32 < result.probability.upper  # stable at 0, 2, 3 or 5 ones
     True
     """
-    outputs = outputs_of(algorithm)
     if pmf_error_of(algorithm) > 0:
         raise ValueError("algorithm declares a pmf_error; stability is decided on exact masses")
     users, per_user, removed = positive(n_users, "n_users"), positive(m, "m"), positive(deletions, "deletions", 0)
@@ -136,20 +128,14 @@ def empirical_stability(
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1); got {confidence!r}")
     items, count = read_distribution(distribution, None, "distribution"), positive(samples, "samples")
-    if capped_binomial(users, removed, MAX_KEPT_SETS) > MAX_KEPT_SETS:
-        raise BudgetError(
-            f"over {MAX_KEPT_SETS:,} deletion sets at each of {count} datasets. Cheaper: fewer users or deletions; or "
-            "the explicit bound, largest_item_epsilon"
-        )
-    level, threshold = level_of(epsilon), parse_delta(delta)
+    parse_level(epsilon), parse_delta(delta)
     source, stable = Random(random_state), 0
     with progress_bar(progress, "drawing datasets") as callback:
         for done in range(count):
             drawn = items.sample(source, users * per_user)
-            dataset = tuple(tuple(drawn[start : start + per_user]) for start in range(0, len(drawn), per_user))
-            found = _kept_laws(algorithm, outputs, dataset, users - removed)
-            pairs = list(itertools.combinations(range(len(found.masses)), 2))
-            stable += not any(_core.family_exceeding(found.masses, pairs, level, threshold))
+            dataset = [tuple(drawn[start : start + per_user]) for start in range(0, len(drawn), per_user)]
+            found = check_lddp(algorithm, dataset, r=removed, epsilon=epsilon, delta=delta, progress=False)
+            stable += bool(found)
             callback(done + 1, count)
     return EmpiricalStability(
         samples=count,
@@ -159,20 +145,6 @@ def empirical_stability(
         n_users=users,
         deletions=removed,
     )
-
-
-def _kept_laws(algorithm: Any, outputs: tuple[Any, ...], dataset: Dataset, kept: int) -> DistinctPmfs:
-    """The distinct laws on all subsets of kept users."""
-    found, seen = DistinctPmfs(outputs), set()
-    keys = list(map(text_key, dataset))
-    for positions in itertools.combinations(range(len(dataset)), kept):
-        key = [keys[position] for position in positions]
-        text = tuple(sorted(key) if isinstance(algorithm, SymmetricAlgorithm) else key)
-        if text not in seen:
-            seen.add(text)
-            rest = tuple(dataset[position] for position in positions)
-            found.add(call_on(algorithm.pmf, rest, rest), rest)
-    return found
 
 
 def _clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:

@@ -8,12 +8,11 @@ it useful.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from userdp._concentration import (
     StabilityLevel,
@@ -28,6 +27,10 @@ from userdp._subsampled import SubsampledAlgorithm
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
 
+if TYPE_CHECKING:
+    from userdp._delstab.calibration import CalibrationName
+    from userdp.delstab import DelStab
+
 __all__ = [
     "EmpiricalStability",
     "StabilityLevel",
@@ -41,8 +44,6 @@ __all__ = [
     "suggested_item_level",
     "user_level_algorithm",
 ]
-
-Calibration = Literal["optimal", "tight", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class UserLevelPlan:
     m: int
     epsilon: Epsilon
     delta: Delta
-    calibration: str
+    calibration: CalibrationName
     deletions: int
     stability_epsilon: Epsilon
     stability_delta: Delta
@@ -125,7 +126,7 @@ def plan_user_level(
     m: int,
     epsilon: Epsilon,
     delta: Delta,
-    calibration: Calibration = "optimal",
+    calibration: CalibrationName = "optimal",
     beta: Delta = 0.01,
     stability: Literal["explicit"] | Callable[[int], Epsilon] = "explicit",
     deletions: int | None = None,
@@ -237,19 +238,16 @@ def plan_user_level(
     )
 
 
-def _calibrated(epsilon: Epsilon, delta: Delta, calibration: Calibration) -> tuple[int, Epsilon, Delta]:
+def _calibrated(epsilon: Epsilon, delta: Delta, calibration: CalibrationName) -> tuple[int, Epsilon, Delta]:
     """DelStab's number of deletions and the level at which it compares kept data."""
+    from userdp.delstab import DelStab
+
     constant = SymmetricAlgorithm((0,), lambda dataset: [1])
-    algorithm = _delstab(constant, epsilon=epsilon, delta=delta, calibration=calibration)
+    algorithm = DelStab(constant, epsilon=epsilon, delta=delta, calibration=calibration)
     return algorithm.deletions, algorithm.epsilon_bar, algorithm.delta_bar
 
 
-def _delstab(*arguments: Any, **named: Any) -> Any:
-    # Imported when it is asked for: plans need none of it.
-    return importlib.import_module("userdp.delstab").DelStab(*arguments, **named)
-
-
-def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: Any) -> Any:
+def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: Any) -> DelStab:
     """The user-level version of an item-level algorithm.
 
     Parameters
@@ -271,11 +269,34 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     ------
     TypeError, ValueError
         Naming the argument; when the plan's deletions are not those of its calibration.
+
+    Examples
+    --------
+    An item-level answer about 20 items, each of which moves its probability by 1/22, made private for people:
+
+    >>> from userdp.algorithms import AdditiveAlgorithm
+    >>> share = AdditiveAlgorithm(
+    ...     ("no", "yes"),
+    ...     lambda item: item,
+    ...     lambda total, n: [Fraction(1 + n - total, n + 2), Fraction(1 + total, n + 2)],
+    ...     statistic_range=(0, 1),
+    ... )
+    >>> plan = plan_user_level(n_items=20, item_epsilon=0.05, m=3, epsilon=8, delta=0.01, beta=0.1)
+    >>> private = user_level_algorithm(share, plan)
+    >>> private.deletions == plan.deletions, private.outputs
+    (True, ('no', 'yes', BOTTOM))
+    >>> people = [(0, 1, 1)] * 12  # a plan is about usefulness: fewer people may do, and cannot harm
+    >>> private.output_distribution(people, exact=True).fractions()
+    [Fraction(23, 66), Fraction(43, 66), Fraction(0, 1)]
+
+    The mean of 20 of the kept items is 2/3 on average, and (1 + 20 * 2/3) / 22 = 43/66.
     """
+    from userdp.delstab import DelStab
+
     if not isinstance(plan, UserLevelPlan):
         raise TypeError(f"plan must be a UserLevelPlan; got {type(plan).__name__}")
     subsampled = SubsampledAlgorithm(item_algorithm, plan.n_items, **options)
-    algorithm = _delstab(subsampled, epsilon=plan.epsilon, delta=plan.delta, calibration=plan.calibration)
+    algorithm = DelStab(subsampled, epsilon=plan.epsilon, delta=plan.delta, calibration=plan.calibration)
     if algorithm.deletions != plan.deletions:
         raise ValueError(
             f"plan was made for {plan.deletions} deletions; calibration {plan.calibration!r} has {algorithm.deletions}"

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from userdp.cli import _audit, _demo, _divergence, _lddp, _verify
+from userdp.cli import _audit, _delstab, _demo, _divergence, _lddp, _verify
 from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_UNEXPECTED, EXIT_USAGE
 from userdp.exceptions import BudgetError
 
@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"userdp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for module in (_divergence, _audit, _lddp, _verify, _demo):
+    for module in (_divergence, _audit, _lddp, _delstab, _verify, _demo):
         module.add_command(commands)
     return parser
 

@@ -1,0 +1,161 @@
+"""``userdp delstab``: explanations, laws and releases, on votes whose stable sets can be told by hand.
+
+At epsilon = 8, delta = 0.01 "optimal" leaves 4 users out and refuses surely above 2. Of nine people, five are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from userdp.cli import main
+
+F = Fraction
+ALGORITHMS = """
+from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
+
+def total(dataset):
+    return sum(user[0] for user in dataset)
+
+constant = SymmetricAlgorithm(("no", "yes"), lambda dataset: ["1/4", "3/4"])
+anybody = SymmetricAlgorithm(("nobody", "somebody"), lambda dataset: [0, 1] if total(dataset) else [1, 0])
+parity = SymmetricAlgorithm((0, 1), lambda dataset: [total(dataset) % 2, 1 - total(dataset) % 2])
+additive = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda t, n: ["1/2", "1/2"], statistic_range=(0, 1))
+
+@finite_algorithm(outputs=(None, "no"))
+def labelled(dataset):
+    return [1, 0]
+
+@finite_algorithm(outputs=(0, 1))
+def slow(dataset):
+    raise KeyboardInterrupt
+"""
+LEVEL = ("--epsilon", "8", "--delta", "0.01")
+
+
+@pytest.fixture
+def algorithms(tmp_path: Path) -> str:
+    path = tmp_path / "private_algorithms.py"
+    path.write_text(ALGORITHMS)
+    return str(path)
+
+
+def people(folder: Path, *, ones: int, of: int = 9) -> str:
+    path = folder / f"people_{ones}_{of}.json"
+    path.write_text(json.dumps([[1]] * ones + [[0]] * (of - ones)))
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["delstab", *words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    code, out, _ = run(capsys, *words, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+def test_the_explanation_says_that_it_is_not_private(
+    capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path
+) -> None:
+    words = (f"{algorithms}:anybody", "--dataset", people(tmp_path, ones=1), *LEVEL)
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert "NOT private" in out.splitlines()[0]
+    assert "smallest stable set: 1; above 2 a refusal is sure" in out
+    assert run(capsys, *words, "--explain")[1] == out
+    result = run_json(capsys, *words)
+    assert result["private"] is False
+    assert [result[name] for name in ("n_users", "deletions", "smallest_stable_size")] == [9, 4, 1]
+    assert 0 < F(result["exact_refusal_probability"]) < 1
+    assert float(F(result["exact_refusal_probability"])) == result["refusal_probability"]
+    assert result["worst_divergence"] == [1.0, 1.0]
+    assert result["advice"]
+    nothing_to_say = run_json(capsys, f"{algorithms}:constant", "--dataset", people(tmp_path, ones=1), *LEVEL)
+    assert (nothing_to_say["smallest_stable_size"], nothing_to_say["advice"]) == (0, [])
+
+
+def test_laws(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
+    words = ("--dataset", people(tmp_path, ones=1), *LEVEL)
+    law = run_json(capsys, f"{algorithms}:constant", *words, "--law")
+    assert (law["outputs"], law["probabilities"]) == (["no", "yes", None], ["1/4", "3/4", "0"])
+    assert law["private"] is False
+    # One person is left out of every stable set, and the eight others are nobody: no other output, only refusals.
+    refusal = F(run_json(capsys, f"{algorithms}:anybody", *words)["exact_refusal_probability"])
+    law = run_json(capsys, f"{algorithms}:anybody", *words, "--law")
+    assert list(map(F, law["probabilities"])) == [1 - refusal, 0, refusal]
+    code, out, _ = run(capsys, f"{algorithms}:constant", *words, "--law")
+    assert code == 0
+    assert out.splitlines()[1:] == ["no: 0.25", "yes: 0.75", "BOTTOM: 0"]
+    assert "NOT private" in out.splitlines()[0]
+
+
+def test_releases_print_the_output_only(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
+    five = ("--dataset", people(tmp_path, ones=5), *LEVEL, "--release")
+    assert run(capsys, f"{algorithms}:anybody", *five) == (0, "somebody\n", "")
+    assert run_json(capsys, f"{algorithms}:anybody", *five) == {
+        "schema_version": 1,
+        "private": True,
+        "refused": False,
+        "output": "somebody",
+    }
+    # Whoever is left out, the parity of the rest depends on it until all the rest are alike.
+    assert run(capsys, f"{algorithms}:parity", *five) == (0, "BOTTOM\n", "")
+    refused = run_json(capsys, f"{algorithms}:parity", *five)
+    assert (refused["refused"], refused["output"]) == (True, None)
+    answered = run_json(capsys, f"{algorithms}:labelled", *five)
+    assert (answered["refused"], answered["output"]) == (False, None)
+
+
+def test_calibrations_relations_and_types(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
+    many = ("--dataset", people(tmp_path, ones=100, of=200), "--epsilon", "1", "--delta", "1e-6")
+    deletions = [
+        run_json(capsys, f"{algorithms}:additive", *many, "--calibration", name)["deletions"]
+        for name in ("optimal", "paper")
+    ]
+    assert deletions == [68, 192]
+    nine = ("--dataset", people(tmp_path, ones=5), *LEVEL)
+    assert run_json(capsys, f"{algorithms}:additive", *nine)["relation"] == "distance"
+    assert run_json(capsys, f"{algorithms}:additive", *nine, "--relation", "exact")["relation"] == "exact"
+    # With one type allowed, all but the five alike must go: four, which is too many.
+    assert run_json(capsys, f"{algorithms}:constant", *nine, "--max-types", "1")["smallest_stable_size"] == 4
+    assert run(capsys, f"{algorithms}:constant", *nine, "--max-types", "1", "--release")[1] == "BOTTOM\n"
+
+
+def test_exit_codes(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
+    nine = ("--dataset", people(tmp_path, ones=5))
+    for words in (
+        (f"{algorithms}:absent", *nine, *LEVEL),
+        (f"{algorithms}:constant", *nine, "--epsilon", "0", "--delta", "0.01"),
+        (f"{algorithms}:constant", *nine, "--epsilon", "1", "--delta", "0"),
+        (f"{algorithms}:constant", *nine, *LEVEL, "--relation", "distance"),
+        (f"{algorithms}:constant", *nine, *LEVEL, "--max-types", "0"),
+        (f"{algorithms}:constant", "--dataset", "missing.json", *LEVEL),
+        # Fewer people than are left out.
+        (f"{algorithms}:constant", *nine, "--epsilon", "1", "--delta", "1e-6", "--release"),
+    ):
+        code, out, err = run(capsys, *words)
+        assert (code, out) == (2, "")
+        assert err.startswith("userdp: error: ")
+    hundred = ("--dataset", people(tmp_path, ones=5, of=100))
+    code, out, err = run(capsys, f"{algorithms}:labelled", *hundred, *LEVEL, "--release")
+    assert (code, out) == (3, "")
+    assert "Cheaper" in err
+    assert run(capsys, f"{algorithms}:slow", *nine, *LEVEL)[0] == 130
+    with pytest.raises(SystemExit) as stopped:
+        main(["delstab", f"{algorithms}:constant", *nine, *LEVEL, "--release", "--law"])
+    assert stopped.value.code == 2
+
+
+def test_help_says_what_is_private(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["delstab", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Only --release is private" in out
