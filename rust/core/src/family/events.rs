@@ -109,7 +109,10 @@ pub(super) fn strided<'b>(side: &Side<'b>, width: usize, limit: usize) -> Side<'
     if step <= 1 {
         return side.clone();
     }
-    let rows = side.rows.chunks_exact(width).step_by(step).flatten().copied().collect::<Vec<f64>>();
+    let mut rows = Vec::with_capacity(side.len().div_ceil(step) * width);
+    for row in side.rows.chunks_exact(width).step_by(step) {
+        rows.extend_from_slice(row);
+    }
     Side { ids: side.ids.iter().step_by(step).copied().collect::<Vec<u32>>().into(), rows: rows.into() }
 }
 

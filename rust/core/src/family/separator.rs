@@ -19,10 +19,10 @@ use crate::{
 use rayon::prelude::*;
 
 /// Pairs that register tiles evaluate faster than separators bound them.
-const TILE_PAIRS: usize = 1 << 16;
+const TILE_PAIRS: usize = 1 << 18;
 
 /// Rows of a side that a separator is fitted to.
-const SAMPLE: usize = 256;
+const SAMPLE: usize = 192;
 
 /// Steps of the fit within the recursion, and at the root.
 const STEPS: usize = 6;
@@ -276,7 +276,7 @@ fn part(side: &Side<'_>, range: std::ops::Range<usize>, width: usize) -> Side<'s
 /// The share of pairs that separators keep in a few of the products that the recursion would reach.
 fn surviving(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<f64> {
     const TRIALS: usize = 8;
-    let rows = (x.len().min(y.len()) / TRIALS).clamp(64, 512);
+    let rows = (x.len().min(y.len()) / TRIALS).clamp(64, 724);
     let (mut before, mut after) = (0, 0);
     for trial in 0..TRIALS {
         let place = |side: &Side<'_>, share: usize| {
