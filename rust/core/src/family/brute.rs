@@ -61,6 +61,11 @@ fn right_panels(width: usize) -> usize {
     (RIGHT_MASSES / width).clamp(RIGHT, RIGHT_ROWS) / RIGHT
 }
 
+/// The number of rows in some panels, without padding.
+fn rows_in(panels: &Range<usize>, width: usize, rows: usize) -> usize {
+    rows.min(panels.end * width) - panels.start * width
+}
+
 /// The rows in a range, as far as there are.
 fn part(side: &Side<'_>, range: Range<usize>, width: usize) -> Side<'static> {
     let range = range.start..range.end.min(side.len());
@@ -98,7 +103,7 @@ fn in_fixed_point(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usiz
                 break;
             }
             let rights = first_right..right.len().min(first_right + some);
-            let pairs = lefts.len() * LEFT * rights.len() * RIGHT;
+            let pairs = rows_in(&lefts, LEFT, x.len()) * rows_in(&rights, RIGHT, y.len());
             problem.count(pairs);
             let threshold = fixed(problem.floor() - problem.numerics.radius - error);
             let mut hits = Hits { threshold, found: &mut found, band };
