@@ -87,4 +87,4 @@ bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, 
 clean: ## remove .venv, compiled files and reports
 	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache .hypothesis dist $(REPORT)
 	rm -f python/userdp/_core*.so python/userdp/_core*.pyd
-	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python tests benches examples -name __pycache__ -type d -prune -exec rm -rf {} +

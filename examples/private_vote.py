@@ -10,12 +10,15 @@ that is printed is computed. Only what `release` returns is private; everything 
 
 from __future__ import annotations
 
-from userdp import BOTTOM, DelStab, audit_user_level
+from typing import Literal
+
+from userdp import BOTTOM, AuditReport, DelStab, FiniteAlgorithm, audit_user_level
 from userdp.algorithms import AdditiveAlgorithm, Dataset
 from userdp.datasets import load_wage_panel
 
 EPSILON, DELTA = 1, "1e-6"
-CALIBRATIONS = ("optimal", "tight", "paper")
+Calibration = Literal["optimal", "tight", "paper"]
+CALIBRATIONS: tuple[Calibration, ...] = ("optimal", "tight", "paper")
 COPIES = (1, 3, 5, 10, 20)
 
 
@@ -34,7 +37,7 @@ majority = AdditiveAlgorithm(
 )
 
 
-def delstab(calibration: str = "optimal") -> DelStab:
+def delstab(calibration: Calibration = "optimal") -> DelStab:
     """(1, 10^-6)-DP for the replacement of a person. relation="exact" compares only the totals that can occur."""
     return DelStab(majority, epsilon=EPSILON, delta=DELTA, calibration=calibration, relation="exact")
 
@@ -50,7 +53,8 @@ def tell(people: Dataset, many: Dataset) -> None:
     print(private.explain(people), end="\n\n")
 
     # The advice is "more users". The same proportions with more people are a wider margin, and the number left out
-    # stays. How soon that helps is a matter of the calibration: all three are proved, they differ in the constants.
+    # stays: here the panel is repeated, every copy a person of his own. How soon that helps is a matter of the
+    # calibration: all three are proved, they differ in the constants.
     print(f"{'people':>8}  {'calibration':<12} {'left out':>8} {'r*':>4}  probability of a refusal")
     for copies in COPIES:
         for calibration in CALIBRATIONS:
@@ -66,16 +70,18 @@ def tell(people: Dataset, many: Dataset) -> None:
         print(f"Release for {len(crowd):,} people: {'refused' if released is BOTTOM else released}")
 
     # On the larger crowd the answer is certain, although one man more or less could never be told from it.
-    law = private.output_distribution(many, exact=True)
+    law = private.pmf(many)
     print("Its law there: " + ", ".join(f"{o} {p}" for o, p in zip(private.outputs, law.fractions(), strict=True)))
 
 
 def check() -> bool:
     """Decide the promise on a world that is small enough: seven people, two answers each, every history, exactly."""
-    world = {"universe": (0, 1), "n_users": 7, "n_examples": 2}
-    level = {"epsilon": 8, "delta": "0.01"}
-    bare = audit_user_level(majority, **world, **level)
-    private = audit_user_level(DelStab(majority, relation="exact", **level), **world, **level)
+
+    def audited(mechanism: FiniteAlgorithm) -> AuditReport:
+        return audit_user_level(mechanism, universe=(0, 1), n_users=7, n_examples=2, epsilon=8, delta="0.01")
+
+    bare = audited(majority)
+    private = audited(DelStab(majority, epsilon=8, delta="0.01", relation="exact"))
     print(f"\nAll {private.datasets} datasets of 7 people with two answers, {private.pairs} neighbouring pairs:")
     for name, report in (("the bare majority", bare), ("DelStab of it", private)):
         verdict = "holds" if report.holds else "violated"

@@ -2,7 +2,8 @@
 
 Results go to stdout, progress and errors to stderr. Exit codes: 0 certified pass, 1 certified violation, 2 usage,
 3 refused for budget, 4 undetermined within a declared pmf_error, 70 unexpected failure, 130 interrupted,
-141 output closed. For ``verify`` 1 means not verified, for ``demo`` a verdict other than the expected one.
+141 output closed. For ``delstab`` 0 means an answer or a refusal, for ``verify`` 1 means not verified, for ``demo`` a
+verdict other than the expected one.
 """
 
 from __future__ import annotations
