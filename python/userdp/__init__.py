@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from userdp.delstab import BOTTOM, DelStab
     from userdp.divergence import hockey_stick, is_indistinguishable
-    from userdp.exceptions import BudgetError
+    from userdp.exceptions import BudgetError, InsecureRandomnessWarning
     from userdp.lddp import (
         LDDPResult,
         PairwiseResult,
@@ -71,6 +71,7 @@ _HOME = {
     "hockey_stick": "userdp.divergence",
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
+    "InsecureRandomnessWarning": "userdp.exceptions",
     "LDDPResult": "userdp.lddp",
     "PairwiseResult": "userdp.lddp",
     "check_lddp": "userdp.lddp",
@@ -101,6 +102,7 @@ __all__ = [
     "BudgetError",
     "DelStab",
     "FiniteAlgorithm",
+    "InsecureRandomnessWarning",
     "LDDPResult",
     "LogRatio",
     "PairwiseResult",
