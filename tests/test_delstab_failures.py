@@ -102,10 +102,54 @@ def test_datasets_of_the_wrong_form(dataset: Any) -> None:
         DelStab(SYMMETRIC, **SMALL).release(dataset)
 
 
-def test_examples_that_cannot_be_hashed() -> None:
-    with pytest.raises(TypeError, match="hashable") as caught:
-        DelStab(SYMMETRIC, **SMALL).release(users(([314159], 0, 0, 0, 0)))
+class Unhashable:
+    def __hash__(self) -> int:
+        raise ValueError("private")
+
+
+def nested(depth: int) -> Any:
+    value: Any = ()
+    for _ in range(depth):
+        value = (value,)
+    return value
+
+
+@pytest.mark.parametrize("odd", [[314159], Unhashable(), nested(3000), lambda: 0], ids=range(4))
+def test_users_that_cannot_be_told_apart_are_private_in_releases_and_errors_in_diagnostics(odd: Any) -> None:
+    delstab = DelStab(SYMMETRIC, **SMALL)
+    for count in (1, 3):
+        assert delstab.release(users((odd,) * count + (0,) * (6 - count))) in delstab.outputs
+    assert delstab.release(users((odd,) * 6)) is BOTTOM
+    with pytest.raises(TypeError, match="to group equal users") as caught:
+        delstab.pmf(users((odd, 0, 0, 0, 0)))
     assert "314159" not in str(caught.value)
+
+
+def test_equal_sets_with_members_in_different_orders() -> None:
+    """An algorithm sees the order of a frozenset, so equal ones must not stand in for each other."""
+    one, other = frozenset([0, 8]), frozenset([8, 0])
+    assert one == other
+    assert list(one) != list(other)
+    delstab = DelStab(
+        SymmetricAlgorithm((0, 1), lambda kept: [1, 0] if next(iter(kept[0][0]), 0) == 0 else [0, 1]), **SMALL
+    )
+    people = users((one,) + (other,) * 6)
+    neighbour = users((frozenset(),) + (other,) * 6)
+    assert delstab.pmf(people).fractions() == delstab.pmf(neighbour).fractions()
+    report = audit_user_level(
+        delstab, universe=(one, frozenset()), n_users=5, n_examples=1, **SMALL, progress=False
+    )
+    assert report.holds
+
+
+def test_statistics_beyond_machine_integers_when_nobody_is_kept() -> None:
+    algorithm = AdditiveAlgorithm(
+        (0, 1), lambda user: user[0], lambda total, n: [F(1, 2), F(1, 2)], statistic_range=(0, 2**70)
+    )
+    delstab = DelStab(algorithm, **SMALL)
+    for value in (0, 2**69):
+        assert delstab.release(users((value, 0, 0, 0))) in (0, 1)
+        assert delstab.pmf(users((value, 0, 0, 0))).fractions() == [F(1, 2), F(1, 2), 0]
 
 
 def test_scores_that_fail_are_private_in_releases_and_errors_in_diagnostics() -> None:

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from userdp._delstab.cover import CoverStability, covering
-from userdp._delstab.encoding import encode_user
-from userdp._delstab.kept import Laws, Stability, Types, Vectors, exhaustive
+from userdp._delstab.encoding import canonical_user, encode_user
+from userdp._delstab.kept import Laws, LawsOn, Stability, Types, Vectors, exhaustive
 from userdp._delstab.relation import InnerLaws
 from userdp._delstab.windows import TotalLaws, WindowStability, smallest_window
 from userdp._masses import ExactMasses
@@ -222,10 +222,13 @@ def _on_labelled(algorithm: Any, users: Dataset, inner: InnerLaws, active: Seque
 
 def _by_data(algorithm: Any, users: Dataset, chosen: Plan, inner: InnerLaws) -> Types:
     """Equal users are one type. The kept ones are presented in the order of their encodings."""
-    groups: dict[bytes, list[User]] = {}
+    groups: dict[bytes | None, list[User]] = {}
     for user in users:
-        groups.setdefault(encode_user(user), []).append(user)
-    ordered = [groups[code] for code in sorted(groups)]
+        own = _usable(partial(canonical_user, user), inner)
+        code = None if own is None else _usable(partial(encode_user, own), inner)
+        groups.setdefault(code, []).append(own)
+    missing = len(groups.pop(None, []))
+    ordered = [groups[code] for code in sorted(code for code in groups if code is not None)]
 
     def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
         counts = np.array([len(ordered[kind]) for kind in active])
@@ -235,7 +238,14 @@ def _by_data(algorithm: Any, users: Dataset, chosen: Plan, inner: InnerLaws) -> 
             questions.append(partial(algorithm.pmf, tuple(itertools.chain.from_iterable(members))))
         return _listed(questions, inner)
 
-    return Types(tuple(map(len, ordered)), frozenset(), chosen.max_types, laws_on)
+    return _with_missing([len(group) for group in ordered], missing, chosen, laws_on)
+
+
+def _with_missing(counts: Sequence[int], missing: int, chosen: Plan, laws_on: LawsOn) -> Types:
+    """The types of usable users, and one more for the others if there are any."""
+    if not missing:
+        return Types(tuple(counts), frozenset(), chosen.max_types, laws_on)
+    return Types((*counts, missing), frozenset({len(counts)}), chosen.max_types, laws_on)
 
 
 def _by_statistic(algorithm: AdditiveAlgorithm, users: Dataset, chosen: Plan, kept: int, inner: InnerLaws) -> Types:
@@ -254,8 +264,7 @@ def _by_statistic(algorithm: AdditiveAlgorithm, users: Dataset, chosen: Plan, ke
         law_of = dict(zip(distinct, found, strict=True))
         return Laws(*inner.matrix([law_of[total] for total in totals]))
 
-    unusable = frozenset({len(present)}) if missing else frozenset()
-    return Types((*counts, *([missing] if missing else [])), unusable, chosen.max_types, laws_on)
+    return _with_missing(counts, missing, chosen, laws_on)
 
 
 def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: InnerLaws) -> Types:
@@ -272,8 +281,7 @@ def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: I
         table = np.array([present[kind] for kind in active], dtype=np.int64)
         return Laws(algorithm.core().matrix_of_vectors(table, [counts[kind] for kind in active], vectors), [])
 
-    unusable = frozenset({len(present)}) if missing else frozenset()
-    return Types((*counts, *([missing] if missing else [])), unusable, chosen.max_types, laws_on)
+    return _with_missing(counts, missing, chosen, laws_on)
 
 
 def _scores_of(algorithm: ScoreSelection, user: User) -> tuple[int, ...]:

@@ -139,7 +139,8 @@ def smallest_window(
     values: Sequence[int | None], deletions: int, limit: int, kept: int, totals: TotalLaws
 ) -> WindowStability:
     """Find the smallest stable set: all users without a usable statistic (None), and all outside a window."""
-    usable = sorted(value - totals.low for value in values if value is not None)
+    # When nobody is kept the range may be beyond all machine integers, and no value matters.
+    usable = sorted(value - totals.low if kept else 0 for value in values if value is not None)
     missing = len(values) - len(usable)
     nothing = WindowStability(None, (), kept, totals)
     if missing > limit or totals.distance < 0:
