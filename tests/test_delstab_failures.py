@@ -136,9 +136,7 @@ def test_equal_sets_with_members_in_different_orders() -> None:
     people = users((one,) + (other,) * 6)
     neighbour = users((frozenset(),) + (other,) * 6)
     assert delstab.pmf(people).fractions() == delstab.pmf(neighbour).fractions()
-    report = audit_user_level(
-        delstab, universe=(one, frozenset()), n_users=5, n_examples=1, **SMALL, progress=False
-    )
+    report = audit_user_level(delstab, universe=(one, frozenset()), n_users=5, n_examples=1, **SMALL, progress=False)
     assert report.holds
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from userdp._delstab.cover import CoverStability, covering
 from userdp._delstab.encoding import canonical_user, encode_user
 from userdp._delstab.kept import Laws, LawsOn, Stability, Types, Vectors, exhaustive
-from userdp._delstab.relation import InnerLaws
+from userdp._delstab.relation import InnerLaws, normalised
 from userdp._delstab.windows import TotalLaws, WindowStability, smallest_window
 from userdp._masses import ExactMasses
 from userdp._numbers import shown
@@ -212,7 +212,8 @@ def _listed(questions: Sequence[Callable[[], Any]], inner: InnerLaws) -> Laws:
 
 
 def _labelled_laws(algorithm: Any, users: Dataset, kept: int, inner: InnerLaws) -> list[ExactMasses | None]:
-    return inner.evaluate([partial(algorithm.pmf, chosen) for chosen in itertools.combinations(users, kept)])
+    laws = inner.evaluate([partial(algorithm.pmf, chosen) for chosen in itertools.combinations(users, kept)])
+    return [None if law is None else normalised(law) for law in laws]
 
 
 def _on_labelled(algorithm: Any, users: Dataset, inner: InnerLaws, active: Sequence[int], vectors: Vectors) -> Laws:
