@@ -96,8 +96,9 @@ class DelStab:
 
     *Errors of a release* depend on n and the arguments only, but for users that are no tuples. A user who cannot be
     told from others (for a `SymmetricAlgorithm`, examples that are not hashable) is compatible with nobody, like one on
-    whom a statistic fails; diagnostics raise, so try one on data of your own first. **Its running time depends on the data**; publish no
-    timings, and do not let a time limit decide whether there is an answer.
+    whom a statistic fails; diagnostics raise, so try one on data of your own first. **Its
+    running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
+    answer.
 
     *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
     a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the

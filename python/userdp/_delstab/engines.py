@@ -42,6 +42,8 @@ MAX_TOTAL = 1 << 60
 """Totals of scores stay below."""
 MAX_COVERED = 1000
 """Kept sets all of whose pairs are compared one by one when there are too many users for a grid."""
+MAX_DELETIONS = 1 << 15
+"""Deletions on the grid of deletion vectors."""
 MAX_CELLS = 1 << 24
 """Cells of the grid of deletion vectors."""
 
@@ -98,6 +100,12 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
     """
     if isinstance(algorithm, AdditiveAlgorithm) and relation != "exact":
         return Plan("additive", "distance", n_users)
+    if deletions > MAX_DELETIONS:
+        # Whatever the data: how many are left to delete beside those who are deleted anyway is private.
+        raise BudgetError(
+            f"{deletions:,} deletions where {MAX_DELETIONS:,} are possible; use a larger epsilon or delta, or the windows "
+            "of an AdditiveAlgorithm"
+        )
     rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
     if isinstance(algorithm, ScoreSelection) and n_users * algorithm.sensitivity >= MAX_TOTAL:
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")

@@ -76,7 +76,6 @@ def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: In
             f"{kept} kept users with statistics in {low}..{high} have {count:,} totals (limit {limit:,}); "
             "a narrower statistic_range or a coarser statistic has fewer"
         )
-    totals = range(kept * low, kept * high + 1)
     laws = _laws(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
     # No two kept sets of one dataset have totals that are farther apart than this.
     cap = min(min(deletions, kept) * (high - low), MAX_COMPARISONS // count)
@@ -90,11 +89,10 @@ def _laws(algorithm: AdditiveAlgorithm, totals: range, kept: int, outputs: tuple
     plain = True
     for total in totals:
         try:
-            answer = algorithm.pmf_of_total(total, kept)
+            answer: Any = algorithm.pmf_of_total(total, kept)
         except Exception as error:
-            raise RuntimeError(
-                f"the mechanism raised {type(error).__name__} ({error}) {_where(total, kept)}"
-            ) from error
+            where = _where(total, kept)
+            raise RuntimeError(f"the mechanism raised {type(error).__name__} ({error}) {where}") from error
         # The algorithm may use its own list or array again, so each answer is copied or read before the next.
         kind = type(answer)
         if (kind is list or kind is tuple) and set(map(type, answer)) == FLOAT:
