@@ -103,8 +103,8 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
     if deletions > MAX_DELETIONS:
         # Whatever the data: how many are left to delete beside those who are deleted anyway is private.
         raise BudgetError(
-            f"{deletions:,} deletions where {MAX_DELETIONS:,} are possible; use a larger epsilon or delta, or the windows "
-            "of an AdditiveAlgorithm"
+            f"{deletions:,} deletions where {MAX_DELETIONS:,} are possible; use a larger epsilon or delta, or the "
+            "windows of an AdditiveAlgorithm"
         )
     rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
     if isinstance(algorithm, ScoreSelection) and n_users * algorithm.sensitivity >= MAX_TOTAL:
