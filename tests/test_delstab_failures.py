@@ -242,7 +242,7 @@ def test_too_many_deletions_are_refused_whatever_the_data() -> None:
         return {0: (0, 1)}[user[0]]
 
     delstab = DelStab(
-        ScoreSelection((0, 1), scores, epsilon=1, sensitivity=1), epsilon="0.001", delta="0.01", calibration="tight"
+        ScoreSelection((0, 1), scores, epsilon=1, sensitivity=1), epsilon="0.0008", delta="0.01", calibration="paper"
     )
     assert delstab.deletions > 2**15
     for odd in (0, delstab.calibration.largest, delstab.calibration.largest + 1):
