@@ -279,7 +279,7 @@ def test_windows_against_sets() -> None:
         distance = source.choice((-1, 0, 0, 1, 1, 2, 3))
         laws = [[F(source.randint(1, 9), 10)] for _ in range(high * n + 1)]
         exact = [([int(10 * law[0]), 10 - int(10 * law[0])], 10) for law in laws]
-        totals = TotalLaws(0, exact, distance)
+        totals = TotalLaws(0, _core.PmfMatrix.from_masses(exact), distance)
         algorithm = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda total, kept: [], statistic_range=(0, high))
         inner = inner_laws((0, 1), F(2), F(1, 10))
 

@@ -6,12 +6,14 @@ import itertools
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from userdp import LogRatio
 from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.delstab import BOTTOM, DelStab
+from userdp.exceptions import BudgetError
 
 F = Fraction
 
@@ -102,10 +104,52 @@ def test_datasets_of_the_wrong_form(dataset: Any) -> None:
         DelStab(SYMMETRIC, **SMALL).release(dataset)
 
 
-def test_examples_that_cannot_be_hashed() -> None:
-    with pytest.raises(TypeError, match="hashable") as caught:
-        DelStab(SYMMETRIC, **SMALL).release(users(([314159], 0, 0, 0, 0)))
+class Unhashable:
+    def __hash__(self) -> int:
+        raise ValueError("private")
+
+
+def nested(depth: int) -> Any:
+    value: Any = ()
+    for _ in range(depth):
+        value = (value,)
+    return value
+
+
+@pytest.mark.parametrize("odd", [[314159], Unhashable(), nested(3000), lambda: 0], ids=range(4))
+def test_users_that_cannot_be_told_apart_are_private_in_releases_and_errors_in_diagnostics(odd: Any) -> None:
+    delstab = DelStab(SYMMETRIC, **SMALL)
+    for count in (1, 3):
+        assert delstab.release(users((odd,) * count + (0,) * (6 - count))) in delstab.outputs
+    assert delstab.release(users((odd,) * 6)) is BOTTOM
+    with pytest.raises(TypeError, match="to group equal users") as caught:
+        delstab.pmf(users((odd, 0, 0, 0, 0)))
     assert "314159" not in str(caught.value)
+
+
+def test_equal_sets_with_members_in_different_orders() -> None:
+    """An algorithm sees the order of a frozenset, so equal ones must not stand in for each other."""
+    one, other = frozenset([0, 8]), frozenset([8, 0])
+    assert one == other
+    assert list(one) != list(other)
+    delstab = DelStab(
+        SymmetricAlgorithm((0, 1), lambda kept: [1, 0] if next(iter(kept[0][0]), 0) == 0 else [0, 1]), **SMALL
+    )
+    people = users((one,) + (other,) * 6)
+    neighbour = users((frozenset(),) + (other,) * 6)
+    assert delstab.pmf(people).fractions() == delstab.pmf(neighbour).fractions()
+    report = audit_user_level(delstab, universe=(one, frozenset()), n_users=5, n_examples=1, **SMALL, progress=False)
+    assert report.holds
+
+
+def test_statistics_beyond_machine_integers_when_nobody_is_kept() -> None:
+    algorithm = AdditiveAlgorithm(
+        (0, 1), lambda user: user[0], lambda total, n: [F(1, 2), F(1, 2)], statistic_range=(0, 2**70)
+    )
+    delstab = DelStab(algorithm, **SMALL)
+    for value in (0, 2**69):
+        assert delstab.release(users((value, 0, 0, 0))) in (0, 1)
+        assert delstab.pmf(users((value, 0, 0, 0))).fractions() == [F(1, 2), F(1, 2), 0]
 
 
 def test_scores_that_fail_are_private_in_releases_and_errors_in_diagnostics() -> None:
@@ -157,3 +201,50 @@ def test_declared_errors_of_labelled_users() -> None:
     many = DelStab(ordered, epsilon=1, delta="1e-2", calibration="tight")
     assert many.plan(many.min_users).covered
     assert many.smallest_stable_size(users((0,) * many.min_users)) is None
+
+
+@pytest.mark.parametrize("kind", ["list", "array", "generator"])
+def test_answers_in_one_reused_object_are_read_at_once(kind: str) -> None:
+    """Neither the certified distance nor the laws may be those of the last question."""
+    own: Any = np.zeros(2) if kind == "array" else [0.0, 0.0]
+
+    def law(total: int, n_users: int) -> Any:
+        own[:] = [0.0, 1.0] if total > 1 else [0.75, 0.25]
+        return (mass for mass in own) if kind == "generator" else own
+
+    additive = AdditiveAlgorithm((0, 1), lambda user: user[0], law, statistic_range=(0, 1))
+    symmetric = SymmetricAlgorithm((0, 1), lambda kept: law(sum(user[0] for user in kept), 2))
+    labelled = finite_algorithm((0, 1))(lambda kept: law(sum(user[0] for user in kept), 2))
+    people, mixed = users((0,) * 6), users((0, 0, 0, 0, 1, 1))
+    for algorithm, size in ((additive, 2), (symmetric, 1), (labelled, 1)):
+        delstab = DelStab(algorithm, **SMALL)
+        assert delstab.pmf(people).fractions() == [F(3, 4), F(1, 4), 0]
+        assert delstab.smallest_stable_size(mixed) == size
+        assert delstab.release(people) in (0, 1)
+
+
+def test_float_laws_are_taken_over_their_exact_sums() -> None:
+    """However the laws are written, and for all engines, what is compared and drawn is the exact quotient."""
+    weights = [0.1, 0.2, 0.7000000000000001]
+    total = sum(map(F, weights))
+    assert total != 1
+    expected = [F(weight) / total for weight in weights]
+    additive = AdditiveAlgorithm(range(3), lambda user: user[0], lambda total, n: weights, statistic_range=(0, 1))
+    same = SymmetricAlgorithm(range(3), lambda kept: np.array(weights))
+    for algorithm in (additive, same, finite_algorithm(range(3))(lambda kept: weights)):
+        assert DelStab(algorithm, **SMALL).pmf(users((0, 1, 0, 1, 0, 1))).fractions() == [*expected, 0]
+
+
+def test_too_many_deletions_are_refused_whatever_the_data() -> None:
+    """Users who cannot be kept leave fewer deletions, and must not turn an error into an answer."""
+
+    def scores(user: Any) -> tuple[int, int]:
+        return {0: (0, 1)}[user[0]]
+
+    delstab = DelStab(
+        ScoreSelection((0, 1), scores, epsilon=1, sensitivity=1), epsilon="0.0008", delta="0.01", calibration="paper"
+    )
+    assert delstab.deletions > 2**15
+    for odd in (0, delstab.calibration.largest, delstab.calibration.largest + 1):
+        with pytest.raises(BudgetError, match="deletions"):
+            delstab.release(users((9,) * odd + (0,) * (delstab.min_users - odd)))

@@ -245,7 +245,9 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
             raise RuntimeError(
                 f"statistic raised {type(error).__name__} ({error}) on the user {shown(user)}"
             ) from error
-        return min(max(_integer(value, f"statistic of the user {shown(user)}"), low), high)
+        if type(value) is not int:
+            value = _integer(value, f"statistic of the user {shown(user)}")
+        return min(max(value, low), high)
 
     def total_of(self, dataset: Dataset) -> int:
         """The sum of the users' clamped statistics."""

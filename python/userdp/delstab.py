@@ -94,9 +94,11 @@ class DelStab:
     *What is private.* `release` only. `smallest_stable_size`, `refusal_probability`, `output_distribution`, `pmf` and
     `explain` are diagnostics: they show the data.
 
-    *Errors of a release* depend on n and the arguments only. The exceptions are data of the wrong form: users that are
-    no tuples, or (for a `SymmetricAlgorithm`) not hashable. **Its running time depends on the data**; publish no
-    timings, and do not let a time limit decide whether there is an answer.
+    *Errors of a release* depend on n and the arguments only, but for users that are no tuples. A user who cannot be
+    told from others (for a `SymmetricAlgorithm`, examples that are not hashable) is compatible with nobody, like one on
+    whom a statistic fails; diagnostics raise, so try one on data of your own first. **Its
+    running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
+    answer.
 
     *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
     a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the
@@ -236,7 +238,7 @@ class DelStab:
         ValueError, BudgetError
             For too few or too many users.
         TypeError
-            For a dataset that is no sequence of tuples; for a `SymmetricAlgorithm`, for examples that are not hashable.
+            For a dataset that is no sequence of tuples.
 
         Warns
         -----

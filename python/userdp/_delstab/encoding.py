@@ -13,7 +13,9 @@ import numpy as np
 
 from userdp.algorithms import Dataset, User
 
-__all__ = ["encode_user", "users_of"]
+__all__ = ["canonical_user", "encode_user", "users_of"]
+
+UNREADABLE = "examples of unknown classes must be picklable, and not nested too deep, to group equal users"
 
 
 def users_of(dataset: Any) -> Dataset:
@@ -37,22 +39,56 @@ def _user(user: Any) -> User:
     raise TypeError("dataset must be a sequence of users; every user must be a tuple of examples")
 
 
+def canonical_user(user: User) -> User:
+    """The same user with every frozenset built anew, in the order of the members' encodings.
+
+    Equal frozensets may list their members in different orders, and an algorithm sees the order.
+
+    Raises
+    ------
+    TypeError
+        As `encode_user`.
+    """
+    _check(user)
+    try:
+        return tuple(map(_canonical, user))
+    except (RecursionError, TypeError):
+        raise TypeError(UNREADABLE) from None
+
+
 def encode_user(user: User) -> bytes:
     """Encode one user injectively.
 
-    Numbers keep their type: True, 1 and 1.0 differ, as do 0.0 and -0.0, although Python calls them equal. Objects of
-    classes unknown here are pickled; the pickle determines the object.
+    Numbers keep their type: True, 1 and 1.0 differ, as do 0.0 and -0.0, although Python calls them equal. Frozensets
+    are told apart by the order of their members, too. Objects of classes unknown here are pickled; the pickle
+    determines the object.
 
     Raises
     ------
     TypeError
         For examples that are not hashable or cannot be pickled, without a word on whose they are.
     """
+    _check(user)
+    try:
+        return _encoded(user)
+    except RecursionError:
+        raise TypeError(UNREADABLE) from None
+
+
+def _check(user: User) -> None:
     try:
         hash(user)
-    except TypeError:
+    except Exception:
         raise TypeError("examples must be hashable to group equal users: use tuples instead of lists") from None
-    return _encoded(user)
+
+
+def _canonical(value: Any) -> Any:
+    kind = type(value)
+    if kind is tuple:
+        return tuple(map(_canonical, value))
+    if kind is frozenset:
+        return frozenset(sorted(map(_canonical, value), key=_encoded))
+    return value
 
 
 def _encoded(value: Any) -> bytes:
@@ -60,7 +96,7 @@ def _encoded(value: Any) -> bytes:
     if kind is tuple:
         return _tagged(b"t", b"".join(map(_encoded, value)))
     if kind is frozenset:
-        return _tagged(b"s", b"".join(sorted(map(_encoded, value))))
+        return _tagged(b"s", b"".join(map(_encoded, value)))
     if value is None or kind is bool:
         return _tagged(b"c", repr(value).encode())
     if kind is int:
@@ -76,12 +112,12 @@ def _encoded(value: Any) -> bytes:
         return _tagged(b"q", _encoded(value.numerator) + _encoded(value.denominator))
     if kind is Decimal:
         return _tagged(b"d", repr(value.as_tuple()).encode())
-    if isinstance(value, np.generic) and not value.dtype.hasobject:
+    if isinstance(value, np.generic) and value.dtype.kind != "V" and not value.dtype.hasobject:
         return _tagged(b"n", _encoded(value.dtype.str) + value.tobytes())
     try:
         return _tagged(b"p", pickle.dumps(value, protocol=4))
     except Exception:
-        raise TypeError("examples of unknown classes must be picklable to group equal users") from None
+        raise TypeError(UNREADABLE) from None
 
 
 def _tagged(tag: bytes, content: bytes) -> bytes:

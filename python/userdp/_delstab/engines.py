@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from userdp._delstab.cover import CoverStability, covering
-from userdp._delstab.encoding import encode_user
-from userdp._delstab.kept import Laws, Stability, Types, Vectors, exhaustive
-from userdp._delstab.relation import InnerLaws
+from userdp._delstab.encoding import canonical_user, encode_user
+from userdp._delstab.kept import Laws, LawsOn, Stability, Types, Vectors, exhaustive
+from userdp._delstab.relation import InnerLaws, normalised
 from userdp._delstab.windows import TotalLaws, WindowStability, smallest_window
 from userdp._masses import ExactMasses
 from userdp._numbers import shown
@@ -45,6 +45,8 @@ MAX_TOTAL = 1 << 60
 """Totals of scores stay below."""
 MAX_COVERED = 1000
 """Kept sets all of whose pairs are compared one by one when there are too many users for a grid."""
+MAX_DELETIONS = 1 << 15
+"""Deletions on the grid of deletion vectors."""
 MAX_CELLS = 1 << 24
 """Cells of the grid of deletion vectors."""
 
@@ -101,6 +103,12 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
     """
     if isinstance(algorithm, AdditiveAlgorithm) and relation != "exact":
         return Plan("additive", "distance", n_users)
+    if deletions > MAX_DELETIONS:
+        # Whatever the data: how many are left to delete beside those who are deleted anyway is private.
+        raise BudgetError(
+            f"{deletions:,} deletions where {MAX_DELETIONS:,} are possible; use a larger epsilon or delta, or the "
+            "windows of an AdditiveAlgorithm"
+        )
     rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
     if isinstance(algorithm, ScoreSelection) and n_users * algorithm.sensitivity >= MAX_TOTAL:
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
@@ -219,7 +227,8 @@ def _listed(questions: Sequence[Callable[[], Any]], inner: InnerLaws) -> Laws:
 
 
 def _labelled_laws(algorithm: Any, users: Dataset, kept: int, inner: InnerLaws) -> list[ExactMasses | None]:
-    return inner.evaluate([partial(algorithm.pmf, chosen) for chosen in itertools.combinations(users, kept)])
+    laws = inner.evaluate([partial(algorithm.pmf, chosen) for chosen in itertools.combinations(users, kept)])
+    return [None if law is None else normalised(law) for law in laws]
 
 
 def _on_labelled(algorithm: Any, users: Dataset, inner: InnerLaws, active: Sequence[int], vectors: Vectors) -> Laws:
@@ -229,10 +238,13 @@ def _on_labelled(algorithm: Any, users: Dataset, inner: InnerLaws, active: Seque
 
 def _by_data(algorithm: Any, users: Dataset, chosen: Plan, inner: InnerLaws) -> Types:
     """Equal users are one type. The kept ones are presented in the order of their encodings."""
-    groups: dict[bytes, list[User]] = {}
+    groups: dict[bytes | None, list[User]] = {}
     for user in users:
-        groups.setdefault(encode_user(user), []).append(user)
-    ordered = [groups[code] for code in sorted(groups)]
+        own = _usable(partial(canonical_user, user), inner)
+        code = None if own is None else _usable(partial(encode_user, own), inner)
+        groups.setdefault(code, []).append(own)
+    missing = len(groups.pop(None, []))
+    ordered = [groups[code] for code in sorted(code for code in groups if code is not None)]
 
     def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
         counts = np.array([len(ordered[kind]) for kind in active])
@@ -242,7 +254,14 @@ def _by_data(algorithm: Any, users: Dataset, chosen: Plan, inner: InnerLaws) -> 
             questions.append(partial(algorithm.pmf, tuple(itertools.chain.from_iterable(members))))
         return _listed(questions, inner)
 
-    return Types(tuple(map(len, ordered)), frozenset(), chosen.max_types, laws_on)
+    return _with_missing([len(group) for group in ordered], missing, chosen, laws_on)
+
+
+def _with_missing(counts: Sequence[int], missing: int, chosen: Plan, laws_on: LawsOn) -> Types:
+    """The types of usable users, and one more for the others if there are any."""
+    if not missing:
+        return Types(tuple(counts), frozenset(), chosen.max_types, laws_on)
+    return Types((*counts, missing), frozenset({len(counts)}), chosen.max_types, laws_on)
 
 
 def _by_statistic(algorithm: AdditiveAlgorithm, users: Dataset, chosen: Plan, kept: int, inner: InnerLaws) -> Types:
@@ -261,8 +280,7 @@ def _by_statistic(algorithm: AdditiveAlgorithm, users: Dataset, chosen: Plan, ke
         law_of = dict(zip(distinct, found, strict=True))
         return Laws(*inner.matrix([law_of[total] for total in totals]))
 
-    unusable = frozenset({len(present)}) if missing else frozenset()
-    return Types((*counts, *([missing] if missing else [])), unusable, chosen.max_types, laws_on)
+    return _with_missing(counts, missing, chosen, laws_on)
 
 
 def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: InnerLaws) -> Types:
@@ -279,8 +297,7 @@ def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: I
         table = np.array([present[kind] for kind in active], dtype=np.int64)
         return Laws(algorithm.core().matrix_of_vectors(table, [counts[kind] for kind in active], vectors), [])
 
-    unusable = frozenset({len(present)}) if missing else frozenset()
-    return Types((*counts, *([missing] if missing else [])), unusable, chosen.max_types, laws_on)
+    return _with_missing(counts, missing, chosen, laws_on)
 
 
 def _scores_of(algorithm: ScoreSelection, user: User) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from userdp import _core
 from userdp._delstab.relation import InnerLaws
 from userdp._progress import ProgressCallback
 
-__all__ = ["Law", "Laws", "Stability", "Types", "Vectors", "exhaustive"]
+__all__ = ["Law", "Laws", "LawsOn", "Stability", "Types", "Vectors", "exhaustive"]
 
 Vectors: TypeAlias = npt.NDArray[np.uint16]
 Law: TypeAlias = "tuple[list[int], int]"

@@ -17,7 +17,7 @@ from userdp._levels import core_level
 from userdp._masses import ExactMasses, Masses, distinct_masses
 from userdp._numbers import PrivacyLevel
 
-__all__ = ["InnerLaws", "normalised"]
+__all__ = ["InnerLaws", "matrix_of", "normalised"]
 
 DETERMINISM_SAMPLES = 16
 LARGEST_EPSILON = 256
@@ -78,7 +78,7 @@ class InnerLaws:
             )
         return cls(outputs_of(algorithm), core_level(level), delta, strict)
 
-    def evaluate(self, questions: Sequence[Callable[[], Any]]) -> list[ExactMasses | None]:
+    def evaluate(self, questions: Sequence[Callable[[], Any]]) -> list[Masses | None]:
         """Ask for one law after the other; None where the algorithm raises or answers with what is no pmf.
 
         Raises
@@ -98,15 +98,24 @@ class InnerLaws:
                     )
         return answers
 
-    def _answer(self, question: Callable[[], Any]) -> ExactMasses | None:
+    def _answer(self, question: Callable[[], Any]) -> Masses | None:
         # Whatever goes wrong on a dataset is a property of that dataset, and as private as the data.
         try:
-            return normalised(checked_masses(question(), self.outputs, "the pmf"))
+            masses = checked_masses(question(), self.outputs, "the pmf")
+            # The algorithm may use its own array again.
+            return masses.copy() if isinstance(masses, np.ndarray) else masses
         except Exception:
             return None
 
-    def matrix(self, laws: list[ExactMasses | None]) -> tuple[_core.PmfMatrix, list[int]]:
+    def matrix(self, laws: Sequence[Masses | None]) -> tuple[_core.PmfMatrix, list[int]]:
         """The laws as a matrix, and the rows without a law, which hold something else in their place."""
-        filler: ExactMasses = ([1] + [0] * (len(self.outputs) - 1), 1)
+        filler: Masses = np.eye(1, len(self.outputs))[0]
         rows = [filler if law is None else law for law in laws]
-        return _core.PmfMatrix.from_masses(rows), [row for row, law in enumerate(laws) if law is None]
+        return matrix_of(rows), [row for row, law in enumerate(laws) if law is None]
+
+
+def matrix_of(laws: Sequence[Masses]) -> _core.PmfMatrix:
+    """Checked laws over their exact sums; without a fraction where all of them are floats."""
+    if all(isinstance(law, np.ndarray) for law in laws):
+        return _core.PmfMatrix.from_normalised(np.array(laws))
+    return _core.PmfMatrix.from_masses([normalised(law) for law in laws])

@@ -5,26 +5,36 @@ Source: docs/proofs/delstab_paper.md, "Which relations are used" and "Windows".
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from userdp import _core
 from userdp._delstab.kept import Law
-from userdp._delstab.relation import InnerLaws, normalised
-from userdp._evaluation import Totals, call_on, checked_masses
-from userdp._masses import ExactMasses
+from userdp._delstab.relation import InnerLaws, matrix_of
+from userdp._evaluation import checked_masses
+from userdp._masses import masses_of
+from userdp._pmf import Pmf
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.exceptions import BudgetError
 
 __all__ = ["TotalLaws", "WindowStability", "certified", "smallest_window"]
 
-MAX_TOTALS = 100_000
+MAX_TOTALS = 1_000_000
 """Totals in the public range, each a call of `pmf_of_total`."""
-MAX_COMPARISONS = 20_000_000
-"""Pairs of totals compared to certify a distance."""
+MAX_MASSES = 1 << 25
+"""Their probabilities together."""
+FLOAT = {float}
+CLEARLY = 0.9e-9
+"""Float sums this near to 1 are within the 1e-9 of a float pmf, whatever the order of their additions."""
+MAX_COMPARISONS = 500_000_000
+"""Pairs of totals that would be compared to certify a distance, if blocks of them did not settle most."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +45,14 @@ class TotalLaws:
     ----------
     low : int
         The smallest statistic.
-    laws : list
+    laws : PmfMatrix
         Exact masses for the totals of (statistic - low): 0, 1, ...
     distance : int
         All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
     """
 
     low: int
-    laws: list[ExactMasses]
+    laws: _core.PmfMatrix
     distance: int
 
 
@@ -60,41 +70,63 @@ def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: In
     """
     low, high = algorithm.statistic_range
     count = kept * (high - low) + 1
-    if count > MAX_TOTALS:
+    limit = min(MAX_TOTALS, MAX_MASSES // len(inner.outputs))
+    if count > limit:
         raise BudgetError(
-            f"{kept} kept users with statistics in {low}..{high} have {count:,} totals (limit {MAX_TOTALS:,}); "
+            f"{kept} kept users with statistics in {low}..{high} have {count:,} totals (limit {limit:,}); "
             "a narrower statistic_range or a coarser statistic has fewer"
         )
-    laws = []
-    for total in range(kept * low, kept * high + 1):
-        where = Totals(f"with total {total} of {kept} users")
-        returned = call_on(lambda total: algorithm.pmf_of_total(total, kept), total, where)
-        laws.append(normalised(checked_masses(returned, inner.outputs, f"the pmf of the algorithm {where}")))
-    cap = min(deletions, kept) * (high - low)
-    return TotalLaws(low, laws, _distance(laws, min(cap, MAX_COMPARISONS // count), inner))
+    laws = _laws(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
+    # No two kept sets of one dataset have totals that are farther apart than this.
+    cap = min(min(deletions, kept) * (high - low), MAX_COMPARISONS // count)
+    distance = _core.largest_shift(laws, inner.level, inner.delta, cap)
+    return TotalLaws(low, laws, -1 if distance is None else distance)
 
 
-def _distance(laws: list[ExactMasses], cap: int, inner: InnerLaws) -> int:
-    """Largest t <= cap such that all laws within t of each other are compatible; by doubling, then halving."""
-
-    def compatible(first: int, last: int) -> bool:
-        pairs = [(i, i + gap) for gap in range(first, last + 1) for i in range(len(laws) - gap)]
-        worst = _core.family_worst(laws, pairs, inner.level, inner.delta) if pairs else None
-        return worst is None or not worst[5]
-
-    if not compatible(0, 0):
-        return -1
-    known, step = 0, 1
-    while known < cap:
-        reach = min(known + step, cap)
-        if compatible(known + 1, reach):
-            known, step = reach, 2 * step
-        elif step == 1 or reach == known + 1:
-            return known
+def _laws(algorithm: AdditiveAlgorithm, totals: range, kept: int, outputs: tuple[Any, ...]) -> _core.PmfMatrix:
+    """The laws on all totals; those in plain floats are checked all at once, which is much faster."""
+    answers: list[Any] = []
+    plain = True
+    for total in totals:
+        try:
+            answer: Any = algorithm.pmf_of_total(total, kept)
+        except Exception as error:
+            where = _where(total, kept)
+            raise RuntimeError(f"the mechanism raised {type(error).__name__} ({error}) {where}") from error
+        # The algorithm may use its own list or array again, so each answer is copied or read before the next.
+        kind = type(answer)
+        if (kind is list or kind is tuple) and set(map(type, answer)) == FLOAT:
+            answers.append(tuple(answer))
+        elif kind is np.ndarray and answer.dtype == float and answer.ndim == 1:
+            answers.append(answer.copy())
         else:
-            step = max(1, (reach - known) // 2)
-            cap = reach - 1
-    return known
+            plain = False
+            answers.append(_checked(answer, total, kept, outputs))
+    table = _table(answers, len(outputs)) if plain else None
+    if table is not None:
+        return _core.PmfMatrix.from_normalised(table)
+    checked = (_checked(answer, total, kept, outputs) for total, answer in zip(totals, answers, strict=True))
+    return matrix_of([masses_of(law, "the pmf") for law in checked])
+
+
+def _table(answers: list[Any], outputs: int) -> npt.NDArray[np.float64] | None:
+    """Answers in plain floats as one table, if all of them are clearly pmfs."""
+    if set(map(len, answers)) != {outputs}:
+        return None
+    table = np.fromiter(itertools.chain.from_iterable(answers), float, len(answers) * outputs)
+    table = table.reshape(-1, outputs)
+    clear = (table >= 0).all() and (abs(table.sum(axis=1) - 1) < CLEARLY).all()
+    return table if clear else None
+
+
+def _checked(answer: Any, total: int, kept: int, outputs: tuple[Any, ...]) -> Any:
+    """An answer as a float vector or a Pmf, both of which may be checked again."""
+    masses = checked_masses(answer, outputs, f"the pmf of the algorithm {_where(total, kept)}")
+    return masses.copy() if isinstance(masses, np.ndarray) else Pmf(outputs, tuple(masses[0]))
+
+
+def _where(total: int, kept: int) -> str:
+    return f"with total {total} of {kept} users"
 
 
 @dataclass(frozen=True)
@@ -120,26 +152,26 @@ class WindowStability:
         """The law of the release, when |S| = r with probability mixture[r] / total."""
         released = Fraction(sum(mixture), total)
         first, step, ways, sets = _core.window_total_weights(list(self.window), len(self.window) - self.kept, 0, 0)
-        parts = [(Fraction(way, sets), self.totals.laws[first + step * place]) for place, way in enumerate(ways) if way]
-        scale = math.lcm(*(part.denominator * masses[1] for part, masses in parts))
-        weights = [0] * len(parts[0][1][0])
-        for part, (masses, mass_total) in parts:
-            factor = part.numerator * (scale // (part.denominator * mass_total))
-            weights = [weight + factor * mass for weight, mass in zip(weights, masses, strict=True)]
-        return [weight * released.numerator for weight in weights], scale * released.denominator
+        rows = [(way, self.totals.laws.row(first + step * place)) for place, way in enumerate(ways) if way]
+        scale = math.lcm(*(mass.denominator for _, masses in rows for mass in masses))
+        weights = [0] * self.totals.laws.shape[1]
+        for way, masses in rows:
+            for output, mass in enumerate(masses):
+                weights[output] += way * mass.numerator * (scale // mass.denominator)
+        return [weight * released.numerator for weight in weights], scale * sets * released.denominator
 
     def draw(self, size: int, source: _core.Source) -> list[Any]:
         """Keep users of the window uniformly; the algorithm's law on their total. The size of S does not matter."""
         chosen = source.subset(len(self.window), self.kept)
-        masses, total = self.totals.laws[sum(self.window[place] for place in chosen)]
-        return [Fraction(mass, total) for mass in masses]
+        return self.totals.laws.row(sum(self.window[place] for place in chosen))
 
 
 def smallest_window(
     values: Sequence[int | None], deletions: int, limit: int, kept: int, totals: TotalLaws
 ) -> WindowStability:
     """Find the smallest stable set: all users without a usable statistic (None), and all outside a window."""
-    usable = sorted(value - totals.low for value in values if value is not None)
+    # When nobody is kept the range may be beyond all machine integers, and no value matters.
+    usable = sorted(value - totals.low if kept else 0 for value in values if value is not None)
     missing = len(values) - len(usable)
     nothing = WindowStability(None, (), kept, totals)
     if missing > limit or totals.distance < 0:

@@ -17,6 +17,7 @@ mod pure;
 pub mod scores;
 pub mod search;
 mod separator;
+mod shifts;
 mod work;
 
 pub use exhaustive::{Arithmetic, exhaustive_maximum};
@@ -24,3 +25,4 @@ pub use listed::{Family, Pairs, Worst};
 pub use listing::{BadPairs, list_bad_pairs};
 pub use matrix::{ExactRows, PmfMatrix};
 pub use search::{maximum, maximum_against, verdict};
+pub use shifts::largest_shift;

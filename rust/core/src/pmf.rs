@@ -72,6 +72,19 @@ impl<'a> Pmf<'a> {
         Self { approximate: masses.into(), exact: None }
     }
 
+    /// Float masses that have been checked, over their exact sum.
+    pub(crate) fn over_exact_sum(masses: &[f64]) -> Pmf<'static> {
+        // Denominators are powers of two, so the largest is a multiple of all.
+        let exact: Vec<Rational> = masses.iter().map(|&mass| rational_from_f64(mass)).collect();
+        let scale = exact.iter().map(|mass| mass.denom().magnitude()).max().cloned().unwrap_or_default();
+        let weights: Vec<Natural> =
+            exact.iter().map(|mass| mass.numer().magnitude() * (&scale / mass.denom().magnitude())).collect();
+        let total: Natural = weights.iter().sum();
+        let approximate =
+            weights.iter().map(|weight| quotient_to_f64(weight, &total, Direction::Nearest)).collect();
+        Pmf { approximate: Cow::Owned(approximate), exact: Some(Weights { weights, total }) }
+    }
+
     /// The masses `weights[i] / total`, exactly.
     ///
     /// # Errors

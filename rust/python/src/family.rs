@@ -138,6 +138,19 @@ pub(crate) fn pairwise_verdict(
     })
 }
 
+/// The largest t <= cap such that all rows at most t apart are within (epsilon, delta); None if not even equal rows are.
+#[pyfunction]
+pub(crate) fn largest_shift(
+    py: Python<'_>,
+    matrix: PyRef<'_, PyPmfMatrix>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    cap: usize,
+) -> PyResult<Option<usize>> {
+    let (level, matrix) = (level(&epsilon), Arc::clone(&matrix.0));
+    run(py, None, |control| userdp_core::family::largest_shift(&matrix, &level, &delta, cap, control))
+}
+
 /// (value, i, j): the largest divergence by evaluating every pair in "float64", "fixed32" or "fixed64"; for measurements.
 #[pyfunction]
 pub(crate) fn pairwise_exhaustive(

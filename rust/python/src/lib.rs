@@ -32,7 +32,7 @@ mod _core {
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
     use crate::family::{
-        family_epsilon, family_exceeding, family_profile, family_worst, pairwise_exhaustive,
+        family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,
         pairwise_maximum, pairwise_verdict,
     };
     #[pymodule_export]

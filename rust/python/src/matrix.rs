@@ -24,6 +24,15 @@ impl PyPmfMatrix {
             .map(|matrix| Self(Arc::new(matrix)))
     }
 
+    /// From a C-contiguous float64 array of shape (N, k), every row taken over its exact sum.
+    #[staticmethod]
+    fn from_normalised(py: Python<'_>, masses: &Bound<'_, PyArray2<f64>>) -> PyResult<Self> {
+        let outputs = masses.shape()[1];
+        let copied = masses.try_readonly()?.as_slice()?.to_vec();
+        run(py, None, |control| PmfMatrix::normalised(copied, outputs, control))
+            .map(|matrix| Self(Arc::new(matrix)))
+    }
+
     /// From pmfs of one length, each a float64 vector or (weights, total).
     #[staticmethod]
     fn from_masses(py: Python<'_>, masses: Vec<Masses>) -> PyResult<Self> {

@@ -37,6 +37,15 @@ impl ExactRows for Kept {
     }
 }
 
+/// Float masses that are divided by their exact sum.
+struct OverSum(PmfMatrix<'static>);
+
+impl ExactRows for OverSum {
+    fn pmf(&self, row: usize) -> Pmf<'static> {
+        Pmf::over_exact_sum(self.0.row(row))
+    }
+}
+
 /// The float nearest to a mass is off by half a unit in the last place, or less than 2^-1074 when it underflows.
 const NEAREST: f64 = f64::EPSILON / 2.0;
 
@@ -80,6 +89,22 @@ impl<'a> PmfMatrix<'a> {
             return Err(Error::invalid("relative_error", message));
         }
         Ok(Self { rows: masses.len() / outputs, masses, outputs, relative_error, exact: Some(exact) })
+    }
+
+    /// Takes float masses, row after row, over their exact sums.
+    ///
+    /// # Errors
+    /// Those of [`PmfMatrix::from_floats`].
+    pub fn normalised(masses: Vec<f64>, outputs: usize, control: &Control) -> Result<PmfMatrix<'static>> {
+        let raw = PmfMatrix::from_floats(masses, outputs, control)?;
+        let mut floats = Vec::with_capacity(raw.masses.len());
+        for row in raw.masses.chunks_exact(outputs) {
+            let total: f64 = row.iter().sum();
+            floats.extend(row.iter().map(|mass| mass / total));
+        }
+        // k - 1 additions of non-negative numbers and a division; what underflows is below 2^-1074.
+        let error = 1.01 * (outputs as f64 + 1.0) * NEAREST;
+        PmfMatrix::near(floats, outputs, error, Arc::new(OverSum(raw)))
     }
 
     /// Collects pmfs of one length.

@@ -51,6 +51,30 @@ impl Goal {
     }
 }
 
+/// Decides whether the divergence of row i from row j exceeds delta.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub(super) fn exceeds(
+    matrix: &PmfMatrix<'_>,
+    (i, j): (usize, usize),
+    level: &Level,
+    delta: &Rational,
+    control: &Control,
+) -> Result<bool> {
+    let (p, q) = (matrix.pmf(i), matrix.pmf(j));
+    if let Some(bounds) = quick_bounds(&p, &q, level) {
+        if bounds.upper <= rational_to_f64(delta, Direction::Down) {
+            return Ok(false);
+        }
+        if bounds.lower > rational_to_f64(delta, Direction::Up) {
+            return Ok(true);
+        }
+    }
+    let difference = Difference::new(&p, &q, level, control)?;
+    Ok(difference.compare(level, delta) == Ordering::Greater)
+}
+
 /// An ordered pair of rows of the matrix and the float value of its divergence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
@@ -208,23 +232,11 @@ impl<'a> Problem<'a> {
         match &self.goal {
             Goal::Maximum => Ok(false),
             Goal::Verdict { delta, above, .. } => {
-                Ok(value - self.numerics.radius > *above || self.exceeds(pair, delta)?)
+                let pair = (pair.0 as usize, pair.1 as usize);
+                Ok(value - self.numerics.radius > *above
+                    || exceeds(self.matrix, pair, self.level, delta, self.control)?)
             }
         }
-    }
-
-    fn exceeds(&self, (i, j): (u32, u32), delta: &Rational) -> Result<bool> {
-        let (p, q) = (self.matrix.pmf(i as usize), self.matrix.pmf(j as usize));
-        if let Some(bounds) = quick_bounds(&p, &q, self.level) {
-            if bounds.upper <= rational_to_f64(delta, Direction::Down) {
-                return Ok(false);
-            }
-            if bounds.lower > rational_to_f64(delta, Direction::Up) {
-                return Ok(true);
-            }
-        }
-        let difference = Difference::new(&p, &q, self.level, self.control)?;
-        Ok(difference.compare(self.level, delta) == Ordering::Greater)
     }
 
     /// The candidate with the exactly largest divergence, among those that were compared.
