@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -36,8 +37,8 @@ SMALL: dict[str, Any] = {"epsilon": LogRatio(8000, 1), "delta": "0.06"}
 @pytest.mark.parametrize("make", [SymmetricAlgorithm, lambda outputs, law: finite_algorithm(outputs)(law)])
 @pytest.mark.parametrize(
     "failure",
-    [lambda: 1 / 0, lambda: [F(1, 2)], lambda: [0.5, 0.6], lambda: [float("nan"), 1.0], lambda: None],
-    ids=range(5),
+    [lambda: 1 / 0, lambda: [F(1, 2)], lambda: [0.5, 0.6], lambda: [float("nan"), 1.0], lambda: None, sys.exit],
+    ids=range(6),
 )
 def test_failures_are_private(make: Any, failure: Any) -> None:
     """Where the algorithm fails it is as if it said something that nobody else says."""

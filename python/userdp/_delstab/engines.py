@@ -314,5 +314,7 @@ def _usable(question: Callable[[], Any], inner: InnerLaws) -> Any:
         return question()
     try:
         return question()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return None

@@ -99,12 +99,14 @@ class InnerLaws:
         return answers
 
     def _answer(self, question: Callable[[], Any]) -> Masses | None:
-        # Whatever goes wrong on a dataset is a property of that dataset, and as private as the data.
+        # Whatever goes wrong on a dataset is a property of that dataset, and as private as the data; SystemExit too.
         try:
             masses = checked_masses(question(), self.outputs, "the pmf")
             # The algorithm may use its own array again.
             return masses.copy() if isinstance(masses, np.ndarray) else masses
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             return None
 
     def matrix(self, laws: Sequence[Masses | None]) -> tuple[_core.PmfMatrix, list[int]]:
