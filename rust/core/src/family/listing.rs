@@ -20,10 +20,10 @@ use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 const LEAF: usize = 2 * RIGHT;
 
 /// Blocks of pairs handled in parallel before the next look at what is settled.
-const BATCH: usize = 512;
+const BATCH: usize = 4096;
 
 /// Batches between two questions whether everything is settled.
-const BATCHES: usize = 256;
+const BATCHES: usize = 32;
 
 /// Who receives the pairs, and knows which of them would be no news.
 ///
