@@ -20,10 +20,11 @@ use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 const LEAF: usize = 2 * RIGHT;
 
 /// Blocks of pairs handled in parallel before the next look at what is settled.
-const BATCH: usize = 4096;
+/// Few in tests, so that small families have many batches.
+const BATCH: usize = if cfg!(test) { 3 } else { 4096 };
 
 /// Batches between two questions whether everything is settled.
-const BATCHES: usize = 32;
+const BATCHES: usize = if cfg!(test) { 2 } else { 32 };
 
 /// Who receives the pairs, and knows which of them would be no news.
 ///

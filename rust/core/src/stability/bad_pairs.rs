@@ -120,7 +120,7 @@ impl StableFamily {
         size >= self.limit() && highest < lowest_stable[cell].load(Ordering::Relaxed)
     }
 
-    /// Marks every pair of kept sets that is not within (epsilon, delta); row i of the matrix belongs to row i of
+    /// Marks the pairs of kept sets that are not within (epsilon, delta), as far as sets up to the limit matter; row i of the matrix belongs to row i of
     /// [`StableFamily::vectors`]. Rows listed as `incompatible` are far from every kept set, themselves included.
     ///
     /// # Errors
@@ -152,3 +152,7 @@ impl StableFamily {
         list_bad_pairs(matrix, level, delta, &marking, control)
     }
 }
+
+#[cfg(test)]
+#[path = "bad_pairs_tests.rs"]
+mod tests;

@@ -227,7 +227,8 @@ impl StableFamily {
         height < self.heights[cell].load(Ordering::Relaxed)
     }
 
-    /// True when sets with this deletion vector, in the order of the types, are stable.
+    /// True when sets with this deletion vector, in the order of the types, are stable. After
+    /// [`StableFamily::mark_bad_pairs`] this is the answer for sets up to the limit; unstable larger ones may not be marked.
     pub fn is_stable(&self, s: &[usize]) -> bool {
         let coordinates = || self.types.iter().map(|&kind| s[kind]);
         if coordinates().zip(&self.last).any(|(coordinate, &last)| coordinate > last) {
