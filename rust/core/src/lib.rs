@@ -4,8 +4,8 @@
 //!
 //! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
-//! * 1: [`simd`] (numeric kernels), [`pmf`] (validated finite distributions), [`rng`] (uniform random integers),
-//!   [`subsets`] (subsets and count vectors by rank)
+//! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
+//!   (uniform random integers), [`subsets`] (subsets and count vectors by rank)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
 //!   distributions that are drawn from)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
@@ -15,6 +15,7 @@
 //! arithmetic where that cannot decide. Nothing here knows of Python.
 
 pub mod control;
+pub mod ct;
 pub mod divergence;
 pub mod error;
 pub mod exact;

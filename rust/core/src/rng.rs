@@ -1,24 +1,37 @@
 //! Uniform random integers: from the operating system, or from a seed for tests.
 
-use crate::{Error, Result, exact::Natural};
-use num_traits::{ToPrimitive, Zero};
-use rand_chacha::{
+use crate::{Error, Result, ct::Secret, exact::Natural};
+use chacha20::{
     ChaCha20Rng,
     rand_core::{Rng, SeedableRng},
 };
-use std::collections::BTreeSet;
+use num_traits::{ToPrimitive, Zero};
+use std::{collections::BTreeSet, fmt};
+
+/// Requests for more bytes than this get the stream of a fresh key; shorter ones the system's own bytes.
+const DIRECT_BYTES: usize = 256;
 
 /// Where random bits come from. Every draw is exactly uniform when the bits are.
-#[derive(Debug)]
 pub struct Source(Kind);
 
-#[derive(Debug)]
 enum Kind {
     /// The operating system, asked at every draw. Nothing is kept in the process, so that forked and copied processes
     /// never share noise.
     System,
-    /// The `ChaCha20` stream of a key; for tests.
+    /// The `ChaCha20` stream of a key, which is wiped with it; for tests.
     Seeded(Box<ChaCha20Rng>),
+    /// Bytes given beforehand, and how many of them are used; for tests.
+    Listed(Secret<Vec<u8>>, usize),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Kind::System => "Source::system()",
+            Kind::Seeded(_) => "Source::seeded(..)",
+            Kind::Listed(..) => "Source::listed(..)",
+        })
+    }
 }
 
 impl Source {
@@ -32,25 +45,45 @@ impl Source {
     /// # Errors
     /// [`Error::InvalidArgument`] for a seed of more than 256 bits.
     pub fn seeded(seed: &Natural) -> Result<Self> {
-        let bytes = seed.to_bytes_le();
-        let mut key = [0; 32];
+        let bytes = Secret::new(seed.to_bytes_le());
+        let mut key = Secret::new([0; 32]);
         key.get_mut(..bytes.len())
             .ok_or_else(|| Error::invalid("seed", "must be below 2^256"))?
             .copy_from_slice(&bytes);
-        Ok(Self(Kind::Seeded(Box::new(ChaCha20Rng::from_seed(key)))))
+        Ok(Self(Kind::Seeded(Box::new(ChaCha20Rng::from_seed(*key)))))
+    }
+
+    /// These bytes, in order and once: for tests that say what is drawn, and never for releases.
+    pub fn listed(bytes: Vec<u8>) -> Self {
+        Self(Kind::Listed(Secret::new(bytes), 0))
     }
 
     /// Fills a buffer with random bytes.
     ///
+    /// Many bytes of the system are the `ChaCha20` stream of one fresh key of the system, which is wiped before this
+    /// returns: they are as good as the key as long as `ChaCha20` is a pseudo-random generator.
+    ///
     /// # Errors
-    /// [`Error::Entropy`] when the operating system has none to give.
+    /// [`Error::Entropy`] when the operating system has none to give, or a list is used up.
     pub fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         match &mut self.0 {
+            Kind::System if bytes.len() <= DIRECT_BYTES => fill_from_system(bytes),
             Kind::System => {
-                getrandom::fill(bytes).map_err(|error| Error::Entropy { message: error.to_string() })
+                let mut key = Secret::new([0; 32]);
+                fill_from_system(&mut *key)?;
+                ChaCha20Rng::from_seed(*key).fill_bytes(bytes);
+                Ok(())
             }
             Kind::Seeded(stream) => {
                 stream.fill_bytes(bytes);
+                Ok(())
+            }
+            Kind::Listed(list, used) => {
+                let Some(next) = list.get(*used..*used + bytes.len()) else {
+                    return Err(Error::Entropy { message: "the listed bytes are used up".to_owned() });
+                };
+                bytes.copy_from_slice(next);
+                *used += bytes.len();
                 Ok(())
             }
         }
@@ -61,9 +94,9 @@ impl Source {
     /// # Errors
     /// As [`Source::fill`].
     pub fn bits(&mut self) -> Result<u128> {
-        let mut bytes = [0; 16];
-        self.fill(&mut bytes)?;
-        Ok(u128::from_le_bytes(bytes))
+        let mut bytes = Secret::new([0; 16]);
+        self.fill(&mut *bytes)?;
+        Ok(u128::from_le_bytes(*bytes))
     }
 
     /// A uniform integer from 0 to `bound` - 1, by rejection: exactly uniform, in fewer than two rounds on average.
@@ -137,4 +170,8 @@ impl Source {
             })
             .count())
     }
+}
+
+fn fill_from_system(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|error| Error::Entropy { message: error.to_string() })
 }

@@ -9,10 +9,12 @@ pub mod exponential;
 pub mod kappa;
 pub mod multiplier;
 pub mod refusal;
+pub mod table;
 pub mod tdlap;
 
 pub use kappa::kappa;
 pub use refusal::RefusalTable;
+pub use table::Table;
 pub use tdlap::{KappaRule, TruncatedDiscreteLaplaceTable};
 
 use crate::{
@@ -45,10 +47,4 @@ fn delta_units(delta: &Rational) -> Result<crate::exact::Natural> {
         return Err(Error::invalid("delta", "is below 2^-128, the smallest probability of a table"));
     }
     Ok(units.magnitude().clone())
-}
-
-/// The number of entries that are at most `bits`, from the whole table, without a branch on what is found in it.
-fn count_at_most(entries: &[u128], bits: u128) -> u64 {
-    // The borrow of the subtraction is added up: compilers make a subtract with borrow of it.
-    entries.iter().fold(0_u64, |count, &entry| count.wrapping_add(u64::from(!bits.overflowing_sub(entry).1)))
 }

@@ -1,6 +1,6 @@
 //! Kernels compiled for several instruction sets, and the choice among them at run time.
 //!
-//! This is the only module with `unsafe`: vector loads and stores, and calls of functions compiled for instructions
+//! Here `unsafe` stands for vector loads and stores, and calls of functions compiled for instructions
 //! that were checked to be there.
 
 pub(crate) mod dispatch;

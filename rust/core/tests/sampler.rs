@@ -110,8 +110,8 @@ fn every_value_has_its_share_of_the_bits() {
             let mut first = 0_u128;
             for (value, numerator) in table.numerators().enumerate() {
                 let last = first + (numerator - 1);
-                assert_eq!(table.value(first), value as u64);
-                assert_eq!(table.value(last), value as u64);
+                assert_eq!(table.table().value(first), value as u64);
+                assert_eq!(table.table().value(last), value as u64);
                 first = last.wrapping_add(1);
             }
             assert_eq!(first, 0, "the shares fill 2^128");
@@ -126,13 +126,13 @@ fn blocks_of_draws_equal_single_ones() {
     let (mut source, mut same) =
         (Source::seeded(&seed).expect("a seed"), Source::seeded(&seed).expect("a seed"));
     let mut draws = vec![0; 2500];
-    table.draw_many(&mut source, &mut draws, &Control::new()).expect("draws");
+    table.table().draw_many(&mut source, &mut draws, &Control::new()).expect("draws");
     for draw in draws {
-        assert_eq!(draw, table.draw(&mut same).expect("a draw").cast_signed());
+        assert_eq!(draw, table.table().draw(&mut same).expect("a draw").cast_signed());
     }
     let control = Control::new();
     control.cancel();
-    assert_eq!(table.draw_many(&mut source, &mut [0], &control), Err(Error::Cancelled));
+    assert_eq!(table.table().draw_many(&mut source, &mut [0], &control), Err(Error::Cancelled));
 }
 
 #[test]
@@ -199,4 +199,25 @@ fn the_system_gives_different_bits() {
     assert_eq!(source.weighted(&[BigUint::zero(), BigUint::one(), BigUint::zero()]), Ok(1));
     assert!(source.weighted(&[]).is_err());
     assert!(Source::seeded(&(BigUint::one() << 256_u32)).is_err());
+}
+
+#[test]
+fn listed_bytes_are_used_in_order_and_once() {
+    let mut source = Source::listed((0..40).collect());
+    let bytes: Vec<u8> = (0..36).collect();
+    assert_eq!(source.bits().expect("16 bytes").to_le_bytes(), bytes[..16]);
+    let mut next = [0; 20];
+    source.fill(&mut next).expect("20 bytes");
+    assert_eq!(next, bytes[16..]);
+    assert!(matches!(source.bits(), Err(Error::Entropy { .. })), "4 bytes are left");
+    assert_eq!(format!("{source:?}"), "Source::listed(..)");
+}
+
+#[test]
+fn long_requests_of_the_system_do_not_repeat() {
+    let mut source = Source::system();
+    let (mut first, mut second) = (vec![0; 4096], vec![0; 4096]);
+    source.fill(&mut first).expect("entropy");
+    source.fill(&mut second).expect("entropy");
+    assert!(first != second && first[..32] != first[32..64] && !first.windows(32).any(|run| run == [0; 32]));
 }

@@ -47,6 +47,12 @@ impl PySource {
         Ok(Self(Mutex::new(source?)))
     }
 
+    /// These bytes, in order and once, for tests.
+    #[staticmethod]
+    fn listed(bytes: &[u8]) -> Self {
+        Self(Mutex::new(Source::listed(bytes.to_vec())))
+    }
+
     /// 128 random bits.
     fn bits(&self, py: Python<'_>) -> PyResult<BigUint> {
         self.draw(py, Source::bits).map(BigUint::from)
@@ -112,7 +118,7 @@ impl PyTruncatedDiscreteLaplaceTable {
 
     /// One draw.
     fn sample(&self, py: Python<'_>, source: &PySource) -> PyResult<u64> {
-        source.draw(py, |source| self.0.draw(source))
+        source.draw(py, |source| self.0.table().draw(source))
     }
 
     /// Independent draws, shape (size,).
@@ -129,7 +135,7 @@ impl PyTruncatedDiscreteLaplaceTable {
                 return Err(Error::too_large(message));
             }
             let mut draws = vec![0; size];
-            self.0.draw_many(&mut source.lock(), &mut draws, control)?;
+            self.0.table().draw_many(&mut source.lock(), &mut draws, control)?;
             Ok(draws)
         })?;
         Ok(draws.into_pyarray(py))

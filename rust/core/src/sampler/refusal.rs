@@ -1,6 +1,6 @@
 //! Probabilities of refusal that rise as fast as privacy allows, as a certified table.
 
-use super::{SIZE_LIMIT, check_parameters, count_at_most, delta_units, multiplier::LowerMultiplier};
+use super::{SIZE_LIMIT, check_parameters, delta_units, multiplier::LowerMultiplier, table::userdp_ct_count};
 use crate::{
     Error, Result,
     control::Control,
@@ -88,7 +88,7 @@ impl RefusalTable {
     pub fn refuses_with(&self, r: usize, bits: u128) -> bool {
         // The table never falls, so the entries that are at most `bits` are its first ones, and r < M is among them
         // unless bits < q(r). A size beyond the table never is.
-        r as u64 >= count_at_most(&self.uncertain, bits)
+        r as u64 >= userdp_ct_count(&self.uncertain, bits)
     }
 }
 

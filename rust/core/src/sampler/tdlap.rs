@@ -1,11 +1,10 @@
 //! Truncated discrete Laplace noise on {0, ..., 2 kappa}, as a certified table.
 
-use super::{SIZE_LIMIT, check_parameters, count_at_most, delta_units, kappa, multiplier::LowerMultiplier};
+use super::{SIZE_LIMIT, Table, check_parameters, delta_units, kappa, multiplier::LowerMultiplier};
 use crate::{
     Error, Result,
     control::Control,
     exact::{Integer, Level, Natural, Rational, ln::ln, rounding::Direction, rounding::rational_to_f64},
-    rng::Source,
 };
 use num_integer::Integer as _;
 use num_traits::{One, ToPrimitive, Zero};
@@ -22,16 +21,13 @@ pub enum KappaRule {
 /// `a (E_lo - 1)` is at least this, so that all rounding together changes no entry by more than a part in 2^16.
 const RESOLUTION: u32 = 1 << 16;
 
-/// Draws between two looks at the control.
-const CHECK_EVERY: usize = 1 << 10;
-
 /// Integers N(0), ..., N(2 kappa) of sum 2^128, symmetric about kappa, with N(x) <= E N(x +- 1) and N(0) <= delta 2^128.
 #[derive(Debug)]
 pub struct TruncatedDiscreteLaplaceTable {
     /// N(kappa + j), for j = 0, ..., kappa.
     half: Vec<u128>,
-    /// N(0) + ... + N(x), for x = 0, ..., 2 kappa - 1.
-    cumulative: Vec<u128>,
+    /// The same as one distribution on 0, ..., 2 kappa.
+    table: Table,
 }
 
 impl TruncatedDiscreteLaplaceTable {
@@ -60,15 +56,10 @@ impl TruncatedDiscreteLaplaceTable {
             return Err(unrepresentable());
         }
         certify_with(&half, &lower, &largest_end)?;
+        let table = Table::new(half.iter().rev().chain(&half[1..]))?;
         // Certified: all entries are positive and sum to 2^128 together, so each one is below.
-        let half: Vec<u128> = half.iter().filter_map(ToPrimitive::to_u128).collect();
-        let mut sum = 0_u128;
-        let mut cumulative = Vec::with_capacity(2 * (half.len() - 1));
-        for &numerator in half.iter().rev().chain(&half[1..half.len() - 1]) {
-            sum += numerator;
-            cumulative.push(sum);
-        }
-        Ok(Self { half, cumulative })
+        let half = half.iter().filter_map(ToPrimitive::to_u128).collect();
+        Ok(Self { half, table })
     }
 
     /// Half the width: the noise takes the values 0, ..., 2 kappa.
@@ -94,34 +85,9 @@ impl TruncatedDiscreteLaplaceTable {
         Rational::new(Integer::from(numerator), Integer::from(denominator))
     }
 
-    /// The noise that 128 bits stand for: N(x) of the 2^128 give x. The whole table is read whatever they are.
-    pub fn value(&self, bits: u128) -> u64 {
-        count_at_most(&self.cumulative, bits)
-    }
-
-    /// One draw, of 128 random bits.
-    ///
-    /// # Errors
-    /// As [`Source::fill`].
-    pub fn draw(&self, source: &mut Source) -> Result<u64> {
-        Ok(self.value(source.bits()?))
-    }
-
-    /// Independent draws into a slice; from a seeded source the same as one by one.
-    ///
-    /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
-    pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
-        let mut bytes = [0; 16 * CHECK_EVERY];
-        for block in draws.chunks_mut(CHECK_EVERY) {
-            control.advance(block.len())?;
-            source.fill(&mut bytes[..16 * block.len()])?;
-            for (draw, bits) in block.iter_mut().zip(bytes.as_chunks::<16>().0) {
-                *draw = self.value(u128::from_le_bytes(*bits)).cast_signed();
-            }
-        }
-        bytes.fill(0);
-        Ok(())
+    /// The distribution on 0, ..., 2 kappa that is drawn from.
+    pub fn table(&self) -> &Table {
+        &self.table
     }
 }
 
