@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-import sys
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -15,6 +12,7 @@ import numpy.typing as npt
 from userdp._numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, round_up, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
+from userdp._sizes import number_of, shape_of
 from userdp.exceptions import BudgetError
 
 if TYPE_CHECKING:
@@ -237,19 +235,8 @@ class TruncatedDiscreteLaplace:
         InsecureRandomnessWarning
             When random_state is an integer.
         """
-        shape = None if size is None else _shape(size)
+        shape = None if size is None else shape_of(size)
         source = source_of(random_state)
         if shape is None:
             return self._table.sample(source)
-        # The core refuses too many draws; what is beyond its own integers is too many as well.
-        return self._table.sample_many(source, min(math.prod(shape), sys.maxsize)).reshape(shape)
-
-
-def _shape(size: Any) -> tuple[int, ...]:
-    lengths = size if isinstance(size, tuple) else (size,)
-    for length in lengths:
-        if isinstance(length, (bool, np.bool_)) or not isinstance(length, numbers.Integral):
-            raise TypeError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
-        if length < 0:
-            raise ValueError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
-    return tuple(int(length) for length in lengths)
+        return self._table.sample_many(source, number_of(shape)).reshape(shape)

@@ -11,12 +11,15 @@ use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use userdp_core::{
     Error,
+    control::Control,
     rng::Source,
     sampler::{self, KappaRule, RefusalTable, TruncatedDiscreteLaplaceTable},
 };
 
 /// The most draws of one call: 1 GiB of them.
 const DRAWS_LIMIT: usize = 1 << 27;
+/// Up to this many steps of public size (draws times table entries, say), work is done on the calling thread.
+const SHORT_WORK: usize = 1 << 20;
 
 /// Random bits: the operating system's without a seed; a `ChaCha20` stream with one, for tests.
 #[pyclass(frozen, name = "Source", module = "userdp._core")]
@@ -29,7 +32,7 @@ impl PySource {
     }
 
     /// Draws without the interpreter lock, which another holder of this source may be waiting for.
-    fn draw<T: Send>(
+    pub(crate) fn draw<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut Source) -> userdp_core::Result<T> + Send,
@@ -128,18 +131,35 @@ impl PyTruncatedDiscreteLaplaceTable {
         source: &PySource,
         size: usize,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let draws = run(py, None, |control| {
-            if size > DRAWS_LIMIT {
-                let message =
-                    format!("size is {size}, and one call draws at most {DRAWS_LIMIT}; draw in parts");
-                return Err(Error::too_large(message));
-            }
-            let mut draws = vec![0; size];
-            self.0.table().draw_many(&mut source.lock(), &mut draws, control)?;
-            Ok(draws)
-        })?;
-        Ok(draws.into_pyarray(py))
+        draw_many(py, source, size, 2 * self.0.kappa(), |source, draws, control| {
+            self.0.table().draw_many(source, draws, control)
+        })
     }
+}
+
+/// An array of independent draws, each of about `steps` steps, which `fill` writes.
+pub(crate) fn draw_many<'py>(
+    py: Python<'py>,
+    source: &PySource,
+    size: usize,
+    steps: usize,
+    fill: impl FnOnce(&mut Source, &mut [i64], &Control) -> userdp_core::Result<()> + Send,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let work = |control: &Control| {
+        if size > DRAWS_LIMIT {
+            let message = format!("size is {size}, and one call draws at most {DRAWS_LIMIT}; draw in parts");
+            return Err(Error::too_large(message));
+        }
+        let mut draws = vec![0; size];
+        fill(&mut source.lock(), &mut draws, control)?;
+        Ok(draws)
+    };
+    let draws = if size.saturating_mul(steps) > SHORT_WORK {
+        run(py, None, work)
+    } else {
+        py.detach(|| run_short(|| work(&Control::new())))
+    };
+    Ok(draws?.into_pyarray(py))
 }
 
 /// Probabilities of refusal q(0) = 0, ..., q(M) = 1, as certified integers over 2^128.
