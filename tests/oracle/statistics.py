@@ -1,0 +1,78 @@
+"""Whether draws follow a law, with proven false-alarm rates. No import of userdp.
+
+`surprises` is rigorous at every sample size. `chi_square` is the familiar statistic beside it; its limit is a proven
+tail of the chi-square law, which the statistic has in the limit of many draws in every cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+ALARM = 1e-6
+"""The probability with which a true law fails a test of this file, at most."""
+
+
+def surprise(count: int, draws: int, mass: Fraction) -> float:
+    """n KL(count / n || p) in nats: n = `draws` independent draws hit a set of probability p `count` times.
+
+    By Chernoff's bound, P[as much surprise or more] <= 2 e^-surprise for every n and p: e^-surprise on either side.
+    """
+    if mass in (0, 1):
+        return 0.0 if count == mass * draws else math.inf
+    expected = mass * draws
+    excess = count - expected  # exact: what follows cancels to first order
+    hits = count * math.log1p(excess / expected) if count else 0.0
+    misses = (draws - count) * math.log1p(-excess / (draws - expected)) if count < draws else 0.0
+    return max(0.0, hits + misses)
+
+
+def surprises(counts: Sequence[int], masses: Sequence[Fraction], alarm: float = ALARM) -> tuple[float, float]:
+    """The largest surprise over all outcomes and all tails {0, ..., i}, and its limit by a union bound."""
+    draws, whole = sum(counts), sum(masses)
+    assert whole == 1, "masses must sum to 1 exactly"
+    tails = list(zip(accumulate(counts), accumulate(masses), strict=True))[:-1]
+    sets = [*zip(counts, masses, strict=True), *tails]
+    return max(surprise(count, draws, mass) for count, mass in sets), math.log(2 * len(sets) / alarm)
+
+
+def ratio_surprises(counts: Sequence[int], ratios: Sequence[Fraction], alarm: float = ALARM) -> tuple[float, float]:
+    """The same for counts[i] given counts[i] + counts[i + 1], where the masses have the ratio ratios[i]."""
+    pairs = zip(counts, counts[1:], ratios, strict=False)
+    found = [surprise(a, a + b, ratio / (1 + ratio)) for a, b, ratio in pairs if a + b]
+    return max(found), math.log(2 * len(ratios) / alarm)
+
+
+def mean_and_width(
+    values: Sequence[Fraction], masses: Sequence[Fraction], draws: int, alarm: float = ALARM
+) -> tuple[Fraction, float]:
+    """The mean of a function of one draw, and how far the mean of `draws` may be from it (Bernstein's inequality)."""
+    mean = sum(v * p for v, p in zip(values, masses, strict=True))
+    variance = sum((v - mean) ** 2 * p for v, p in zip(values, masses, strict=True))
+    reach = max(abs(v - mean) for v in values)
+    # 2 exp(-n t^2 / (2 (variance + reach t / 3))) = alarm, solved for t.
+    nats = math.log(2 / alarm) / draws
+    linear = float(reach) * nats / 3
+    return Fraction(mean), linear + math.sqrt(linear**2 + 2 * float(variance) * nats)
+
+
+def chi_square_limit(degrees: int) -> float:
+    """Laurent and Massart (2000), Lemma 1: exceeded with probability at most e^-14 < 1e-6."""
+    return degrees + 2 * math.sqrt(14 * degrees) + 28
+
+
+def chi_square(counts: Sequence[int], masses: Sequence[Fraction], least: float = 20) -> tuple[float, int]:
+    """The statistic and its degrees, over cells that expect `least` or more, small neighbours put together."""
+    draws = sum(counts)
+    cells: list[list[float]] = [[0.0, 0.0]]
+    for count, mass in zip(counts, masses, strict=True):
+        if cells[-1][1] >= least:
+            cells.append([0.0, 0.0])
+        cells[-1][0] += count
+        cells[-1][1] += float(mass * draws)
+    if len(cells) > 1 and cells[-1][1] < least:
+        last = cells.pop()
+        cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
+    return sum((seen - expected) ** 2 / expected for seen, expected in cells), len(cells) - 1
