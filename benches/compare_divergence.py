@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
-import importlib.metadata
-import itertools
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -29,7 +22,6 @@ from divergence_peers import (
     E_FLOAT,
     EPSILON,
     TARGET_DELTA,
-    Call,
     Exact,
     Pair,
     Peers,
@@ -41,6 +33,7 @@ from divergence_peers import (
     numpy_verdict,
     pairs_for,
 )
+from rounds import Candidate, Rows, Runner, described, environment, expect, human, progress, table, take_turns
 
 from userdp.divergence import epsilon_at_delta, hockey_stick, is_indistinguishable
 
@@ -48,41 +41,6 @@ ANCHOR = "numpy"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # --- the ways to do the job -----------------------------------------------------------------------
-
-Rows = list[tuple[Any, ...]]
-
-
-@dataclass
-class Candidate:
-    """One way to do a task: a call and the ready-made arguments it goes round."""
-
-    name: str
-    call: Call
-    rows: Rows
-    calls: int = 1
-    _round: Iterator[tuple[Any, ...]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._round = itertools.cycle(self.rows)
-
-    def results(self, count: int) -> list[Any]:
-        """Return the results on the first `count` rows."""
-        return [self.call(*row) for row in self.rows[:count]]
-
-    def seconds(self, least: float) -> float:
-        """Seconds per call, over a batch that takes at least `least` seconds."""
-        while True:
-            batch = list(itertools.islice(self._round, self.calls))
-            gc.collect()
-            gc.disable()
-            start = time.perf_counter()
-            for row in batch:
-                self.call(*row)
-            spent = time.perf_counter() - start
-            gc.enable()
-            if spent >= least:
-                return spent / self.calls
-            self.calls = max(2 * self.calls, math.ceil(1.2 * self.calls * least / max(spent, 1e-9)))
 
 
 def our_candidate(task: str, name: str, pairs: list[Pair], deltas: list[float]) -> Candidate:
@@ -217,11 +175,6 @@ def candidates(task: str, k: int, pairs: list[Pair], deltas: list[float], peers:
 # --- agreement ------------------------------------------------------------------------------------
 
 
-def expect(condition: bool, message: str) -> None:
-    if not condition:
-        raise SystemExit(f"results disagree: {message}")
-
-
 def check(task: str, k: int, found: list[Candidate], exact: list[Exact], deltas: list[float]) -> list[str]:
     """Compare all results with the exact ones; returns remarks for the table."""
     remarks = []
@@ -276,7 +229,7 @@ def check(task: str, k: int, found: list[Candidate], exact: list[Exact], deltas:
 
 def measure(task: str, k: int, peers: Peers, workers: list[Worker], options: argparse.Namespace) -> dict[str, Any]:
     """Check, then time everything that does a task at one size."""
-    print(f"{task}, k = {k}", file=sys.stderr, flush=True)
+    progress(f"{task}, k = {k}")
     pairs = make_pairs(k, pairs_for(task, k))
     verdict = task.startswith("verdict")
     checked = len(pairs) if verdict else 1 if k > 4096 else 8
@@ -294,46 +247,18 @@ def measure(task: str, k: int, peers: Peers, workers: list[Worker], options: arg
         theirs = worker.ask(do="prepare", task=task, k=k, deltas=hexes, check=checked)
         expect(theirs == ours, f"k={k}: {worker.name} differs from userdp")
 
-    runners: list[Candidate | Worker] = [*found[:2], *workers, *found[2:]]
-    for runner in runners:
-        runner.seconds(options.seconds)
-    times: dict[str, list[float]] = {runner.name: [] for runner in runners}
-    for _ in range(max(3, options.rounds // 2) if k > 100_000 else options.rounds):
-        for runner in runners:
-            times[runner.name].append(runner.seconds(options.seconds))
-    ratios = {name: [t / anchor for t, anchor in zip(row, times[ANCHOR], strict=True)] for name, row in times.items()}
+    runners: list[Runner] = [*found[:2], *workers, *found[2:]]
+    rounds = max(3, options.rounds // 2) if k > 100_000 else options.rounds
+    times = take_turns(runners, rounds, options.seconds)
+    ratios = {name: times.ratios(name, ANCHOR) for name in times.rows}
     return {
         "task": task,
         "k": k,
         "pairs": len(pairs),
-        "seconds": {name: statistics.median(row) for name, row in times.items()},
+        "seconds": {name: times.median(name) for name in times.rows},
         "ratio": {name: statistics.median(row) for name, row in ratios.items()},
         "ratio_range": {name: [min(row), max(row)] for name, row in ratios.items()},
         "remarks": remarks,
-    }
-
-
-def human(seconds: float) -> str:
-    for unit, scale in (("ns", 1e9), ("µs", 1e6), ("ms", 1e3)):
-        if seconds * scale < 1000:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds:.3g} s"
-
-
-def environment() -> dict[str, Any]:
-    cpu = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), cpu)
-    versions = {"python": platform.python_version()}
-    for package in ("userdp", "numpy", "numba", "python-flint", "dp-accounting"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[package] = importlib.metadata.version(package)
-    return {
-        "cpu": cpu,
-        "logical_cpus": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load_at_start": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "versions": versions,
     }
 
 
@@ -354,10 +279,8 @@ TITLES = {
 
 
 def markdown(environment: dict[str, Any], results: list[dict[str, Any]]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items())
     lines = [
-        f"{environment['cpu']}, {environment['logical_cpus']} logical CPUs, {environment['system']}, "
-        f"load {environment['load_at_start']}; {versions}.",
+        described(environment),
         "",
         "Each cell: median time of a call, and in brackets the median ratio to numpy in the same round.",
     ]
@@ -366,19 +289,15 @@ def markdown(environment: dict[str, Any], results: list[dict[str, Any]]) -> str:
         if not rows:
             continue
         names = list(dict.fromkeys(name for row in rows for name in row["seconds"]))
-        lines += [
-            "",
-            f"### {title}",
-            "",
-            "| k | " + " | ".join(names) + " |",
-            "|---" * (len(names) + 1) + "|",
-        ]
-        for row in rows:
-            cells = [
+        cells = [
+            [
                 f"{human(row['seconds'][name])} ({row['ratio'][name]:.3g})" if name in row["seconds"] else "–"
                 for name in names
             ]
-            lines.append(f"| {row['k']} | " + " | ".join(cells) + " |")
+            for row in rows
+        ]
+        lines += ["", f"### {title}", ""]
+        lines += table(["k", *names], [[str(row["k"]), *line] for row, line in zip(rows, cells, strict=True)])
         remarks = [remark for row in rows for remark in row["remarks"]]
         if remarks:
             lines += ["", *(f"* {remark}" for remark in remarks)]
@@ -398,7 +317,7 @@ def main() -> None:
         work()
         return
 
-    about = environment()
+    about = environment(("userdp", "numpy", "numba", "python-flint", "dp-accounting"))
     peers = Peers()
     workers = [] if options.no_kernels else [Worker(kernel) for kernel in vector_kernels()]
     results = []
