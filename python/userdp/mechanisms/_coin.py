@@ -74,9 +74,8 @@ class BiasedCoin(Law[bool, np.bool_]):
                 raise ValueError(f"log_probability must be at most 0; got {shown(log_probability)}")
         from userdp import _core
 
-        self._core_coin = (
-            _core.Coin.exp_of_minus(self._minus_log) if self._minus_log else _core.Coin.rational(self._rational)
-        )
+        coin = _core.Coin
+        self._core_coin = coin.exp_of_minus(self._minus_log) if self._minus_log else coin.rational(self._rational)
 
     @property
     def probability(self) -> Fraction | Bounds:

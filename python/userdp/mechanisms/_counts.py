@@ -42,9 +42,9 @@ class NegativeBinomial(IntegerLaw):
 
     Notes
     -----
-    *Law.* The entry of k is the floor of a certified lower bound of P[k] 2**128, as far as these are positive. What they
-    lack to a total of 2**128 is put on the largest entry. Proof that the total variation distance to the ideal law is at
-    most `certified_distance`, what was put there over 2**128: no other entry exceeds the ideal probability.
+    *Law.* The entry of k is the floor of a certified lower bound of P[k] 2**128, as far as these are positive. What
+    they lack to a total of 2**128 is put on the largest entry. Proof that the total variation distance to the ideal law
+    is at most `certified_distance`, what was put there over 2**128: no other entry exceeds the ideal probability.
 
     *Shares.* In the ideal law the sum of n independent shares NB(r / n, p) is NB(r, p). The sum of n tables of r / n is
     within n times their `certified_distance` of it.
@@ -112,8 +112,8 @@ class Geometric(IntegerLaw):
     *Law.* floor(ln(U) / ln(1 - p)) for a uniform U in (0, 1), whose bits are drawn until a certified enclosure decides.
     A draw of 2**63 or more, which has probability below 2**-2954, is returned as 2**63 - 1.
 
-    *Time.* **Not constant time**: how long a draw takes depends on its bits. Do not use it for noise where the time of a
-    release can be measured.
+    *Time.* **Not constant time**: how long a draw takes depends on its bits. Do not use it for noise where the time of
+    a release can be measured.
 
     Examples
     --------

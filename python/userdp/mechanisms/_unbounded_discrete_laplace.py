@@ -24,11 +24,11 @@ __all__ = ["UnboundedDiscreteLaplace"]
 
 
 class UnboundedDiscreteLaplace(IntegerLaw):
-    """Noise with P[x] proportional to e**(-|x| / scale) on all integers, exactly. **Not drawn in constant time.**
+    """Noise with P[x] proportional to e**(-|x| / scale) on all integers, exactly; not drawn in constant time.
 
-    Prefer `DiscreteLaplace`, which is bounded and drawn in constant time, wherever somebody who must not know the noise
-    could measure how long a release takes. Use this law for simulations, tests, and releases in batches that nobody
-    times.
+    **The time of a draw depends on the noise.** Wherever somebody who must not know the noise could measure how long a
+    release takes, use `DiscreteLaplace` instead: it is bounded, and drawn in constant time. This one is for simulations,
+    for tests, and for releases that nobody times.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class UnboundedDiscreteLaplace(IntegerLaw):
     epsilon : float, int, Fraction, decimal string or LogRatio, optional
         Privacy parameter, positive. With the sensitivity, in place of the scale: scale = sensitivity / epsilon.
     sensitivity : int
-        The most by which the integer statistic changes between neighbours, at least 1. Given with epsilon, 1 by default.
+        The most by which the integer statistic changes between neighbours: 1 by default. Only with epsilon.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class UnboundedDiscreteLaplace(IntegerLaw):
     --------
     >>> noise = UnboundedDiscreteLaplace(epsilon="0.5", sensitivity=2)
     >>> noise.probability(0)
-    Bounds(lower=0.24491866240370913, upper=0.24491866240370916)
+    Bounds(lower=0.1243530017715962, upper=0.12435300177159621)
     >>> noise.sample(size=3).shape
     (3,)
     """
