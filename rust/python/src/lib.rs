@@ -10,6 +10,7 @@ mod divergence;
 mod exact;
 mod exponential;
 mod family;
+mod laws;
 mod matrix;
 mod run;
 mod sampler;
@@ -37,6 +38,11 @@ mod _core {
     use crate::family::{
         family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,
         pairwise_maximum, pairwise_verdict,
+    };
+    #[pymodule_export]
+    use crate::laws::{
+        PyCategorical, PyCoin, PyGeometric, PyNegativeBinomialTable, PyTwoSidedGeometric, PyUniformInteger,
+        random_subsets,
     };
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
