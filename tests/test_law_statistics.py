@@ -25,6 +25,8 @@ from userdp.mechanisms import (
 )
 
 F = Fraction
+FEWER = 200_000
+"""Draws of the laws that compare exact bits of e^-x and take microseconds for each."""
 
 
 def capped(draws: Draws, last: int) -> Draws:
@@ -105,13 +107,13 @@ def test_categorical() -> None:
 def test_geometric(p: Fraction) -> None:
     last = math.ceil(30 / p)
     ideal = geometric(p, last)
-    draws = seeded(Geometric(p=p).sample)
+    draws = seeded(Geometric(p=p).sample, size=FEWER)
     assert draws.min() == 0
     counts = histogram(capped(draws, last), ideal)
     assert_follows(counts, ideal)
     worst, limit = ratio_surprises(counts[:-1], [1 / (1 - p)] * (last - 1))
     assert worst <= limit
-    assert not follows(counts, geometric(p + p * (1 - p) / 20, last))
+    assert not follows(counts, geometric(p + p * (1 - p) / 5, last))
     assert not follows(histogram(with_a_bias(capped(draws, last), math.ceil(5 / p)), ideal), ideal)
 
 
@@ -121,7 +123,7 @@ def test_negative_binomial(r: Any, p: Any) -> None:
     ideal = negative_binomial(F(r), F(p), math.ceil(200 / (1 - F(p))))
     draws = seeded(law.sample)
     assert_follows(histogram(draws, ideal), ideal)
-    assert not follows(histogram(draws, ideal), negative_binomial(F(r) * F(102, 100), F(p), len(ideal) - 1))
+    assert not follows(histogram(draws, ideal), negative_binomial(F(r) * F(105, 100), F(p), len(ideal) - 1))
     assert not follows(histogram(with_a_bias(draws, len(ideal) - 1), ideal), ideal)
 
 
@@ -129,12 +131,12 @@ def test_negative_binomial(r: Any, p: Any) -> None:
 def test_unbounded_discrete_laplace(scale: Fraction) -> None:
     last = math.ceil(25 * scale)
     ideal = laws.clamped_laplace(0, 1 / scale, -last, last)
-    draws = seeded(UnboundedDiscreteLaplace(scale=scale).sample)
+    draws = seeded(UnboundedDiscreteLaplace(scale=scale).sample, size=FEWER)
     counts = histogram(np.clip(draws, -last, last), ideal, -last)
     assert_follows(counts, ideal)
     mirrored = [(counts[last - x], counts[last + x]) for x in range(1, last + 1)]
     assert max(surprise(a, a + b, F(1, 2)) for a, b in mirrored if a + b) <= math.log(2 * last / ALARM)
-    assert not follows(counts, laws.clamped_laplace(0, F(101, 100) / scale, -last, last))
+    assert not follows(counts, laws.clamped_laplace(0, F(105, 100) / scale, -last, last))
     assert not follows(histogram(with_a_bias(np.clip(draws, -last, last), last), ideal, -last), ideal)
 
 
@@ -160,7 +162,7 @@ def test_random_subsets() -> None:
 
 def test_the_systems_entropy() -> None:
     thirds = geometric(F(1, 3), 80)
-    assert_follows(histogram(capped(Geometric(p="1/3").sample(DRAWS), 80), thirds), thirds, LOOSE)
+    assert_follows(histogram(capped(Geometric(p="1/3").sample(FEWER), 80), thirds), thirds, LOOSE)
     single = np.array([UniformInteger(low=0, high=9).sample() for _ in range(30_000)])
     assert_follows(histogram(single, [F(1, 10)] * 10), [F(1, 10)] * 10, LOOSE)
     heads = int(BiasedCoin(log_probability=-1).sample(DRAWS).sum())
