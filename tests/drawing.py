@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -58,5 +57,5 @@ def with_a_bias(draws: Draws, outcome: int) -> Draws:
 def assert_near(pmf: Sequence[Fraction], ideal: Sequence[Fraction], distance: Fraction) -> None:
     assert sum(pmf) == 1
     total_variation = sum(abs(a - b) for a, b in zip(pmf, ideal, strict=True)) / 2
-    print(f"total variation distance to the ideal law 2^{math.log2(total_variation or Fraction(1, 2**999)):.1f}")
+    print(f"total variation distance to the ideal law {float(total_variation):.3g}")
     assert total_variation <= distance

@@ -212,7 +212,6 @@ def test_exponential_mechanism_single_draws_and_the_systems_entropy() -> None:
         (F(3, 2), -5, 5, 5),
         (F(10), -100, 900, 40),
         (F(10), 0, 1, 1),
-        (F(1), 3, 3, 3),
     ],
 )
 def test_discrete_laplace(scale: Fraction, lower: int, upper: int, value: int) -> None:
