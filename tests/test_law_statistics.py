@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from drawing import DRAWS, LOOSE, Draws, assert_follows, follows, histogram, seeded, with_a_bias
-from oracle import laws
+from oracle import ideal_laws
 from oracle.divergence import exp_bounds
 from oracle.statistics import ALARM, ratio_surprises, surprise
 from userdp.mechanisms import (
@@ -36,7 +36,7 @@ def capped(draws: Draws, last: int) -> Draws:
 
 def geometric(p: Fraction, last: int) -> list[Fraction]:
     """(1 - p)^x p for x < last, and the rest."""
-    masses = [laws.power(1 - p, x) * p for x in range(last)]
+    masses = [ideal_laws.power(1 - p, x) * p for x in range(last)]
     return [*masses, 1 - sum(masses)]
 
 
@@ -45,7 +45,7 @@ def negative_binomial(r: Fraction, p: Fraction, last: int) -> list[Fraction]:
     weights = [F(1)]
     for x in range(last):
         weights.append(F(int(weights[-1] * (r + x) * p / (x + 1) * 2**512), 2**512))
-    return laws.normalised(weights)
+    return ideal_laws.normalised(weights)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_negative_binomial(r: Any, p: Any) -> None:
 @pytest.mark.parametrize("scale", [F(1, 2), F(1), F(10), F(300)])
 def test_unbounded_discrete_laplace(scale: Fraction) -> None:
     last = math.ceil(25 * scale)
-    ideal = laws.clamped_laplace(0, 1 / scale, -last, last)
+    ideal = ideal_laws.clamped_laplace(0, 1 / scale, -last, last)
     draws = seeded(UnboundedDiscreteLaplace(scale=scale).sample, size=FEWER)
     counts = histogram(np.clip(draws, -last, last), ideal, -last)
     assert_follows(counts, ideal)
     mirrored = [(counts[last - x], counts[last + x]) for x in range(1, last + 1)]
     assert max(surprise(a, a + b, F(1, 2)) for a, b in mirrored if a + b) <= math.log(2 * last / ALARM)
-    assert not follows(counts, laws.clamped_laplace(0, F(105, 100) / scale, -last, last))
+    assert not follows(counts, ideal_laws.clamped_laplace(0, F(105, 100) / scale, -last, last))
     assert not follows(histogram(with_a_bias(np.clip(draws, -last, last), last), ideal, -last), ideal)
 
 

@@ -1,48 +1,108 @@
-"""Ideal laws as fractions: real powers of e to about 200 bits, and everything else exactly. No import of userdp."""
+"""Exact laws by their definitions, in fractions and 120-digit decimals. No import of userdp."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from oracle.divergence import exp_bounds
 
+WORD = 2**128
+DIGITS = 120
 
-def normalised(weights: Sequence[Fraction]) -> list[Fraction]:
-    # Over one denominator, so that sums of the masses stay short.
-    scale = 2**256
-    integers = [int(weight * scale) for weight in weights]
-    total = sum(integers)
-    return [Fraction(integer, total) for integer in integers]
+Powers = Callable[[int, int], tuple[Fraction, Fraction]]
+"""(k, bits) to fractions around q^k."""
 
 
-def power(base: Fraction, exponent: int) -> Fraction:
-    """base^exponent for 0 < base < 1, to about 2^-500."""
-    found, bits = Fraction(1), 512
-    for digit in bin(exponent)[2:]:
-        found = found * found * (base if digit == "1" else 1)
-        found = Fraction(int(found * 2**bits), 2**bits)
-    return found
+def exp_of_minus(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    low, high = exp_bounds(x, bits)
+    return 1 / high, 1 / low
 
 
-def exponential(scores: Sequence[int], rate: Fraction) -> list[Fraction]:
-    """P[i] proportional to e^(-rate scores[i])."""
-    weights = {score: 1 / exp_bounds(rate * (score - min(scores)))[0] for score in set(scores)}
-    return normalised([weights[score] for score in scores])
+def rational_powers(q: Fraction) -> Powers:
+    return lambda k, _: (q**k, q**k)
 
 
-def truncated_laplace(epsilon: Fraction, width: int) -> list[Fraction]:
-    """P[x] proportional to e^(-epsilon |x - width|) on 0, ..., 2 width."""
-    return exponential([abs(x - width) for x in range(2 * width + 1)], epsilon)
+def exponential_powers(rate: Fraction) -> Powers:
+    return lambda k, bits: exp_of_minus(rate * k, bits + 64)
 
 
-def clamped_laplace(value: int, rate: Fraction, lower: int, upper: int) -> list[Fraction]:
-    """The law of value + X clamped to lower..upper, for the discrete Laplace law P[X = x] ~ e^(-rate |x|)."""
-    q = 1 / exp_bounds(rate)[0]
-    powers = [Fraction(1)]
-    for _ in range(max(upper - value, value - lower)):
-        powers.append(Fraction(int(powers[-1] * q * 2**256), 2**256))
-    masses = [powers[abs(z - value)] * (1 - q) for z in range(lower, upper + 1)]
-    # The ends hold the tails: sum of q^j for j >= d is q^d / (1 - q), and the factor (1 - q) is already there.
-    masses[0], masses[-1] = powers[value - lower], powers[upper - value]
-    return normalised(masses)
+def number(words: Sequence[int], width: int = 128) -> tuple[Fraction, Fraction]:
+    """The ends of all U whose bits begin with a first word of this width and then words of 128 bits."""
+    total, bits = words[0], width
+    for word in words[1:]:
+        total, bits = total * WORD + word, bits + 128
+    return Fraction(total, 2**bits), Fraction(total + 1, 2**bits)
+
+
+def is_below(words: Sequence[int], power: tuple[Fraction, Fraction]) -> bool | None:
+    """Whether U < p for a p within fractions, None when that is still open."""
+    low, high = number(words)
+    if high <= power[0]:
+        return True
+    return False if low >= power[1] else None
+
+
+def uniform(bound: int, words: Iterator[int]) -> int:
+    """Every value owns an interval of words, of floor(2^128 / bound) or one more; the first of a longer one is void."""
+    shortest = WORD // bound
+    for word in words:
+        value = word * bound // WORD
+        first, end = (-(-v * WORD // bound) for v in (value, value + 1))
+        assert first <= word < end
+        if end - first == shortest or word != first:
+            return value
+    raise AssertionError("all words are void")
+
+
+def geometric(powers: Powers, words: Sequence[int], width: int = 128) -> int:
+    """The k with q^(k+1) < U < q^k, found by halving; the words must decide it."""
+    bits = width + 128 * len(words)
+    low_u, high_u = number(words, width)
+
+    def reaches(k: int) -> bool:  # X >= k
+        low, high = powers(k, bits)
+        assert high_u <= low or low_u >= high, "undecided"
+        return high_u <= low
+
+    high = 1
+    while reaches(high):
+        high *= 2
+    low = high // 2 if high > 1 else 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reaches(middle) else (low, middle)
+    return low
+
+
+def two_sided(powers: Powers, words: Iterator[int], spare: Sequence[int] = ()) -> int:
+    """The low bit of the first word is the sign, 127 bits begin U; -0 is drawn again."""
+    for word in words:
+        magnitude = geometric(powers, [word >> 1, *spare], 127)
+        if magnitude or not word & 1:
+            return -magnitude if word & 1 else magnitude
+    raise AssertionError("only -0")
+
+
+def two_sided_probability(rate: Fraction, x: int, bits: int = 400) -> tuple[Fraction, Fraction]:
+    """Fractions around (1 - q) / (1 + q) q^|x| for q = e^-rate."""
+    low, high = exp_of_minus(rate, bits)
+    power_low, power_high = exp_of_minus(rate * abs(x), bits) if x else (Fraction(1), Fraction(1))
+    return (1 - high) / (1 + high) * power_low, (1 - low) / (1 + low) * power_high
+
+
+def negative_binomial(r: Fraction, p: Fraction, count: int) -> list[Decimal]:
+    """C(k + r - 1, k) (1 - p)^r p^k for k < count, each good to about 100 digits."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        of = lambda x: Decimal(x.numerator) / Decimal(x.denominator)  # noqa: E731
+        masses = [(of(r) * of(1 - p).ln()).exp()]
+        for k in range(1, count):
+            masses.append(masses[-1] * of(p * (k - 1 + r) / k))
+        return masses
+
+
+def negative_binomial_exactly(r: int, p: Fraction, count: int) -> list[Fraction]:
+    return [math.comb(k + r - 1, k) * (1 - p) ** r * p**k for k in range(count)]

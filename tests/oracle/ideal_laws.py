@@ -1,0 +1,48 @@
+"""Ideal laws as fractions: real powers of e to about 200 bits, and everything else exactly. No import of userdp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from oracle.divergence import exp_bounds
+
+
+def normalised(weights: Sequence[Fraction]) -> list[Fraction]:
+    # Over one denominator, so that sums of the masses stay short.
+    scale = 2**256
+    integers = [int(weight * scale) for weight in weights]
+    total = sum(integers)
+    return [Fraction(integer, total) for integer in integers]
+
+
+def power(base: Fraction, exponent: int) -> Fraction:
+    """base^exponent for 0 < base < 1, to about 2^-500."""
+    found, bits = Fraction(1), 512
+    for digit in bin(exponent)[2:]:
+        found = found * found * (base if digit == "1" else 1)
+        found = Fraction(int(found * 2**bits), 2**bits)
+    return found
+
+
+def exponential(scores: Sequence[int], rate: Fraction) -> list[Fraction]:
+    """P[i] proportional to e^(-rate scores[i])."""
+    weights = {score: 1 / exp_bounds(rate * (score - min(scores)))[0] for score in set(scores)}
+    return normalised([weights[score] for score in scores])
+
+
+def truncated_laplace(epsilon: Fraction, width: int) -> list[Fraction]:
+    """P[x] proportional to e^(-epsilon |x - width|) on 0, ..., 2 width."""
+    return exponential([abs(x - width) for x in range(2 * width + 1)], epsilon)
+
+
+def clamped_laplace(value: int, rate: Fraction, lower: int, upper: int) -> list[Fraction]:
+    """The law of value + X clamped to lower..upper, for the discrete Laplace law P[X = x] ~ e^(-rate |x|)."""
+    q = 1 / exp_bounds(rate)[0]
+    powers = [Fraction(1)]
+    for _ in range(max(upper - value, value - lower)):
+        powers.append(Fraction(int(powers[-1] * q * 2**256), 2**256))
+    masses = [powers[abs(z - value)] * (1 - q) for z in range(lower, upper + 1)]
+    # The ends hold the tails: sum of q^j for j >= d is q^d / (1 - q), and the factor (1 - q) is already there.
+    masses[0], masses[-1] = powers[value - lower], powers[upper - value]
+    return normalised(masses)
