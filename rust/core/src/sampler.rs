@@ -5,13 +5,16 @@
 //! A privacy claim about a table rests on a rational number that is proved not to exceed e^epsilon and on comparisons
 //! of integers ([`multiplier`]), and on nothing else.
 
+pub mod discrete_laplace;
 pub mod exponential;
 pub mod kappa;
+mod least;
 pub mod multiplier;
 pub mod refusal;
 pub mod table;
 pub mod tdlap;
 
+pub use discrete_laplace::DiscreteLaplaceTables;
 pub use kappa::kappa;
 pub use refusal::RefusalTable;
 pub use table::Table;
