@@ -161,7 +161,7 @@ macro_rules! kernel {
         $(
             $(#[$meta])*
             #[inline(never)]
-            // SAFETY: no other symbol begins with userdp_ct.
+            // SAFETY: no other symbol begins with userdp_.
             #[allow(unsafe_code)]
             #[unsafe(no_mangle)]
             $visibility fn $name($($argument: $type),*) $(-> $result)? $body
@@ -169,6 +169,13 @@ macro_rules! kernel {
     };
 }
 pub(crate) use kernel;
+
+/// Defines functions that branch on something drawn, under exported names that begin with `userdp_revealed_`: the list
+/// of what a watcher of branches learns. Each one says what that is, and why it says nothing about the result.
+macro_rules! revealed {
+    ($($function:tt)+) => { $crate::ct::kernel! { $($function)+ } };
+}
+pub(crate) use revealed;
 
 #[cfg(test)]
 mod tests;

@@ -5,17 +5,28 @@
 //! A privacy claim about a table rests on a rational number that is proved not to exceed e^epsilon and on comparisons
 //! of integers ([`multiplier`]), and on nothing else.
 
+pub mod categorical;
+pub mod coin;
 pub mod exponential;
+pub mod inversion;
 pub mod kappa;
 pub mod multiplier;
+pub mod negative_binomial;
 pub mod refusal;
 pub mod table;
 pub mod tdlap;
+pub mod uniform;
+pub mod words;
 
+pub use categorical::Categorical;
+pub use coin::Coin;
+pub use inversion::{Geometric, TwoSidedGeometric};
 pub use kappa::kappa;
+pub use negative_binomial::NegativeBinomialTable;
 pub use refusal::RefusalTable;
 pub use table::Table;
 pub use tdlap::{KappaRule, TruncatedDiscreteLaplaceTable};
+pub use uniform::Uniform;
 
 use crate::{
     Error, Result,

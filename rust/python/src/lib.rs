@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 mod convert;
 mod divergence;
 mod exact;
+mod exponential;
 mod family;
+mod laws;
 mod matrix;
 mod run;
 mod sampler;
@@ -31,9 +33,16 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
+    use crate::exponential::{PyExponentialRate, PyGranularity};
+    #[pymodule_export]
     use crate::family::{
         family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,
         pairwise_maximum, pairwise_verdict,
+    };
+    #[pymodule_export]
+    use crate::laws::{
+        PyCategorical, PyCoin, PyGeometric, PyNegativeBinomialTable, PyTwoSidedGeometric, PyUniformInteger,
+        random_subsets,
     };
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;

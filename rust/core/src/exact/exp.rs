@@ -71,6 +71,16 @@ pub fn exp_interval(x: &Interval, bits: i64) -> Interval {
 
 /// The integer nearest to `e^x 2^bits` for x <= 0 (e^x is irrational unless x = 0, so there are no ties).
 pub fn exp_to_integer(x: &Rational, bits: u32) -> Integer {
+    exp_rounded(x, bits, Rational::round)
+}
+
+/// The largest integer that is not above `e^x 2^bits`, for x <= 0.
+pub fn exp_floor(x: &Rational, bits: u32) -> Integer {
+    exp_rounded(x, bits, Rational::floor)
+}
+
+/// `e^x 2^bits` rounded in one of these ways: at x < 0 it is irrational, so some precision decides.
+fn exp_rounded(x: &Rational, bits: u32, round: impl Fn(&Rational) -> Rational) -> Integer {
     debug_assert!(!x.is_positive());
     if x.is_zero() {
         return Integer::from(1) << bits;
@@ -79,12 +89,12 @@ pub fn exp_to_integer(x: &Rational, bits: u32) -> Integer {
     if -x > Rational::from_integer(Integer::from(bits + 1)) {
         return Integer::ZERO;
     }
-    let nearest = |end: &Dyadic| (end.to_rational() * (Integer::from(1) << bits)).round().to_integer();
+    let rounded = |end: &Dyadic| round(&(end.to_rational() * (Integer::from(1) << bits))).to_integer();
     let mut precision = i64::from(bits) + 64;
     loop {
         let enclosure = exp(x, precision);
-        let lower = nearest(&enclosure.lower);
-        if lower == nearest(&enclosure.upper) {
+        let lower = rounded(&enclosure.lower);
+        if lower == rounded(&enclosure.upper) {
             return lower;
         }
         precision *= 2;

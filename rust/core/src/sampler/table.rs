@@ -1,16 +1,8 @@
 //! A distribution on 0, ..., n - 1 as integers over 2^128, drawn by scanning all of it.
 
-use crate::{
-    Error, Result,
-    control::Control,
-    ct::{self, Secret},
-    exact::Natural,
-    rng::Source,
-};
+use super::words;
+use crate::{Error, Result, control::Control, ct, exact::Natural, rng::Source};
 use num_traits::{One, ToPrimitive};
-
-/// Draws between two looks at the control, and two requests for random bytes.
-const BLOCK: usize = 1 << 10;
 
 /// Integers N(0), ..., N(n - 1) of sum 2^128: the value x is drawn with probability N(x) / 2^128, exactly.
 #[derive(Debug, Clone)]
@@ -61,15 +53,7 @@ impl Table {
     /// # Errors
     /// As [`Source::fill`]; [`Error::Cancelled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
-        let mut bytes = Secret::new([0; 16 * BLOCK]);
-        for block in draws.chunks_mut(BLOCK) {
-            control.advance(block.len())?;
-            source.fill(&mut bytes[..16 * block.len()])?;
-            for (draw, bits) in block.iter_mut().zip(bytes.as_chunks::<16>().0) {
-                *draw = self.value(u128::from_le_bytes(*bits)).cast_signed();
-            }
-        }
-        Ok(())
+        words::draw_each(source, draws, control, |bits, _| Ok(self.value(bits).cast_signed()))
     }
 }
 
