@@ -10,29 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from constant_time.cases import CASES, Case, Inputs, Integers, patterns
+from constant_time.cases import CASES, Case, Inputs, Integers, words
 from constant_time.probe import CONTROL, Probe
 from userdp import _core
 
 
 def runner(case: Case, probe: Probe) -> Callable[[Inputs], Integers]:
-    """The draws of a case from given secrets, which must be used up."""
+    """The draws of a case from given secrets. It must use up the random ones."""
     sampler = case.make()
 
     def run(inputs: Inputs) -> Integers:
-        source = _core.Source() if case.system else _core.Source.listed(inputs.random)
-        if case.system:
-            probe.feed(inputs.random)
-        draws = case.draw(sampler, source, inputs.values)
-        if case.system and probe.unused():
-            raise RuntimeError(f"{case.name} left {probe.unused()} random bytes")
-        if not case.system:
-            try:
-                source.bits()
-            except OSError:
-                return draws
-            raise RuntimeError(f"{case.name} left random bytes")
-        return draws
+        probe.feed(inputs.random)
+        draws = case.draw(sampler, inputs.values)
+        if probe.asked() != len(inputs.random):
+            raise RuntimeError(f"{case.name} asked for {probe.asked()} random bytes, not for {len(inputs.random)}")
+        return np.asarray(draws, dtype=np.int64).reshape(-1)
 
     return run
 
@@ -86,7 +78,7 @@ def main() -> None:
     runs: dict[str, dict[str, Any]] = {}
     # Everything is made before anything is counted.
     runners = [(case, runner(case, probe), list(case.inputs())) for case in CASES if case.name in arguments.cases]
-    control = [Inputs(label, np.empty(0, dtype=np.int64), random) for label, random in patterns(64, "123456")]
+    control = [Inputs(label, np.empty(0, dtype=np.int64), random) for label, random in words(64, "123456")]
     if arguments.tool == "callgrind":
         probe.start()
     for case, run, classes in runners:

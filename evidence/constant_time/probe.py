@@ -40,7 +40,7 @@ class Probe:
         self.errors = function("errors", ctypes.c_ulong)
         self.start = function("start", None)
         self.zero = function("zero", None)
-        self.unused = function("unused", size)
+        self.asked = function("asked", size)
         self._mark = function("mark", None, address, size)
         self._release = function("release", None, address, size)
         self._secret_bytes = function("secret_bytes", size, address, size)
