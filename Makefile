@@ -14,10 +14,11 @@ export PYO3_PYTHON := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test lint cargo-test pytest stubtest bench bench-compare clean build-demo
+.PHONY: help venv build demo test lint cargo-test pytest stubtest constant-time constant-time-if-possible \
+	constant-time-leaks constant-time-welch bench bench-compare clean build-demo
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- set-up: one stamp for the build tool alone, one for what checks and tests need, one for the peers in the benchmarks
 
@@ -53,12 +54,13 @@ demo: build-demo ## run the demo on the wage panel and write report.html
 
 # --- checks
 
-test: ## lint, cargo test, pytest and the stub check, from nothing
+test: ## lint, cargo test, pytest, the stub check and the evidence on constant time, from nothing
 	$(MAKE) --no-print-directory venv build
 	$(MAKE) --no-print-directory lint
 	$(MAKE) --no-print-directory cargo-test
 	$(MAKE) --no-print-directory stubtest
 	$(MAKE) --no-print-directory pytest
+	$(MAKE) --no-print-directory constant-time-if-possible
 
 lint: $(VENV)/.stamp-check ## rustfmt, clippy, ruff and mypy
 	cargo fmt --all --check
@@ -76,6 +78,22 @@ stubtest: $(VENV)/.stamp-check
 pytest: $(VENV)/.stamp-check
 	$(PY) -m pytest
 
+# --- evidence that time does not depend on secrets (docs/constant-time.md), on the wheel as it is released
+
+CONSTANT_TIME := PYTHONPATH=evidence $(PY) -m constant_time
+
+constant-time: $(VENV)/.stamp-check ## memcheck and callgrind on every constant-time sampler; needs valgrind
+	$(CONSTANT_TIME)
+
+constant-time-if-possible: $(VENV)/.stamp-check
+	$(CONSTANT_TIME) --if-possible
+
+constant-time-leaks: $(VENV)/.stamp-check ## the same must fail for a leak planted in any kernel
+	$(CONSTANT_TIME).leaks
+
+constant-time-welch: $(VENV)/.stamp-check ## times of two classes of secrets, as a smoke test
+	$(CONSTANT_TIME).welch
+
 # --- measurements
 
 bench: ## criterion benchmarks of the core
@@ -88,4 +106,4 @@ bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, 
 clean: ## remove .venv, compiled files and reports
 	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache .hypothesis dist $(REPORT)
 	rm -f python/userdp/_core*.so python/userdp/_core*.pyd
-	find python tests benches examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python tests benches evidence examples -name __pycache__ -type d -prune -exec rm -rf {} +

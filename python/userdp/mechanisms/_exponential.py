@@ -71,10 +71,10 @@ class ExponentialMechanism:
     *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` is for audits: it depends on the
     scores, and showing it for private data is not private.
 
-    *Utility.* With c = 2 (1 if monotone), P[score > lowest + alpha] <= 1.001 k e**(-(epsilon - 2**-36) alpha
-    / (c sensitivity)), as long as alpha is not worth more than 64 bits, that is for alpha below about
-    44 c sensitivity / epsilon. A rate of 64 bits or more for one unit of score is replaced by one of 32 bits, more
-    private than asked; that takes epsilon / (c sensitivity) above 44.3.
+    *Utility.* With c = 2 (1 if monotone), and scores and sensitivity on the grid, P[score > lowest + alpha] is at most
+    1.001 k e**(-(epsilon - 2**-36) alpha / (c sensitivity)) for alpha below about 44 c sensitivity / epsilon, which is
+    worth 64 bits; beyond that it stays below its bound there. Where one step of score would be worth 64 bits or more
+    (monotone, a sensitivity of one step and epsilon above 44.3), it counts as 32 bits, more private than asked.
 
     *Time.* For integer scores, the instructions of a draw and the addresses that they touch depend on the number of
     candidates and draws and on the parameters, not on scores, random bits or the result; the copies it makes are

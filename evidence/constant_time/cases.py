@@ -1,0 +1,239 @@
+"""What is run: every constant-time sampler, with the secrets and the kernels it must be seen to use.
+
+The samplers are called as users call them. Their random bits are those of the operating system, of which the harness
+says what they are; up to 256 bytes a call are used as they come.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.mechanisms import (
+    BiasedCoin,
+    Categorical,
+    ExponentialMechanism,
+    NegativeBinomial,
+    TruncatedDiscreteLaplace,
+    UniformInteger,
+)
+
+__all__ = ["CASES", "Case", "Inputs"]
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The secrets of one run."""
+
+    label: str
+    values: Integers
+    """Scores, or true values that noise is added to; empty where a sampler has none."""
+    random: bytes
+
+    @property
+    def secret_bytes(self) -> int:
+        """How many bytes of these are secret: all."""
+        return self.values.nbytes + len(self.random)
+
+
+def words(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
+    """Random bytes that are all zero, all ones, and anything."""
+    yield "bits 0", bytes(size)
+    yield "bits 1", b"\xff" * size
+    yield from seeded(size, seeds)
+
+
+def small_words(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
+    """The same with words of 128 bits that are 1 in place of 0."""
+    yield "words 1", (1).to_bytes(16, "little") * (size // 16)
+    yield "bits 1", b"\xff" * size
+    yield from seeded(size, seeds)
+
+
+def one_zero_word(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
+    """A first word of 128 bits that is 0, and then the same."""
+    for label, random in small_words(size - 16, seeds):
+        yield f"0, {label}", bytes(16) + random
+
+
+def seeded(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
+    """Bytes that are as good as random."""
+    for seed in seeds:
+        yield f"seed {seed}", hashlib.shake_128(seed.encode()).digest(size)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sampler with public parameters."""
+
+    name: str
+    make: Callable[[], Any]
+    """The sampler, from public parameters only."""
+    draw: Callable[[Any, Integers], Any]
+    """The draws, from the sampler and the secret values."""
+    draws: int
+    random_bytes: int
+    """How many bytes the operating system is asked for."""
+    calls: Mapping[str, int]
+    """How often each kernel is called."""
+    values: Mapping[str, Integers] = field(default_factory=dict)
+    """Classes of secret values."""
+    random: Callable[[int, str], Iterator[tuple[str, bytes]]] = words
+    """Classes of random bytes, of a size and with some seeds."""
+    errors: int | None = 0
+    """What memcheck reports in each run. None: the interpreter, which makes an object of the released draw, may be
+    reported, and the library may not."""
+
+    @property
+    def secret_bytes(self) -> int:
+        """Secret bytes of one run."""
+        return self.random_bytes + next((values.nbytes for values in self.values.values()), 0)
+
+    def inputs(self) -> Iterator[Inputs]:
+        """All classes of secrets."""
+        if not self.values:
+            for label, random in self.random(self.random_bytes, "123456"):
+                yield Inputs(label, np.empty(0, dtype=np.int64), random)
+        for number, (name, values) in enumerate(self.values.items()):
+            for label, random in self.random(self.random_bytes, str(number)):
+                yield Inputs(f"{name}, {label}", values, random)
+
+
+def scores(k: int) -> dict[str, Integers]:
+    """Scores of k candidates: in nothing alike but their number."""
+    generator = np.random.default_rng(k)
+    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    return {
+        "equal": np.zeros(k, dtype=np.int64),
+        "ramp": np.arange(k, dtype=np.int64),
+        "small": generator.integers(-20, 20, k),
+        "any": generator.integers(lowest, highest, k, endpoint=True),
+        "one best": np.where(np.arange(k) == k // 3, lowest, highest),
+        "steep": np.arange(k, dtype=np.int64) * 10**9,
+    }
+
+
+def several(kernel: str, make: Callable[[], Any], name: str, **changes: Any) -> Case:
+    """16 draws at once from a sampler without secret values, each from one word."""
+    return Case(name, make, lambda law, _: law.sample(size=16), 16, 256, {kernel: 16}, **changes)
+
+
+COUNT, COIN, UNIFORM = "userdp_ct_count", "userdp_ct_coin", "userdp_ct_uniform"
+TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
+EXPONENTIAL = "userdp_ct_exponential_"
+
+CASES = [
+    several(COUNT, lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"), "TruncatedDiscreteLaplace"),
+    several(
+        COUNT,
+        lambda: TruncatedDiscreteLaplace(epsilon=0.1, delta="1e-6", kappa="tight"),
+        "TruncatedDiscreteLaplace, kappa tight",
+    ),
+    Case(
+        "TruncatedDiscreteLaplace, one draw",
+        make=lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"),
+        draw=lambda noise, _: noise.sample(),
+        draws=1,
+        random_bytes=16,
+        calls={COUNT: 1},
+        errors=None,
+    ),
+    Case(
+        "TruncatedDiscreteLaplace, a key for many draws",
+        make=lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"),
+        draw=lambda noise, _: noise.sample(size=(20, 10)),
+        draws=200,
+        # Of a key, which ChaCha20 expands.
+        random_bytes=32,
+        calls={COUNT: 200},
+    ),
+    Case(
+        "RefusalTable",
+        make=lambda: _core.RefusalTable(_core.Level(Fraction(1), Fraction(1)), Fraction(1, 10**6)),
+        draw=lambda table, _: table.refuses(3, _core.Source()),
+        draws=1,
+        random_bytes=16,
+        calls={COUNT: 1},
+        # Whether a release is refused is released: the choice of True or False is the one report.
+        errors=1,
+    ),
+    Case(
+        "ExponentialMechanism, stored",
+        make=lambda: ExponentialMechanism(epsilon=1, sensitivity=1),
+        draw=lambda mechanism, values: mechanism.sample(values, size=4),
+        draws=4,
+        random_bytes=64,
+        calls={EXPONENTIAL + "lowest": 1, EXPONENTIAL + "sums": 1, EXPONENTIAL + "stored": 4, COUNT: 4},
+        values=scores(1003),
+    ),
+    Case(
+        "ExponentialMechanism, blocked, maximize",
+        make=lambda: ExponentialMechanism(epsilon="0.01", sensitivity=1, maximize=True),
+        draw=lambda mechanism, values: mechanism.sample(values, size=2),
+        draws=2,
+        random_bytes=32,
+        calls={
+            EXPONENTIAL + "lowest": 1,
+            EXPONENTIAL + "block_sums": 1,
+            EXPONENTIAL + "blocked": 2,
+            EXPONENTIAL + "sums": 2,
+            COUNT: 4,
+        },
+        values=scores(4999),
+    ),
+    Case(
+        "ExponentialMechanism, one draw",
+        make=lambda: ExponentialMechanism(epsilon=1, sensitivity=1),
+        draw=lambda mechanism, values: mechanism.sample(values),
+        draws=1,
+        random_bytes=16,
+        calls={EXPONENTIAL + "lowest": 1, EXPONENTIAL + "sums": 1, EXPONENTIAL + "stored": 1, COUNT: 1},
+        values=scores(10),
+        errors=None,
+    ),
+    Case(
+        "BiasedCoin",
+        make=lambda: BiasedCoin(log_probability=-1),
+        draw=lambda coin, _: coin.sample(size=16),
+        draws=16,
+        random_bytes=256,
+        calls={COIN: 16, TIE: 16},
+    ),
+    Case(
+        "UniformInteger",
+        make=lambda: UniformInteger(low=-3, high=10**12),
+        draw=lambda law, _: law.sample(size=16),
+        draws=16,
+        random_bytes=256,
+        calls={UNIFORM: 16, REJECTION: 16},
+        random=small_words,
+    ),
+    Case(
+        "UniformInteger, a word rejected",
+        make=lambda: UniformInteger(low=-3, high=10**12),
+        draw=lambda law, _: law.sample(size=8),
+        draws=8,
+        random_bytes=144,
+        calls={UNIFORM: 9, REJECTION: 8},
+        random=one_zero_word,
+    ),
+    Case(
+        "Categorical",
+        make=lambda: Categorical(weights=range(100)),
+        draw=lambda law, _: law.sample(size=16),
+        draws=16,
+        random_bytes=256,
+        calls={UNIFORM: 16, REJECTION: 16, COUNT: 16},
+        random=small_words,
+    ),
+    several(COUNT, lambda: NegativeBinomial(r="1/3", p="1/2"), "NegativeBinomial"),
+]

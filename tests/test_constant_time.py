@@ -1,0 +1,145 @@
+"""What `make constant-time` examines is everything that is claimed. Needs no valgrind; the evidence itself does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from constant_time.callgrind import all_equal
+from constant_time.cases import CASES, Case
+from constant_time.counts import reached_from, read_counts
+from constant_time.coverage import gaps, suppressed
+from constant_time.instructions import branches_of, forbidden_in
+from constant_time.kernels import exported, written
+from constant_time.leaks import plant
+from constant_time.memcheck import reported_in
+from userdp import _core
+
+ROOT = Path(__file__).parents[1]
+LIBRARY = Path(_core.__file__)
+
+
+def test_kernels_are_written_exported_and_examined() -> None:
+    assert not gaps(ROOT / "rust", LIBRARY)
+    assert "userdp_ct_count" in exported(LIBRARY)
+
+
+def test_a_kernel_without_a_case_is_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "new.rs").write_text("ct::kernel! {\n    pub fn userdp_ct_new(x: u64) -> u64 { x }\n}\n")
+    found = gaps(tmp_path, LIBRARY)
+    assert "userdp_ct_new is not exported" in found
+    assert "userdp_ct_new is called by no case" in found
+    assert "userdp_ct_count is exported, but not in the sources" in found
+
+
+def test_only_functions_that_reveal_are_suppressed() -> None:
+    assert all(name.startswith("userdp_revealed_") and "*" not in name for name in suppressed())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_cases_have_enough_classes(case: Case) -> None:
+    classes = list(case.inputs())
+    assert len({inputs.label for inputs in classes}) == len(classes) >= 6
+    assert all(inputs.secret_bytes == case.secret_bytes > 0 for inputs in classes)
+    assert len({(inputs.values.tobytes(), inputs.random) for inputs in classes}) == len(classes)
+    # Words at both ends of their range, and others.
+    some = {inputs.random[-16:] for inputs in classes}
+    assert b"\xff" * 16 in some
+    assert some & {bytes(16), (1).to_bytes(16, "little")}
+    assert len(some) >= 6
+
+
+def test_names_of_cases_differ() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_every_kernel_can_be_made_to_leak(tmp_path: Path) -> None:
+    kernels = {name for name in written(ROOT / "rust") if name.startswith("userdp_ct_")}
+    core = tmp_path / "rust" / "core" / "src"
+    for path in (ROOT / "rust" / "core" / "src").rglob("*.rs"):
+        copy = core / path.relative_to(ROOT / "rust" / "core" / "src")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert set(plant(tmp_path)) == kernels
+    text = "".join(path.read_text(encoding="utf-8") for path in core.rglob("*.rs"))
+    assert set(re.findall(r'crate::planted::leak\("(\w+)", &\[&', text)) == kernels
+
+
+COUNTS = """\
+version: 1
+desc: Trigger: Client Request: {label}
+
+positions: instr
+events: Ir
+
+ob=/lib/caller.so
+fl=???
+fn=caller
+0x10 3
+cob=/lib/userdp.so
+cfn=userdp_ct_kernel
+calls=2 0x100
+0x14 26
+
+ob=/lib/userdp.so
+fl=???
+fn=userdp_ct_kernel
+0x100 {first}
+0x104 {second}
+cfn=0x0000000000000200
+calls=2 0x200
+0x108 10
+fi=inlined.rs
+0x10c 6
+
+fn=0x0000000000000200
+0x200 10
+"""
+
+
+def counted(directory: Path, label: str, first: int, second: int) -> None:
+    (directory / f"counts.{label}").write_text(COUNTS.format(label=label, first=first, second=second))
+
+
+def test_counts_are_read_by_function_with_what_is_called(tmp_path: Path) -> None:
+    counted(tmp_path, "run", 4, 6)
+    (tmp_path / "counts.end").write_text("version: 1\n")  # written when the program ends, without a label
+    runs = read_counts(tmp_path, "counts.*")
+    assert set(runs) == {"run"}
+    kernel = runs["run"]["userdp_ct_kernel"]
+    assert (kernel.calls, kernel.instructions, kernel.file) == (2, 26, "/lib/userdp.so")
+    assert kernel.each == {"0x100": 4, "0x104": 6, "0x10c": 6}
+    assert reached_from("userdp_ct_kernel", runs["run"], "/lib/userdp.so") == {0x100, 0x104, 0x10C, 0x200}
+    assert reached_from("caller", runs["run"], "/lib/caller.so") == {0x10}
+
+
+def test_counts_differ_when_an_instruction_takes_the_place_of_another(tmp_path: Path) -> None:
+    for label, first, second in [("a", 4, 6), ("b", 5, 5), ("c", 4, 6)]:
+        counted(tmp_path, label, first, second)
+    a, b, c = (run["userdp_ct_kernel"] for _, run in sorted(read_counts(tmp_path, "counts.*").items()))
+    assert a.instructions == b.instructions
+    assert not all_equal([a, b])
+    assert all_equal([a, c])
+
+
+def test_divisions_and_floats_are_forbidden() -> None:
+    code = ["add %rax,%rbx", "divq (%rdi)", "mulsd %xmm0,%xmm1", "idiv %ecx", "movaps %xmm0,%xmm1", "jne 12", "jmp 12"]
+    code += ["fld1", "vdivpd %ymm0,%ymm1,%ymm2", "paddd %xmm0,%xmm1", "cvttsd2si %xmm0,%rax", "cmovb %rax,%rbx"]
+    listing = dict(enumerate(code))
+    assert [int(line.split(" at ")[1], 16) for line in forbidden_in(listing, range(len(code)))] == [1, 2, 3, 7, 8, 10]
+    assert branches_of(listing, range(len(code))) == 1
+
+
+def test_reports_in_the_library_are_told_from_those_in_the_interpreter() -> None:
+    log = """\
+**7** --- one: bits 0
+==7== Conditional jump or move depends on uninitialised value(s)
+==7==    at 0x49E44B0: PyLong_FromLong (longobject.c:361)
+==7==    by 0xFBF245B: ??? (in /lib/userdp.so)
+**7** --- two: bits 0
+==7== Conditional jump or move depends on uninitialised value(s)
+==7==    at 0xFBF245B: ??? (in /lib/userdp.so)
+"""
+    assert reported_in(log, Path("/lib/userdp.so")) == {"two"}
