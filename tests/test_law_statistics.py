@@ -71,7 +71,7 @@ def test_coins(arguments: dict[str, Any], mass: Fraction) -> None:
         assert surprise(heads, DRAWS, mass + (1 - 2 * mass) / 100) > math.log(2 / ALARM)
 
 
-@pytest.mark.parametrize(("low", "high"), [(1, 6), (-3, 996), (0, 0), (0, 2**16 - 1)])
+@pytest.mark.parametrize(("low", "high"), [(1, 6), (-3, 996), (0, 0), (0, 2**12 - 1)])
 def test_uniform_integers(low: int, high: int) -> None:
     count = high - low + 1
     uniform = [F(1, count)] * count
@@ -117,7 +117,7 @@ def test_geometric(p: Fraction) -> None:
     assert not follows(histogram(with_a_bias(capped(draws, last), math.ceil(5 / p)), ideal), ideal)
 
 
-@pytest.mark.parametrize(("r", "p"), [("23.7233", "0.8187"), ("0.01", "0.9"), (F(1), F(1, 3)), (F(7, 2), F(99, 100))])
+@pytest.mark.parametrize(("r", "p"), [("23.7233", "0.8187"), ("0.01", "0.9"), (F(1), F(1, 3)), (F(7, 2), F(19, 20))])
 def test_negative_binomial(r: Any, p: Any) -> None:
     law = NegativeBinomial(r=r, p=p)
     ideal = negative_binomial(F(r), F(p), math.ceil(200 / (1 - F(p))))
