@@ -31,7 +31,18 @@ from sampler_peers import (
     numpy_table,
 )
 
-from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism, TruncatedDiscreteLaplace
+from userdp.mechanisms import (
+    BiasedCoin,
+    Categorical,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Geometric,
+    NegativeBinomial,
+    RandomSubset,
+    TruncatedDiscreteLaplace,
+    UnboundedDiscreteLaplace,
+    UniformInteger,
+)
 
 ANCHOR = "numpy Gumbel"
 BATCH = 1_000_000
@@ -144,6 +155,54 @@ def truncated_noise(epsilon: str, delta: str, options: argparse.Namespace) -> Re
     return batches(title, [numpy_table(probabilities, BATCH), ours], options)
 
 
+def other_laws(options: argparse.Namespace) -> list[Result]:
+    """The laws without a peer that claims more than floats, in batches of the size that both sides are given."""
+    random = np.random.default_rng()
+    weights = list(range(1, 101))
+    sums = np.cumsum(weights) / sum(weights)
+    laws: list[tuple[str, int, Callable[[int], Any], Callable[[int], Any]]] = [
+        ("coin, p = 1/3", BATCH, BiasedCoin(probability="1/3").sample, lambda n: random.random(n) < 1 / 3),
+        ("coin, p = e^-1", BATCH, BiasedCoin(log_probability=-1).sample, lambda n: random.random(n) < math.exp(-1)),
+        ("integers 0 to 999", BATCH, UniformInteger(low=0, high=999).sample, lambda n: random.integers(1000, size=n)),
+        (
+            "100 weights",
+            BATCH,
+            Categorical(weights=weights).sample,
+            lambda n: np.searchsorted(sums, random.random(n), side="right"),
+        ),
+        (
+            "negative binomial, r = 7/2, p = 9/10",
+            BATCH,
+            NegativeBinomial(r="3.5", p="0.9").sample,
+            lambda n: random.negative_binomial(3.5, 0.1, n),
+        ),
+        ("geometric, p = 1/3", 10_000, Geometric(p="1/3").sample, lambda n: random.geometric(1 / 3, n) - 1),
+        (
+            "unbounded discrete Laplace, scale 10",
+            10_000,
+            UnboundedDiscreteLaplace(scale=10).sample,
+            lambda n: random.geometric(-math.expm1(-0.1), n) - random.geometric(-math.expm1(-0.1), n),
+        ),
+        (
+            "5 of 52",
+            10_000,
+            RandomSubset(population=52, subset_size=5).sample,
+            lambda n: random.permuted(np.tile(np.arange(52), (n, 1)), axis=1)[:, :5],
+        ),
+    ]
+    found = []
+    for title, draws, ours, theirs in laws:
+        mine, its = (np.abs(sample(4000).astype(np.float64)) for sample in (ours, theirs))
+        spread = math.sqrt((mine.var() + its.var()) / 4000)
+        expect(abs(mine.mean() - its.mean()) < 6 * spread, f"{title}: mean size {mine.mean()}, numpy's {its.mean()}")
+        noises = [
+            Noise("numpy", lambda f=theirs, n=draws: f(n), draws),
+            Noise("userdp", lambda f=ours, n=draws: f(n), draws),
+        ]
+        found.append(batches(title, noises, options))
+    return found
+
+
 def first_draws(rounds: int) -> list[tuple[str, float]]:
     """Seconds from the constructor to the first draw, tables included."""
     makers: list[tuple[str, Callable[[], Any]]] = [
@@ -227,6 +286,10 @@ def markdown(report: Result) -> str:
             "",
             *laws_table("law", report["truncated"]),
             "",
+            "### Other laws, likewise",
+            "",
+            *laws_table("law", report["laws"]),
+            "",
             "### From the constructor to the first draw",
             "",
             *table(["what", "median"], [[name, human(seconds)] for name, seconds in report["first"]]),
@@ -249,6 +312,7 @@ def main() -> None:
         "many": [many_selections(1000, 1000, options), many_selections(100_000, 16, options)],
         "geometric": [geometric_noise(scale, peers, options) for scale in (1, 10, 1000)],
         "truncated": [truncated_noise(*parameters, options) for parameters in (("1", "1e-6"), ("0.1", "1e-6"))],
+        "laws": other_laws(options),
         "first": first_draws(5),
     }
     text = json.dumps(report, indent=1)
