@@ -48,7 +48,7 @@ class DiscreteLaplace:
     TypeError, ValueError
         For parameters outside these ranges; when the tables are built, for a scale above about 2**32.
     BudgetError
-        When the tables are built, and they would have more than 2**20 entries: a scale above about 4e9 in a range
+        When the tables are built, and they would have more than 2**16 entries: a scale above about 2**24 in a range
         that is wider still. Round the values to a coarser public grid.
 
     Notes
