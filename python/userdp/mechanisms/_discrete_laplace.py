@@ -268,7 +268,8 @@ class DiscreteLaplace:
         return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
-        return self._tables.release_many(values.reshape(-1), source).reshape(values.shape)
+        flat = np.require(values.reshape(-1), requirements=["C", "A"])
+        return self._tables.release_many(flat, source).reshape(values.shape)
 
 
 def _scale(scale: Any) -> Fraction:
@@ -304,4 +305,4 @@ def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         raise TypeError("value is a masked array; pass plain integers with every entry present")
     if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
         raise TypeError(f"value must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
-    return values.astype(np.int64, copy=False)
+    return np.asarray(values).astype(np.int64, copy=False)
