@@ -559,9 +559,9 @@ def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], messa
     [
         (1, "1e-40", ValueError, "2\\^-128"),
         (1e-6, "1e-9", BudgetError, "larger epsilon or delta"),
-        (1e-300, "1e-7", ValueError, "larger"),
-        (5e-324, "0.5", ValueError, "larger"),
-        ("1e-37", "0.3", ValueError, "larger"),
+        (1e-300, "1e-7", ValueError, "what works is epsilon = 2\\^-10"),
+        (5e-324, "0.5", ValueError, "what works is epsilon = 2\\^-10"),
+        ("1e-37", "0.3", ValueError, "what works is epsilon = 2\\^-10|larger"),
     ],
 )
 def test_what_no_table_holds(epsilon: Any, delta: Any, rule: Any, error: type[Exception], message: str) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "exact_number",
     "parse_delta",
     "parse_level",
+    "parse_positive",
     "positive",
     "round_down",
     "round_up",
@@ -254,6 +255,31 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1]; got {shown(delta)}")
     return value
+
+
+def parse_positive(value: Any, name: str) -> Fraction:
+    """Read a number above 0 exactly.
+
+    Parameters
+    ----------
+    value : float, int, Fraction or decimal string
+        A float is the dyadic number it is.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, when it is not a finite number above 0.
+    """
+    number = _exact(value, name, "a positive float, int, Fraction or decimal string")
+    if number <= 0:
+        raise ValueError(f"{name} must be > 0; got {shown(value)}")
+    return number
 
 
 def positive(value: Any, name: str, least: int = 1) -> int:

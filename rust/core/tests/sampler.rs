@@ -102,6 +102,29 @@ fn every_fault_of_a_table_is_refused() {
 }
 
 #[test]
+fn refusals_name_parameters_that_work() {
+    let power = |exponent: i32| BigRational::from_integer(2.into()).pow(exponent);
+    let works = |level: &Level, delta: &BigRational| {
+        TruncatedDiscreteLaplaceTable::new(level, delta, KappaRule::Paper, &Control::new())
+    };
+    // Noise that falls too fast for 2^128; at the last delta no noise keeps its ends accurate.
+    for (epsilon, bits, other_epsilon) in [(50, 100, true), (30, 100, true), (20, 120, false)] {
+        let (level, delta) = (exponential(epsilon, 1), power(-bits));
+        let message = works(&level, &delta).expect_err("too steep").to_string();
+        let named =
+            |after: &str| -> Option<i32> { message.split(after).nth(1)?.split(' ').next()?.parse().ok() };
+        let exponent = named("delta >= 2^-").expect("a delta");
+        assert!(works(&level, &power(-exponent)).is_ok(), "{message}");
+        assert!(works(&level, &power(-exponent - 1)).is_err(), "{message}");
+        let exponent = named("epsilon = 2^");
+        assert_eq!(exponent.is_some(), other_epsilon, "{message}");
+        if let Some(exponent) = exponent {
+            assert!(works(&Level::new(BigRational::one(), power(exponent)), &delta).is_ok(), "{message}");
+        }
+    }
+}
+
+#[test]
 fn every_value_has_its_share_of_the_bits() {
     for (level, delta) in [(exponential(1, 2), ratio(1, 1000)), (Level::rational(ratio(20, 1)), ratio(1, 50))]
     {

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod convert;
 mod divergence;
 mod exact;
+mod exponential;
 mod family;
 mod laws;
 mod matrix;
@@ -31,6 +32,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
+    #[pymodule_export]
+    use crate::exponential::{PyExponentialRate, PyGranularity};
     #[pymodule_export]
     use crate::family::{
         family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,

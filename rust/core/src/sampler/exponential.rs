@@ -15,8 +15,14 @@
 //! less than 9.2e-12 in epsilon; [`Rate::new`] reserves sigma = 2^-36 > 1.4e-11 before it rounds the rate down. The
 //! ratios are then within e^epsilon: pure epsilon-DP for the integers themselves.
 
+pub mod draw;
+pub mod granularity;
+
+pub use draw::Draws;
+pub use granularity::Granularity;
+
 use crate::{
-    Error, Result,
+    Error, Result, ct,
     exact::{Integer, Level, Natural, Rational, ln::ln},
 };
 use num_integer::Integer as _;
@@ -57,6 +63,8 @@ pub struct Rate {
     shift: u32,
     /// D, the largest gap with rho D < 64.
     largest_gap: u64,
+    /// How often rho the logarithm of a probability may change: the sensitivity, twice unless monotone.
+    units: u64,
 }
 
 impl Rate {
@@ -86,16 +94,16 @@ impl Rate {
         // Lower bound of (epsilon - sigma) / ln 2, still with 120 fraction bits.
         let bits = (units * Integer::from(INVERSE_LN_TWO)) >> 126_u32;
         let bits = bits.to_u128().expect("below 2^127, as epsilon < 88");
-        let factor = if monotone { 1 } else { 2 };
+        let factor = if monotone { 1_u64 } else { 2 };
         let scale = bits.leading_zeros();
-        let quotient = (bits << scale) / (factor * u128::from(sensitivity));
+        let quotient = (bits << scale) / u128::from(factor * sensitivity);
         let zeros = quotient.leading_zeros();
         let multiplier = u64::try_from((quotient << zeros) >> 64).expect("64 bits are left");
         let shift = (zeros + scale + 120).cast_signed() - 64 - EXPONENT_BITS.cast_signed();
-        Ok(Self::normalised(multiplier, shift))
+        Ok(Self::normalised(multiplier, shift, factor * sensitivity))
     }
 
-    fn normalised(multiplier: u64, shift: i32) -> Self {
+    fn normalised(multiplier: u64, shift: i32, units: u64) -> Self {
         const HALF: u64 = 1 << 63;
         let (mut multiplier, mut shift) =
             if shift < 1 { (HALF, 1) } else { (multiplier, shift.unsigned_abs()) };
@@ -109,7 +117,17 @@ impl Rate {
         } else {
             u64::try_from(((1_u128 << (63 + shift)) - 1) / u128::from(multiplier)).expect("multiplier > 2^63")
         };
-        Self { multiplier, shift, largest_gap }
+        Self { multiplier, shift, largest_gap, units }
+    }
+
+    /// rho in units of 2^-(57 + shift), above 2^63.
+    pub fn multiplier(&self) -> u64 {
+        self.multiplier
+    }
+
+    /// From 1 to 127.
+    pub fn shift(&self) -> u32 {
+        self.shift
     }
 
     /// rho, exactly.
@@ -122,41 +140,78 @@ impl Rate {
         self.largest_gap
     }
 
-    /// The weight of a candidate whose score is `gap` above the lowest: from 2^39 - 2 to 2^103.
+    /// An upper bound of the epsilon that the integers deliver, for any number of candidates that is accepted.
     ///
-    /// Written without a branch or a memory address that depends on `gap`.
-    pub fn weight(&self, gap: u64) -> u128 {
-        let gap = gap.min(self.largest_gap);
-        // rho gap below 2^63, in units of 2^-57: an integer part of at most 63 and a fraction.
-        #[allow(clippy::cast_possible_truncation)]
-        let exponent = ((u128::from(gap) * u128::from(self.multiplier)) >> self.shift) as u64;
-        let whole = exponent >> EXPONENT_BITS;
-        let fraction = exponent << (64 - EXPONENT_BITS);
-        let mut power = POLYNOMIAL[10];
-        for &coefficient in POLYNOMIAL[..10].iter().rev() {
-            power = coefficient - high_product(power, fraction);
-        }
-        let mantissa = power >> MANTISSA_SHIFT;
-        // mantissa << (64 - whole), by shifts of words below 64.
-        let high = mantissa >> whole;
-        let low = (mantissa << 1) << (whole ^ 63);
-        (u128::from(high) << 64) | u128::from(low)
+    /// # Guarantee
+    /// It is below the epsilon asked for: see the proof above.
+    pub fn certified_epsilon(&self) -> Rational {
+        let ln_two = Rational::new(Integer::one() << 126_u32, Integer::from(INVERSE_LN_TWO));
+        self.bits_per_unit() * Integer::from(self.units) * ln_two + slack()
     }
 
-    /// The weights of candidates with these scores.
+    /// The weight of a candidate whose score is `gap` above the lowest: from 2^39 - 2 to 2^103.
+    ///
+    /// # Timing
+    /// Secret: `gap` and the result. Public: the rate.
+    #[inline]
+    pub fn weight(&self, gap: u64) -> u128 {
+        let [weight] = self.weights_of_gaps([gap]);
+        weight
+    }
+
+    /// The weights of several gaps, side by side: the one place where weights are made, for pmfs and for draws.
+    ///
+    /// # Timing
+    /// Secret: the gaps and the results. Public: the rate.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as in ct
+    #[allow(clippy::cast_possible_truncation)]
+    fn weights_of_gaps<const N: usize>(&self, gaps: [u64; N]) -> [u128; N] {
+        // gap multiplier / 2^shift, where gap <= D < 2^shift: nothing is lost on the left.
+        let (left, right) = (64_u32.saturating_sub(self.shift), self.shift.saturating_sub(64));
+        // rho gap below 2^63, in units of 2^-57: an integer part of at most 63 and a fraction.
+        let exponents = gaps.map(|gap| {
+            let gap = ct::min(gap, self.largest_gap);
+            ct::high_product(gap.wrapping_shl(left), self.multiplier).wrapping_shr(right)
+        });
+        let fractions = exponents.map(|exponent| exponent << (64 - EXPONENT_BITS));
+        let mut powers = [POLYNOMIAL[10]; N];
+        for &coefficient in POLYNOMIAL[..10].iter().rev() {
+            for (power, &fraction) in powers.iter_mut().zip(&fractions) {
+                *power = coefficient.wrapping_sub(ct::high_product(*power, fraction));
+            }
+        }
+        std::array::from_fn(|lane| {
+            let (whole, mantissa) = (exponents[lane] >> EXPONENT_BITS, powers[lane] >> MANTISSA_SHIFT);
+            // mantissa << (64 - whole), by shifts of words below 64.
+            let high = mantissa.wrapping_shr(whole as u32);
+            let low = (mantissa << 1).wrapping_shl((whole ^ 63) as u32);
+            (u128::from(high) << 64) | u128::from(low)
+        })
+    }
+
+    /// The weights of candidates with these scores, lower scores first. Not constant time.
     pub fn weights(&self, scores: &[i64]) -> Vec<u128> {
         let lowest = scores.iter().copied().min().unwrap_or(0);
         scores.iter().map(|&score| self.weight(gap(score, lowest))).collect()
     }
 }
 
+/// 2 ln(hi / lo) + ln((1 + theta) / (1 - theta)) from above, by ln x <= x - 1, for the most candidates.
+fn slack() -> Rational {
+    let power = |bits: u32| Rational::new(Integer::one(), Integer::one() << bits);
+    let one = Rational::one();
+    let high = (&one + power(49)) * (&one + power(57));
+    let low = &one - power(49) - power(38);
+    let spread = high / low;
+    let theta = power(64 - MAX_CANDIDATES.ilog2()) * &spread;
+    let two = Rational::from_integer(2.into());
+    &two * (spread - &one) + two * &theta / (one - &theta)
+}
+
 /// How far a score is above the lowest; the full range of i64 fits.
 pub fn gap(score: i64, lowest: i64) -> u64 {
     score.wrapping_sub(lowest).cast_unsigned()
-}
-
-fn high_product(a: u64, b: u64) -> u64 {
-    ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
 /// floor(epsilon 2^120), or one less for an irrational epsilon.

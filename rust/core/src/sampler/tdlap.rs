@@ -1,5 +1,7 @@
 //! Truncated discrete Laplace noise on {0, ..., 2 kappa}, as a certified table.
 
+mod nearest;
+
 use super::{SIZE_LIMIT, Table, check_parameters, delta_units, kappa, multiplier::LowerMultiplier};
 use crate::{
     Error, Result,
@@ -41,21 +43,14 @@ impl TruncatedDiscreteLaplaceTable {
     /// [`Error::TooLarge`] for more than [`SIZE_LIMIT`] values on a side; [`Error::Cancelled`].
     pub fn new(level: &Level, delta: &Rational, rule: KappaRule, control: &Control) -> Result<Self> {
         check_parameters(level, delta)?;
-        let lower = LowerMultiplier::new(level)?;
-        let largest_end = delta_units(delta)?;
-        let excess = lower.numerator() - (Natural::one() << 128_u32);
-        if excess.is_zero() {
-            return Err(unrepresentable());
+        match build(level, delta, rule, control)? {
+            Some(half) => Self::of(&half),
+            None => Err(nearest::refusal(level, delta, rule, control)?),
         }
-        let half = match rule {
-            KappaRule::Paper => ladder(&lower, kappa(level, delta)?, control)?,
-            KappaRule::Tight => tight_ladder(level, &lower, delta, &largest_end, control)?,
-        };
-        let end = half.last().cloned().unwrap_or_default();
-        if end * excess < Natural::from(RESOLUTION) << 128_u32 {
-            return Err(unrepresentable());
-        }
-        certify_with(&half, &lower, &largest_end)?;
+    }
+
+    /// The table of a certified half.
+    fn of(half: &[Natural]) -> Result<Self> {
         let table = Table::new(half.iter().rev().chain(&half[1..]))?;
         // Certified: all entries are positive and sum to 2^128 together, so each one is below.
         let half = half.iter().filter_map(ToPrimitive::to_u128).collect();
@@ -91,11 +86,30 @@ impl TruncatedDiscreteLaplaceTable {
     }
 }
 
-fn unrepresentable() -> Error {
-    Error::invalid(
-        "epsilon, delta",
-        "probabilities over 2^128 cannot hold this noise; choose a larger delta, or an epsilon nearer to 1",
-    )
+/// A certified half, or nothing when probabilities over 2^128 cannot hold the noise.
+fn build(
+    level: &Level,
+    delta: &Rational,
+    rule: KappaRule,
+    control: &Control,
+) -> Result<Option<Vec<Natural>>> {
+    let lower = LowerMultiplier::new(level)?;
+    let largest_end = delta_units(delta)?;
+    let excess = lower.numerator() - (Natural::one() << 128_u32);
+    if excess.is_zero() {
+        return Ok(None);
+    }
+    let half = match rule {
+        KappaRule::Paper => ladder(&lower, kappa(level, delta)?, control)?,
+        KappaRule::Tight => tight_ladder(level, &lower, delta, &largest_end, control)?,
+    };
+    let Some(half) = half else { return Ok(None) };
+    let end = half.last().cloned().unwrap_or_default();
+    if end * excess < Natural::from(RESOLUTION) << 128_u32 {
+        return Ok(None);
+    }
+    certify_with(&half, &lower, &largest_end)?;
+    Ok(Some(half))
 }
 
 /// Checks what the privacy of the noise rests on, in integers: h(j) = N(kappa + j), j = 0, ..., kappa >= 1, are given.
@@ -151,8 +165,9 @@ fn total(lower: &LowerMultiplier, end: &Natural, kappa: u64, control: &Control) 
     Ok(2_u32 * sum + entry)
 }
 
-/// h(0), ..., h(kappa) with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left.
-fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Vec<Natural>> {
+/// h(0), ..., h(kappa) with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left;
+/// nothing when too little is left.
+fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Option<Vec<Natural>>> {
     if kappa > SIZE_LIMIT {
         return Err(Error::too_large(format!(
             "kappa is {kappa}, and tables have at most kappa = {SIZE_LIMIT}; choose a larger epsilon or delta"
@@ -209,52 +224,53 @@ fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Vec<
     half.reverse();
     let outer = 2_u32 * half[1..].iter().sum::<Natural>();
     if outer >= whole {
-        return Err(unrepresentable());
+        return Ok(None);
     }
     half[0] = whole - outer;
-    Ok(half)
+    Ok(Some(half))
 }
 
-/// The ladder of the least kappa whose ends are within delta.
+/// The ladder of the least kappa whose ends are within delta; nothing when one on the way cannot be held.
 fn tight_ladder(
     level: &Level,
     lower: &LowerMultiplier,
     delta: &Rational,
     largest_end: &Natural,
     control: &Control,
-) -> Result<Vec<Natural>> {
-    let passes = |kappa: u64| {
-        let half = ladder(lower, kappa, control)?;
-        let fits = half.last().is_some_and(|end| end <= largest_end);
-        Ok::<_, Error>(fits.then_some(half))
-    };
+) -> Result<Option<Vec<Natural>>> {
+    let fits = |half: &[Natural]| half.last().is_some_and(|end| end <= largest_end);
     let mut kappa = tight_estimate(level, delta);
-    let Some(mut half) = passes(kappa)? else {
-        loop {
+    let Some(mut half) = ladder(lower, kappa, control)? else { return Ok(None) };
+    if !fits(&half) {
+        while !fits(&half) {
             kappa += 1;
-            if let Some(half) = passes(kappa)? {
-                return Ok(half);
-            }
+            let Some(longer) = ladder(lower, kappa, control)? else { return Ok(None) };
+            half = longer;
         }
-    };
+        return Ok(Some(half));
+    }
     while kappa > 1 {
         kappa -= 1;
-        match passes(kappa)? {
-            Some(shorter) => half = shorter,
-            None => break,
+        match ladder(lower, kappa, control)? {
+            Some(shorter) if fits(&shorter) => half = shorter,
+            _ => break,
         }
     }
-    Ok(half)
+    Ok(Some(half))
 }
 
 /// The least kappa >= 1 whose ideal ends are within delta, in floats: E^kappa >= 1 + tanh(epsilon / 2) (1 / delta - 1).
 fn tight_estimate(level: &Level, delta: &Rational) -> u64 {
-    let ratio = ln(level.ratio(), 64).to_f64_bounds().0;
-    let epsilon = ratio + rational_to_f64(level.exponent(), Direction::Nearest);
+    let epsilon = epsilon_to_f64(level);
     let delta = rational_to_f64(delta, Direction::Nearest);
     let estimate = (((epsilon / 2.0).tanh() * (1.0 / delta - 1.0)).ln_1p() / epsilon).ceil();
     // The estimate only says where to begin.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let start = estimate.clamp(1.0, SIZE_LIMIT as f64 + 1.0) as u64;
     start
+}
+
+/// About ln E.
+fn epsilon_to_f64(level: &Level) -> f64 {
+    ln(level.ratio(), 64).to_f64_bounds().0 + rational_to_f64(level.exponent(), Direction::Nearest)
 }

@@ -1,0 +1,168 @@
+//! The exponential mechanism on integer scores.
+
+use crate::{
+    convert::{LevelArgument, level},
+    run::{run, run_short},
+    sampler::{PySource, draw_many},
+};
+use num_bigint::BigUint;
+use num_rational::BigRational;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use userdp_core::{
+    ct::Secret,
+    exact::rounding::{Direction, rational_to_f64},
+    sampler::exponential::{Draws, Granularity, Rate, draw::check_candidates, numerators},
+};
+
+/// The exponential mechanism at one public rate: lower scores are better, or higher ones where `maximize` is true.
+#[pyclass(frozen, name = "ExponentialRate", module = "userdp._core")]
+pub(crate) struct PyExponentialRate(Rate);
+
+#[pymethods]
+impl PyExponentialRate {
+    /// The largest rate that is epsilon-DP when no score changes by more than the sensitivity.
+    #[new]
+    fn new(epsilon: LevelArgument<'_>, sensitivity: u64, monotone: bool) -> PyResult<Self> {
+        let level = level(&epsilon);
+        run_short(|| Rate::new(&level, sensitivity, monotone)).map(Self)
+    }
+
+    /// One unit of score is worth multiplier 2^-(57 + shift) bits of weight.
+    #[getter]
+    fn multiplier(&self) -> u64 {
+        self.0.multiplier()
+    }
+
+    #[getter]
+    fn shift(&self) -> u32 {
+        self.0.shift()
+    }
+
+    /// Gaps beyond this one weigh the same.
+    #[getter]
+    fn largest_gap(&self) -> u64 {
+        self.0.largest_gap()
+    }
+
+    /// Bits of weight that one unit of score is worth, as a Fraction.
+    #[getter]
+    fn bits_per_unit(&self) -> BigRational {
+        self.0.bits_per_unit()
+    }
+
+    /// A bound of the epsilon that the integers deliver, as a Fraction.
+    #[getter]
+    fn certified_epsilon_exact(&self) -> BigRational {
+        self.0.certified_epsilon()
+    }
+
+    /// The same, rounded up to a float.
+    #[getter]
+    fn certified_epsilon(&self) -> f64 {
+        rational_to_f64(&self.0.certified_epsilon(), Direction::Up)
+    }
+
+    /// One draw. Constant time but for the conversion of the result.
+    fn sample(
+        &self,
+        py: Python<'_>,
+        scores: &Bound<'_, PyArray1<i64>>,
+        source: &PySource,
+        maximize: bool,
+    ) -> PyResult<u64> {
+        let bits = source.draw(py, |source| source.bits().map(Secret::new))?;
+        // From here the scores are read where they are, so that the interpreter lock is kept: for about 0.15 s at most.
+        let scores = scores.try_readonly()?;
+        let scores = scores.as_slice()?;
+        run_short(|| Ok(Draws::new(self.0, scores, maximize)?.value(*bits)))
+    }
+
+    /// Independent draws, shape (size,).
+    fn sample_many<'py>(
+        &self,
+        py: Python<'py>,
+        scores: &Bound<'py, PyArray1<i64>>,
+        source: &PySource,
+        size: usize,
+        maximize: bool,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let scores = Secret::new(scores.try_readonly()?.as_slice()?.to_vec());
+        draw_many(py, source, size, scores.len(), |source, draws, control| {
+            Draws::new(self.0, &scores, maximize)?.draw_many(source, draws, control)
+        })
+    }
+
+    /// How many of the 2^128 values of the random bits lead to each candidate. Not constant time.
+    fn numerators(
+        &self,
+        py: Python<'_>,
+        scores: &Bound<'_, PyArray1<i64>>,
+        maximize: bool,
+    ) -> PyResult<Vec<BigUint>> {
+        let scores = oriented(scores, maximize)?;
+        run(py, None, |_| {
+            check_candidates(scores.len())?;
+            Ok(numerators(&self.0.weights(&scores)))
+        })
+    }
+
+    /// The integer weights of the candidates. Not constant time.
+    fn weights(&self, scores: &Bound<'_, PyArray1<i64>>, maximize: bool) -> PyResult<Vec<u128>> {
+        let scores = oriented(scores, maximize)?;
+        run_short(|| {
+            check_candidates(scores.len())?;
+            Ok(self.0.weights(&scores))
+        })
+    }
+}
+
+/// Scores of which the lowest is the best: complements have the gaps of negatives, and never overflow.
+fn oriented(scores: &Bound<'_, PyArray1<i64>>, maximize: bool) -> PyResult<Vec<i64>> {
+    let scores = scores.try_readonly()?;
+    let scores = scores.as_slice()?;
+    Ok(scores.iter().map(|&score| if maximize { !score } else { score }).collect())
+}
+
+/// A public grid for scores: the integers, or the multiples of a power of two.
+#[pyclass(frozen, name = "Granularity", module = "userdp._core")]
+pub(crate) struct PyGranularity(Granularity);
+
+#[pymethods]
+impl PyGranularity {
+    /// None refuses scores that are not integers; a power of two rounds them down.
+    #[new]
+    fn new(granularity: Option<BigRational>) -> PyResult<Self> {
+        run_short(|| granularity.map_or_else(|| Ok(Granularity::integers()), |g| Granularity::floor_to(&g)))
+            .map(Self)
+    }
+
+    /// What scores on the grid change by at most.
+    fn sensitivity(&self, sensitivity: BigRational) -> PyResult<u64> {
+        run_short(|| self.0.sensitivity(&sensitivity))
+    }
+
+    /// Float scores, or their negatives, on the grid. Not constant time.
+    fn of_floats<'py>(
+        &self,
+        py: Python<'py>,
+        scores: &Bound<'py, PyArray1<f64>>,
+        negate: bool,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let scores = scores.try_readonly()?;
+        let scores = scores.as_slice()?;
+        Ok(run_short(|| self.0.of_floats(scores, negate))?.into_pyarray(py))
+    }
+
+    /// Integer scores, or their negatives, on the grid. Not constant time.
+    fn of_integers<'py>(
+        &self,
+        py: Python<'py>,
+        scores: &Bound<'py, PyArray1<i64>>,
+        negate: bool,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let scores = scores.try_readonly()?;
+        let scores = scores.as_slice()?;
+        Ok(run_short(|| self.0.of_integers(scores, negate))?.into_pyarray(py))
+    }
+}
