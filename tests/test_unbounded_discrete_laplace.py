@@ -17,8 +17,9 @@ from law_draws import chi_square_limit, listed, seeded
 from oracle import laws as oracle
 from oracle.divergence import exp_bounds
 from userdp import LogRatio, _core
+from userdp.divergence import is_indistinguishable
 from userdp.exceptions import BudgetError
-from userdp.mechanisms import UnboundedDiscreteLaplace
+from userdp.mechanisms import Geometric, Pmf, UnboundedDiscreteLaplace
 
 F = Fraction
 WORD = 2**128
@@ -124,6 +125,39 @@ def test_shifts_are_within_epsilon(epsilon: Fraction, sensitivity: int) -> None:
     halved = UnboundedDiscreteLaplace(scale=F(sensitivity) / epsilon / 2)
     assert exceeds(halved.probability, epsilon, sensitivity)
     assert exceeds(UnboundedDiscreteLaplace(epsilon=epsilon).probability, epsilon, sensitivity) == (sensitivity > 1)
+
+
+def clamped(law: UnboundedDiscreteLaplace, success: Fraction, value: int) -> Pmf:
+    """The law of value + noise moved into -6, ..., 6, for q = 1 - success, from exact probabilities of q^|x|."""
+    magnitude, largest = Geometric(p=success), 6
+
+    def mass(x: int) -> Fraction:
+        exact = magnitude.probability(abs(x)) / (2 - success)
+        bounds = law.probability(x)
+        assert bounds.lower <= exact <= bounds.upper
+        return exact
+
+    inner = [mass(y - value) for y in range(1 - largest, largest)]
+    # P[X >= x] = q^x / (1 + q) for x >= 1.
+    tails = [(1 - success) ** (largest + side * value) / (2 - success) for side in (1, -1)]
+    assert sum(inner) + sum(tails) == 1
+    return Pmf.from_weights([tails[0], *inner, tails[1]], outputs=range(-largest, largest + 1))
+
+
+def test_exact_audit() -> None:
+    # q = 1/3 at sensitivity 2: shifts by up to 2 are at epsilon = ln 9 exactly, by the library's own comparison.
+    law = UnboundedDiscreteLaplace(epsilon=LogRatio(9), sensitivity=2)
+    laws = {value: clamped(law, F(2, 3), value) for value in range(-3, 4)}
+    below = LogRatio(9 * 10**12 - 1, 10**12)
+    for a, p in laws.items():
+        for b, q in laws.items():
+            within = abs(a - b) <= 2
+            assert is_indistinguishable(p, q, epsilon=LogRatio(9), delta=0).holds == within
+            assert is_indistinguishable(p, q, epsilon=below, delta=0).holds == (abs(a - b) < 2)
+    # Half the noise: q = 1/9.
+    halved = UnboundedDiscreteLaplace(epsilon=LogRatio(81), sensitivity=2)
+    pair = [clamped(halved, F(8, 9), value) for value in (0, 2)]
+    assert not is_indistinguishable(*pair, epsilon=LogRatio(9), delta=0).holds
 
 
 def chi_square(draws: Any, scale: Fraction, width: int) -> tuple[float, int]:
