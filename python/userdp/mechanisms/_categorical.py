@@ -10,9 +10,13 @@ import numpy as np
 
 from userdp._numbers import shown
 from userdp._pmf import Pmf
+from userdp.exceptions import BudgetError
 from userdp.mechanisms._law import IntegerLaw
 
 __all__ = ["Categorical"]
+
+SIZE_LIMIT = 2**20
+"""The most weights, as in the core."""
 
 
 class Categorical(IntegerLaw):
@@ -57,6 +61,11 @@ class Categorical(IntegerLaw):
             given = weights.weights if isinstance(weights, Pmf) else tuple(weights)
         except TypeError:
             raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {shown(weights)}") from None
+        if len(given) > SIZE_LIMIT:
+            raise BudgetError(
+                f"weights has {len(given)} entries, and every draw reads them all; at most {SIZE_LIMIT} are accepted: "
+                "split the outcomes into groups and draw a group first"
+            )
         integers = Pmf.from_weights(given).weights
         factor = math.gcd(*integers)
         self._pmf = Pmf(tuple(range(len(integers))), tuple(weight // factor for weight in integers))

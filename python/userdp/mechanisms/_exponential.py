@@ -68,13 +68,13 @@ class ExponentialMechanism:
     worse than the best by 64 bits of weight is treated as if it were just that much worse, which costs nothing. See
     docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
 
-    *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` is for audits: it depends on the scores,
-    and showing it for private data is not private.
+    *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` is for audits: it depends on the
+    scores, and showing it for private data is not private.
 
-    *Utility.* With c = 2 (1 if monotone), P[score > lowest + alpha] <= 1.001 k e**(-(epsilon - 2**-36) alpha
-    / (c sensitivity)), as long as alpha is not worth more than 64 bits, that is for alpha below about
-    44 c sensitivity / epsilon. A rate of 64 bits or more for one unit of score is replaced by one of 32 bits, more
-    private than asked; that takes epsilon / (c sensitivity) above 44.3.
+    *Utility.* With c = 2 (1 if monotone), and scores and sensitivity on the grid, P[score > lowest + alpha] is at most
+    1.001 k e**(-(epsilon - 2**-36) alpha / (c sensitivity)) for alpha below about 44 c sensitivity / epsilon, which is
+    worth 64 bits; beyond that it stays below its bound there. Where one step of score would be worth 64 bits or more
+    (monotone, a sensitivity of one step and epsilon above 44.3), it counts as 32 bits, more private than asked.
 
     *Time.* For integer scores, the instructions of a draw and the addresses that they touch depend on the number of
     candidates and draws and on the parameters, not on scores, random bits or the result; the copies it makes are
@@ -147,12 +147,8 @@ class ExponentialMechanism:
         }
 
     def __repr__(self) -> str:
-        shown_arguments = ", ".join(
-            f"{name}={shown(value)}"
-            for name, value in self._arguments.items()
-            if value is not None and value is not False
-        )
-        return f"ExponentialMechanism({shown_arguments})"
+        given = {name: value for name, value in self._arguments.items() if value is not None and value is not False}
+        return f"ExponentialMechanism({', '.join(f'{name}={shown(value)}' for name, value in given.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
         return self._arguments
@@ -260,7 +256,7 @@ class ExponentialMechanism:
 
 
 def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """Scores as a contiguous vector of int64 or float64, exactly."""
+    """Scores as a contiguous, aligned vector of int64 or float64, exactly."""
     if isinstance(scores, np.ma.MaskedArray):
         raise TypeError("scores is a masked array; fill in the masked scores first")
     try:
@@ -269,8 +265,6 @@ def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
         raise TypeError(f"scores must be a vector of numbers; got {shown(scores)}") from None
     if array.ndim != 1:
         raise ValueError(f"scores must be a vector, one score for each candidate; got the shape {array.shape}")
-    if array.size == 0:
-        raise ValueError("scores is empty; there must be a candidate to choose")
     kind = array.dtype.kind
     if kind == "u" and array.dtype.itemsize == 8:
         beyond = np.flatnonzero(array > np.uint64(2**63 - 1))
@@ -278,7 +272,7 @@ def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
             index = beyond[0]
             raise ValueError(f"scores: the score at index {index} is {array[index]}; it must be at most 2**63 - 1")
     if kind in "iu":
-        return np.ascontiguousarray(array, dtype=np.int64)
+        return np.require(array, np.int64, ["C", "A"])
     if kind != "f" or array.dtype.itemsize > 8:
         raise TypeError(
             "scores must be integers of 64 bits or floats, in one array; got "
@@ -288,4 +282,4 @@ def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
         for index, score in enumerate(scores):
             if isinstance(score, (int, np.integer)) and abs(int(score)) > EXACT_INTEGERS:
                 raise ValueError(f"scores: the score {score} at index {index} would be rounded beside floats")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.require(array, np.float64, ["C", "A"])

@@ -27,8 +27,8 @@ class UnboundedDiscreteLaplace(IntegerLaw):
     """Noise with P[x] proportional to e**(-|x| / scale) on all integers, exactly; not drawn in constant time.
 
     **The time of a draw depends on the noise.** Wherever somebody who must not know the noise could measure how long a
-    release takes, use `DiscreteLaplace` instead: it is bounded, and drawn in constant time. This one is for simulations,
-    for tests, and for releases that nobody times.
+    release takes, use `DiscreteLaplace` instead: bounded, and drawn in constant time. This one is for simulations, for
+    tests, and for releases that nobody times.
 
     Parameters
     ----------

@@ -7,9 +7,11 @@
 
 pub mod categorical;
 pub mod coin;
+pub mod discrete_laplace;
 pub mod exponential;
 pub mod inversion;
 pub mod kappa;
+mod least;
 pub mod multiplier;
 pub mod negative_binomial;
 pub mod refusal;
@@ -20,6 +22,7 @@ pub mod words;
 
 pub use categorical::Categorical;
 pub use coin::Coin;
+pub use discrete_laplace::DiscreteLaplaceTables;
 pub use inversion::{Geometric, TwoSidedGeometric};
 pub use kappa::kappa;
 pub use negative_binomial::NegativeBinomialTable;

@@ -28,6 +28,14 @@ impl PyLevel {
         }
         Ok(Self(Arc::new(Level::new(ratio, exponent))))
     }
+
+    /// A level of at most E^(1 / degree), for E >= 1: of one unit, where E is that of `degree` units.
+    fn root_below(&self, degree: BigUint) -> PyResult<Self> {
+        if degree == BigUint::ZERO {
+            return Err(PyValueError::new_err("degree must be at least 1"));
+        }
+        Ok(Self(Arc::new(self.0.root_below(&degree))))
+    }
 }
 
 /// A level as the functions of this module take it.

@@ -71,10 +71,10 @@ impl PyExponentialRate {
         source: &PySource,
         maximize: bool,
     ) -> PyResult<u64> {
-        // The scores are read where they are, so that the interpreter lock is kept: for about 0.15 s at most.
+        let bits = source.draw(py, |source| source.bits().map(Secret::new))?;
+        // From here the scores are read where they are, so that the interpreter lock is kept: for about 0.15 s at most.
         let scores = scores.try_readonly()?;
         let scores = scores.as_slice()?;
-        let bits = source.draw(py, |source| source.bits().map(Secret::new))?;
         run_short(|| Ok(Draws::new(self.0, scores, maximize)?.value(*bits)))
     }
 

@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod convert;
+mod discrete_laplace;
 mod divergence;
 mod exact;
 mod exponential;
@@ -24,6 +25,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::convert::PyLevel;
+    #[pymodule_export]
+    use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
     use crate::divergence::{
         chi2_divergence, epsilon_at_delta, hockey_stick, hockey_stick_bounds, hockey_stick_float64,

@@ -1,8 +1,9 @@
 //! Privacy levels: the multiplier E = e^epsilon, exactly.
 
 use super::{
-    Integer, Interval, Rational,
+    Integer, Interval, Natural, Rational,
     exp::exp,
+    ln::ln,
     rounding::{Direction, rational_from_f64, rational_to_f64},
 };
 use num_traits::{One, Signed, Zero};
@@ -68,6 +69,22 @@ impl Level {
     /// The level of a finite epsilon >= 0, taken as the dyadic number it is.
     pub fn from_epsilon(epsilon: f64) -> Self {
         Self::new(Rational::one(), rational_from_f64(epsilon))
+    }
+
+    /// A level with a number between 1 and E^(1 / degree), for E >= 1 and degree >= 1: equal to it but for rounding.
+    ///
+    /// # Guarantee
+    /// Never above E^(1 / degree). Exact for degree 1 and for ratio 1; otherwise ln(ratio) is replaced by a rational
+    /// number below it, by less than a part in 2^200.
+    #[must_use]
+    pub fn root_below(&self, degree: &Natural) -> Self {
+        if degree.is_one() {
+            return self.clone();
+        }
+        let of_ratio =
+            if self.ratio.is_one() { Rational::zero() } else { ln(&self.ratio, 204).lower.to_rational() };
+        let exponent = (of_ratio + &self.exponent) / Rational::from_integer(Integer::from(degree.clone()));
+        Self::new(Rational::one(), exponent.max(Rational::zero()))
     }
 
     /// E / e^exponent.

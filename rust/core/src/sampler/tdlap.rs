@@ -2,7 +2,10 @@
 
 mod nearest;
 
-use super::{SIZE_LIMIT, Table, check_parameters, delta_units, kappa, multiplier::LowerMultiplier};
+use super::{
+    SIZE_LIMIT, Table, check_parameters, delta_units, kappa, least::least_reaching,
+    multiplier::LowerMultiplier,
+};
 use crate::{
     Error, Result,
     control::Control,
@@ -174,53 +177,10 @@ fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Opti
         )));
     }
     let whole = Natural::one() << 128_u32;
-    let reaches = |end: &Natural| Ok::<_, Error>(total(lower, end, kappa, control)? >= whole);
     // With this end the kappa + 1 entries, which only grow, reach the total.
-    let mut high = whole.div_ceil(&Natural::from(2 * kappa + 1));
-    let mut low = Natural::ZERO;
-    // The total is nearly proportional to the end, so that scaling twice comes next to the answer.
-    let mut guess = high.clone();
-    for _ in 0..2 {
-        if guess.is_zero() {
-            break;
-        }
-        guess = (&guess * &whole) / total(lower, &guess, kappa, control)?;
-    }
-    let mut step = Natural::one();
-    if guess > low && guess < high {
-        if reaches(&guess)? {
-            high = guess;
-            while high > step {
-                let below = &high - &step;
-                if !reaches(&below)? {
-                    low = below;
-                    break;
-                }
-                high = below;
-                step <<= 1;
-            }
-        } else {
-            low = guess;
-            while &low + &step < high {
-                let above = &low + &step;
-                if reaches(&above)? {
-                    high = above;
-                    break;
-                }
-                low = above;
-                step <<= 1;
-            }
-        }
-    }
-    while &low + 1_u32 < high {
-        let middle = (&low + &high) >> 1_u32;
-        if reaches(&middle)? {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    let mut half = climb(lower, &high, kappa);
+    let high = whole.div_ceil(&Natural::from(2 * kappa + 1));
+    let end = least_reaching(&whole, high, |end| total(lower, end, kappa, control))?;
+    let mut half = climb(lower, &end, kappa);
     half.reverse();
     let outer = 2_u32 * half[1..].iter().sum::<Natural>();
     if outer >= whole {

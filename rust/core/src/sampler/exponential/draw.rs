@@ -19,6 +19,7 @@ use crate::{
     rng::Source,
     sampler::table::userdp_ct_count,
 };
+use std::fmt;
 
 /// Candidates in a block.
 const BLOCK: usize = 256;
@@ -39,7 +40,6 @@ pub enum Order {
 }
 
 /// What all draws from one vector of scores share.
-#[derive(Debug)]
 pub struct Draws<'a> {
     rate: Rate,
     scores: &'a [i64],
@@ -49,6 +49,17 @@ pub struct Draws<'a> {
     /// Cumulative weights, of which the last is W.
     sums: Secret<Vec<u128>>,
     order: Order,
+}
+
+impl fmt::Debug for Draws<'_> {
+    /// Without anything secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Draws")
+            .field("order", &self.order)
+            .field("candidates", &self.scores.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Draws<'a> {

@@ -1,0 +1,214 @@
+"""Discrete Laplace noise on all integers: listed bits against definitions, certified probabilities, privacy."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import random
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oracle import laws as oracle
+from oracle.divergence import exp_bounds
+from userdp import LogRatio, _core
+from userdp.exceptions import BudgetError, InsecureRandomnessWarning
+from userdp.mechanisms import UnboundedDiscreteLaplace
+
+F = Fraction
+WORD = 2**128
+
+
+def listed(words: Sequence[int]) -> _core.Source:
+    return _core.Source.listed(b"".join(word.to_bytes(16, "little") for word in words))
+
+
+def seeded(law: UnboundedDiscreteLaplace, size: int | tuple[int, ...] | None, seed: int) -> Any:
+    with pytest.warns(InsecureRandomnessWarning):
+        return law.sample(size, random_state=seed)
+
+
+SCALES = [F(1), F(3, 2), F(1, 10), F(10), F(1000), F(10**12), F(0.3), F(2**52)]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=str)
+def test_draws_of_listed_bits(scale: Fraction) -> None:
+    law, powers = UnboundedDiscreteLaplace(scale=scale), oracle.exponential_powers(1 / scale)
+    source = random.Random(6)
+    words = [source.getrandbits(128) for _ in range(30)]
+    words += [source.getrandbits(128) >> shift for shift in (1, 30, 64, 65, 100, 120)]
+    words += [0, 1, WORD - 1, WORD - 2, 2, 3]
+    spare = [source.getrandbits(127) | 1 << 127 for _ in range(3)]
+    for word in words:
+        magnitude = oracle.geometric(powers, [word >> 1, *spare], 127)
+        if magnitude == 0 and word & 1:
+            continue  # -0, below
+        assert law._draw(listed([word, *spare])) == (-magnitude if word & 1 else magnitude)
+    # The same 127 bits as q^k, and 255: what decides are the bits after them, for both signs.
+    for k in (1, 2, 7):
+        low, high = powers(k, 500)
+        for count in (1, 2):
+            edge = math.floor(low * 2 ** (128 * count - 1))
+            assert edge == math.floor(high * 2 ** (128 * count - 1))
+            first, rest = edge >> 128 * (count - 1), [edge % WORD] * (count - 1)
+            if first == 0:
+                continue
+            # One of the two is on either side of q^k, and q^k is on one side of the middle.
+            for end, magnitude in ((0, k), (WORD - 1, k - 1)):
+                for sign in (0, 1):
+                    if magnitude == 0 and sign:
+                        continue
+                    drawn = law._draw(listed([2 * first + sign, *rest, end, end]))
+                    assert drawn == (-magnitude if sign else magnitude)
+
+
+def test_minus_zero_is_drawn_again() -> None:
+    law = UnboundedDiscreteLaplace(scale=1)
+    near_one = WORD - 1  # magnitude 0 with the sign -
+    small = WORD // 3 | 1  # U = 1/3, X = -1
+    assert law._draw(listed([near_one, near_one, small])) == -1
+    assert law._draw(listed([near_one - 1, small])) == 0
+    with pytest.raises(OSError, match="used up"):
+        law._draw(listed([near_one]))
+
+
+@pytest.mark.parametrize("scale", [F(1), F(1, 3), F(20), F(10**6)], ids=str)
+def test_seeded_draws_are_pinned(scale: Fraction) -> None:
+    source = _core.Source(9)
+    words = iter([source.bits() for _ in range(600)])
+    powers = oracle.exponential_powers(1 / scale)
+    expected = [oracle.two_sided(powers, words) for _ in range(250)]
+    assert seeded(UnboundedDiscreteLaplace(scale=scale), 250, 9).tolist() == expected
+
+
+@pytest.mark.parametrize("scale", [F(1), F(1, 3), F(1, 50), F(17, 10), F(1000), F(10**9), F(2**52)], ids=str)
+def test_probabilities_are_certified(scale: Fraction) -> None:
+    law = UnboundedDiscreteLaplace(scale=scale)
+    for x in (0, 1, -1, 2, -5, 40, 1000, 10**9, -(10**12)):
+        if abs(x) / scale > 700:
+            assert law.probability(x).upper <= math.exp(-699) * 2
+            continue
+        low, high = oracle.two_sided_probability(1 / scale, x, 3000)
+        bounds = law.probability(x)
+        assert bounds.lower <= low
+        assert high <= bounds.upper <= math.nextafter(math.nextafter(bounds.lower, 1), 1)
+        assert law.probability(-x) == bounds
+    assert law.probability(10**40).lower == 0.0
+    assert 0.0 < law.probability(10**40).upper <= 5e-324
+
+
+def test_the_law_of_a_log_ratio_is_rational() -> None:
+    law = UnboundedDiscreteLaplace(epsilon=LogRatio(9), sensitivity=2)  # q = 1/3
+    for x in range(30):
+        exact = F(1, 2) * F(1, 3) ** x
+        bounds = law.probability(x)
+        assert bounds.lower <= exact <= bounds.upper <= math.nextafter(math.nextafter(bounds.lower, 1), 1)
+    assert law.scale.lower <= 2 / math.log(9) <= law.scale.upper
+    source = _core.Source(10)
+    words = iter([source.bits() for _ in range(900)])
+    expected = [oracle.two_sided(oracle.rational_powers(F(1, 3)), words) for _ in range(400)]
+    assert seeded(law, 400, 10).tolist() == expected
+
+
+def exceeds(probability: Callable[[int], Any], epsilon: Fraction, sensitivity: int) -> bool:
+    """Whether certified probabilities prove a ratio above e^epsilon, for shifts up to the sensitivity."""
+    multiplier = exp_bounds(epsilon)[1]
+    return any(
+        F(probability(x).lower) > multiplier * F(probability(x + shift).upper)
+        for x in range(-60, 60)
+        for shift in range(-sensitivity, sensitivity + 1)
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [(F(1), 1), (F(1, 10), 1), (F(1), 3), (F(7, 2), 2)])
+def test_shifts_are_within_epsilon(epsilon: Fraction, sensitivity: int) -> None:
+    law = UnboundedDiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity)
+    assert not exceeds(law.probability, epsilon, sensitivity)
+    assert exceeds(law.probability, epsilon * (1 - F(1, 10**12)), sensitivity)  # and no less
+    halved = UnboundedDiscreteLaplace(scale=F(sensitivity) / epsilon / 2)
+    assert exceeds(halved.probability, epsilon, sensitivity)
+    assert exceeds(UnboundedDiscreteLaplace(epsilon=epsilon).probability, epsilon, sensitivity) == (sensitivity > 1)
+
+
+def chi_square(draws: Any, scale: Fraction, width: int) -> tuple[float, int]:
+    """The statistic over -width, ..., width and both tails."""
+    low, _ = zip(*(oracle.two_sided_probability(1 / scale, x) for x in range(-width, width + 1)), strict=True)
+    counts = np.bincount(np.clip(draws, -width - 1, width + 1) + width + 1, minlength=2 * width + 3)
+    tail = (1 - float(sum(low))) / 2
+    expected = np.array([tail, *map(float, low), tail]) * len(draws)
+    return float(((counts - expected) ** 2 / expected).sum()), 2 * width + 2
+
+
+@pytest.mark.parametrize(("scale", "width"), [(F(1), 8), (F(5), 40)])
+def test_draws_follow_the_law(scale: Fraction, width: int) -> None:
+    draws = seeded(UnboundedDiscreteLaplace(scale=scale), 500_000, 17)
+    statistic, degrees = chi_square(draws, scale, width)
+    limit = degrees + 2 * math.sqrt(14 * degrees) + 28  # exceeded with probability at most e^-14 < 1e-6
+    print(f"chi-square {statistic:.1f} at {degrees} degrees, limit {limit:.1f}")
+    assert statistic < limit
+    for wrong in (scale * F(102, 100), scale / 2):
+        assert chi_square(draws, wrong, width)[0] > limit
+    # Symmetric: the sign of what is not 0 is a fair coin; six standard deviations, 2e-9.
+    positive, negative = int((draws > 0).sum()), int((draws < 0).sum())
+    assert abs(positive - negative) < 6 * math.sqrt(positive + negative)
+
+
+def test_copies_shapes_and_words() -> None:
+    for law in (
+        UnboundedDiscreteLaplace(scale="2.5"),
+        UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3),
+        UnboundedDiscreteLaplace(epsilon=LogRatio(3)),
+    ):
+        for twin in (copy.deepcopy(law), pickle.loads(pickle.dumps(law))):
+            assert repr(twin) == repr(law)
+            assert seeded(twin, 9, 1).tolist() == seeded(law, (3, 3), 1).ravel().tolist()
+        assert seeded(law, None, 1) == seeded(law, 1, 1)[0]
+        assert type(law.sample()) is int
+        assert law.sample((2, 3)).dtype == np.int64
+    assert repr(UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3)) == (
+        "UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3)"
+    )
+    bounds = UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3).scale
+    assert bounds.lower == bounds.upper == 6.0
+    # Noise far smaller and far larger than 1.
+    assert set(UnboundedDiscreteLaplace(scale="1e-300").sample(50).tolist()) == {0}
+    assert np.abs(UnboundedDiscreteLaplace(scale=2**52).sample(50)).max() > 2**45
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, TypeError, "exactly one of scale and epsilon"),
+        ({"scale": 1, "epsilon": 1}, TypeError, "exactly one of scale and epsilon"),
+        ({"scale": 1, "sensitivity": 1}, TypeError, "sensitivity goes with epsilon"),
+        ({"scale": 0}, ValueError, "scale must be > 0"),
+        ({"scale": -1}, ValueError, "scale must be > 0"),
+        ({"scale": math.inf}, ValueError, "scale must be finite"),
+        ({"scale": "wide"}, ValueError, "scale='wide'"),
+        ({"scale": [1]}, TypeError, "scale must be"),
+        ({"scale": 2**52 + 1}, ValueError, r"scale.*2\^52"),
+        ({"epsilon": 1e-300}, ValueError, r"scale.*2\^52"),
+        ({"epsilon": LogRatio(2**60 + 1, 2**60)}, ValueError, r"scale.*2\^52"),
+        ({"epsilon": 0}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": LogRatio(1)}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": -1}, ValueError, "epsilon must be >= 0"),
+        ({"epsilon": 1, "sensitivity": 0}, ValueError, "sensitivity must be at least 1"),
+        ({"epsilon": 1, "sensitivity": 1.5}, TypeError, "sensitivity must be an int"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        UnboundedDiscreteLaplace(**arguments)
+
+
+def test_bad_calls() -> None:
+    law = UnboundedDiscreteLaplace(scale=1)
+    for x in (0.5, True, "1", None):
+        with pytest.raises(TypeError, match="x must be an int"):
+            law.probability(x)  # type: ignore[arg-type]
+    with pytest.raises(BudgetError, match="draw in parts"):
+        law.sample(2**27 + 1)
