@@ -48,7 +48,7 @@ class DiscreteLaplace:
     TypeError, ValueError
         For parameters outside these ranges; when the tables are built, for a scale above about 2**32.
     BudgetError
-        When the tables are built, and they would have more than 2**20 entries: a scale above about 4e9 in a range
+        When the tables are built, and they would have more than 2**16 entries: a scale above about 2**24 in a range
         that is wider still. Round the values to a coarser public grid.
 
     Notes
@@ -268,7 +268,8 @@ class DiscreteLaplace:
         return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
-        return self._tables.release_many(values.reshape(-1), source).reshape(values.shape)
+        flat = np.require(values.reshape(-1), requirements=["C", "A"])
+        return self._tables.release_many(flat, source).reshape(values.shape)
 
 
 def _scale(scale: Any) -> Fraction:
@@ -304,4 +305,4 @@ def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         raise TypeError("value is a masked array; pass plain integers with every entry present")
     if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
         raise TypeError(f"value must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
-    return values.astype(np.int64, copy=False)
+    return np.asarray(values).astype(np.int64, copy=False)
