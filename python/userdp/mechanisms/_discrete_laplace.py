@@ -60,8 +60,8 @@ class DiscreteLaplace:
     of every output changes by at most a factor e**(epsilon / sensitivity) when the value moves by 1, the outputs at
     both ends included. See docs/proofs/discrete_laplace.md.
 
-    *The law.* `pmf` is exactly what is drawn. Privacy rests on it alone, and not on how near it is to the ideal clamped law;
-    that is measured, not proved: a total variation distance below 2**-80 in all cases of the tests (scales up to 100).
+    *The law.* `pmf` is exactly what is drawn. Privacy rests on it alone, not on how near it is to the ideal clamped
+    law. That is measured, not proved: below 2**-80 in total variation in all cases of the tests (scales up to 100).
     e**(1 / scale) is cut at 2**64: for scales below 0.0225 the noise is that of 0.0225.
 
     *Time.* A draw takes 16 or 32 random bytes and reads its tables whole, both public, whatever the value and the bits
