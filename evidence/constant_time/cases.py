@@ -19,6 +19,7 @@ from userdp import _core
 from userdp.mechanisms import (
     BiasedCoin,
     Categorical,
+    DiscreteLaplace,
     ExponentialMechanism,
     NegativeBinomial,
     TruncatedDiscreteLaplace,
@@ -122,12 +123,28 @@ def scores(k: int) -> dict[str, Integers]:
     }
 
 
+def true_values(low: int, high: int) -> dict[str, Integers]:
+    """Values that noise is added to: at the ends of their range, inside and outside."""
+    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    generator = np.random.default_rng(high)
+    return {
+        "low": np.full(8, low, dtype=np.int64),
+        "high": np.full(8, high, dtype=np.int64),
+        "middle": np.full(8, (low + high) // 2, dtype=np.int64),
+        "far below": np.full(8, lowest),
+        "far above": np.full(8, highest),
+        "inside": generator.integers(low, high, 8, endpoint=True),
+        "any": generator.integers(lowest, highest, 8, endpoint=True),
+    }
+
+
 def several(kernel: str, make: Callable[[], Any], name: str, **changes: Any) -> Case:
     """16 draws at once from a sampler without secret values, each from one word."""
     return Case(name, make, lambda law, _: law.sample(size=16), 16, 256, {kernel: 16}, **changes)
 
 
 COUNT, COIN, UNIFORM = "userdp_ct_count", "userdp_ct_coin", "userdp_ct_uniform"
+LAPLACE = "userdp_ct_discrete_laplace"
 TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
 EXPONENTIAL = "userdp_ct_exponential_"
 
@@ -199,6 +216,24 @@ CASES = [
         calls={EXPONENTIAL + "lowest": 1, EXPONENTIAL + "sums": 1, EXPONENTIAL + "stored": 1, COUNT: 1},
         values=scores(10),
         errors=None,
+    ),
+    Case(
+        "DiscreteLaplace, small range",
+        make=lambda: DiscreteLaplace(scale=1, bounds=(0, 10)),
+        draw=lambda noise, values: noise.sample(values),
+        draws=8,
+        random_bytes=16 * 8,
+        calls={LAPLACE: 8, COUNT: 16},
+        values=true_values(0, 10),
+    ),
+    Case(
+        "DiscreteLaplace",
+        make=lambda: DiscreteLaplace(scale=1000, bounds=(-(10**6), 10**6)),
+        draw=lambda noise, values: noise.sample(values),
+        draws=8,
+        random_bytes=32 * 8,
+        calls={LAPLACE: 8, COUNT: 16},
+        values=true_values(-(10**6), 10**6),
     ),
     Case(
         "BiasedCoin",

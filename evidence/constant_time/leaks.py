@@ -80,8 +80,8 @@ def leaky_copy(into: Path) -> tuple[Path, list[str]]:
         else:
             shutil.copy(ROOT / name, copy / name)
     kernels = plant(copy)
-    # The dependencies are compiled already.
-    os.environ["CARGO_TARGET_DIR"] = str(ROOT / "target")
+    # Libraries of the same name from one directory would take each other's place.
+    os.environ["CARGO_TARGET_DIR"] = str(into.with_name("leaky-target"))
     return install(copy, into), kernels
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from fractions import Fraction
 
 import numpy as np
@@ -53,7 +53,7 @@ class Categorical(IntegerLaw):
     """
 
     def __init__(self, *, weights: Iterable[int | Fraction | str] | Pmf) -> None:
-        if isinstance(weights, (str, bytes)):
+        if isinstance(weights, (str, bytes, Mapping, Set)):
             raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {shown(weights)}")
         if isinstance(weights, np.ndarray) and weights.ndim != 1:
             raise ValueError(f"weights must be one-dimensional; got the shape {weights.shape}")

@@ -72,7 +72,7 @@ impl DiscreteLaplaceTables {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for E <= 1, E above 1 by less than 2^-32, and ranges that are empty or wider than
-    /// 2^62; [`Error::TooLarge`] for tables of more than [`super::SIZE_LIMIT`] entries; [`Error::Cancelled`].
+    /// 2^62; [`Error::TooLarge`] for tables of more than 2^16 entries; [`Error::Cancelled`].
     pub fn new(level: &Level, low: i64, high: i64, control: &Control) -> Result<Self> {
         Self::with_low_bits(level, low, high, None, control)
     }
@@ -80,7 +80,7 @@ impl DiscreteLaplaceTables {
     /// The same with a given number h of bits for the low digit, where `None` chooses the fastest.
     ///
     /// # Errors
-    /// As [`DiscreteLaplaceTables::new`]; for h above 20.
+    /// As [`DiscreteLaplaceTables::new`]; for h above 16.
     pub fn with_low_bits(
         level: &Level,
         low: i64,

@@ -5,10 +5,13 @@ use crate::{
     Error, Result,
     control::Control,
     exact::{Integer, Natural, Rational, rounding::Direction, rounding::rational_to_f64},
-    sampler::{SIZE_LIMIT, least::least_reaching, multiplier::LowerMultiplier},
+    sampler::{least::least_reaching, multiplier::LowerMultiplier},
 };
 use num_integer::Integer as _;
 use num_traits::{One, ToPrimitive};
+
+/// The most entries of the two tables together: every release reads all of them.
+const ENTRIES_LIMIT: u64 = 1 << 16;
 
 /// Where the digits end, the noise has decayed by this many factors of 2 or, for large scales, by fewer.
 const DECAY_BITS: f64 = 96.0;
@@ -74,12 +77,12 @@ fn wanted_length(excess: &Natural) -> u64 {
 
 /// (h, n) with n 2^h >= length and the fewest comparisons.
 fn split(length: u64, low_bits: Option<u32>) -> Result<(u32, u64)> {
-    let most = SIZE_LIMIT.ilog2();
+    let most = ENTRIES_LIMIT.ilog2();
     let steps = |h: u32| length.div_ceil(1 << h) + (1 << h) + if h > 0 { SECOND_DRAW_STEPS } else { 0 };
     let h = low_bits.unwrap_or_else(|| (0..=most).min_by_key(|&h| steps(h)).unwrap_or(0));
-    if h > most || length.div_ceil(1 << h) + (1 << h) > SIZE_LIMIT {
+    if h > most || length.div_ceil(1 << h) + (1 << h) > ENTRIES_LIMIT {
         return Err(Error::too_large(format!(
-            "the noise needs tables for {length} magnitudes, which do not fit {SIZE_LIMIT} entries; round the values \
+            "the noise needs tables for {length} magnitudes, which do not fit {ENTRIES_LIMIT} entries; round the values \
              to a coarser public grid and divide the scale by its step, or choose narrower bounds"
         )));
     }

@@ -23,9 +23,10 @@ use std::fmt;
 
 /// Candidates in a block.
 const BLOCK: usize = 256;
-/// Up to this many candidates, all cumulative weights are stored.
+/// Up to this many candidates, all cumulative weights are stored. Measured: both orders take equally long at about 4096
+/// for one draw, and at about 8192 for each further one.
 const MOST_STORED: usize = 4096;
-/// Weights that are computed side by side.
+/// Weights that are computed side by side, so that one's products fill the time in which another waits for its own.
 const LANES: usize = 4;
 /// Candidates read, or draws made, between two looks at the control.
 const STEPS: usize = 1 << 18;
