@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from oracle.statistics import chi_square_limit
 from userdp import _core
 from userdp.exceptions import InsecureRandomnessWarning
 
@@ -25,11 +25,6 @@ def words_of(seed: int, count: int) -> list[int]:
 def seeded(law: Any, size: int | tuple[int, ...] | None, seed: int) -> Any:
     with pytest.warns(InsecureRandomnessWarning):
         return law.sample(size, random_state=seed)
-
-
-def chi_square_limit(degrees: int) -> float:
-    """Laurent and Massart (2000), Lemma 1: exceeded with probability at most e^-14 < 1e-6."""
-    return degrees + 2 * math.sqrt(14 * degrees) + 28
 
 
 def chi_square(counts: Sequence[int], masses: Sequence[Fraction | float], draws: int) -> tuple[float, int]:

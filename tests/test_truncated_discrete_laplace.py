@@ -12,7 +12,6 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, combinations, pairwise
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 
 from oracle import samplers as oracle
 from oracle.divergence import exp_bounds, hockey_stick
+from oracle.statistics import chi_square, chi_square_limit
 from userdp import _core
 from userdp._levels import level_of
 from userdp._numbers import parse_level
@@ -244,24 +244,6 @@ def test_audit_with_half_the_noise_fails() -> None:
 # --- draws
 
 
-def chi_square_limit(degrees: int) -> float:
-    """Laurent and Massart (2000), Lemma 1: exceeded with probability at most e^-14 < 1e-6."""
-    return degrees + 2 * math.sqrt(14 * degrees) + 28
-
-
-def chi_square(counts: Sequence[int], masses: Sequence[Fraction], draws: int) -> tuple[float, int]:
-    """The statistic over cells of expectation 20 or more, small neighbouring ones put together."""
-    cells: list[list[float]] = [[0.0, 0.0]]
-    for count, mass in zip(counts, masses, strict=True):
-        if cells[-1][1] >= 20:
-            cells.append([0.0, 0.0])
-        cells[-1][0] += count
-        cells[-1][1] += float(mass * draws)
-    last = cells.pop()
-    cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
-    return sum((seen - expected) ** 2 / expected for seen, expected in cells), len(cells) - 1
-
-
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-3"), (LogRatio(2), "1/8")])
 def test_draws_follow_the_law(epsilon: Any, delta: Any, rule: Any) -> None:
@@ -271,12 +253,12 @@ def test_draws_follow_the_law(epsilon: Any, delta: Any, rule: Any) -> None:
         values = noise.sample(draws, random_state=20)
     assert values.dtype == np.int64
     counts = np.bincount(values, minlength=2 * noise.kappa + 1).tolist()
-    statistic, degrees = chi_square(counts, noise.pmf().fractions(), draws)
+    statistic, degrees = chi_square(counts, noise.pmf().fractions())
     print(f"chi-square {statistic:.1f} at {degrees} degrees, limit {chi_square_limit(degrees):.1f}")
     assert statistic < chi_square_limit(degrees)
     # The test can fail: the same draws against a law of twice the width.
     wide = oracle.ideal(F(13, 10), noise.kappa) if epsilon != "0.1" else oracle.ideal(F(11, 9), noise.kappa)
-    statistic, degrees = chi_square(counts, wide, draws)
+    statistic, degrees = chi_square(counts, wide)
     assert statistic > chi_square_limit(degrees)
 
 
