@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from constant_time import __main__ as command
 from constant_time.callgrind import all_equal
 from constant_time.cases import CASES, Case
 from constant_time.counts import reached_from, read_counts
@@ -15,6 +18,7 @@ from constant_time.instructions import branches_of, forbidden_in
 from constant_time.kernels import exported, written
 from constant_time.leaks import plant
 from constant_time.memcheck import reported_in
+from constant_time.welch import welch_t
 from userdp import _core
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +69,33 @@ def test_every_kernel_can_be_made_to_leak(tmp_path: Path) -> None:
     assert set(plant(tmp_path)) == kernels
     text = "".join(path.read_text(encoding="utf-8") for path in core.rglob("*.rs"))
     assert set(re.findall(r'crate::planted::leak\("(\w+)", &\[&', text)) == kernels
+
+
+@pytest.mark.parametrize(
+    ("system", "arguments", "ci", "status"),
+    [
+        ("linux", [], "", 1),
+        ("linux", ["--if-possible"], "", 0),
+        ("linux", ["--if-possible"], "true", 1),
+        ("darwin", [], "", 0),
+        ("darwin", ["--if-possible"], "true", 1),
+    ],
+)
+def test_evidence_is_never_left_out_silently(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    system: str,
+    arguments: list[str],
+    ci: str,
+    status: int,
+) -> None:
+    monkeypatch.setattr(command.sys, "platform", system)
+    monkeypatch.setattr(command.sys, "argv", ["constant_time", *arguments])
+    monkeypatch.setattr(command.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(command.shutil, "which", lambda _: None)
+    monkeypatch.setenv("CI", ci)
+    assert command.main() == status
+    assert "No evidence on constant time: it " in capsys.readouterr().err
 
 
 COUNTS = """\
@@ -143,3 +174,9 @@ def test_reports_in_the_library_are_told_from_those_in_the_interpreter() -> None
 ==7==    at 0xFBF245B: ??? (in /lib/userdp.so)
 """
     assert reported_in(log, Path("/lib/userdp.so")) == {"two"}
+
+
+def test_welch_t() -> None:
+    a, b = np.array([1, 2, 3]), np.array([2, 4, 6])  # means 2 and 4, variances 1 and 4
+    assert math.isclose(welch_t(a, b), -2 / math.sqrt(1 / 3 + 4 / 3))
+    assert welch_t(a, a) == 0

@@ -50,7 +50,7 @@ def main() -> int:
         return 0 if (unsupported() or arguments.if_possible) and not os.environ.get("CI") else 1
     start = time.monotonic()
     version = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.strip()
-    print(f"{version}, {platform.platform()}")
+    print(f"{version}, {platform.platform()}", flush=True)
     installed = arguments.installed or install(ROOT, WORK)
     work = installed.parent
     cases = cases_of(arguments.kernel)
