@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, get_args
 from userdp import _core
 from userdp._levels import core_level
 from userdp._numbers import Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exceptions import BudgetError
 
 __all__ = ["TOTAL", "Calibration", "CalibrationName", "calibrate"]
 
@@ -153,7 +154,15 @@ def _tight(level: PrivacyLevel, delta: Fraction) -> Calibration:
 def _from_laplace(
     name: CalibrationName, level: PrivacyLevel, delta: Fraction, inner: PrivacyLevel, inner_delta: Fraction
 ) -> Calibration:
-    table = _core.TruncatedDiscreteLaplaceTable(core_level(inner), inner_delta, name == "tight")
+    try:
+        table = _core.TruncatedDiscreteLaplaceTable(core_level(inner), inner_delta, name == "tight")
+    except BudgetError:
+        raise
+    except ValueError as error:
+        raise ValueError(
+            f"calibration={name!r} draws noise at a third of epsilon and at delta={float(inner_delta):.3g}, and for these "
+            f"{error}; calibration='optimal' draws none"
+        ) from None
     cumulative = [0]
     for numerator in table.numerators:
         cumulative.append(cumulative[-1] + numerator)
