@@ -160,8 +160,8 @@ def _from_laplace(
         raise
     except ValueError as error:
         raise ValueError(
-            f"calibration={name!r} draws noise at a third of epsilon and at delta={float(inner_delta):.3g}, and for these "
-            f"{error}; calibration='optimal' draws none"
+            f"calibration={name!r} draws noise at a third of epsilon and at delta={float(inner_delta):.3g}, and for "
+            f"these {error}; calibration='optimal' draws none"
         ) from None
     cumulative = [0]
     for numerator in table.numerators:
