@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal
 
 from userdp._numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, round_up, shown
 from userdp._pmf import Pmf
-from userdp._randomness import source_of
-from userdp._sizes import number_of, shape_of
 from userdp.exceptions import BudgetError
+from userdp.mechanisms._law import IntegerLaw
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -75,7 +71,7 @@ def _parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
     return level, probability
 
 
-class TruncatedDiscreteLaplace:
+class TruncatedDiscreteLaplace(IntegerLaw):
     """Truncated discrete Laplace noise, shifted to the support 0, 1, ..., 2 kappa.
 
     The ideal noise has P[x] proportional to e**(-epsilon |x - kappa|) (Definition 8). What is drawn here, and what
@@ -134,34 +130,27 @@ class TruncatedDiscreteLaplace:
         if kappa not in ("paper", "tight"):
             raise ValueError(f"kappa must be 'paper' or 'tight'; got {shown(kappa)}")
         self._level, self._delta = _parameters(epsilon, delta)
-        self._arguments = (epsilon, delta, kappa)
-
-    def __repr__(self) -> str:
-        epsilon, delta, rule = self._arguments
-        return f"TruncatedDiscreteLaplace(epsilon={shown(epsilon)}, delta={shown(delta)}, kappa={rule!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The table is built again where it is needed.
-        return {name: vars(self)[name] for name in ("_level", "_delta", "_arguments")}
+        super().__init__(epsilon=epsilon, delta=delta, kappa=kappa)
 
     @cached_property
-    def _table(self) -> _core.TruncatedDiscreteLaplaceTable:
+    def _core_law(self) -> _core.TruncatedDiscreteLaplaceTable:
         from userdp import _core
         from userdp._levels import core_level
 
-        return _core.TruncatedDiscreteLaplaceTable(core_level(self._level), self._delta, self._arguments[2] == "tight")
+        tight = self._arguments["kappa"] == "tight"
+        return _core.TruncatedDiscreteLaplaceTable(core_level(self._level), self._delta, tight)
 
     @property
     def kappa(self) -> int:
         """Half the width: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
-        return self._table.kappa
+        return self._core_law.kappa
 
     @property
     def certified_epsilon(self) -> float:
         """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
         from userdp import _core
 
-        of_the_table = _core.ln_bounds(self._table.largest_ratio)[1]
+        of_the_table = _core.ln_bounds(self._core_law.largest_ratio)[1]
         # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
         requested = round_up(self._level.exponent) if self._level.ratio == 1 else _core.ln_bounds(self._level.ratio)[1]
         return min(of_the_table, requested)
@@ -169,11 +158,11 @@ class TruncatedDiscreteLaplace:
     @property
     def certified_delta(self) -> Fraction:
         """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
-        return Fraction(self._table.numerators[0], 2**128)
+        return Fraction(self._core_law.numerators[0], 2**128)
 
     def pmf(self) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., 2 kappa and integer weights of total 2**128."""
-        numerators = self._table.numerators
+        numerators = self._core_law.numerators
         return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
     def ideal_pmf(self) -> Pmf:
@@ -187,8 +176,9 @@ class TruncatedDiscreteLaplace:
             When the weights are too long to be written out.
         """
         if self._level.exponent:
+            epsilon = self._arguments["epsilon"]
             raise ValueError(
-                f"epsilon={shown(self._arguments[0])}: the ideal probabilities are rational only for a LogRatio, where "
+                f"epsilon={shown(epsilon)}: the ideal probabilities are rational only for a LogRatio, where "
                 "e**epsilon is"
             )
         a, b, kappa = self._level.ratio.numerator, self._level.ratio.denominator, self.kappa
@@ -200,43 +190,3 @@ class TruncatedDiscreteLaplace:
             )
         side = [a**j * b ** (kappa - j) for j in range(kappa + 1)]  # E^(j - kappa) at distance kappa - j, times a^kappa
         return Pmf(tuple(range(2 * kappa + 1)), tuple(side + side[-2::-1]))
-
-    @overload
-    def sample(self, size: None = None, random_state: int | None = None) -> int: ...
-    @overload
-    def sample(self, size: int | tuple[int, ...], random_state: int | None = None) -> npt.NDArray[np.int64]: ...
-    def sample(
-        self, size: int | tuple[int, ...] | None = None, random_state: int | None = None
-    ) -> int | npt.NDArray[np.int64]:
-        """Draw from `pmf`.
-
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
-        random_state : None or int
-            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
-            for tests only, and warns.
-
-        Returns
-        -------
-        int, or ndarray of int64 with shape ``size``
-            Values from 0 to 2 kappa.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For sizes that are not non-negative integers, and other values of random_state.
-        BudgetError
-            For more than 2**27 draws.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
-        """
-        shape = None if size is None else shape_of(size)
-        source = source_of(random_state)
-        if shape is None:
-            return self._table.sample(source)
-        return self._table.sample_many(source, number_of(shape)).reshape(shape)
