@@ -15,23 +15,28 @@ from constant_time.probe import CONTROL, Probe
 from userdp import _core
 
 
-def runner(case: Case, probe: Probe) -> Callable[[Inputs], Integers]:
-    """The draws of a case from given secrets. It must use up the random ones."""
+def runner(case: Case, probe: Probe) -> Callable[[Inputs], Any]:
+    """The draws of a case from given secrets, as the sampler returns them. It must use up the random ones."""
     sampler = case.make()
 
-    def run(inputs: Inputs) -> Integers:
+    def run(inputs: Inputs) -> Any:
         probe.feed(inputs.random)
         draws = case.draw(sampler, inputs.values)
         if probe.asked() != len(inputs.random):
             raise RuntimeError(f"{case.name} asked for {probe.asked()} random bytes, not for {len(inputs.random)}")
-        return np.asarray(draws, dtype=np.int64).reshape(-1)
+        return draws
 
     return run
 
 
-def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe: Probe) -> dict[str, Any]:
+def as_array(draws: Any) -> Integers:
+    """Draws as one vector."""
+    return np.asarray(draws, dtype=np.int64).reshape(-1)
+
+
+def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Any], probe: Probe) -> dict[str, Any]:
     """One run with public and one with secret inputs."""
-    expected = run(inputs)
+    expected = as_array(run(inputs))
     # Copies: what was public once is not marked afterwards.
     secret = Inputs(inputs.label, inputs.values.copy(), bytes(bytearray(inputs.random)))
     probe.note(f"--- {name}: {inputs.label}")
@@ -39,8 +44,9 @@ def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe
     probe.mark(secret.random)
     marked = probe.secret_bytes(secret.values) + probe.secret_bytes(secret.random)
     errors = probe.errors()
-    draws = run(secret)
+    released = run(secret)
     errors = probe.errors() - errors
+    draws = as_array(released)
     secret_draws = sum(probe.secret_bytes(draw) > 0 for draw in np.split(draws, draws.size))
     for memory in (secret.values, secret.random, draws):
         probe.release(memory)
@@ -49,17 +55,18 @@ def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe
         "draws": draws.size,
         "secret_draws": secret_draws,
         "errors": errors,
+        "errors_of_conversion": probe.errors_of_conversion(int(expected[0])) if isinstance(released, int) else 0,
         "equal": bool(np.array_equal(draws, expected)),
     }
 
 
-def callgrind(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe: Probe) -> dict[str, Any]:
+def callgrind(name: str, inputs: Inputs, run: Callable[[Inputs], Any], probe: Probe) -> dict[str, Any]:
     """One counted run, after one that is not, in which anything that is made on first use is made."""
     run(inputs)
     probe.zero()
     draws = run(inputs)
     probe.dump(f"{name}: {inputs.label}")
-    return {"draws": draws.size}
+    return {"draws": np.size(draws)}
 
 
 def main() -> None:
