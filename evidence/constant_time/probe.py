@@ -73,15 +73,6 @@ class Probe:
         """Let the operating system's next random bytes be these, with their marks. The caller keeps them alive."""
         self._feed(*place(random))
 
-    def errors_of_conversion(self, draw: int) -> int:
-        """How often memcheck reports the interpreter when it makes an int of this one, as a secret."""
-        number = ctypes.c_uint64(draw)
-        self._mark(ctypes.addressof(number), ctypes.sizeof(number))
-        errors = self.errors()
-        # ctypes makes it like the library, by the interpreter's own function.
-        number.value  # noqa: B018
-        return int(self.errors() - errors)
-
     def leaky_control(self, random: bytes) -> npt.NDArray[np.int64]:
         """What the function returns that leaks on purpose."""
         result = np.empty(1, dtype=np.int64)
