@@ -82,16 +82,16 @@ pytest: $(VENV)/.stamp-check
 
 CONSTANT_TIME := PYTHONPATH=evidence $(PY) -m constant_time
 
-constant-time: $(VENV)/.stamp-check ## memcheck and callgrind on every constant-time sampler; needs valgrind
+constant-time: $(VENV)/.stamp-check build ## memcheck and callgrind on every constant-time sampler; needs valgrind
 	$(CONSTANT_TIME)
 
-constant-time-if-possible: $(VENV)/.stamp-check
+constant-time-if-possible: $(VENV)/.stamp-check build
 	$(CONSTANT_TIME) --if-possible
 
-constant-time-leaks: $(VENV)/.stamp-check ## the same must fail for a leak planted in any kernel
+constant-time-leaks: $(VENV)/.stamp-check build ## the same must fail for a leak planted in any kernel
 	$(CONSTANT_TIME).leaks
 
-constant-time-welch: $(VENV)/.stamp-check ## times of two classes of secrets, as a smoke test
+constant-time-welch: $(VENV)/.stamp-check build ## times of two classes of secrets, as a smoke test
 	$(CONSTANT_TIME).welch
 
 # --- measurements

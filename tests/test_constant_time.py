@@ -17,7 +17,7 @@ from constant_time.coverage import gaps, suppressed
 from constant_time.instructions import branches_of, forbidden_in
 from constant_time.kernels import exported, written
 from constant_time.leaks import plant
-from constant_time.memcheck import reported_in
+from constant_time.memcheck import wrong_in
 from constant_time.welch import welch_t
 from userdp import _core
 
@@ -163,17 +163,12 @@ def test_divisions_and_floats_are_forbidden() -> None:
     assert branches_of(listing, range(len(code))) == 1
 
 
-def test_reports_in_the_library_are_told_from_those_in_the_interpreter() -> None:
-    log = """\
-**7** --- one: bits 0
-==7== Conditional jump or move depends on uninitialised value(s)
-==7==    at 0x49E44B0: PyLong_FromLong (longobject.c:361)
-==7==    by 0xFBF245B: ??? (in /lib/userdp.so)
-**7** --- two: bits 0
-==7== Conditional jump or move depends on uninitialised value(s)
-==7==    at 0xFBF245B: ??? (in /lib/userdp.so)
-"""
-    assert reported_in(log, Path("/lib/userdp.so")) == {"two"}
+def test_a_single_draw_is_reported_for_its_conversion_only() -> None:
+    (case,) = (case for case in CASES if case.name == "ExponentialMechanism, one draw")
+    run = {"marked": case.secret_bytes, "draws": 1, "secret_draws": 1, "equal": True, "errors_of_conversion": 2}
+    assert not wrong_in(run | {"errors": 2}, case)
+    assert wrong_in(run | {"errors": 3}, case) == ["errors is 3, not 2"]
+    assert wrong_in(run | {"errors": 0, "errors_of_conversion": 0}, case)
 
 
 def test_welch_t() -> None:

@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import warnings
+from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -194,6 +195,9 @@ FLOAT = {"granularity": 0.5}
         (FLOAT, [2.0**62], ValueError, "index 0 is .* steps of the granularity"),
         (FLOAT, [0, 2**62], ValueError, "index 1 is .* steps of the granularity"),
         ({}, [2**53 + 1, 1.0], ValueError, "at index 0 would be rounded"),
+        ({}, deque([1.0, 2**53 + 1]), ValueError, "at index 1 would be rounded"),
+        ({}, [np.array(2**53 + 1), 1.0], ValueError, "at index 0 would be rounded"),
+        (FLOAT, [np.uint64(2**53 + 1), np.int64(-1)], ValueError, "at index 0 would be rounded"),
         ({}, [True, False], TypeError, "bool"),
         ({}, np.array([1, 2], dtype=object), TypeError, "object"),
         ({}, [F(1), F(2)], TypeError, "object"),

@@ -91,8 +91,8 @@ class Case:
     random: Callable[[int, str], Iterator[tuple[str, bytes]]] = words
     """Classes of random bytes, of a size and with some seeds."""
     errors: int | None = 0
-    """What memcheck reports in each run. None: the interpreter, which makes an object of the released draw, may be
-    reported, and the library may not."""
+    """What memcheck reports in each run. None: as much as when the interpreter makes an int of the same draw in the
+    harness, and nothing else."""
 
     @property
     def secret_bytes(self) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +17,42 @@ from constant_time.probe import CONTROL, Probe
 from userdp import _core
 
 
-def runner(case: Case, probe: Probe) -> Callable[[Inputs], Integers]:
-    """The draws of a case from given secrets. It must use up the random ones."""
+def runner(case: Case, probe: Probe) -> Callable[[Inputs], Any]:
+    """The draws of a case from given secrets, as the sampler returns them. It must use up the random ones."""
     sampler = case.make()
 
-    def run(inputs: Inputs) -> Integers:
+    def run(inputs: Inputs) -> Any:
         probe.feed(inputs.random)
         draws = case.draw(sampler, inputs.values)
         if probe.asked() != len(inputs.random):
             raise RuntimeError(f"{case.name} asked for {probe.asked()} random bytes, not for {len(inputs.random)}")
-        return np.asarray(draws, dtype=np.int64).reshape(-1)
+        return draws
 
     return run
 
 
-def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe: Probe) -> dict[str, Any]:
+def as_array(draws: Any) -> Integers:
+    """Draws as one vector."""
+    return np.asarray(draws, dtype=np.int64).reshape(-1)
+
+
+def errors_of_conversion(draw: int, case: Case, probe: Probe) -> int:
+    """How often memcheck reports the interpreter when this draw becomes an int without the library."""
+    memory = np.array([draw], dtype=np.int64)
+    number = ctypes.c_uint64.from_buffer(memory)
+    # ctypes asks the interpreter for it as the library does, and the int then goes the same way as a draw.
+    convert = runner(replace(case, make=lambda: number, draw=lambda number, _: number.value), probe)
+    probe.mark(memory)
+    errors = probe.errors()
+    convert(Inputs("", np.empty(0, dtype=np.int64), b""))
+    return probe.errors() - errors
+
+
+def memcheck(
+    name: str, inputs: Inputs, run: Callable[[Inputs], Any], probe: Probe, case: Case | None = None
+) -> dict[str, Any]:
     """One run with public and one with secret inputs."""
-    expected = run(inputs)
+    expected = as_array(run(inputs))
     # Copies: what was public once is not marked afterwards.
     secret = Inputs(inputs.label, inputs.values.copy(), bytes(bytearray(inputs.random)))
     probe.note(f"--- {name}: {inputs.label}")
@@ -39,8 +60,10 @@ def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe
     probe.mark(secret.random)
     marked = probe.secret_bytes(secret.values) + probe.secret_bytes(secret.random)
     errors = probe.errors()
-    draws = run(secret)
+    released = run(secret)
     errors = probe.errors() - errors
+    draws = as_array(released)
+    of_conversion = errors_of_conversion(int(expected[0]), case, probe) if case and case.errors is None else 0
     secret_draws = sum(probe.secret_bytes(draw) > 0 for draw in np.split(draws, draws.size))
     for memory in (secret.values, secret.random, draws):
         probe.release(memory)
@@ -49,17 +72,20 @@ def memcheck(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe
         "draws": draws.size,
         "secret_draws": secret_draws,
         "errors": errors,
+        "errors_of_conversion": of_conversion,
         "equal": bool(np.array_equal(draws, expected)),
     }
 
 
-def callgrind(name: str, inputs: Inputs, run: Callable[[Inputs], Integers], probe: Probe) -> dict[str, Any]:
+def callgrind(
+    name: str, inputs: Inputs, run: Callable[[Inputs], Any], probe: Probe, case: Case | None = None
+) -> dict[str, Any]:
     """One counted run, after one that is not, in which anything that is made on first use is made."""
     run(inputs)
     probe.zero()
     draws = run(inputs)
     probe.dump(f"{name}: {inputs.label}")
-    return {"draws": draws.size}
+    return {"draws": np.size(draws)}
 
 
 def main() -> None:
@@ -85,7 +111,7 @@ def main() -> None:
     if arguments.tool == "callgrind":
         probe.start()
     for case, run, classes in runners:
-        runs[case.name] = {inputs.label: observe(case.name, inputs, run, probe) for inputs in classes}
+        runs[case.name] = {inputs.label: observe(case.name, inputs, run, probe, case) for inputs in classes}
     leak = lambda inputs: probe.leaky_control(inputs.random)  # noqa: E731
     runs[CONTROL] = {inputs.label: observe(CONTROL, inputs, leak, probe) for inputs in control}
     report = {"loaded": str(Path(_core.__file__).resolve()), "runs": runs}

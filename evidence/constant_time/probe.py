@@ -70,7 +70,7 @@ class Probe:
         self._dump(label.encode())
 
     def feed(self, random: bytes) -> None:
-        """Let the operating system's next random bytes be these, as secrets. The caller keeps them alive."""
+        """Let the operating system's next random bytes be these, with their marks. The caller keeps them alive."""
         self._feed(*place(random))
 
     def leaky_control(self, random: bytes) -> npt.NDArray[np.int64]:

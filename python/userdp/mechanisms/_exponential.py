@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,6 @@ from userdp._randomness import source_of
 from userdp._sizes import number_of, shape_of
 from userdp.exceptions import BudgetError
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["ExponentialMechanism"]
 
 Scores: TypeAlias = npt.ArrayLike
@@ -26,7 +24,7 @@ PMF_CANDIDATES = 2**22
 
 INT64 = np.dtype(np.int64)
 EXACT_INTEGERS = 2**53
-"""NumPy turns lists that mix ints and floats into floats, which changes ints beyond this."""
+"""NumPy turns sequences that mix ints and floats into floats, which changes ints beyond this."""
 
 
 class ExponentialMechanism:
@@ -278,8 +276,8 @@ def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
             "scores must be integers of 64 bits or floats, in one array; got "
             f"{shown(scores)} of dtype {array.dtype}" + (" (ints beyond 64 bits?)" if kind == "O" else "")
         )
-    if not isinstance(scores, np.ndarray) and isinstance(scores, (list, tuple)):
+    if getattr(scores, "dtype", None) is None and isinstance(scores, Iterable):
         for index, score in enumerate(scores):
-            if isinstance(score, (int, np.integer)) and abs(int(score)) > EXACT_INTEGERS:
+            if np.asarray(score).dtype.kind in "iu" and abs(int(score)) > EXACT_INTEGERS:
                 raise ValueError(f"scores: the score {score} at index {index} would be rounded beside floats")
     return np.require(array, np.float64, ["C", "A"])

@@ -7,6 +7,7 @@ use chacha20::{
 };
 use num_traits::{ToPrimitive, Zero};
 use std::{collections::BTreeSet, fmt};
+use zeroize::Zeroize;
 
 /// Requests for more bytes than this get the stream of a fresh key; shorter ones the system's own bytes.
 const DIRECT_BYTES: usize = 256;
@@ -69,10 +70,9 @@ impl Source {
         match &mut self.0 {
             Kind::System if bytes.len() <= DIRECT_BYTES => fill_from_system(bytes),
             Kind::System => {
-                let mut key = Secret::new([0; 32]);
-                fill_from_system(&mut *key)?;
-                ChaCha20Rng::from_seed(*key).fill_bytes(bytes);
-                Ok(())
+                let outcome = expand_from_system(bytes);
+                overwrite_stack();
+                outcome
             }
             Kind::Seeded(stream) => {
                 stream.fill_bytes(bytes);
@@ -170,6 +170,21 @@ impl Source {
             })
             .count())
     }
+}
+
+/// The stream of a fresh key of the system. Its copies are on the stack, in frames that end with this one.
+#[inline(never)]
+fn expand_from_system(bytes: &mut [u8]) -> Result<()> {
+    let mut key = Secret::new([0; 32]);
+    fill_from_system(&mut *key)?;
+    ChaCha20Rng::from_seed(*key).fill_bytes(bytes);
+    Ok(())
+}
+
+/// Overwrites what a function that was called just before left on the stack, up to 4096 bytes of it.
+#[inline(never)]
+fn overwrite_stack() {
+    [0_u64; 512].zeroize();
 }
 
 fn fill_from_system(bytes: &mut [u8]) -> Result<()> {

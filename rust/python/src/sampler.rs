@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use userdp_core::{
     Error,
     control::Control,
+    ct::Secret,
     rng::Source,
     sampler::{self, KappaRule, RefusalTable, TruncatedDiscreteLaplaceTable},
 };
@@ -150,9 +151,10 @@ pub(crate) fn draw_many<'py>(
             let message = format!("size is {size}, and one call draws at most {DRAWS_LIMIT}; draw in parts");
             return Err(Error::too_large(message));
         }
-        let mut draws = vec![0; size];
+        // Draws that are not released are wiped.
+        let mut draws = Secret::new(vec![0; size]);
         fill(&mut source.lock(), &mut draws, control)?;
-        Ok(draws)
+        Ok(std::mem::take(&mut *draws))
     };
     let draws = if size.saturating_mul(steps) > SHORT_WORK {
         run(py, None, work)
