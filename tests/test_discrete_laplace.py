@@ -342,5 +342,8 @@ def test_too_much_is_refused_up_front() -> None:
         wide.pmf(3)
     with pytest.raises(BudgetError, match="draws"):
         wide.sample(3, size=2**28)
+    for kind in (np.int64, np.int8):  # a view of one number: a copy of it would not fit any memory
+        with pytest.raises(BudgetError, match="draws"):
+            wide.sample(np.broadcast_to(kind(3), (2**48,)))
     with pytest.raises(ValueError, match="size"):
         wide.sample(np.array([1]), size=3)

@@ -273,8 +273,7 @@ class DiscreteLaplace:
             return self._tables.release(clamped, source_of(random_state))
         shape = shape_of(size)
         source = source_of(random_state)
-        if number_of(shape) > DRAWS_LIMIT:
-            raise BudgetError(f"size asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
+        _refuse_above_limit(number_of(shape), "size")
         return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
@@ -309,10 +308,17 @@ def _bounds(bounds: Any) -> tuple[int, int]:
     return low, high
 
 
+def _refuse_above_limit(number: int, name: str) -> None:
+    """Refuse too many draws before there is an array of them."""
+    if number > DRAWS_LIMIT:
+        raise BudgetError(f"{name} asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
+
+
 def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The values as native int64, refused by their type alone."""
+    """The values as native int64, refused by their type and number alone."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("value is a masked array; pass plain integers with every entry present")
     if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
         raise TypeError(f"value must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
+    _refuse_above_limit(values.size, "value")
     return np.asarray(values).astype(np.int64, copy=False)
