@@ -198,6 +198,9 @@ def test_geometric_probabilities() -> None:
     assert Geometric(p=1).sample(4).tolist() == [0, 0, 0, 0]
     with pytest.raises(BudgetError, match="bits"):
         Geometric(p=0.1).probability(10**7)
+    for x in (10**400, 10**5000):  # beyond floats, and beyond what Python writes in decimal
+        with pytest.raises(BudgetError, match="bits"):
+            Geometric(p=0.5).probability(x)
 
 
 @pytest.mark.parametrize(

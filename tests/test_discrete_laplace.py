@@ -278,6 +278,16 @@ def test_pickle_repr_and_figures() -> None:
         _ = DiscreteLaplace(scale=2, bounds=(0, 1)).certified_epsilon
 
 
+def test_figures_beyond_all_floats() -> None:
+    least = DiscreteLaplace(scale="1e-400", bounds=(0, 10))
+    assert 0 < least.certified_epsilon_per_unit < 45  # the noise is cut there
+    assert least.scale == 0.0
+    loose = DiscreteLaplace(epsilon="1e400", sensitivity=10**400, bounds=(0, 10))
+    assert (loose.scale, loose.certified_epsilon) == (1.0, math.inf)
+    for epsilon, sensitivity in [("1e-400", 1), (LogRatio(10**400 + 1, 10**400), 1), (LogRatio(3), 10**400)]:
+        assert DiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity, bounds=(0, 10)).scale == math.inf
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
@@ -298,6 +308,7 @@ def test_pickle_repr_and_figures() -> None:
         ({"scale": 1, "bounds": (0, 1, 2)}, TypeError, "bounds"),
         ({"scale": 1, "bounds": (0, 1.0)}, TypeError, "bounds"),
         ({"scale": 1, "bounds": (False, 1)}, TypeError, "bounds"),
+        ({"scale": 1, "bounds": (np.timedelta64(0, "ns"), np.timedelta64(1, "ns"))}, TypeError, "bounds"),
         ({"scale": 1, "bounds": (1, 1)}, ValueError, "bounds"),
         ({"scale": 1, "bounds": (2**63 - 1, 2**63)}, ValueError, "bounds"),
         ({"scale": 1, "bounds": (0, 2**62 + 1)}, ValueError, "bounds"),
@@ -312,6 +323,7 @@ def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], match
     "value",
     [
         *[1.0, math.nan, True, np.True_, None, "1", [1, 2], np.array([1.0]), np.array([True])],
+        *[np.timedelta64(1, "ns"), np.timedelta64(1, "s"), np.timedelta64("NaT"), np.array([1], dtype="m8[s]")],
         *[np.array([1], dtype=np.uint64), np.array([1], dtype=object), np.ma.masked_array([1])],
     ],
 )
@@ -330,5 +342,8 @@ def test_too_much_is_refused_up_front() -> None:
         wide.pmf(3)
     with pytest.raises(BudgetError, match="draws"):
         wide.sample(3, size=2**28)
+    for kind in (np.int64, np.int8):  # a view of one number: a copy of it would not fit any memory
+        with pytest.raises(BudgetError, match="draws"):
+            wide.sample(np.broadcast_to(kind(3), (2**48,)))
     with pytest.raises(ValueError, match="size"):
         wide.sample(np.array([1]), size=3)

@@ -351,6 +351,10 @@ def test_coin_draws() -> None:
         (lambda: Categorical(weights=[2**128, 1]), ValueError, r"2\*\*128"),
         (lambda: Categorical(weights=[1] * (2**20 + 1)), BudgetError, "split the outcomes"),
         (lambda: RandomSubset(population=3, subset_size=4), ValueError, "subset_size must be at most"),
+        (lambda: RandomSubset(population=3, subset_size=10**5000), ValueError, "subset_size must be at most"),
+        (lambda: UniformInteger(low=0, high=1).sample(np.timedelta64(3, "s")), TypeError, "size must be"),
+        (lambda: UniformInteger(low=0, high=1).sample(np.timedelta64(3, "ns")), TypeError, "size must be"),
+        (lambda: UniformInteger(low=0, high=1).sample(3, np.timedelta64(3, "ns")), TypeError, "random_state must be"),
         (lambda: RandomSubset(population=-1, subset_size=0), ValueError, "population must be at least 0"),
         (lambda: RandomSubset(population=2**63, subset_size=0), ValueError, r"population must be below 2\*\*63"),
         (lambda: RandomSubset(population=3.0, subset_size=1), TypeError, "population must be an int"),  # type: ignore[arg-type]

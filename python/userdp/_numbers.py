@@ -24,6 +24,8 @@ __all__ = [
     "capped_binomial",
     "capped_power",
     "exact_number",
+    "is_integer",
+    "nearest_float",
     "parse_delta",
     "parse_level",
     "parse_positive",
@@ -71,7 +73,7 @@ class LogRatio:
 
     def __init__(self, numerator: int, denominator: int = 1) -> None:
         for name, value in (("numerator", numerator), ("denominator", denominator)):
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+            if not is_integer(value):
                 raise TypeError(f"LogRatio: {name} must be an integer, got {shown(value)}")
         if denominator < 1 or numerator < denominator:
             raise ValueError(
@@ -138,6 +140,11 @@ def shown(value: Any) -> str:
     except ValueError:  # Python refuses to write integers of over 4300 digits in decimal
         return f"a {type(value).__name__} of many digits"
     return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer: neither a bool nor a NumPy duration, which is an integer to ``numbers``."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
 
 
 def exact_number(value: Any) -> Fraction | None:
@@ -317,13 +324,21 @@ def capped_binomial(total: int, size: int, limit: int) -> int:
     return result
 
 
+def nearest_float(x: Fraction) -> float:
+    """The float nearest to x >= 0, inf for an x that is too large for them."""
+    try:
+        return x.numerator / x.denominator
+    except OverflowError:
+        return math.inf
+
+
 def round_down(x: Fraction) -> float:
     """The largest float that is not above x >= 0."""
-    nearest = x.numerator / x.denominator
-    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+    nearest = nearest_float(x)
+    return nearest if nearest < math.inf and Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
 
 
 def round_up(x: Fraction) -> float:
-    """The smallest float that is not below x >= 0."""
-    nearest = x.numerator / x.denominator
-    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+    """The smallest float that is not below x >= 0, inf above them all."""
+    nearest = nearest_float(x)
+    return nearest if nearest == math.inf or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)

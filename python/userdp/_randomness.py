@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from userdp._numbers import shown
+from userdp._numbers import is_integer, shown
 from userdp.exceptions import InsecureRandomnessWarning
 
 if TYPE_CHECKING:
@@ -46,7 +43,7 @@ def source_of(random_state: Any, *, stacklevel: int = 3) -> _core.Source:
 
     if random_state is None:
         return _core.Source()
-    if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, numbers.Integral):
+    if not is_integer(random_state):
         kind = type(random_state).__name__
         raise TypeError(f"random_state must be None or an int in [0, 2**256); got {shown(random_state)} of type {kind}")
     seed = int(random_state)

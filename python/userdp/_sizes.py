@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import numbers
 import sys
 from typing import Any
 
-import numpy as np
-
-from userdp._numbers import shown
+from userdp._numbers import is_integer, shown
 
 __all__ = ["number_of", "shape_of"]
 
@@ -24,7 +21,7 @@ def shape_of(size: Any) -> tuple[int, ...]:
     """
     lengths = size if isinstance(size, tuple) else (size,)
     for length in lengths:
-        if isinstance(length, (bool, np.bool_)) or not isinstance(length, numbers.Integral):
+        if not is_integer(length):
             raise TypeError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
         if length < 0:
             raise ValueError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")

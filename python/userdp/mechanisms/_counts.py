@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -150,7 +151,7 @@ class Geometric(IntegerLaw):
         bits = failure.denominator.bit_length() * (count + 1)
         if bits > EXACT_BITS:
             raise BudgetError(
-                f"the exact P[{count}] would have about {bits:.3g} bits, above {EXACT_BITS:.3g}; use a p of a smaller "
-                "denominator or a smaller x"
+                f"the exact P[x] at x={shown(count)} would have about 2**{math.log2(bits):.1f} bits, above "
+                f"2**{math.log2(EXACT_BITS):.0f}; use a p of a smaller denominator or a smaller x"
             )
         return failure**count * self._p

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+import math
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon, PrivacyLevel, exact_number, parse_level, positive, round_up, shown
+from userdp._numbers import (
+    Epsilon,
+    PrivacyLevel,
+    exact_number,
+    is_integer,
+    nearest_float,
+    parse_level,
+    positive,
+    round_up,
+    shown,
+)
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp._sizes import number_of, shape_of
@@ -137,10 +147,10 @@ class DiscreteLaplace:
 
     @property
     def scale(self) -> float:
-        """The scale of the ideal noise in units of value, as a float: sensitivity / epsilon."""
-        if self._level.ratio == 1:
-            return float((self._sensitivity or 1) / self._level.exponent)
-        return (self._sensitivity or 1) / float(self._level)
+        """The scale of the ideal noise in units of value, as a float: sensitivity / epsilon; inf above all floats."""
+        epsilon = self._level.exponent if self._level.ratio == 1 else Fraction(float(self._level))
+        # A LogRatio may be nearer to 0 than any float; no table holds that noise.
+        return nearest_float((self._sensitivity or 1) / epsilon) if epsilon else math.inf
 
     @property
     def certified_epsilon_per_unit(self) -> float:
@@ -201,7 +211,7 @@ class DiscreteLaplace:
         return Pmf(tuple(range(low, high + 1)), tuple(weights))
 
     def _clamped(self, value: Any) -> int:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        if not is_integer(value):
             raise TypeError(f"value must be an int or an array of ints; got a {type(value).__name__}")
         low, high = self._bounds
         return min(max(int(value), low), high)
@@ -263,8 +273,7 @@ class DiscreteLaplace:
             return self._tables.release(clamped, source_of(random_state))
         shape = shape_of(size)
         source = source_of(random_state)
-        if number_of(shape) > DRAWS_LIMIT:
-            raise BudgetError(f"size asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
+        _refuse_above_limit(number_of(shape), "size")
         return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
@@ -291,7 +300,7 @@ def _bounds(bounds: Any) -> tuple[int, int]:
     accepted = "bounds must be (low, high), two ints within int64 with low < high <= low + 2**62"
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise TypeError(f"{accepted}; got {shown(bounds)}")
-    if any(isinstance(end, (bool, np.bool_)) or not isinstance(end, numbers.Integral) for end in bounds):
+    if not all(is_integer(end) for end in bounds):
         raise TypeError(f"{accepted}; got {shown(bounds)}")
     low, high = int(bounds[0]), int(bounds[1])
     if not -(2**63) <= low < high < 2**63 or high - low > 2**62:
@@ -299,10 +308,17 @@ def _bounds(bounds: Any) -> tuple[int, int]:
     return low, high
 
 
+def _refuse_above_limit(number: int, name: str) -> None:
+    """Refuse too many draws before there is an array of them."""
+    if number > DRAWS_LIMIT:
+        raise BudgetError(f"{name} asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
+
+
 def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The values as native int64, refused by their type alone."""
+    """The values as native int64, refused by their type and number alone."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("value is a masked array; pass plain integers with every entry present")
     if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
         raise TypeError(f"value must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
+    _refuse_above_limit(values.size, "value")
     return np.asarray(values).astype(np.int64, copy=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
 from userdp._numbers import (
     Bounds,
     Delta,
     Epsilon,
     PrivacyLevel,
     _exact,
+    is_integer,
     parse_level,
     positive,
     round_down,
@@ -118,6 +117,6 @@ class UnboundedDiscreteLaplace(IntegerLaw):
         TypeError
             Unless x is an int.
         """
-        if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, np.integer)):
+        if not is_integer(x):
             raise TypeError(f"x must be an int; got {shown(x)}")
         return Bounds(*self._core_law.probability(abs(int(x))))

@@ -128,7 +128,9 @@ class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
         if self.population >= 2**63:
             raise ValueError(f"population must be below 2**63; got {shown(population)}")
         if self.subset_size > self.population:
-            raise ValueError(f"subset_size must be at most the population of {self.population}; got {subset_size}")
+            raise ValueError(
+                f"subset_size must be at most the population of {self.population}; got {shown(subset_size)}"
+            )
 
     def _draw(self, source: _core.Source) -> npt.NDArray[np.int64]:
         return self._draw_many(source, ())

@@ -44,6 +44,22 @@ fn codes_of_comparisons() {
 }
 
 #[test]
+fn digits_of_coins_next_to_1() {
+    // e^-x for x = 2^-4000000: ones for as long as anybody looks, and known without looking.
+    let power = |bits: u32| BigRational::new(BigInt::one(), BigInt::one() << bits);
+    let coin = Coin::exp_of_minus(power(4_000_000)).expect("a probability");
+    assert_eq!(coin.draw(&mut listed(&[ONES - 1])), Ok(1));
+    assert_eq!(coin.draw(&mut listed(&[ONES, 0])), Ok(1));
+    assert!(used_up(&coin.draw(&mut listed(&[ONES, ONES, ONES]))));
+    // e^-x 2^128 is just above ONES for the first two, and above ONES - 1 for the third.
+    for (bits, leading) in [(129, ONES), (128, ONES), (127, ONES - 1)] {
+        let coin = Coin::exp_of_minus(power(bits)).expect("a probability");
+        assert_eq!(coin.draw(&mut listed(&[leading - 1])), Ok(1));
+        assert_eq!(coin.draw(&mut listed(&[leading, ONES])), Ok(0));
+    }
+}
+
+#[test]
 fn ties_of_coins_are_carried_on() {
     let coin = Coin::rational(ratio(1, 3)).expect("a probability");
     let third = ONES / 3; // 0.0101... for ever

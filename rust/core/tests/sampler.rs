@@ -64,6 +64,13 @@ fn the_multiplier_is_the_floor() {
     assert_eq!(rational.divide_up(&BigUint::from(300_u32)), BigUint::from(226_u32));
     let huge = LowerMultiplier::new(&exponential(1000, 1)).expect("above 1");
     assert_eq!(huge.numerator(), &(unit << 64_u32));
+    // Epsilons of a million zeros are not written out; the least one that counts is.
+    let power =
+        |bits: u32| Level::new(BigRational::one(), BigRational::new(BigInt::one(), BigInt::one() << bits));
+    let numerator = |bits| {
+        LowerMultiplier::new(&power(bits)).expect("at least 1").numerator() - (BigUint::one() << 128_u32)
+    };
+    assert_eq!([4_000_000, 129, 128].map(numerator), [0_u32, 0, 1].map(BigUint::from));
     assert!(LowerMultiplier::new(&Level::rational(ratio(1, 2))).is_err());
 }
 
@@ -122,6 +129,15 @@ fn refusals_name_parameters_that_work() {
             assert!(works(&Level::new(BigRational::one(), power(exponent)), &delta).is_ok(), "{message}");
         }
     }
+}
+
+#[test]
+fn a_tight_ladder_stops_where_it_cannot_be_held() {
+    // The ends creep towards delta for thousands of ladders, long after rounding has spoilt them.
+    let delta = BigRational::new(BigInt::one(), BigInt::one() << 116_u32);
+    let (level, control) = (exponential(1, 64), Control::new());
+    let refused = TruncatedDiscreteLaplaceTable::new(&level, &delta, KappaRule::Tight, &control);
+    assert!(refused.expect_err("too long").to_string().contains("delta >= 2^-106"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Integer, Interval, Rational, dyadic::Dyadic};
 use num_integer::Integer as _;
-use num_traits::{Signed, ToPrimitive, Zero};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 
 /// Arguments are halved until they are at most 2^-ARGUMENT_BITS: fewer Taylor terms for a few more squarings.
 const ARGUMENT_BITS: i64 = 8;
@@ -88,6 +88,13 @@ fn exp_rounded(x: &Rational, bits: u32, round: impl Fn(&Rational) -> Rational) -
     // e^x < 2^x: below half a unit, nothing is left.
     if -x > Rational::from_integer(Integer::from(bits + 1)) {
         return Integer::ZERO;
+    }
+    // e^x > 1 + x: less than half a unit below e^0, whatever the digits of x are, so rounded as a quarter below is.
+    if -x < Rational::new(Integer::from(1), Integer::from(2) << bits) {
+        return round(
+            &((Rational::from_integer(Integer::from(4) << bits) - Rational::one()) / Integer::from(4)),
+        )
+        .to_integer();
     }
     let rounded = |end: &Dyadic| round(&(end.to_rational() * (Integer::from(1) << bits))).to_integer();
     let mut precision = i64::from(bits) + 64;

@@ -63,6 +63,12 @@ fn floor_of_level(level: &Level) -> Integer {
     if level.is_rational() {
         return (level.ratio().numer() << BITS).div_floor(level.ratio().denom());
     }
+    // e^x < 1 + 2x for 0 < x < 1: nothing is left of an x this small, whatever its digits are.
+    if level.ratio().is_one()
+        && level.exponent() < &Rational::new(Integer::one(), Integer::one() << (BITS + 1))
+    {
+        return Integer::one() << BITS;
+    }
     let floor = |end: &Dyadic| (end.to_rational() * (Integer::one() << BITS)).floor().to_integer();
     // E 2^128 is irrational, so both ends of a narrow enough enclosure have the same floor.
     let mut bits = i64::from(BITS + LARGEST_POWER);

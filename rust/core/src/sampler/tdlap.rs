@@ -107,12 +107,17 @@ fn build(
         KappaRule::Tight => tight_ladder(level, &lower, delta, &largest_end, control)?,
     };
     let Some(half) = half else { return Ok(None) };
-    let end = half.last().cloned().unwrap_or_default();
-    if end * excess < Natural::from(RESOLUTION) << 128_u32 {
+    if !is_resolved(&half, &lower) {
         return Ok(None);
     }
     certify_with(&half, &lower, &largest_end)?;
     Ok(Some(half))
+}
+
+/// Whether the end entry is large enough for rounding.
+fn is_resolved(half: &[Natural], lower: &LowerMultiplier) -> bool {
+    let excess = lower.numerator() - (Natural::one() << 128_u32);
+    half.last().is_some_and(|end| end * excess >= Natural::from(RESOLUTION) << 128_u32)
 }
 
 /// Checks what the privacy of the noise rests on, in integers: h(j) = N(kappa + j), j = 0, ..., kappa >= 1, are given.
@@ -203,6 +208,10 @@ fn tight_ladder(
     let Some(mut half) = ladder(lower, kappa, control)? else { return Ok(None) };
     if !fits(&half) {
         while !fits(&half) {
+            // Longer ladders have ends that are no larger.
+            if !is_resolved(&half, lower) {
+                return Ok(None);
+            }
             kappa += 1;
             let Some(longer) = ladder(lower, kappa, control)? else { return Ok(None) };
             half = longer;
