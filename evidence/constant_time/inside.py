@@ -39,13 +39,14 @@ def as_array(draws: Any) -> Integers:
 def errors_of_conversion(draw: int, case: Case, probe: Probe) -> int:
     """How often memcheck reports the interpreter when this draw becomes an int without the library."""
     memory = np.array([draw], dtype=np.int64)
-    number = ctypes.c_uint64.from_buffer(memory)
+    number = ctypes.c_uint64.from_address(memory.ctypes.data)
     # ctypes asks the interpreter for it as the library does, and the int then goes the same way as a draw.
     convert = runner(replace(case, make=lambda: number, draw=lambda number, _: number.value), probe)
     probe.mark(memory)
-    errors = probe.errors()
+    errors: int = probe.errors()
     convert(Inputs("", np.empty(0, dtype=np.int64), b""))
-    return probe.errors() - errors
+    after: int = probe.errors()
+    return after - errors
 
 
 def memcheck(
