@@ -87,7 +87,7 @@ def single_selections(k: int, peers: Peers, options: argparse.Namespace) -> Resu
         for profile in PROFILES:
             rows = [(selector.ready(scores),) for scores in make_scores(k, profile)]
             candidates.append(Candidate(f"{selector.name}, {profile}", selector.draw, rows))
-    times = take_turns(candidates, 3 if k > 100_000 else options.rounds, options.seconds)
+    times = take_turns(candidates, 7 if k > 100_000 else options.rounds, options.seconds)
     names = [selector.name for selector in selectors]
     return {
         "k": k,
@@ -301,7 +301,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write JSON, to stdout without FILE")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1000, 1_000_000], metavar="K")
-    parser.add_argument("--rounds", type=int, default=11, help="rounds (3 at k = 10^6)")
+    parser.add_argument("--rounds", type=int, default=11, help="rounds (7 at k = 10^6)")
     parser.add_argument("--seconds", type=float, default=0.02, help="least time of one batch")
     options = parser.parse_args()
 

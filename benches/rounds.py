@@ -9,6 +9,7 @@ import itertools
 import math
 import os
 import platform
+import random
 import statistics
 import sys
 import time
@@ -83,12 +84,16 @@ class Times:
 
 
 def take_turns(runners: Sequence[Runner], rounds: int, least: float) -> Times:
-    """Time every candidate once a round, after a round that does not count."""
+    """Time every candidate once a round, after a round that does not count.
+
+    The order is another one in each round, so that nobody always comes after the same candidate's use of the caches.
+    """
+    order = random.Random(0)
     for runner in runners:
         runner.seconds(least)
     rows: dict[str, list[float]] = {runner.name: [] for runner in runners}
     for _ in range(rounds):
-        for runner in runners:
+        for runner in order.sample(runners, len(runners)):
             rows[runner.name].append(runner.seconds(least))
     return Times(rows)
 
