@@ -174,6 +174,15 @@ CASES = [
         calls={COUNT: 200},
     ),
     Case(
+        "TruncatedDiscreteLaplace, on a worker thread",
+        # Above 2^20 steps in one call.
+        make=lambda: TruncatedDiscreteLaplace(epsilon=0.01, delta="1e-6"),
+        draw=lambda noise, _: noise.sample(size=400),
+        draws=400,
+        random_bytes=32,
+        calls={COUNT: 400},
+    ),
+    Case(
         "RefusalTable",
         make=lambda: _core.RefusalTable(_core.Level(Fraction(1), Fraction(1)), Fraction(1, 10**6)),
         draw=lambda table, _: table.refuses(3, _core.Source()),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["branches_of", "disassembled", "forbidden_in"]
 
-FORBIDDEN = re.compile(r"i?div|f|v?(add|sub|mul|div|sqrt|cvt\w*|fn?m\w*)[sp][sd]")
+FORBIDDEN = re.compile(r"i?div|f|v?(add|sub|mul|div|sqrt|rsqrt|rcp|min|max|round|cmp\w*|u?comi|cvt\w*|fn?m\w*)[sp][sd]")
 """Divisions, and arithmetic of floats, whose time may depend on the numbers."""
 JUMP = re.compile(r"j(?!mp)")
 
