@@ -21,6 +21,7 @@ from userdp import LogRatio, _core
 from userdp._levels import level_of
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_pair, audit_user_level
+from userdp.exceptions import InsecureRandomnessWarning
 from userdp.mechanisms import ExponentialMechanism
 
 F = Fraction
@@ -270,3 +271,12 @@ def test_scores_far_above_the_best_are_as_unlikely_as_promised() -> None:
         assert math.isclose(
             float(choice.pmf([0, alpha]).weights[1] / WHOLE), 1 / (1 + math.exp(alpha / 2)), rel_tol=1e-9
         )
+
+
+def test_seeded_draws_stay_what_they_are() -> None:
+    # The first 128-bit words of ChaCha20 with the key 1, put through the reference's draw.
+    scores = (np.arange(1000) ** 2 * 7919 + 13) % 1009
+    mechanism = ExponentialMechanism(epsilon=0.1, sensitivity=3)
+    expected = [537, 733, 934, 742, 616, 542, 318, 675]
+    with pytest.warns(InsecureRandomnessWarning):
+        assert mechanism.sample(scores, size=8, random_state=1).tolist() == expected

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from userdp._numbers import (
     Epsilon,
     PrivacyLevel,
-    exact_number,
     is_integer,
     nearest_float,
     parse_level,
+    parse_positive,
     positive,
     round_up,
     shown,
@@ -115,7 +115,7 @@ class DiscreteLaplace:
         if scale is not None and sensitivity is not None:
             raise TypeError("sensitivity belongs to epsilon; with scale leave it out")
         if scale is not None:
-            self._level, self._sensitivity = PrivacyLevel(Fraction(1), 1 / _scale(scale)), None
+            self._level, self._sensitivity = PrivacyLevel(Fraction(1), 1 / parse_positive(scale, "scale")), None
         else:
             if sensitivity is None:
                 raise TypeError("epsilon needs sensitivity: how much one user changes the value, an int >= 1")
@@ -279,20 +279,6 @@ class DiscreteLaplace:
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
         flat = np.require(values.reshape(-1), requirements=["C", "A"])
         return self._tables.release_many(flat, source).reshape(values.shape)
-
-
-def _scale(scale: Any) -> Fraction:
-    """Read a positive scale exactly."""
-    accepted = "a positive finite float, int, Fraction or decimal string"
-    try:
-        number = exact_number(scale)
-    except TypeError:
-        raise TypeError(f"scale must be {accepted}; got {shown(scale)} of type {type(scale).__name__}") from None
-    except ValueError as error:
-        raise ValueError(f"scale={shown(scale)}: {error}") from None
-    if number is None or number <= 0:
-        raise ValueError(f"scale must be {accepted}; got {shown(scale)}")
-    return number
 
 
 def _bounds(bounds: Any) -> tuple[int, int]:
