@@ -54,6 +54,8 @@ from userdp.divergence import hockey_stick, is_indistinguishable, kl_divergence
 
 level = _core.Level(Fraction(1), Fraction(1, 3))
 {setup}
+# A parent that ignores the signal, as shells make their background jobs do, passes that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     call()
