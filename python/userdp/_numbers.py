@@ -147,6 +147,11 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
 
 
+def unshared(value: Any) -> Any:
+    """What a number was when it was given: an array without dimensions could be changed behind its back."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def exact_number(value: Any) -> Fraction | None:
     """Read one real number exactly.
 
@@ -167,8 +172,7 @@ def exact_number(value: Any) -> Fraction | None:
     ValueError
         For strings that are not numbers, and decimal exponents beyond 10^5, which would fill the memory.
     """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    value = unshared(value)
     if isinstance(value, np.generic):
         if isinstance(value, (np.bool_, np.datetime64, np.timedelta64)):
             raise TypeError("not a real number")

@@ -20,6 +20,7 @@ from userdp._numbers import (
     positive,
     round_up,
     shown,
+    unshared,
 )
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
@@ -123,7 +124,12 @@ class DiscreteLaplace:
             if self._level == PrivacyLevel(Fraction(1), Fraction(0)):
                 raise ValueError(f"epsilon must be > 0 here; got {shown(epsilon)}")
         self._bounds = _bounds(bounds)
-        self._given = {"scale": scale} if scale is not None else {"epsilon": epsilon, "sensitivity": sensitivity}
+        given = {"scale": scale} if scale is not None else {"epsilon": epsilon, "sensitivity": sensitivity}
+        self._given = {name: unshared(value) for name, value in given.items()}
+            {"scale": unshared(scale)}
+            if scale is not None
+            else {"epsilon": unshared(epsilon), "sensitivity": sensitivity}
+        )
 
     def __repr__(self) -> str:
         given = "".join(f"{name}={shown(value)}, " for name, value in self._given.items())

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon, parse_level, parse_positive, shown
+from userdp._numbers import Epsilon, parse_level, parse_positive, shown, unshared
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp._sizes import number_of, shape_of
@@ -137,9 +137,9 @@ class ExponentialMechanism:
         self._maximize = bool(maximize)
         self._integers = granularity is None
         self._arguments = {
-            "epsilon": epsilon,
-            "sensitivity": sensitivity,
-            "granularity": granularity,
+            "epsilon": unshared(epsilon),
+            "sensitivity": unshared(sensitivity),
+            "granularity": unshared(granularity),
             "maximize": self._maximize,
             "monotone": bool(monotone),
         }

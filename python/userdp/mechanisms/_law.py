@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import shown
+from userdp._numbers import shown, unshared
 from userdp._randomness import source_of
 from userdp._sizes import number_of, shape_of
 
@@ -28,7 +28,7 @@ class Law(ABC, Generic[Value, Entry]):
     """A distribution that is known exactly, made from keyword arguments."""
 
     def __init__(self, **arguments: Any) -> None:
-        self._arguments = {name: value for name, value in arguments.items() if value is not None}
+        self._arguments = {name: unshared(value) for name, value in arguments.items() if value is not None}
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={shown(value)}" for name, value in self._arguments.items())
