@@ -126,10 +126,6 @@ class DiscreteLaplace:
         self._bounds = _bounds(bounds)
         given = {"scale": scale} if scale is not None else {"epsilon": epsilon, "sensitivity": sensitivity}
         self._given = {name: unshared(value) for name, value in given.items()}
-            {"scale": unshared(scale)}
-            if scale is not None
-            else {"epsilon": unshared(epsilon), "sensitivity": sensitivity}
-        )
 
     def __repr__(self) -> str:
         given = "".join(f"{name}={shown(value)}, " for name, value in self._given.items())
