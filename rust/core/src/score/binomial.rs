@@ -1,0 +1,1 @@
+//! Tails of binomial distributions, and where two of them are told apart best.

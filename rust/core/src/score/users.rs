@@ -1,0 +1,1 @@
+//! Rows grouped by user.
