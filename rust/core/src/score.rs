@@ -5,5 +5,6 @@
 
 pub mod binomial;
 pub mod medians;
+mod order;
 pub mod thresholds;
 pub mod users;
