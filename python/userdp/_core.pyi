@@ -19,10 +19,12 @@ __all__ = [
     "ScoreSelection",
     "Source",
     "StableFamily",
+    "ThresholdSweep",
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
     "UniformInteger",
     "__version__",
+    "binomial_tail",
     "chi2_divergence",
     "count_subsets",
     "count_vectors",
@@ -34,6 +36,7 @@ __all__ = [
     "family_exceeding",
     "family_profile",
     "family_worst",
+    "first_rows",
     "hockey_stick",
     "hockey_stick_bounds",
     "hockey_stick_float64",
@@ -50,10 +53,13 @@ __all__ = [
     "pairwise_verdict",
     "privacy_profile",
     "random_subsets",
+    "range_minimum",
     "renyi_divergence",
+    "separating_threshold",
     "smallest_window",
     "subsets",
     "total_variation",
+    "user_codes",
     "window_total_law",
     "window_total_weights",
 ]
@@ -312,3 +318,30 @@ def pairwise_maximum(
 def pairwise_verdict(
     matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
 ) -> tuple[bool, float, float, tuple[int, int, list[int]] | None, int]: ...
+
+@final
+class ThresholdSweep:
+    def __new__(
+        cls,
+        points: npt.NDArray[np.uint64],
+        labels: npt.NDArray[np.uint8],
+        users: npt.NDArray[np.uint32],
+        n_users: int,
+        m: int,
+        domain_size: int,
+    ) -> ThresholdSweep: ...
+    @property
+    def rows(self) -> int: ...
+    def minimal_errors(self) -> npt.NDArray[np.int64]: ...
+    def groups(self, t: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]: ...
+    def median_groups(
+        self, low: int, high: int, s: int
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]: ...
+
+def range_minimum(starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], low: int, high: int) -> int: ...
+def separating_threshold(m: int, p: float, q: float) -> tuple[int, float, float]: ...
+def binomial_tail(m: int, p: float, t: int) -> float: ...
+def user_codes(ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+def first_rows(
+    codes: npt.NDArray[np.uint32], n_users: int, m: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]: ...
