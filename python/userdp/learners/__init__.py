@@ -1,0 +1,1 @@
+"""Learners that are private at the level of users."""
