@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp._sizes import number_of, shape_of
 from userdp.exceptions import BudgetError
+
+if TYPE_CHECKING:
+    from userdp import _core
 
 __all__ = ["ExponentialMechanism"]
 
@@ -227,12 +230,17 @@ class ExponentialMechanism:
         InsecureRandomnessWarning
             When random_state is an integer.
         """
+        if size is None:
+            return self._draw(source_of(random_state), scores)
         integers, maximize = self._on_grid(scores)
-        shape = None if size is None else shape_of(size)
+        shape = shape_of(size)
         source = source_of(random_state)
-        if shape is None:
-            return self._rate.sample(integers, source, maximize)
         return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
+
+    def _draw(self, source: _core.Source, scores: Scores) -> int:
+        """One draw from a source that several mechanisms share."""
+        integers, maximize = self._on_grid(scores)
+        return self._rate.sample(integers, source, maximize)
 
     def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
         """The scores as integers, and whether these are to be maximised."""

@@ -125,18 +125,18 @@ pub(crate) fn least_errors_above<'py>(
     Ok(least.into_pyarray(py))
 }
 
-/// min over c of (users with more than t mistakes of c) + (users with more than s disagreements of c with h), for all h.
+/// min over hypotheses c of (users with more than t mistakes of c) + (users with more than s disagreements of c with h), for all h.
 #[pyfunction]
 pub(crate) fn surrogate_scores<'py>(
     py: Python<'py>,
-    class: PyReadonlyArray2<'py, u8>,
+    hypotheses: PyReadonlyArray2<'py, u8>,
     scored: PyReadonlyArray2<'py, u8>,
     labels: PyReadonlyArray1<'py, u8>,
     rows: Rows<'py>,
     t: u32,
     s: u32,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let (class, scored) = (Matrix::new(&class)?, Matrix::new(&scored)?);
+    let (class, scored) = (Matrix::new(&hypotheses)?, Matrix::new(&scored)?);
     let (rows, labels) = (OwnRows::new(&rows)?, labels.as_slice()?.to_vec());
     let scores = run(py, None, |control| {
         let (class, scored, rows) = (class.packed(control)?, scored.packed(control)?, rows.grouped()?);

@@ -16,6 +16,7 @@ mod laws;
 mod matrix;
 mod run;
 mod sampler;
+mod score;
 mod selection;
 mod stability;
 
@@ -56,6 +57,10 @@ mod _core {
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
+    #[pymodule_export]
+    use crate::score::{
+        PyThresholdSweep, binomial_tail, first_rows, range_minimum, separating_threshold, user_codes,
+    };
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
     #[pymodule_export]
