@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from userdp.learners._contributions import bound_contributions
 from userdp.learners._privacy import PrivacyRecord
+from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
+from userdp.learners._separation import best_separating_threshold
 
 if TYPE_CHECKING:
     from userdp.learners._base import as_finite_algorithm
 
-__all__ = ["PrivacyRecord", "as_finite_algorithm", "bound_contributions"]
+__all__ = [
+    "PrivacyRecord",
+    "as_finite_algorithm",
+    "best_separating_threshold",
+    "bound_contributions",
+    "clipped_pairwise_scores",
+    "user_level_errors",
+]
 
 _ESTIMATORS = {
     "as_finite_algorithm": "_base",
