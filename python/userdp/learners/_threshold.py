@@ -239,7 +239,8 @@ class ThresholdClassifier(UserLevelClassifier):
 
         def program(draw: Draw) -> int:
             t = choose_t(draw, of_t, data.m, minimal_errors, data.n_users)
-            return int(draw(of_thresholds, GroupedScores(*groups(t), self.domain_size)))
+            starts, scores = groups(t)
+            return int(draw(of_thresholds, GroupedScores(starts, scores, self.domain_size)))
 
         return program
 
