@@ -5,8 +5,8 @@ Source: Li, Wang, Ye, pure-DP agnostic learning (2024), PrivateMedian (Lemma 5.1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,10 @@ from userdp.learners._points import points_of, read_domain_size
 from userdp.learners._program import Draw, Program, law_of, run
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 
-if TYPE_CHECKING:
-    from userdp import _core
-
 __all__ = ["draw_median", "private_median", "private_median_pmf", "tolerance_of_median"]
+
+MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
+"""Starts and scores of groups for low, high and s."""
 
 LISTED_POINTS = 2**12
 """The most points whose exact probabilities are listed."""
@@ -38,11 +38,11 @@ def tolerance_of_median(m: int, mass: float) -> int:
 
 
 def draw_median(
-    draw: Draw, mechanism: GroupedExponentialMechanism, sweep: _core.ThresholdSweep, low: int, high: int, s: int
+    draw: Draw, mechanism: GroupedExponentialMechanism, scores: MedianScores, low: int, high: int, s: int
 ) -> int:
     """The median as a part of a program; see `private_median`."""
-    starts, scores = sweep.median_groups(low, high, s)
-    return int(draw(mechanism, GroupedScores(starts, scores, high)))
+    starts, offences = scores(low, high, s)
+    return int(draw(mechanism, GroupedScores(starts, offences, high)))
 
 
 def private_median(
@@ -163,7 +163,7 @@ def _program(
     rows = _first(users, most)
     kept, codes = points_of(numbers[rows], size), users.codes[rows]
     sweep = _core.ThresholdSweep(kept, np.zeros(len(kept), np.uint8), codes, users.n_users, most, size)
-    return lambda draw: draw_median(draw, mechanism, sweep, first, last, s), first, last
+    return lambda draw: draw_median(draw, mechanism, sweep.median_groups, first, last, s), first, last
 
 
 def _range(low: Any, high: Any, domain_size: int) -> tuple[int, int]:

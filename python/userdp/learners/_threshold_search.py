@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from userdp.learners._median import draw_median, tolerance_of_median
@@ -16,7 +17,17 @@ from userdp.mechanisms import GroupedExponentialMechanism
 if TYPE_CHECKING:
     from userdp import _core
 
-__all__ = ["median_tolerances", "rounds_of_search", "search", "t_of_error"]
+__all__ = ["Sweep", "median_tolerances", "rounds_of_search", "search", "t_of_error"]
+
+
+class Sweep:
+    """A `ThresholdSweep` that answers a question once: a program is run again for each path of its law."""
+
+    def __init__(self, sweep: _core.ThresholdSweep) -> None:
+        self.minimal_errors = lru_cache(maxsize=None)(sweep.minimal_errors)
+        self.groups = lru_cache(maxsize=None)(sweep.groups)
+        self.median_groups = lru_cache(maxsize=None)(sweep.median_groups)
+
 
 DECAY = Fraction(2, 3)
 """A round leaves at most this part of the examples that the one before it left."""
@@ -52,7 +63,7 @@ def t_of_error(m: int, error: Fraction, alpha: Fraction) -> int | None:
 
 def search(
     draw: Draw,
-    sweep: _core.ThresholdSweep,
+    sweep: Sweep,
     *,
     domain_size: int,
     t: int,
@@ -68,7 +79,7 @@ def search(
     ----------
     draw : callable
         As in all programs.
-    sweep : ThresholdSweep
+    sweep : Sweep
         The rows.
     domain_size : int
         N; public.
@@ -103,7 +114,7 @@ def search(
     for s in tolerances:
         if low == high:
             break
-        middle = draw_median(draw, median, sweep, low, high, s)
+        middle = draw_median(draw, median, sweep.median_groups, low, high, s)
         side = draw(choice, least(low, middle - 1), least(middle, middle), least(middle + 1, high))
         if side == "middle":
             return middle
