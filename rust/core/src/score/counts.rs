@@ -199,7 +199,7 @@ impl<'a> Mistakes<'a> {
         Ok(Self { predictions, rows, labels, kernel })
     }
 
-    /// Every user's scaled count of mistakes of every hypothesis, `counts[hypothesis * users + user]`.
+    /// Every user's count of mistakes of every hypothesis, scaled or plain, `counts[hypothesis * users + user]`.
     ///
     /// # Errors
     /// When m does not fit the type, and when cancelled.
