@@ -104,8 +104,8 @@ pub(crate) fn user_errors<'py>(
     }
     match rows.3 {
         ..=0xff => counts::<u8>(py, &predictions, &labels, &rows, scaled),
-        ..=0xffff => counts::<u16>(py, &predictions, &labels, &rows, scaled),
-        _ => counts::<u32>(py, &predictions, &labels, &rows, scaled),
+        0x100..=0xffff => counts::<u16>(py, &predictions, &labels, &rows, scaled),
+        0x1_0000.. => counts::<u32>(py, &predictions, &labels, &rows, scaled),
     }
 }
 
@@ -131,8 +131,7 @@ pub(crate) fn least_errors_above<'py>(
     labels: PyReadonlyArray1<'py, u8>,
     rows: Rows<'py>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let least =
-        with_mistakes(py, &predictions, &labels, &rows, |mistakes, control| mistakes.least_above(control))?;
+    let least = with_mistakes(py, &predictions, &labels, &rows, Mistakes::least_above)?;
     Ok(least.into_pyarray(py))
 }
 
