@@ -173,7 +173,7 @@ def markdown(report: Result) -> str:
         [
             described(report["environment"]),
             "",
-            f"### Clipped pairwise scores, τ = {TAU}: median time of a call, and in brackets the median ratio to userdp's",
+            f"### Clipped pairwise scores, τ = {TAU}: median time of a call (its median ratio to userdp's)",
             "",
             *compared(report["clipped"]),
             "",
