@@ -82,6 +82,7 @@ fn with_mistakes<T: Send>(
 
 /// Mistakes of every hypothesis on every user's rows, scaled or plain, shape (hypotheses, users), of the smallest unsigned type.
 #[pyfunction]
+#[pyo3(signature = (predictions, labels, rows, scaled=true))]
 pub(crate) fn user_errors<'py>(
     py: Python<'py>,
     predictions: PyReadonlyArray2<'py, u8>,
