@@ -10,23 +10,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from userdp.learners._contributions import bound_contributions
+from userdp.learners._median import private_median, private_median_pmf
+from userdp.learners._min_error import (
+    private_compare,
+    private_compare_pmf,
+    private_min_error,
+    private_min_error_pmf,
+)
 from userdp.learners._privacy import PrivacyRecord
+from userdp.learners._private_t import candidates_for_t, private_t, private_t_pmf
 from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
 from userdp.learners._separation import best_separating_threshold
 
 if TYPE_CHECKING:
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._threshold import ThresholdClassifier
 
 __all__ = [
     "PrivacyRecord",
+    "ThresholdClassifier",
     "as_finite_algorithm",
     "best_separating_threshold",
     "bound_contributions",
+    "candidates_for_t",
     "clipped_pairwise_scores",
+    "private_compare",
+    "private_compare_pmf",
+    "private_median",
+    "private_median_pmf",
+    "private_min_error",
+    "private_min_error_pmf",
+    "private_t",
+    "private_t_pmf",
     "user_level_errors",
 ]
 
 _ESTIMATORS = {
+    "ThresholdClassifier": "_threshold",
     "as_finite_algorithm": "_base",
 }
 """What needs scikit-learn, and the module that has it."""
