@@ -151,8 +151,8 @@ def _codes(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint32], int]:
 
         # Equal ids keep being equal as int64, also those beyond it.
         words = ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
-        codes, n_users = _core.user_codes(np.ascontiguousarray(words))
-        return codes, n_users
+        codes, users = _core.user_codes(np.ascontiguousarray(words))
+        return codes, len(users)
     distinct, inverse = np.unique(ids, return_inverse=True)
     return inverse.astype(np.uint32), len(distinct)
 
@@ -218,7 +218,7 @@ def _first(users: Users, m: int) -> npt.NDArray[np.bool_]:
     """Whether a row is among its user's first m."""
     from userdp import _core
 
-    kept: npt.NDArray[np.bool_] = _core.first_rows(users.codes, users.n_users, m)
+    kept, _ = _core.first_rows(users.codes, users.n_users, m)
     return kept
 
 
