@@ -9,15 +9,41 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from userdp.learners._boosting import BoostedSize, MajorityVotes, boosted_size
+from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import bound_contributions
+from userdp.learners._domain_classes import FiniteClass, Intervals, Parities, PointFunctions, Thresholds
+from userdp.learners._hashing import HashedPointFunctions
 from userdp.learners._privacy import PrivacyRecord
+from userdp.learners._stumps import DecisionStumps
 
 if TYPE_CHECKING:
+    from userdp.learners._agnostic import AgnosticPACClassifier
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._realizable import RealizablePACClassifier
 
-__all__ = ["PrivacyRecord", "as_finite_algorithm", "bound_contributions"]
+__all__ = [
+    "AgnosticPACClassifier",
+    "BoostedSize",
+    "ConceptClass",
+    "DecisionStumps",
+    "FiniteClass",
+    "HashedPointFunctions",
+    "Intervals",
+    "MajorityVotes",
+    "Parities",
+    "PointFunctions",
+    "PrivacyRecord",
+    "RealizablePACClassifier",
+    "Thresholds",
+    "as_finite_algorithm",
+    "boosted_size",
+    "bound_contributions",
+]
 
 _ESTIMATORS = {
+    "AgnosticPACClassifier": "_agnostic",
+    "RealizablePACClassifier": "_realizable",
     "as_finite_algorithm": "_base",
 }
 """What needs scikit-learn, and the module that has it."""

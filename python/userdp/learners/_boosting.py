@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import exact_number, shown
+from userdp._numbers import shown
 from userdp.learners._concept_class import Bits, ConceptClass, Points, check_size
+from userdp.learners._ranges import open_unit_fraction
 from userdp.learners._saving import saved_as_parameter
 
 __all__ = ["BoostedSize", "MajorityVotes", "boosted_size"]
@@ -74,7 +74,7 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     >>> boosted_size(0.25, 0.25, base_log_size=2.0)
     BoostedSize(rounds=11, copies=3, log_size=34.08...)
     """
-    accuracy, failure = _fraction(alpha, "alpha"), _fraction(beta, "beta")
+    accuracy, failure = open_unit_fraction(alpha, "alpha"), open_unit_fraction(beta, "beta")
     try:
         base = float(base_log_size)
     except (TypeError, ValueError):
@@ -88,16 +88,6 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     while 4**copies * failure < rounds:
         copies += 1
     return BoostedSize(rounds, copies, rounds * (base + math.log(copies)))
-
-
-def _fraction(value: Any, name: str) -> Fraction:
-    try:
-        number = exact_number(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a number strictly between 0 and 1; got {shown(value)}") from None
-    if number is None or not 0 < number < 1:
-        raise ValueError(f"{name} must be strictly between 0 and 1; got {shown(value)}")
-    return number
 
 
 @saved_as_parameter
