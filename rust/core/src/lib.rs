@@ -7,7 +7,7 @@
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
 //!   (uniform random integers), [`subsets`] (subsets and count vectors by rank)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
-//!   distributions that are drawn from), [`score`] (what learners select by)
+//!   distributions that are drawn from)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
 //!   one user is replaced)
