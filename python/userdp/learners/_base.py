@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -213,6 +214,8 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         targets = column_or_1d(y, warn=True)
         check_consistent_length(targets, np.empty(n_rows))
+        if self.on_invalid == "raise":
+            assert_all_finite(targets, input_name="y")
         if self.classes is None:
             check_classification_targets(targets)
             classes = np.unique(targets)

@@ -71,8 +71,10 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
 
     Examples
     --------
-    >>> boosted_size(0.25, 0.25, base_log_size=2.0)
-    BoostedSize(rounds=11, copies=3, log_size=34.08...)
+    >>> boosted_size(0.25, 0.25, base_log_size=0)
+    BoostedSize(rounds=11, copies=3, log_size=12.084735175349208)
+    >>> round(boosted_size(0.01, 0.25, base_log_size=2.5).log_size)  # e**128 hypotheses
+    128
     """
     accuracy, failure = open_unit_fraction(alpha, "alpha"), open_unit_fraction(beta, "beta")
     try:
