@@ -15,6 +15,8 @@ from userdp.learners._contributions import bound_contributions
 from userdp.learners._domain_classes import FiniteClass, Intervals, Parities, PointFunctions, Thresholds
 from userdp.learners._hashing import HashedPointFunctions
 from userdp.learners._privacy import PrivacyRecord
+from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
+from userdp.learners._separation import best_separating_threshold
 from userdp.learners._stumps import DecisionStumps
 
 if TYPE_CHECKING:
@@ -37,8 +39,11 @@ __all__ = [
     "RealizablePACClassifier",
     "Thresholds",
     "as_finite_algorithm",
+    "best_separating_threshold",
     "boosted_size",
     "bound_contributions",
+    "clipped_pairwise_scores",
+    "user_level_errors",
 ]
 
 _ESTIMATORS = {
