@@ -28,6 +28,7 @@ from userdp.learners import (
     boosted_size,
 )
 from userdp.learners._hashing import PRIME, _multiply
+from userdp.learners._points import points_of
 from userdp.learners._saving import _read, _written
 
 CASES = json.loads((Path(__file__).parent / "data" / "agnostic_threshold_cases.json").read_text())["cases"]
@@ -169,6 +170,8 @@ def test_large_domains_have_no_rounding_at_their_ends() -> None:
     # Floats near 2**61 are 256 or more apart.
     assert kind.points(ends.astype(float)).tolist() == [2**61 - 2] * 4
     assert kind.points(np.array([[2.0**61 - 256]])).tolist() == [2**61 - 256]
+    # In single precision the domain's end is rounded to above it.
+    assert points_of(np.array([2**24 + 4], dtype=np.float32), 2**24 + 3).tolist() == [2**24 + 3]
 
 
 def test_stumps_take_a_missing_value_as_the_lowest() -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from userdp._numbers import is_integer, shown
 from userdp.exceptions import BudgetError
 
-__all__ = ["MAX_SIZE", "Bits", "ConceptClass", "Points", "check_size"]
+__all__ = ["MAX_SIZE", "Bits", "ConceptClass", "Points", "check_size", "column_of"]
 
 Points = npt.NDArray[np.integer[Any]]
 Bits = npt.NDArray[np.bool_]
@@ -157,3 +157,17 @@ def check_size(size: int, what: str, cheaper: str) -> None:
         raise ValueError(f"{what} has {size} hypotheses; at least 2 are needed to choose one")
     if size > MAX_SIZE:
         raise BudgetError(f"{what} has {shown(size)} hypotheses, and at most 2**24 are weighed one by one; {cheaper}")
+
+
+def column_of(X: npt.NDArray[Any], feature: int) -> npt.NDArray[Any]:
+    """One column of a table.
+
+    Raises
+    ------
+    ValueError
+        When there is none: this is about the shape, not about values.
+    """
+    if X.ndim != 2 or X.shape[1] <= feature:
+        raise ValueError(f"X must have a column {feature}; got the shape {X.shape}")
+    column: npt.NDArray[Any] = X[:, feature]
+    return column

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from userdp._numbers import positive
 from userdp.exceptions import BudgetError
-from userdp.learners._concept_class import Bits, ConceptClass, Points, check_size
-from userdp.learners._domains import clamped_column, column_of
+from userdp.learners._concept_class import Bits, ConceptClass, Points, check_size, column_of
+from userdp.learners._points import points_of
 from userdp.learners._saving import saved_as_parameter
 
 __all__ = ["DomainClass", "FiniteClass", "Intervals", "Parities", "PointFunctions", "Thresholds"]
@@ -31,7 +31,9 @@ class DomainClass(ConceptClass):
 
     def points(self, X: npt.NDArray[Any]) -> Points:
         """The points of rows: one integer each; see `ConceptClass.points`."""
-        return clamped_column(column_of(X, self.feature), self.first, self.first + self.domain_size - 1)
+        column, last = column_of(X, self.feature), self.first + self.domain_size - 1
+        positive_points = points_of(column, max(last, 1)).astype(np.int64)
+        return np.clip(np.where(column > 0, positive_points, 0), self.first, last)
 
     @abstractmethod
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import exact_number, shown
-from userdp.learners._concept_class import Bits, ConceptClass, Points, check_size
-from userdp.learners._domains import column_of
+from userdp.learners._concept_class import Bits, ConceptClass, Points, check_size, column_of
 from userdp.learners._saving import saved_as_parameter
 
 __all__ = ["DecisionStumps"]
