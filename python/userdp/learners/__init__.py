@@ -14,10 +14,14 @@ from userdp.learners._privacy import PrivacyRecord
 
 if TYPE_CHECKING:
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._hypothesis import HypothesisSelector
+    from userdp.learners._pairwise import PairwiseScoreSelector
 
-__all__ = ["PrivacyRecord", "as_finite_algorithm", "bound_contributions"]
+__all__ = ["HypothesisSelector", "PairwiseScoreSelector", "PrivacyRecord", "as_finite_algorithm", "bound_contributions"]
 
 _ESTIMATORS = {
+    "HypothesisSelector": "_hypothesis",
+    "PairwiseScoreSelector": "_pairwise",
     "as_finite_algorithm": "_base",
 }
 """What needs scikit-learn, and the module that has it."""
