@@ -68,8 +68,8 @@ class DiscreteDistribution(DistributionEstimator):
 
     *Utility.* Whatever the method, the result is within 0.7 alpha of the truth in total variation with probability
     1 - beta, for `users_needed()` users of m independent examples each. The methods differ in this number: as a
-    function of epsilon it grows as k / (epsilon alpha sqrt(m)) for "joint", up to logarithms, twice that for
-    "coarse-to-fine", and k**2 / (epsilon alpha sqrt(m)) for "symbols".
+    function of epsilon it grows as k / (epsilon alpha sqrt(m)) for "joint", up to logarithms, 2 to 7 times
+    that for "coarse-to-fine", and k**2 / (epsilon alpha sqrt(m)) for "symbols".
 
     References
     ----------
@@ -130,7 +130,7 @@ class DiscreteDistribution(DistributionEstimator):
     def _program(self, data: UserData) -> Program:
         plan, budget = self._plan(), self._budget()
         counts = histograms(data.X[:, 0], data.users, data.n_users, self.n_symbols)
-        return lambda draw: plan.draw(draw, budget, counts, data.m)
+        return plan.program(budget, counts, data.m)
 
     def _outcomes(self) -> Sequence[Hashable]:
         plan = self._plan()

@@ -163,13 +163,24 @@ class GaussianMean(DistributionEstimator):
 
     def _program(self, data: UserData) -> Program:
         searches, budget = self._searches(), self._budget()
-        inverse = np.linalg.inv(self._factor())
-        # Not a matrix product: its rounding may depend on where a row stands, and so on other users.
-        columns = [sum(inverse[j, i] * data.X[:, i] for i in range(j + 1)) for j in range(len(searches))]
-        people = [People(np.asarray(column), data.users, data.n_users, data.m) for column in columns]
+        people = [People(column, data.users, data.n_users, data.m) for column in self._whitened(data.X)]
         return lambda draw: tuple(
             search.draw(draw, budget, column) for search, column in zip(searches, people, strict=True)
         )
+
+    def _whitened(self, X: Floats) -> list[Floats]:
+        """The columns of independent coordinates.
+
+        Not by a matrix product: its rounding may depend on where a row stands, and so on the rows of other users.
+        """
+        inverse = np.linalg.inv(self._factor())
+        columns = []
+        for j in range(X.shape[1]):
+            column = np.zeros(len(X))
+            for i in range(j + 1):
+                column += inverse[j, i] * X[:, i]
+            columns.append(column)
+        return columns
 
     def _outcomes(self) -> Sequence[Hashable]:
         searches = self._searches()

@@ -74,7 +74,8 @@ class GaussianDistribution(DistributionEstimator):
     *Utility.* With a = alpha / 2 for d = 1 and alpha / (4 kappa d) otherwise as the accuracy of every search, the
     result is within alpha in total variation for alpha <= 0.3, with probability 1 - beta, for `users_needed()` users:
 
-    - `Location` leaves |mean_j - mu_j| <= 1.66 a sigma_j, and `Scale` variances within a factor of 1 +- 3.3 a.
+    - `Location` leaves |mean_j - mu_j| <= 1.66 a sigma_j, and `Scale` variances within a factor of 1 +- 3.3 a
+      for a <= 0.04.
     - For d = 1 the mean then costs 0.66 a. Normal distributions with the same mean and logarithms of variances u apart
       are within 0.242 u, so the variance costs 0.8 a: together 1.46 a <= 0.73 alpha.
     - For d >= 2 entries of the matrix are within 6.6 kappa a. Clipping eigenvalues is the Euclidean projection onto a

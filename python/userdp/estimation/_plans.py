@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -17,7 +17,7 @@ from userdp.estimation._covers import Masses, grid_of, grid_size, members, near,
 from userdp.estimation._steps import Proportion
 from userdp.learners._clipped import Scheffe, clipping_bound, users_needed
 from userdp.learners._privacy import Budget, ExactEpsilon
-from userdp.learners._program import Draw
+from userdp.learners._program import Draw, Program
 
 __all__ = ["METHODS", "CoarseToFine", "JointCover", "Plan", "SymbolBySymbol", "in_units", "plan_of"]
 
@@ -33,8 +33,8 @@ class Plan(ABC):
     """What the budget is for, and its shares."""
 
     @abstractmethod
-    def draw(self, draw: Draw, budget: Budget, histograms: Integers, m: int) -> Hashable:
-        """What is drawn, from how often each user has each symbol."""
+    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
+        """What draws an outcome, from how often each user has each symbol."""
 
     @abstractmethod
     def outcomes(self) -> Iterable[Hashable]:
@@ -81,9 +81,9 @@ class JointCover(Plan):
         self.size = grid_size(self.unit, n_symbols)
         self.shares = {"selection": Fraction(1)}
 
-    def draw(self, draw: Draw, budget: Budget, histograms: Integers, m: int) -> Masses:
-        cover = list(self.outcomes())
-        return _select(draw, cover, self.unit, self.alpha, budget["selection"], histograms, m)
+    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
+        cover = list(members(self.unit, self.n_symbols))
+        return _selection(cover, self.unit, self.alpha, budget["selection"], histograms, m)
 
     def outcomes(self) -> Iterable[Masses]:
         return members(self.unit, self.n_symbols)
@@ -103,35 +103,40 @@ class CoarseToFine(Plan):
 
     After a round at accuracy a the truth is within 0.7 a of what was selected. The cover of the next round, at a / 2,
     has a member within 0.05 a of the truth, so within 0.75 a of what was selected: only such members are candidates.
-    With the failure probability shared, the last round selects within 0.7 alpha, as from the whole cover. A round's
-    share of the budget is inverse to its accuracy, as what it needs is; the last has over half. So this needs at most
-    about twice the users of a joint cover (in the part that depends on epsilon), and has fewer candidates.
+    With the failure probability shared, the last round selects within 0.7 alpha, as from the whole cover. A round needs
+    half the users of the next for small m, and as many for large m; its share of the budget is 2/3 of the next's. In all
+    this needs 2 to 7 times the users of a joint cover (in the part that depends on epsilon).
     """
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
         self.n_symbols = n_symbols
-        halvings = 0
-        while alpha * 2 ** (halvings + 1) < 1:
-            halvings += 1
-        first = grid_of(n_symbols, alpha * 2**halvings)
-        self.rounds = [(alpha * 2 ** (halvings - r), first * 2**r) for r in range(halvings + 1)]
-        self.shares = {f"round {r}": Fraction(2**r) for r in range(halvings + 1)}
-        sizes = [near_size(n_symbols, self._radius(r)) for r in range(1, halvings + 1)]
-        self.size = max(grid_size(first, n_symbols), *sizes)
+        # The most doublings of alpha below 1.
+        doublings = (math.ceil(1 / alpha) - 1).bit_length() - 1
+        first = grid_of(n_symbols, alpha * (1 << doublings))
+        self.rounds = [(alpha * (1 << (doublings - r)), first << r) for r in range(doublings + 1)]
+        self.shares = {f"round {r}": Fraction(3, 2) ** r for r in range(doublings + 1)}
+        sizes = [near_size(n_symbols, self._radius(r)) for r in range(1, doublings + 1)]
+        self.size = max([grid_size(first, n_symbols), *sizes])
 
     def _radius(self, r: int) -> int:
         """Units of round r within 0.75 of the accuracy before."""
         return math.floor(Fraction(3, 4) * self.rounds[r - 1][0] * self.rounds[r][1])
 
-    def draw(self, draw: Draw, budget: Budget, histograms: Integers, m: int) -> Masses:
-        selected: Masses = ()
-        for r, (alpha, unit) in enumerate(self.rounds):
-            if r == 0:
-                cover = list(members(unit, self.n_symbols))
-            else:
-                cover = list(near(tuple(2 * mass for mass in selected), self._radius(r)))
-            selected = _select(draw, cover, unit, alpha, budget[f"round {r}"], histograms, m)
-        return selected
+    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
+        def selection(r: int, cover: Iterable[Masses]) -> Callable[[Draw], Masses]:
+            alpha, unit = self.rounds[r]
+            return _selection(list(cover), unit, alpha, budget[f"round {r}"], histograms, m)
+
+        first = selection(0, members(self.rounds[0][1], self.n_symbols))
+
+        def refined(draw: Draw) -> Masses:
+            selected = first(draw)
+            for r in range(1, len(self.rounds)):
+                center = tuple(2 * mass for mass in selected)
+                selected = selection(r, near(center, self._radius(r)))(draw)
+            return selected
+
+        return refined
 
     def outcomes(self) -> Iterable[Masses]:
         return members(self.rounds[-1][1], self.n_symbols)
@@ -164,16 +169,11 @@ class SymbolBySymbol(Plan):
         self.unit = grid_of(2, self.alpha)
         self.shares = {f"symbol {z}": Fraction(1) for z in range(n_symbols)}
 
-    def draw(self, draw: Draw, budget: Budget, histograms: Integers, m: int) -> Masses:
-        sizes = histograms.sum(axis=1)
-        steps = [self._step(budget, z, m) for z in range(self.n_symbols)]
-        return tuple(
-            step.choose(draw, step.scores(counts, sizes)) for step, counts in zip(steps, histograms.T, strict=True)
-        )
-
-    def _step(self, budget: Budget, z: int, m: int) -> Proportion:
-        tau = clipping_bound(float(self.alpha), m, 1)
-        return Proportion(self.unit, epsilon=budget[f"symbol {z}"], m=m, tau=tau)
+    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
+        tau, sizes = clipping_bound(float(self.alpha), m, 1), histograms.sum(axis=1)
+        steps = [Proportion(self.unit, epsilon=budget[name], m=m, tau=tau) for name in self.shares]
+        scores = [step.scores(counts, sizes) for step, counts in zip(steps, histograms.T, strict=True)]
+        return lambda draw: tuple(step.choose(draw, own) for step, own in zip(steps, scores, strict=True))
 
     def outcomes(self) -> Iterable[Masses]:
         return product(range(self.unit + 1), repeat=self.n_symbols)
@@ -188,12 +188,13 @@ class SymbolBySymbol(Plan):
         return _users(self.unit + 1, self.alpha, budget["symbol 0"], beta / self.n_symbols, m)
 
 
-def _select(
-    draw: Draw, cover: list[Masses], unit: int, alpha: Fraction, epsilon: ExactEpsilon, histograms: Integers, m: int
-) -> Masses:
+def _selection(
+    cover: list[Masses], unit: int, alpha: Fraction, epsilon: ExactEpsilon, histograms: Integers, m: int
+) -> Callable[[Draw], Masses]:
     tau = clipping_bound(float(alpha), m, 1)
     selection = Scheffe(np.array(cover, dtype=np.int64), epsilon=epsilon, m=m, tau=tau, unit=unit)
-    return cover[selection.choose(draw, selection.scores(histograms))]
+    scores = selection.scores(histograms)
+    return lambda draw: cover[selection.choose(draw, scores)]
 
 
 def in_units(masses: npt.ArrayLike, unit: int) -> npt.NDArray[np.float64]:

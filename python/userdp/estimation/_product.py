@@ -18,7 +18,7 @@ from userdp.estimation._plans import Plan, in_units, plan_of
 from userdp.learners._clipped import Scheffe, clipping_bound, users_needed
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, split_budget
-from userdp.learners._program import Draw, Program
+from userdp.learners._program import Program
 from userdp.learners._symbols import histograms, read_symbols
 
 __all__ = ["ProductDistribution"]
@@ -141,9 +141,8 @@ class ProductDistribution(DistributionEstimator):
         if isinstance(plan, _JointProduct):
             places = k ** np.arange(self.n_columns - 1, -1, -1)
             cells = counts(data.X @ places, plan.n_cells)
-            return lambda draw: plan.draw(draw, budget, cells, data.m)
-        columns = [counts(column, k) for column in data.X.T]
-        return lambda draw: plan.draw(draw, budget, columns, data.m)
+            return plan.program(budget, cells, data.m)
+        return plan.program(budget, [counts(column, k) for column in data.X.T], data.m)
 
     def _outcomes(self) -> Sequence[Hashable]:
         plan = self._plan()
@@ -169,7 +168,7 @@ class _JointProduct:
         self.n_cells = k**d
         self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
 
-    def draw(self, draw: Draw, budget: Budget, cells: npt.NDArray[np.int64], m: int) -> tuple[Masses, ...]:
+    def program(self, budget: Budget, cells: npt.NDArray[np.int64], m: int) -> Program:
         cover = list(self.outcomes())
         masses = np.ones((len(cover), 1), dtype=np.int64)
         for column in np.moveaxis(np.array(cover, dtype=np.int64), 1, 0):
@@ -181,7 +180,8 @@ class _JointProduct:
             tau=clipping_bound(float(self.alpha), m, 1),
             unit=self.unit**self.d,
         )
-        return cover[selection.choose(draw, selection.scores(cells))]
+        scores = selection.scores(cells)
+        return lambda draw: cover[selection.choose(draw, scores)]
 
     def outcomes(self) -> Iterable[tuple[Masses, ...]]:
         return product(members(self.unit, self.k), repeat=self.d)
@@ -215,8 +215,9 @@ class _Columns:
     def _part(self, budget: Budget, j: int) -> Budget:
         return {part: budget[f"column {j}, {part}"] for part in self.plan.shares}
 
-    def draw(self, draw: Draw, budget: Budget, columns: list[npt.NDArray[np.int64]], m: int) -> tuple[Hashable, ...]:
-        return tuple(self.plan.draw(draw, self._part(budget, j), counts, m) for j, counts in enumerate(columns))
+    def program(self, budget: Budget, columns: list[npt.NDArray[np.int64]], m: int) -> Program:
+        programs = [self.plan.program(self._part(budget, j), counts, m) for j, counts in enumerate(columns)]
+        return lambda draw: tuple(program(draw) for program in programs)
 
     def outcomes(self) -> Iterable[tuple[Hashable, ...]]:
         return product(self.plan.outcomes(), repeat=self.d)

@@ -253,10 +253,10 @@ def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
         if table.ndim != 3 or table.shape[0] != table.shape[1]:
             raise ValueError(f"psi must have the shape (K, K, Z); got {table.shape}")
         k = len(table)
-        if n_hypotheses is not None and n_hypotheses != k:
-            raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
         if k < 2:
             raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
+        if n_hypotheses is not None and n_hypotheses != k:
+            raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
         rows = {(a, b): table[a, b] for a in range(k) for b in range(k) if a != b}
     shapes = {row.shape for row in rows.values()}
     ((n_symbols,),) = shapes if len(shapes) == 1 and len(next(iter(shapes))) == 1 else ((0,),)
