@@ -28,6 +28,7 @@ __all__ = [
     "binomial_tail",
     "check_groups",
     "chi2_divergence",
+    "clipped_pairwise_scores",
     "count_subsets",
     "count_vectors",
     "count_vectors_number",
@@ -47,6 +48,7 @@ __all__ = [
     "kappa",
     "kl_divergence",
     "largest_shift",
+    "least_errors_above",
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
@@ -54,14 +56,19 @@ __all__ = [
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
+    "psi_scores",
     "random_subsets",
     "range_minimum",
     "renyi_divergence",
+    "scheffe_scores",
     "separating_threshold",
     "smallest_window",
     "subsets",
+    "surrogate_scores",
     "total_variation",
     "user_codes",
+    "user_errors",
+    "user_errors_above",
     "window_total_law",
     "window_total_weights",
 ]
@@ -69,6 +76,7 @@ __all__ = [
 __version__: str
 
 _Masses: TypeAlias = npt.NDArray[np.float64] | tuple[list[int], int]
+_UserRows: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], int, int]
 _Progress: TypeAlias = Callable[[int, int], object] | None
 
 @final
@@ -369,3 +377,25 @@ def user_codes(ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint32], npt.
 def first_rows(
     codes: npt.NDArray[np.uint32], n_users: int, m: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]: ...
+def user_errors(
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, scaled: bool
+) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]: ...
+def user_errors_above(
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, t: int
+) -> npt.NDArray[np.int64]: ...
+def least_errors_above(
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows
+) -> npt.NDArray[np.int64]: ...
+def surrogate_scores(
+    hypotheses: npt.NDArray[np.uint8],
+    scored: npt.NDArray[np.uint8],
+    labels: npt.NDArray[np.uint8],
+    rows: _UserRows,
+    t: int,
+    s: int,
+) -> npt.NDArray[np.int64]: ...
+def clipped_pairwise_scores(counts: npt.NDArray[np.integer[Any]], tau: int) -> npt.NDArray[np.int64]: ...
+def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDArray[np.int64]: ...
+def scheffe_scores(
+    masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
+) -> npt.NDArray[np.int64]: ...

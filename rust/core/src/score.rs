@@ -4,7 +4,12 @@
 //! counts, never fractions of the number of users.
 
 pub mod binomial;
+pub mod counts;
 pub mod medians;
 mod order;
+pub mod pairwise;
+pub mod psi;
+pub mod scheffe;
+pub mod surrogate;
 pub mod thresholds;
 pub mod users;

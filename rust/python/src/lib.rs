@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod convert;
+mod counts;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -27,6 +28,11 @@ mod _core {
 
     #[pymodule_export]
     use crate::convert::PyLevel;
+    #[pymodule_export]
+    use crate::counts::{
+        clipped_pairwise_scores, least_errors_above, psi_scores, scheffe_scores, surrogate_scores,
+        user_errors, user_errors_above,
+    };
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
