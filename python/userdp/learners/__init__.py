@@ -30,6 +30,8 @@ from userdp.learners._stumps import DecisionStumps
 if TYPE_CHECKING:
     from userdp.learners._agnostic import AgnosticPACClassifier
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._hypothesis import HypothesisSelector
+    from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
     from userdp.learners._threshold import ThresholdClassifier
 
@@ -40,8 +42,10 @@ __all__ = [
     "DecisionStumps",
     "FiniteClass",
     "HashedPointFunctions",
+    "HypothesisSelector",
     "Intervals",
     "MajorityVotes",
+    "PairwiseScoreSelector",
     "Parities",
     "PointFunctions",
     "PrivacyRecord",
@@ -67,6 +71,8 @@ __all__ = [
 
 _ESTIMATORS = {
     "AgnosticPACClassifier": "_agnostic",
+    "HypothesisSelector": "_hypothesis",
+    "PairwiseScoreSelector": "_pairwise",
     "RealizablePACClassifier": "_realizable",
     "ThresholdClassifier": "_threshold",
     "as_finite_algorithm": "_base",

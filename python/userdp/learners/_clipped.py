@@ -28,16 +28,17 @@ LARGEST_SUM = 2**62
 """Of clipped votes over all users; below what the exponential mechanism takes."""
 
 
-def clipping_bound(alpha: float, m: int) -> Fraction:
+def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
     """The default tau: a bound beyond which an honest user's m votes are hardly ever, at accuracy alpha.
 
-    The bias of clipping to min(m, alpha m / 2 + sqrt(2 m L)), with L = max(1/2, ln(20 / (alpha sqrt(m)))), is at most
-    0.05 alpha m when the votes have a mean of at most alpha / 2: by Hoeffding's inequality a sum of m of them exceeds
-    alpha m / 2 by s with probability at most e**(-s**2 / (2 m)), and the integral of that beyond s = sqrt(2 m L) is at
-    most (m / s) e**(-L). Public: it depends on parameters only.
+    Votes of a pair lie in an interval of length spread, 1 or 2. By Hoeffding's inequality a sum of m of them with a
+    mean of at most alpha m / 2 exceeds alpha m / 2 + s with probability at most e**(-2 (s / spread)**2 / m). For
+    s = spread sqrt(m L / 2) and L = max(1/2, ln(20 / (alpha sqrt(m)))) the integral of that beyond s is at most
+    sqrt(m) e**(-L) <= 0.05 alpha m: the bias of clipping to min(m, alpha m / 2 + s). Public, as it depends on
+    parameters only. (GKKMMZ23 takes spread = 2 for all psi.)
     """
     logarithm = max(0.5, math.log(20 / (alpha * math.sqrt(m))))
-    return Fraction(min(float(m), alpha * m / 2 + math.sqrt(2 * m * logarithm)))
+    return Fraction(min(float(m), alpha * m / 2 + spread * math.sqrt(m * logarithm / 2)))
 
 
 def users_needed(n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta: float, m: int, tau: Fraction) -> int:
@@ -79,9 +80,7 @@ class ClippedSelection:
     runs over a set of pairs that is public, and |max f - max g| <= max |f - g|.
     """
 
-    def __init__(
-        self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int
-    ) -> None:
+    def __init__(self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int) -> None:
         bound = parse_positive(tau, "tau")
         self.n_candidates = n_candidates
         self.m = m

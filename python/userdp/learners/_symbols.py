@@ -24,7 +24,7 @@ def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_inva
         For another number of columns; for bad symbols if on_invalid is "raise", which is not private.
     """
     if rows.ndim != 2 or rows.shape[1] != n_columns:
-        raise ValueError(f"X must have {n_columns} columns of symbols 0, ..., {n_symbols - 1}; got the shape {rows.shape}")
+        raise ValueError(f"X must have {n_columns} columns of symbols below {n_symbols}; got the shape {rows.shape}")
     with np.errstate(invalid="ignore"):
         # Comparisons with NaN are false.
         valid = (rows >= 0) & (rows < n_symbols) & (rows == np.floor(rows))
