@@ -63,6 +63,8 @@ def points_of(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uin
 
 
 def _of_floats(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
+    # In single precision the end of the domain could be rounded to above it.
+    numbers = numbers.astype(np.float64, copy=False)
     largest = float(domain_size)
     if int(largest) > domain_size:
         largest = math.nextafter(largest, 0)

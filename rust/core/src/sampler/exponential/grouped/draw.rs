@@ -81,8 +81,8 @@ impl<'a> GroupedDraws<'a> {
             let (lowest, number) = (*self.lowest, number.wrapping_sub(first));
             userdp_ct_grouped_gather(part.starts, part.end, part.scores, lowest, number, &mut chosen);
         }
-        let Block { starts, lengths, gaps } = &*chosen;
-        Ok(userdp_ct_grouped_point(&self.rate, starts, lengths, gaps, &rest))
+        let (Block { starts, lengths, gaps }, used) = (&*chosen, used(self.groups.count()));
+        Ok(userdp_ct_grouped_point(&self.rate, &starts[..used], &lengths[..used], &gaps[..used], &rest))
     }
 
     /// Independent draws into a slice, of 48 random bytes each: from a seeded source the same as one by one.
@@ -141,6 +141,11 @@ fn parts<'a>(groups: &Groups<'a>, size: usize) -> impl Iterator<Item = Groups<'a
 fn lengths(starts: &[u64], end: u128) -> impl Iterator<Item = u128> {
     let ends = starts[1..].iter().map(|&start| u128::from(start)).chain([end]);
     starts.iter().zip(ends).map(|(&start, end)| end.wrapping_sub(u128::from(start)))
+}
+
+/// How much of a block this many groups need, in whole lanes.
+fn used(count: usize) -> usize {
+    count.min(BLOCK).next_multiple_of(LANES)
 }
 
 /// The groups of a block; those that it lacks are empty.
@@ -206,9 +211,9 @@ ct::kernel! {
     }
 
     /// The cumulative weights of the groups of a block, after those before it. Secret: lengths, gaps, before, ends.
-    /// Public: the rate.
+    /// Public: the rate, and how many there are: a multiple of the lanes.
     pub fn userdp_ct_grouped_ends(
-        rate: &GroupedRate, lengths: &[u128; 256], gaps: &[u64; 256], before: &Wide, ends: &mut [Wide; 256],
+        rate: &GroupedRate, lengths: &[u128], gaps: &[u64], before: &Wide, ends: &mut [Wide],
     ) {
         // At most 2^64 candidates of weight at most 2^166: no sum wraps.
         let mut sum = *before;
@@ -234,12 +239,13 @@ ct::kernel! {
             for (slot, &score) in block.gaps.iter_mut().zip(part.scores) {
                 *slot = oriented(score).wrapping_sub(lowest);
             }
-            block.lengths[part.scores.len()..].fill(0);
+            block.lengths[part.count()..].fill(0);
             for (slot, length) in block.lengths.iter_mut().zip(lengths(part.starts, part.end)) {
                 *slot = length;
             }
-            userdp_ct_grouped_ends(rate, &block.lengths, &block.gaps, &sum, &mut ends);
-            sum = ends[BLOCK - 1];
+            let used = used(part.count());
+            userdp_ct_grouped_ends(rate, &block.lengths[..used], &block.gaps[..used], &sum, &mut ends[..used]);
+            sum = ends[used - 1];
             *block_end = sum;
         }
     }
@@ -283,14 +289,15 @@ ct::kernel! {
     }
 
     /// The candidate of a block at a place in its weights. Secret: starts, lengths, gaps, place and the result. Public:
-    /// the rate.
+    /// the rate, and how many there are.
     pub fn userdp_ct_grouped_point(
-        rate: &GroupedRate, starts: &[u64; 256], lengths: &[u128; 256], gaps: &[u64; 256], place: &Wide,
+        rate: &GroupedRate, starts: &[u64], lengths: &[u128], gaps: &[u64], place: &Wide,
     ) -> u64 {
         let mut ends = Secret::new([[0; 2]; BLOCK]);
-        userdp_ct_grouped_ends(rate, lengths, gaps, &[0; 2], &mut ends);
+        let ends = &mut ends[..lengths.len()];
+        userdp_ct_grouped_ends(rate, lengths, gaps, &[0; 2], ends);
         let mut rest = Secret::new([0; 2]);
-        let number = userdp_ct_grouped_search(&*ends, place, &mut rest);
+        let number = userdp_ct_grouped_search(ends, place, &mut rest);
         let (mut first, mut gap) = (0_u64, 0_u64);
         for ((index, &start), &other) in (0_u64..).zip(starts).zip(gaps) {
             let mask = ct::mask(ct::equal(number, index));
