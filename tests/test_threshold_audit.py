@@ -111,20 +111,23 @@ def pairs_of(domain_size: int, m: int, n_users: int) -> Iterator[tuple[Dataset, 
             yield (user, *others), (replacement, *others)
 
 
+# Learner, number of users, and what the longest path spends.
 LEARNERS = [
-    (ThresholdClassifier(epsilon=1, domain_size=3, m=1), 3),
-    (ThresholdClassifier(epsilon=1, domain_size=2, m=6), 3),
-    (ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9), 2),
-    (ThresholdClassifier(epsilon=1, domain_size=1, m=2, method="median", alpha=0.9), 2),
+    (ThresholdClassifier(epsilon=1, domain_size=3, m=1), 3, 1),
+    (ThresholdClassifier(epsilon=1, domain_size=2, m=6), 3, 1),
+    (ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9), 2, 1),
+    # Bisection of two thresholds ends after one of two rounds.
+    (ThresholdClassifier(epsilon=1, domain_size=1, m=2, method="median", alpha=0.9), 2, 0.75),
 ]
 
 
-@pytest.mark.parametrize(("learner", "n_users"), LEARNERS)
-def test_draws_compose_to_epsilon(learner: ThresholdClassifier, n_users: int) -> None:
+@pytest.mark.parametrize(("learner", "n_users", "expected"), LEARNERS)
+def test_draws_compose_to_epsilon(learner: ThresholdClassifier, n_users: int, expected: float) -> None:
     pairs = list(pairs_of(learner.domain_size, learner.m, n_users))
     change, spent = largest_change(program_of(learner), pairs)
     assert change == 1
-    assert 0.999 < spent < 1 + 1e-12
+    assert spent == pytest.approx(expected)
+    assert spent < 1 + 1e-12
 
 
 def test_rounds_that_spend_more_than_their_part_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
