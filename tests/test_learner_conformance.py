@@ -22,6 +22,7 @@ from userdp.learners import (
     FiniteClass,
     PointFunctions,
     RealizablePACClassifier,
+    ThresholdClassifier,
     Thresholds,
 )
 
@@ -37,6 +38,8 @@ CLASSIFIERS = [
     AgnosticPACClassifier(
         epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"
     ),
+    ThresholdClassifier(epsilon=1, domain_size=2**32),
+    ThresholdClassifier(epsilon=1, domain_size=8, method="median"),
 ]
 
 MISSING = "groups is missing"
@@ -56,7 +59,7 @@ SOMETIMES = {
 
 
 def identified(classifier: Any) -> str:
-    return f"{type(classifier).__name__}-{getattr(classifier, 'method', 'any')}-{type(classifier.concepts).__name__}"
+    return f"{type(classifier).__name__}-{getattr(classifier, 'method', 'any')}-{type(getattr(classifier, 'concepts', None)).__name__}"
 
 
 def checked(classifier: Any) -> list[dict[str, Any]]:
