@@ -378,7 +378,7 @@ def first_rows(
     codes: npt.NDArray[np.uint32], n_users: int, m: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]: ...
 def user_errors(
-    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, scaled: bool
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, scaled: bool = True
 ) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]: ...
 def user_errors_above(
     predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, t: int

@@ -44,8 +44,8 @@ def user_level_errors(
     -------
     ndarray of uint8, uint16 or uint32 with shape (K, users)
         Of the smallest type that holds m. A user with r rows and w mistakes has the count ceil(w m / r), in 0..m, or
-        plainly w; these are equal for r = m. Users are in the order in which `encode_users` numbers them: that of sorted ids for integers
-        and strings, else that of first rows.
+        plainly w; these are equal for r = m. Users are in the order of sorted ids for integers and strings, and of
+        their first rows for other ids.
 
     Raises
     ------

@@ -1,6 +1,11 @@
 //! Scores over finite classes against their definitions, on every kernel.
 
-#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::unwrap_used
+)]
 
 use proptest::prelude::*;
 use userdp_core::{
@@ -244,14 +249,18 @@ fn psi_scores_are_the_definition_on_every_kernel() {
             .map(|_| (numbers.next().unwrap() % (2 * grid + 1)) as i64 - grid as i64)
             .collect();
         let table = PsiTable { psi: &psi, candidates, points: task.points };
+        let points_of = |user: u32| -> Vec<usize> {
+            let rows = (0..task.labels.len()).filter(|&row| task.user_of_row[row] == user);
+            rows.map(|row| task.point_of_row[row] as usize).collect()
+        };
+        let points: Vec<Vec<usize>> = (0..task.users as u32).map(points_of).collect();
         for tau in [1, grid as i64, 3 * grid as i64, i64::MAX] {
             let sum = |a: usize, b: usize| -> i64 {
-                let of_row =
-                    |row: usize| psi[(a * candidates + b) * task.points + task.point_of_row[row] as usize];
-                let own = |user| (0..task.labels.len()).filter(move |&row| task.user_of_row[row] == user);
-                (0..task.users as u32).map(|user| own(user).map(of_row).sum::<i64>().clamp(-tau, tau)).sum()
+                let first = (a * candidates + b) * task.points;
+                let own = |points: &Vec<usize>| points.iter().map(|point| psi[first + point]).sum::<i64>();
+                points.iter().map(|points| own(points).clamp(-tau, tau)).sum()
             };
-            let best = |a| (0..candidates).filter(|&b| b != a).map(|b| sum(a, b)).max();
+            let best = |a: usize| (0..candidates).filter(|&b| b != a).map(|b| sum(a, b)).max();
             let expected: Vec<i64> = (0..candidates).map(|a| best(a).unwrap_or(0)).collect();
             for kernel in Kernel::supported() {
                 assert_eq!(table.scores(&task.rows(), tau, kernel, &Control::new()).unwrap(), expected);

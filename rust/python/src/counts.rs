@@ -82,6 +82,7 @@ fn with_mistakes<T: Send>(
 
 /// Mistakes of every hypothesis on every user's rows, scaled or plain, shape (hypotheses, users), of the smallest unsigned type.
 #[pyfunction]
+#[pyo3(signature = (predictions, labels, rows, scaled=true))]
 pub(crate) fn user_errors<'py>(
     py: Python<'py>,
     predictions: PyReadonlyArray2<'py, u8>,
@@ -104,8 +105,8 @@ pub(crate) fn user_errors<'py>(
     }
     match rows.3 {
         ..=0xff => counts::<u8>(py, &predictions, &labels, &rows, scaled),
-        ..=0xffff => counts::<u16>(py, &predictions, &labels, &rows, scaled),
-        _ => counts::<u32>(py, &predictions, &labels, &rows, scaled),
+        0x100..=0xffff => counts::<u16>(py, &predictions, &labels, &rows, scaled),
+        0x1_0000.. => counts::<u32>(py, &predictions, &labels, &rows, scaled),
     }
 }
 
@@ -131,6 +132,8 @@ pub(crate) fn least_errors_above<'py>(
     labels: PyReadonlyArray1<'py, u8>,
     rows: Rows<'py>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    // Clippy's shorter form does not compile: it names one lifetime for all mistakes.
+    #[allow(clippy::redundant_closure_for_method_calls)]
     let least =
         with_mistakes(py, &predictions, &labels, &rows, |mistakes, control| mistakes.least_above(control))?;
     Ok(least.into_pyarray(py))

@@ -78,12 +78,11 @@ impl<'a> GroupedDraws<'a> {
         let mut chosen = Secret::new(Block::default());
         for (part, first) in parts(&self.groups, STEPS).zip((0_u64..).step_by(STEPS / BLOCK)) {
             control.check()?;
-            let Block { starts, lengths, scores } = &mut *chosen;
-            let number = number.wrapping_sub(first);
-            userdp_ct_grouped_gather(part.starts, part.end, part.scores, number, starts, lengths, scores);
+            let (lowest, number) = (*self.lowest, number.wrapping_sub(first));
+            userdp_ct_grouped_gather(part.starts, part.end, part.scores, lowest, number, &mut chosen);
         }
-        let Block { starts, lengths, scores } = &*chosen;
-        Ok(userdp_ct_grouped_point(&self.rate, starts, lengths, scores, *self.lowest, &rest))
+        let (Block { starts, lengths, gaps }, used) = (&*chosen, used(self.groups.count()));
+        Ok(userdp_ct_grouped_point(&self.rate, &starts[..used], &lengths[..used], &gaps[..used], &rest))
     }
 
     /// Independent draws into a slice, of 48 random bytes each: from a seeded source the same as one by one.
@@ -144,16 +143,22 @@ fn lengths(starts: &[u64], end: u128) -> impl Iterator<Item = u128> {
     starts.iter().zip(ends).map(|(&start, end)| end.wrapping_sub(u128::from(start)))
 }
 
+/// How much of a block this many groups need, in whole lanes.
+fn used(count: usize) -> usize {
+    count.min(BLOCK).next_multiple_of(LANES)
+}
+
 /// The groups of a block; those that it lacks are empty.
-struct Block {
+pub struct Block {
     starts: [u64; BLOCK],
     lengths: [u128; BLOCK],
-    scores: [i64; BLOCK],
+    /// How far each score is above the lowest.
+    gaps: [u64; BLOCK],
 }
 
 impl Default for Block {
     fn default() -> Self {
-        Self { starts: [0; BLOCK], lengths: [0; BLOCK], scores: [0; BLOCK] }
+        Self { starts: [0; BLOCK], lengths: [0; BLOCK], gaps: [0; BLOCK] }
     }
 }
 
@@ -161,21 +166,16 @@ impl Zeroize for Block {
     fn zeroize(&mut self) {
         self.starts.zeroize();
         self.lengths.zeroize();
-        self.scores.zeroize();
+        self.gaps.zeroize();
     }
 }
 
-/// The weights of some groups. Secret: lengths, scores, lowest and the results.
+/// The weights of some groups. Secret: lengths, gaps and the results.
 #[inline(always)]
 #[allow(clippy::inline_always)] // as in ct
 #[allow(clippy::cast_possible_truncation)]
-fn weights<const N: usize>(
-    rate: &GroupedRate,
-    lengths: &[u128; N],
-    scores: &[i64; N],
-    lowest: u64,
-) -> [Wide; N] {
-    let powers = rate.powers(scores.map(|score| oriented(score).wrapping_sub(lowest)));
+fn weights<const N: usize>(rate: &GroupedRate, lengths: &[u128; N], gaps: &[u64; N]) -> [Wide; N] {
+    let powers = rate.powers(*gaps);
     std::array::from_fn(|lane| {
         let (length, power) = (lengths[lane], powers[lane]);
         // A length is at most 2^64, so that this is below 2^104.
@@ -210,17 +210,17 @@ ct::kernel! {
         })
     }
 
-    /// The cumulative weights of the groups of a block, after those before it. Secret: lengths, scores, lowest, before,
-    /// ends. Public: the rate.
+    /// The cumulative weights of the groups of a block, after those before it. Secret: lengths, gaps, before, ends.
+    /// Public: the rate, and how many there are: a multiple of the lanes.
     pub fn userdp_ct_grouped_ends(
-        rate: &GroupedRate, lengths: &[u128; 256], scores: &[i64; 256], lowest: u64, before: &Wide, ends: &mut [Wide; 256],
+        rate: &GroupedRate, lengths: &[u128], gaps: &[u64], before: &Wide, ends: &mut [Wide],
     ) {
         // At most 2^64 candidates of weight at most 2^166: no sum wraps.
         let mut sum = *before;
-        let (lengths, scores, ends) =
-            (lengths.as_chunks::<LANES>().0, scores.as_chunks::<LANES>().0, ends.as_chunks_mut::<LANES>().0);
-        for ((lengths, scores), ends) in lengths.iter().zip(scores).zip(ends) {
-            for (end, weight) in ends.iter_mut().zip(weights(rate, lengths, scores, lowest)) {
+        let (lengths, gaps, ends) =
+            (lengths.as_chunks::<LANES>().0, gaps.as_chunks::<LANES>().0, ends.as_chunks_mut::<LANES>().0);
+        for ((lengths, gaps), ends) in lengths.iter().zip(gaps).zip(ends) {
+            for (end, weight) in ends.iter_mut().zip(weights(rate, lengths, gaps)) {
                 sum = wide::add(sum, weight);
                 *end = sum;
             }
@@ -236,14 +236,16 @@ ct::kernel! {
         let mut ends = Secret::new([[0; 2]; BLOCK]);
         let mut sum = *before;
         for (part, block_end) in parts(&Groups { starts, end, scores }, BLOCK).zip(sums) {
-            let count = part.starts.len();
-            block.scores[..count].copy_from_slice(part.scores);
-            block.lengths[count..].fill(0);
+            for (slot, &score) in block.gaps.iter_mut().zip(part.scores) {
+                *slot = oriented(score).wrapping_sub(lowest);
+            }
+            block.lengths[part.count()..].fill(0);
             for (slot, length) in block.lengths.iter_mut().zip(lengths(part.starts, part.end)) {
                 *slot = length;
             }
-            userdp_ct_grouped_ends(rate, &block.lengths, &block.scores, lowest, &sum, &mut ends);
-            sum = ends[BLOCK - 1];
+            let used = used(part.count());
+            userdp_ct_grouped_ends(rate, &block.lengths[..used], &block.gaps[..used], &sum, &mut ends[..used]);
+            sum = ends[used - 1];
             *block_end = sum;
         }
     }
@@ -266,42 +268,43 @@ ct::kernel! {
         count
     }
 
-    /// The groups of the block of a number, if it is among these; all of them are read. Secret: all.
+    /// The groups of the block of a number, if it is among these; all of them are read. Secret: starts,
+    /// end, scores, lowest, number and what is written. Public: how many there are.
     pub fn userdp_ct_grouped_gather(
-        starts: &[u64], end: u128, scores: &[i64], number: u64,
-        chosen_starts: &mut [u64; 256], chosen_lengths: &mut [u128; 256], chosen_scores: &mut [i64; 256],
+        starts: &[u64], end: u128, scores: &[i64], lowest: u64, number: u64, chosen: &mut Block,
     ) {
         for (part, place) in parts(&Groups { starts, end, scores }, BLOCK).zip(0_u64..) {
             let bit = ct::equal(number, place);
             let (mask, wide_mask) = (ct::mask(bit), wide::mask_wide(bit));
-            for (slot, &start) in chosen_starts.iter_mut().zip(part.starts) {
+            for (slot, &start) in chosen.starts.iter_mut().zip(part.starts) {
                 *slot |= start & mask;
             }
-            for (slot, length) in chosen_lengths.iter_mut().zip(lengths(part.starts, part.end)) {
+            for (slot, length) in chosen.lengths.iter_mut().zip(lengths(part.starts, part.end)) {
                 *slot |= length & wide_mask;
             }
-            for (slot, &score) in chosen_scores.iter_mut().zip(part.scores) {
-                *slot |= score & mask.cast_signed();
+            for (slot, &score) in chosen.gaps.iter_mut().zip(part.scores) {
+                *slot |= oriented(score).wrapping_sub(lowest) & mask;
             }
         }
     }
 
-    /// The candidate of a block at a place in its weights. Secret: starts, lengths, scores, lowest, place and the result.
-    /// Public: the rate.
+    /// The candidate of a block at a place in its weights. Secret: starts, lengths, gaps, place and the result. Public:
+    /// the rate, and how many there are.
     pub fn userdp_ct_grouped_point(
-        rate: &GroupedRate, starts: &[u64; 256], lengths: &[u128; 256], scores: &[i64; 256], lowest: u64, place: &Wide,
+        rate: &GroupedRate, starts: &[u64], lengths: &[u128], gaps: &[u64], place: &Wide,
     ) -> u64 {
         let mut ends = Secret::new([[0; 2]; BLOCK]);
-        userdp_ct_grouped_ends(rate, lengths, scores, lowest, &[0; 2], &mut ends);
+        let ends = &mut ends[..lengths.len()];
+        userdp_ct_grouped_ends(rate, lengths, gaps, &[0; 2], ends);
         let mut rest = Secret::new([0; 2]);
-        let number = userdp_ct_grouped_search(&*ends, place, &mut rest);
-        let (mut first, mut best) = (0_u64, 0_u64);
-        for ((index, &start), &score) in (0_u64..).zip(starts).zip(scores) {
+        let number = userdp_ct_grouped_search(ends, place, &mut rest);
+        let (mut first, mut gap) = (0_u64, 0_u64);
+        for ((index, &start), &other) in (0_u64..).zip(starts).zip(gaps) {
             let mask = ct::mask(ct::equal(number, index));
             first |= start & mask;
-            best |= oriented(score) & mask;
+            gap |= other & mask;
         }
-        let [power] = rate.powers([best.wrapping_sub(lowest)]);
+        let [power] = rate.powers([gap]);
         let rest = wide::shifted_right(*rest, power.whole ^ LARGEST_WHOLE);
         first.wrapping_add(wide::quotient(rest, power.mantissa))
     }
