@@ -381,5 +381,12 @@ def test_sums_beyond_64_bits_are_refused():
         selector.fit([[0], [1], [1]], groups=[0, 1, 2])
 
 
+def test_too_many_symbols_are_refused():
+    candidates = np.full((2, 1025), 1 / 1025)
+    candidates[0, :2] = [2 / 1025, 0]
+    with pytest.raises(BudgetError, match="1025 symbols"):
+        HypothesisSelector(epsilon=1, candidates=candidates, m=2).fit([[0], [1]], groups=[0, 1])
+
+
 def test_clip_of_the_reference():
     assert [clip(x, 2) for x in (-3, -1, 5)] == [-2, -1, 2]
