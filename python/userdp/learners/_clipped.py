@@ -99,12 +99,6 @@ class ClippedSelection:
         chosen: int = draw(self.mechanism, scores)
         return chosen
 
-    def clipped_totals(self, votes: Integers, users: Integers | None = None) -> Integers:
-        """Clip votes with shape (users, columns) and add them up; `users` says how many gave each row."""
-        clipped = np.clip(votes, -self.tau, self.tau)
-        totals: Integers = clipped.sum(axis=0) if users is None else users @ clipped
-        return totals
-
     def check_size(self, n_users: int) -> None:
         """Refuse what does not fit 64 bits; depends on public numbers only."""
         if n_users * self.tau > LARGEST_SUM:
