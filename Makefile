@@ -47,7 +47,7 @@ build-demo: $(VENV)/.stamp
 	$(BIN)/maturin develop --release --extras demo
 
 build: $(VENV)/.stamp ## compile the core and install userdp into .venv, with all extras
-	$(BIN)/maturin develop --release --extras demo,plot,progress
+	$(BIN)/maturin develop --release --extras demo,learn,plot,progress
 
 demo: build-demo ## run the demo on the wage panel and write report.html
 	$(BIN)/userdp demo --output $(REPORT)

@@ -20,12 +20,15 @@ __all__ = [
     "ScoreSelection",
     "Source",
     "StableFamily",
+    "ThresholdSweep",
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
     "UniformInteger",
     "__version__",
+    "binomial_tail",
     "check_groups",
     "chi2_divergence",
+    "clipped_pairwise_scores",
     "count_subsets",
     "count_vectors",
     "count_vectors_number",
@@ -36,6 +39,7 @@ __all__ = [
     "family_exceeding",
     "family_profile",
     "family_worst",
+    "first_rows",
     "hockey_stick",
     "hockey_stick_bounds",
     "hockey_stick_float64",
@@ -44,6 +48,7 @@ __all__ = [
     "kappa",
     "kl_divergence",
     "largest_shift",
+    "least_errors_above",
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
@@ -51,11 +56,19 @@ __all__ = [
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
+    "psi_scores",
     "random_subsets",
+    "range_minimum",
     "renyi_divergence",
+    "scheffe_scores",
+    "separating_threshold",
     "smallest_window",
     "subsets",
+    "surrogate_scores",
     "total_variation",
+    "user_codes",
+    "user_errors",
+    "user_errors_above",
     "window_total_law",
     "window_total_weights",
 ]
@@ -63,6 +76,7 @@ __all__ = [
 __version__: str
 
 _Masses: TypeAlias = npt.NDArray[np.float64] | tuple[list[int], int]
+_UserRows: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], int, int]
 _Progress: TypeAlias = Callable[[int, int], object] | None
 
 @final
@@ -338,3 +352,50 @@ def pairwise_maximum(
 def pairwise_verdict(
     matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
 ) -> tuple[bool, float, float, tuple[int, int, list[int]] | None, int]: ...
+
+@final
+class ThresholdSweep:
+    def __new__(
+        cls,
+        points: npt.NDArray[np.uint64],
+        labels: npt.NDArray[np.uint8],
+        users: npt.NDArray[np.uint32],
+        n_users: int,
+        m: int,
+        domain_size: int,
+    ) -> ThresholdSweep: ...
+    @property
+    def rows(self) -> int: ...
+    def minimal_errors(self) -> npt.NDArray[np.int64]: ...
+    def groups(self, t: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]: ...
+    def median_groups(self, low: int, high: int, s: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]: ...
+
+def range_minimum(starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], low: int, high: int) -> int: ...
+def separating_threshold(m: int, p: float, q: float) -> tuple[int, float, float]: ...
+def binomial_tail(m: int, p: float, t: int) -> float: ...
+def user_codes(ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+def first_rows(
+    codes: npt.NDArray[np.uint32], n_users: int, m: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]: ...
+def user_errors(
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, scaled: bool = True
+) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]: ...
+def user_errors_above(
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, t: int
+) -> npt.NDArray[np.int64]: ...
+def least_errors_above(
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows
+) -> npt.NDArray[np.int64]: ...
+def surrogate_scores(
+    hypotheses: npt.NDArray[np.uint8],
+    scored: npt.NDArray[np.uint8],
+    labels: npt.NDArray[np.uint8],
+    rows: _UserRows,
+    t: int,
+    s: int,
+) -> npt.NDArray[np.int64]: ...
+def clipped_pairwise_scores(counts: npt.NDArray[np.integer[Any]], tau: int) -> npt.NDArray[np.int64]: ...
+def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDArray[np.int64]: ...
+def scheffe_scores(
+    masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
+) -> npt.NDArray[np.int64]: ...

@@ -270,13 +270,17 @@ class DiscreteLaplace:
             if size is not None:
                 raise ValueError("size goes with one number; an array is released with its own shape")
             return self._release_many(values, source_of(random_state))
-        clamped = self._clamped(value)
         if size is None:
-            return self._tables.release(clamped, source_of(random_state))
+            return self._draw(source_of(random_state), value)
+        clamped = self._clamped(value)
         shape = shape_of(size)
         source = source_of(random_state)
         _refuse_above_limit(number_of(shape), "size")
         return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
+
+    def _draw(self, source: _core.Source, value: int) -> int:
+        """One release from a source that several mechanisms share."""
+        return self._tables.release(self._clamped(value), source)
 
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
         flat = np.require(values.reshape(-1), requirements=["C", "A"])

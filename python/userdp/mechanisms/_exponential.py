@@ -19,6 +19,9 @@ from userdp.mechanisms._choice import PMF_CANDIDATES, ChoiceByScore
 if TYPE_CHECKING:
     from userdp import _core
 
+if TYPE_CHECKING:
+    from userdp import _core
+
 __all__ = ["ExponentialMechanism"]
 
 Scores: TypeAlias = npt.ArrayLike
@@ -195,12 +198,17 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
         InsecureRandomnessWarning
             When random_state is an integer.
         """
+        if size is None:
+            return self._draw(source_of(random_state), scores)
         integers, maximize = self._on_grid(scores)
-        shape = None if size is None else shape_of(size)
+        shape = shape_of(size)
         source = source_of(random_state)
-        if shape is None:
-            return self._rate.sample(integers, source, maximize)
         return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
+
+    def _draw(self, source: _core.Source, scores: Scores) -> int:
+        """One draw from a source that several mechanisms share."""
+        integers, maximize = self._on_grid(scores)
+        return self._rate.sample(integers, source, maximize)
 
     def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
         """The scores as integers, and whether these are to be maximised."""

@@ -9,7 +9,8 @@
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
 //!   distributions that are drawn from)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
-//!   left pairwise indistinguishable)
+//!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
+//!   one user is replaced)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
@@ -23,6 +24,7 @@ pub mod family;
 pub mod pmf;
 pub mod rng;
 pub mod sampler;
+pub mod score;
 pub mod simd;
 pub mod stability;
 pub mod subsets;

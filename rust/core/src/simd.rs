@@ -3,6 +3,7 @@
 //! Here `unsafe` stands for vector loads and stores, and calls of functions compiled for instructions
 //! that were checked to be there.
 
+pub mod clamps;
 pub(crate) mod dispatch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pass;

@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod convert;
+mod counts;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -16,6 +17,7 @@ mod laws;
 mod matrix;
 mod run;
 mod sampler;
+mod score;
 mod selection;
 mod stability;
 
@@ -26,6 +28,11 @@ mod _core {
 
     #[pymodule_export]
     use crate::convert::PyLevel;
+    #[pymodule_export]
+    use crate::counts::{
+        clipped_pairwise_scores, least_errors_above, psi_scores, scheffe_scores, surrogate_scores,
+        user_errors, user_errors_above,
+    };
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
@@ -54,6 +61,10 @@ mod _core {
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
+    #[pymodule_export]
+    use crate::score::{
+        PyThresholdSweep, binomial_tail, first_rows, range_minimum, separating_threshold, user_codes,
+    };
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
     #[pymodule_export]

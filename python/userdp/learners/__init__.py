@@ -1,0 +1,90 @@
+"""Pure-DP learners for people who give several examples each.
+
+Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, y, groups=user_ids)``. Functions that they
+are made of can be called alone and need no scikit-learn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from userdp.learners._boosting import BoostedSize, MajorityVotes, boosted_size
+from userdp.learners._concept_class import ConceptClass
+from userdp.learners._contributions import bound_contributions
+from userdp.learners._domain_classes import FiniteClass, Intervals, Parities, PointFunctions, Thresholds
+from userdp.learners._hashing import HashedPointFunctions
+from userdp.learners._median import private_median, private_median_pmf
+from userdp.learners._min_error import (
+    private_compare,
+    private_compare_pmf,
+    private_min_error,
+    private_min_error_pmf,
+)
+from userdp.learners._privacy import PrivacyRecord
+from userdp.learners._private_t import candidates_for_t, private_t, private_t_pmf
+from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
+from userdp.learners._separation import best_separating_threshold
+from userdp.learners._stumps import DecisionStumps
+
+if TYPE_CHECKING:
+    from userdp.learners._agnostic import AgnosticPACClassifier
+    from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._realizable import RealizablePACClassifier
+    from userdp.learners._threshold import ThresholdClassifier
+
+__all__ = [
+    "AgnosticPACClassifier",
+    "BoostedSize",
+    "ConceptClass",
+    "DecisionStumps",
+    "FiniteClass",
+    "HashedPointFunctions",
+    "Intervals",
+    "MajorityVotes",
+    "Parities",
+    "PointFunctions",
+    "PrivacyRecord",
+    "RealizablePACClassifier",
+    "ThresholdClassifier",
+    "Thresholds",
+    "as_finite_algorithm",
+    "best_separating_threshold",
+    "boosted_size",
+    "bound_contributions",
+    "candidates_for_t",
+    "clipped_pairwise_scores",
+    "private_compare",
+    "private_compare_pmf",
+    "private_median",
+    "private_median_pmf",
+    "private_min_error",
+    "private_min_error_pmf",
+    "private_t",
+    "private_t_pmf",
+    "user_level_errors",
+]
+
+_ESTIMATORS = {
+    "AgnosticPACClassifier": "_agnostic",
+    "RealizablePACClassifier": "_realizable",
+    "ThresholdClassifier": "_threshold",
+    "as_finite_algorithm": "_base",
+}
+"""What needs scikit-learn, and the module that has it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{_ESTIMATORS[name]}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "sklearn":
+            raise
+        raise ImportError(f"userdp.learners.{name} needs scikit-learn: pip install 'userdp[learn]'") from None
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,286 @@
+"""What all user-level estimators share: reading people's rows, drawing, and stating the guarantee."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from userdp._numbers import positive, shown
+from userdp._pmf import Pmf
+from userdp._randomness import source_of
+from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.learners._contributions import UserData, Users, _first, encode_users
+from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
+from userdp.learners._program import Program, law_of, run
+from userdp.learners._ranges import open_unit_interval
+from userdp.learners._saving import from_json, to_json
+
+__all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm", "open_unit_interval"]
+
+Self = TypeVar("Self", bound="UserLevelEstimator")
+
+
+class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose fit is private for users: all the rows that share a user id.
+
+    A subclass says what is drawn (`_program`), what can come out (`_outcomes`), how the budget is split (`_budget`) and
+    where the outcome goes (`_accept`). Fitting, the exact law and audits then follow from the same program.
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    """Cross-validation must hand the user ids to fit, or fail."""
+
+    released: ClassVar[tuple[str, ...]] = ()
+    """The fitted attributes that are outputs of the mechanism."""
+
+    # parameters that every subclass takes
+    epsilon: Any
+    m: Any
+    on_invalid: Any
+    require_groups: Any
+    enrolled: Any
+    random_state: Any
+
+    @abstractmethod
+    def _budget(self) -> Budget:
+        """What epsilon is spent on; depends on parameters only."""
+
+    @abstractmethod
+    def _program(self, data: UserData) -> Program:
+        """What is drawn on the data; see `userdp.learners._program`."""
+
+    @abstractmethod
+    def _outcomes(self) -> Sequence[Hashable]:
+        """All outcomes of the program, from public parameters; refused when there are too many to list."""
+
+    @abstractmethod
+    def _accept(self, outcome: Any) -> None:
+        """Set the fitted attributes, from the outcome and public parameters only."""
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters. Subclasses check theirs and call this."""
+        exact_epsilon(self.epsilon)
+        if self.on_invalid not in ("clamp", "raise"):
+            raise ValueError(f"on_invalid must be 'clamp' or 'raise'; got {shown(self.on_invalid)}")
+        if not isinstance(self.require_groups, (bool, np.bool_)):
+            raise TypeError(f"require_groups must be a bool; got {shown(self.require_groups)}")
+        if self.m is not None:
+            positive(self.m, "m")
+
+    def _fit(self: Self, X: Any, y: Any, groups: Any) -> Self:
+        """Draw once and keep what was drawn."""
+        self._check_parameters()
+        data = self._read(X, y, groups)
+        outcome = run(self._program(data), source_of(self.random_state, stacklevel=4))
+        self._accept(outcome)
+        self.n_users_ = data.n_users
+        self.unit_ = "record" if groups is None else "user"
+        self.privacy_ = PrivacyRecord(
+            epsilon=exact_epsilon(self.epsilon),
+            delta=Fraction(0),
+            neighbours="replace",
+            unit="record" if groups is None else "user",
+            budget=self._budget(),
+            released=self.released,
+            caveats=tuple(self._caveats()),
+        )
+        self.is_private_ = self.privacy_.is_private
+        return self
+
+    def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:
+        """The exact distribution of what `fit` releases on this data. **Not private**: for audits.
+
+        Parameters
+        ----------
+        X, y, groups
+            As for `fit`.
+
+        Returns
+        -------
+        Pmf
+            Over all outcomes that the public parameters allow, with exact weights. It comes from the program that
+            `fit` runs, followed along all its paths.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit`.
+        BudgetError
+            When there are too many outcomes, or too many paths to them.
+        """
+        self._check_parameters()
+        outcomes = self._outcomes()
+        return law_of(self._program(self._read(X, y, groups)), outcomes)
+
+    def _caveats(self) -> list[str]:
+        caveats = []
+        if self.random_state is not None:
+            caveats.append("random_state makes the draws reproducible")
+        if self.on_invalid == "raise":
+            caveats.append("on_invalid='raise' raises errors about private values")
+        return caveats
+
+    def _read(self, X: Any, y: Any, groups: Any) -> UserData:
+        """People's rows: at most m of each, labels as 0 and 1."""
+        rows = self._read_X(X)
+        labels = self._read_y(y, len(rows))
+        users, m = self._read_groups(groups, len(rows))
+        kept = _first(users, m)
+        if not kept.all():
+            rows, labels, users = rows[kept], labels[kept], Users(users.codes[kept], users.n_users)
+        return UserData(rows, labels, users.codes, users.n_users, m)
+
+    def _read_X(self, X: Any) -> npt.NDArray[Any]:
+        rows: npt.NDArray[Any] = validate_data(self, X, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        return rows
+
+    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
+        """Estimators without labels have none."""
+        return np.zeros(n_rows, dtype=np.uint8)
+
+    def _read_groups(self, groups: Any, n_rows: int) -> tuple[Users, int]:
+        if groups is None:
+            if self.require_groups:
+                raise ValueError(
+                    "groups is missing: pass the user id of every row, or set require_groups=False to protect single "
+                    "rows, which is a weaker promise. In cross-validation pass params={'groups': ids} with "
+                    "sklearn.set_config(enable_metadata_routing=True)"
+                )
+            users, m = Users(np.arange(n_rows, dtype=np.uint32), n_rows), 1
+        elif self.m is None:
+            raise ValueError("m must be the public number of rows that count of each user; it is never guessed")
+        else:
+            users, m = encode_users(groups, n_rows, self.enrolled), positive(self.m, "m")
+        if users.n_users < 2:
+            raise ValueError(
+                f"at least 2 users are needed to protect one among them; got {users.n_users} (n_samples = {n_rows})"
+            )
+        return users, m
+
+    def to_json(self) -> str:
+        """Parameters and what was released, as JSON. No data. Read it with `from_json`."""
+        check_is_fitted(self)
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls: type[Self], text: str) -> Self:
+        """The fitted estimator that `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        """
+        estimator: Self = from_json(cls, text)
+        return estimator
+
+
+class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[misc]
+    """A binary classifier whose fit is private for users."""
+
+    classes: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.classes is not None:
+            listed = list(self.classes) if not isinstance(self.classes, (str, bytes)) else []
+            if len(listed) != 2 or listed[0] == listed[1]:
+                raise ValueError(f"classes must be two distinct labels, or None; got {shown(self.classes)}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags
+
+    def _caveats(self) -> list[str]:
+        caveats: list[str] = super()._caveats()
+        if self.classes is None:
+            caveats.append("classes=None takes the classes from the labels")
+        return caveats
+
+    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        targets = column_or_1d(y, warn=True)
+        check_consistent_length(targets, np.empty(n_rows))
+        if self.on_invalid == "raise":
+            assert_all_finite(targets, input_name="y")
+        if self.classes is None:
+            check_classification_targets(targets)
+            classes = np.unique(targets)
+            if len(classes) > 2:
+                raise ValueError(f"Only binary classification is supported; y has {len(classes)} classes")
+            if len(classes) < 2:
+                raise ValueError("y has only one class; pass classes=(first, second), which are public")
+        else:
+            classes = np.asarray(self.classes)
+        second = np.asarray(targets == classes[1])
+        if self.on_invalid == "raise" and self.classes is not None and not np.all(second | (targets == classes[0])):
+            raise ValueError(f"y has labels outside classes={shown(self.classes)}")
+        self.classes_ = classes
+        if second.shape != (n_rows,):
+            # Labels and classes of kinds that cannot be equal.
+            second = np.zeros(n_rows, dtype=np.bool_)
+        return second.astype(np.uint8)
+
+
+def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = None) -> SymmetricAlgorithm:
+    """An estimator's fit as a finite algorithm, for `userdp.audit`.
+
+    Parameters
+    ----------
+    estimator : UserLevelEstimator
+        Not fitted, or fitted: it is cloned. Its outcomes must be few enough to list.
+    name : str, optional
+        For reports.
+
+    Returns
+    -------
+    SymmetricAlgorithm
+        On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier and x otherwise; x
+        is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit` draws from.
+
+    Notes
+    -----
+    Users without examples are enrolled and have no rows; at least one user must have some.
+
+    Examples
+    --------
+    >>> from userdp.audit import audit_user_level
+    >>> from userdp.learners import ThresholdClassifier, as_finite_algorithm
+    >>> learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1)
+    >>> report = audit_user_level(
+    ...     as_finite_algorithm(learner),
+    ...     universe=[(1, 0), (1, 1), (2, 0), (2, 1)],
+    ...     n_users=2,
+    ...     n_examples=1,
+    ...     epsilon=1,
+    ...     delta=0,
+    ... )
+    >>> report.holds
+    True
+    """
+    estimator._check_parameters()
+    labelled = isinstance(estimator, ClassifierMixin)
+
+    def law(dataset: Dataset) -> Pmf:
+        fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))))
+        examples = [(user, example) for user, rows in enumerate(dataset) for example in rows]
+        points = [example[0] if labelled else example for _, example in examples]
+        X = np.array([point if isinstance(point, tuple) else (point,) for point in points])
+        y = np.array([example[1] for _, example in examples]) if labelled else None
+        pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples]))
+        return pmf
+
+    return SymmetricAlgorithm(estimator._outcomes(), law, name=name or type(estimator).__name__)

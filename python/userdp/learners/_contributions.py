@@ -1,0 +1,239 @@
+"""Who gave which rows, and how many of them count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._numbers import positive, shown
+
+__all__ = ["UserData", "Users", "bound_contributions", "encode_users"]
+
+Rule = Literal["first", "random"]
+
+
+@dataclass(frozen=True)
+class Users:
+    """Rows by user.
+
+    Attributes
+    ----------
+    codes : ndarray of uint32 with shape (rows,)
+        Whose row it is, from 0 to n_users - 1.
+    n_users : int
+        The number of users, public.
+    """
+
+    codes: npt.NDArray[np.uint32]
+    n_users: int
+
+
+@dataclass(frozen=True)
+class UserData:
+    """What a learner sees: at most m rows of each user.
+
+    Attributes
+    ----------
+    X : ndarray with shape (rows, features)
+    labels : ndarray of uint8 with shape (rows,)
+        0 for the first class and 1 for the second; all 0 where there are no labels.
+    users : ndarray of uint32 with shape (rows,)
+        Whose row it is, from 0 to n_users - 1.
+    n_users : int
+        Public. A user may have no rows.
+    m : int
+        Public: the most rows that a user has.
+    """
+
+    X: npt.NDArray[Any]
+    labels: npt.NDArray[np.uint8]
+    users: npt.NDArray[np.uint32]
+    n_users: int
+    m: int
+
+    def first(self, m: int) -> UserData:
+        """The same with at most m rows of each user: the first."""
+        if m >= self.m:
+            return self
+        kept = _first(Users(self.users, self.n_users), m)
+        return UserData(self.X[kept], self.labels[kept], self.users[kept], self.n_users, m)
+
+
+def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None) -> Users:
+    """Read user ids.
+
+    Parameters
+    ----------
+    groups : array-like with shape (n_rows,)
+        One id for each row: integers, strings, or hashable objects such as UUIDs.
+    n_rows : int
+        The number of rows.
+    enrolled : iterable, optional
+        The public list of all users, in which those without rows count too. By default the users who have rows.
+
+    Returns
+    -------
+    Users
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong shape, rows without an id, ids of people who are not enrolled, and ids enrolled twice. These
+        errors are about the public list of users and name rows, never what is in them.
+    """
+    ids = _ids(groups, n_rows)
+    if enrolled is None:
+        return Users(*_codes(ids))
+    if isinstance(enrolled, (str, bytes)) or not isinstance(enrolled, Iterable):
+        raise TypeError(f"enrolled must be a sequence of user ids; got {shown(enrolled)}")
+    listed = list(enrolled)
+    code_of = {user: code for code, user in enumerate(listed)}
+    if len(code_of) != len(listed):
+        raise ValueError("enrolled lists a user twice; give every user id once")
+    codes, n_present = _codes(ids)
+    # A row of each user who is present: the one where the user's code first occurs.
+    _, first = np.unique(codes, return_index=True)
+    present = ids[first].tolist()
+    strangers = [row for row, user in zip(first.tolist(), present, strict=True) if user not in code_of]
+    if strangers:
+        raise ValueError(f"groups: the user id in row {min(strangers)} is not among those enrolled")
+    table = np.array([code_of[user] for user in present], dtype=np.uint32)
+    return Users(table[codes], len(listed)) if n_present else Users(codes, len(listed))
+
+
+def _ids(groups: Any, n_rows: int) -> npt.NDArray[Any]:
+    """User ids as a vector without missing entries; objects are kept as objects."""
+    if isinstance(groups, np.ma.MaskedArray):
+        raise TypeError("groups is a masked array; every row needs a user id")
+    try:
+        ids = np.asarray(groups)
+    except ValueError:
+        raise TypeError("groups must be a vector of user ids, one for each row") from None
+    if ids.ndim != 1:
+        raise ValueError(f"groups must be a vector, one user id for each row; got the shape {ids.shape}")
+    if len(ids) != n_rows:
+        raise ValueError(f"groups has {len(ids)} user ids for {n_rows} rows")
+    kind = ids.dtype.kind
+    if kind in "iu":
+        return ids
+    if kind == "f":
+        missing = np.flatnonzero(~np.isfinite(ids))
+        if missing.size:
+            raise ValueError(f"groups: row {missing[0]} has no user id")
+        whole = ids.astype(np.int64) if np.all(np.abs(ids) < 2**53) else None
+        if whole is None or not np.array_equal(whole, ids):
+            raise TypeError("groups are floats that are not whole numbers; use integers or strings as user ids")
+        return whole
+    if kind in "US":
+        missing = np.flatnonzero(ids == ids.dtype.type())
+        if missing.size:
+            raise ValueError(f"groups: row {missing[0]} has no user id")
+        return ids
+    if kind == "O":
+        for row, user in enumerate(ids):
+            # A missing entry is None, or unequal to itself as NaN is.
+            if user is None or user == "" or user != user:
+                raise ValueError(f"groups: row {row} has no user id")
+            try:
+                hash(user)
+            except TypeError:
+                raise TypeError(f"groups: the user id in row {row} is not hashable") from None
+        return ids
+    raise TypeError(f"groups must be integers, strings or hashable objects such as UUIDs; got dtype {ids.dtype}")
+
+
+def _codes(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint32], int]:
+    """A number from 0 for each distinct id."""
+    if ids.dtype.kind == "O":
+        numbers: dict[Any, int] = {}
+        codes = np.fromiter((numbers.setdefault(user, len(numbers)) for user in ids), dtype=np.uint32, count=len(ids))
+        return codes, len(numbers)
+    if ids.dtype.kind in "iu":
+        from userdp import _core
+
+        # Equal ids keep being equal as int64, also those beyond it.
+        words = ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
+        codes, users = _core.user_codes(np.ascontiguousarray(words))
+        return codes, len(users)
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    return inverse.astype(np.uint32), len(distinct)
+
+
+def bound_contributions(
+    X: Any, y: Any, groups: Any, *, m: int, rule: Rule = "first"
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any]]:
+    """Keep at most m rows of each user: the first step for people who contribute unequally.
+
+    Parameters
+    ----------
+    X : array-like with shape (rows, ...)
+    y : array-like with shape (rows,), or None
+    groups : array-like with shape (rows,)
+        User ids: integers, strings, or hashable objects such as UUIDs.
+    m : int
+        The most rows of a user that are kept, >= 1. Public: choose it without looking at the data.
+    rule : {"first", "random"}
+        Which rows of a user with more than m are kept: the first m in the order given, or a uniform set of m, drawn
+        from the operating system's generator.
+
+    Returns
+    -------
+    X, y, groups : ndarray
+        The rows that are kept, in their order; y is None if it was.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    Which rows of a user are kept depends on that user's rows only (and on fresh randomness). So replacing one user
+    changes the rows of that user only: the result has the same neighbours as the input, and any user-level guarantee
+    of what follows holds for the input. The number of rows of the result is private, like that of the input.
+
+    Users with fewer than m rows keep them all. Learners that count users count such a user by rate: w mistakes in r < m
+    rows as ceil(w m / r) in m. A user without rows counts for nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y, groups = bound_contributions(np.arange(5), None, ["ann", "bob", "ann", "ann", "bob"], m=2)
+    >>> X.tolist(), groups.tolist()
+    ([0, 1, 2, 4], ['ann', 'bob', 'ann', 'bob'])
+    """
+    most = positive(m, "m")
+    if rule not in ("first", "random"):
+        raise ValueError(f"rule must be 'first' or 'random'; got {shown(rule)}")
+    rows = np.asarray(X)
+    if rows.ndim == 0:
+        raise ValueError("X must have a row for each example; got one number")
+    targets = None if y is None else np.asarray(y)
+    if targets is not None and (targets.ndim != 1 or len(targets) != len(rows)):
+        raise ValueError(f"y must be a vector of {len(rows)} labels, one for each row of X; got shape {targets.shape}")
+    users = encode_users(groups, len(rows))
+    kept = _first(users, most) if rule == "first" else _random(users, most)
+    return rows[kept], None if targets is None else targets[kept], np.asarray(groups)[kept]
+
+
+def _first(users: Users, m: int) -> npt.NDArray[np.bool_]:
+    """Whether a row is among its user's first m."""
+    from userdp import _core
+
+    kept, _ = _core.first_rows(users.codes, users.n_users, min(m, 2**32 - 1))
+    return kept
+
+
+def _random(users: Users, m: int) -> npt.NDArray[np.bool_]:
+    """Whether a row is among m of its user's that are drawn: those with the least of independent keys of 64 bits."""
+    n_rows = len(users.codes)
+    keys = np.frombuffer(os.urandom(8 * n_rows), dtype=np.uint64)
+    order = np.lexsort((keys, users.codes))
+    kept = np.zeros(n_rows, dtype=np.bool_)
+    kept[order] = _first(Users(users.codes[order], users.n_users), m)
+    return kept

@@ -1,0 +1,134 @@
+"""What a fitted estimator promises, and how its budget was split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from userdp._numbers import Epsilon, LogRatio, parse_level
+
+__all__ = ["Budget", "PrivacyRecord", "Unit", "equal_part", "split_budget"]
+
+Unit: TypeAlias = Literal["user", "record"]
+ExactEpsilon: TypeAlias = "Fraction | LogRatio"
+Budget: TypeAlias = Mapping[str, ExactEpsilon]
+
+
+def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budget:
+    """Split epsilon into parts in the ratio of public shares, exactly.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget, > 0.
+    shares : mapping from str to Fraction or int
+        What the parts are for, and their non-negative shares. Parts without a share are left out.
+
+    Returns
+    -------
+    mapping from str to Fraction or LogRatio
+        The parts sum to epsilon exactly, by basic composition what the whole costs. A LogRatio is kept where it is the
+        only part; several parts sum to a float below it that is within a part in 2**51.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an epsilon that is not a positive number.
+
+    Examples
+    --------
+    >>> dict(split_budget(1, {"threshold": Fraction(2, 5), "selection": Fraction(3, 5)}))
+    {'threshold': Fraction(2, 5), 'selection': Fraction(3, 5)}
+    """
+    whole = exact_epsilon(epsilon)
+    parts = {name: Fraction(share) for name, share in shares.items() if share}
+    if len(parts) == 1:
+        return MappingProxyType(dict.fromkeys(parts, whole))
+    total = sum(parts.values())
+    rational = _fraction_below(whole)
+    split = {name: rational * share / total for name, share in parts.items()}
+    return MappingProxyType(split)
+
+
+def equal_part(epsilon: Epsilon, parts: int) -> ExactEpsilon:
+    """One of equal parts of epsilon, which together cost epsilon at most."""
+    return split_budget(epsilon, {str(part): 1 for part in range(parts)})["0"]
+
+
+def exact_epsilon(epsilon: Epsilon) -> ExactEpsilon:
+    """Read a positive epsilon, as the exact number that it is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+    """
+    level = parse_level(epsilon)
+    if level.ratio == 1 and level.exponent == 0:
+        raise ValueError("epsilon must be > 0: an output at epsilon = 0 cannot depend on the data")
+    return level.exponent if level.ratio == 1 else LogRatio(level.ratio.numerator, level.ratio.denominator)
+
+
+def _fraction_below(epsilon: ExactEpsilon) -> Fraction:
+    """A fraction at or just below epsilon."""
+    if isinstance(epsilon, Fraction):
+        return epsilon
+    from userdp import _core
+
+    lower, _ = _core.ln_bounds(epsilon.ratio)
+    return Fraction(lower)
+
+
+@dataclass(frozen=True)
+class PrivacyRecord:
+    """The guarantee of a fitted estimator: the attribute ``privacy_``.
+
+    Attributes
+    ----------
+    epsilon : Fraction or LogRatio
+        The guarantee, exactly.
+    delta : Fraction
+        0 for pure differential privacy.
+    neighbours : str
+        "replace": datasets in which one unit's whole data is replaced; the list of units is public.
+    unit : {"user", "record"}
+        Whose data is protected: all the rows of one user, or, without user ids, one row.
+    budget : mapping from str to Fraction or LogRatio
+        What epsilon was spent on. The parts compose to epsilon.
+    released : tuple of str
+        The fitted attributes that are outputs of the mechanism. Everything else on the estimator is public or a
+        parameter.
+    is_private : bool
+        False when a setting voids the guarantee; `caveats` says which.
+    caveats : tuple of str
+        Why the guarantee does not hold: reproducible draws, classes taken from the labels, errors about private values.
+
+    Examples
+    --------
+    >>> record = PrivacyRecord(Fraction(1), Fraction(0), "replace", "user", {"selection": Fraction(1)}, ("threshold_",))
+    >>> record.is_private, float(record.epsilon)
+    (True, 1.0)
+    """
+
+    epsilon: ExactEpsilon
+    delta: Fraction
+    neighbours: str
+    unit: Unit
+    budget: Budget
+    released: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", MappingProxyType(dict(self.budget)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = (self.epsilon, self.delta, self.neighbours, self.unit, dict(self.budget), self.released, self.caveats)
+        return type(self), values
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no setting voids the guarantee."""
+        return not self.caveats

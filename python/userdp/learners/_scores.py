@@ -1,0 +1,169 @@
+"""User-level integer scores over finite lists of hypotheses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp._numbers import positive, shown
+from userdp.exceptions import BudgetError
+from userdp.learners._contributions import encode_users
+
+__all__ = ["clipped_pairwise_scores", "user_level_errors"]
+
+MAX_COMPARISONS = 10**14
+"""Pairs times users: about an hour."""
+
+MAX_COUNTS = 2**33
+"""Hypotheses times users, or times rows."""
+
+
+def user_level_errors(
+    predictions: Any, y: Any, *, groups: Any, m: int, scaled: bool = True
+) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]:
+    """Count every user's mistakes under every hypothesis.
+
+    Parameters
+    ----------
+    predictions : array-like with shape (K, rows)
+        What each of K hypotheses says about each row, 0 or 1.
+    y : array-like with shape (rows,)
+        Labels, 0 or 1.
+    groups : array-like with shape (rows,)
+        User ids: integers, strings, or hashable objects such as UUIDs.
+    m : int
+        The most rows of a user, >= 1, public; see `bound_contributions`.
+    scaled : bool
+        Whether users with fewer than m rows count by rate, as for scores that count users. False counts plain mistakes,
+        as for sums of differences.
+
+    Returns
+    -------
+    ndarray of uint8, uint16 or uint32 with shape (K, users)
+        Of the smallest type that holds m. A user with r rows and w mistakes has the count ceil(w m / r), in 0..m, or
+        plainly w; these are equal for r = m. Users are in the order of sorted ids for integers and strings, and of
+        their first rows for other ids.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument: for wrong shapes, entries other than 0 and 1, and users with more than m rows.
+    BudgetError
+        For more than 2^33 counts or predictions.
+
+    Notes
+    -----
+    The counts of a user depend on the rows of this user only: replacing a user changes one column. So the number of
+    users whose count is above t changes by at most 1, and `clipped_pairwise_scores` by at most 2 min(tau, m).
+
+    Examples
+    --------
+    Ann has two rows, of which the first hypothesis gets one wrong; bob's only row counts like two.
+
+    >>> predictions, y, groups = [[0, 1, 1], [0, 0, 0]], [0, 0, 0], ["ann", "ann", "bob"]
+    >>> user_level_errors(predictions, y, groups=groups, m=2)
+    array([[1, 2],
+           [0, 0]], dtype=uint8)
+    >>> user_level_errors(predictions, y, groups=groups, m=2, scaled=False).tolist()
+    [[1, 1], [0, 0]]
+    """
+    most = positive(m, "m")
+    if most >= 2**31:
+        raise ValueError(f"m must be below 2^31; got {shown(m)}")
+    if not isinstance(scaled, (bool, np.bool_)):
+        raise TypeError(f"scaled must be a bool; got {shown(scaled)}")
+    said = _binary(predictions, "predictions", 2)
+    labels = _binary(y, "y", 1)
+    if said.shape[1] != len(labels):
+        raise ValueError(f"predictions has {said.shape[1]} columns for {len(labels)} labels in y; one each is needed")
+    users = encode_users(groups, len(labels))
+    size = len(said) * max(users.n_users, len(labels))
+    if size > MAX_COUNTS:
+        raise BudgetError(
+            f"{len(said)} hypotheses on {len(labels)} rows of {users.n_users} users: {size:.2g} numbers, more than "
+            f"{MAX_COUNTS:.2g}; take fewer hypotheses at a time"
+        )
+    points = np.arange(len(labels), dtype=np.uint32)
+    return _core.user_errors(said, labels, (points, users.codes, users.n_users, most), bool(scaled))
+
+
+def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:
+    """Score candidates by clipped sums against all others (GKKMMZ23, Appendix E.1).
+
+    The score of candidate a is the largest, over b != a, of ``sum_i clip(counts[a, i] - counts[b, i], -tau, tau)``,
+    exactly; 0 for a single candidate. Lower is better: if the counts are mistakes, no other candidate then makes much
+    fewer of them.
+
+    Parameters
+    ----------
+    counts : array-like of integers with shape (K, users)
+        What speaks against each candidate, by user, such as mistakes. Integers of 8 bits are by far the fastest.
+    tau : int
+        Where the difference of a user is clipped, >= 1.
+
+    Returns
+    -------
+    ndarray of int64 with shape (K,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    BudgetError
+        For more than 10^14 pairs of candidates times users.
+
+    Notes
+    -----
+    **Sensitivity 2 min(tau, m)** where every user's counts are in 0..m: replacing a user replaces one clipped
+    difference in -min(tau, m)..min(tau, m) of every sum by another, and a maximum over the same candidates moves by no
+    more than the largest of what it is taken of. Exact integers throughout; for the exponential mechanism.
+
+    Examples
+    --------
+    >>> clipped_pairwise_scores([[0, 3, 1], [2, 2, 2]], tau=1)
+    array([-1,  1])
+    """
+    matrix = np.asarray(counts)
+    if matrix.ndim != 2 or not matrix.size:
+        raise ValueError(f"counts must be a matrix with at least one row and one column; got shape {matrix.shape}")
+    if matrix.dtype.kind not in "iu":
+        raise TypeError(f"counts must be integers; got dtype {matrix.dtype}")
+    clip = positive(tau, "tau")
+    candidates, users = matrix.shape
+    if candidates * (candidates - 1) // 2 * users > MAX_COMPARISONS:
+        raise BudgetError(
+            f"{candidates} candidates and {users} users: {candidates * (candidates - 1) // 2 * users:.2g} clipped "
+            f"differences, more than {MAX_COMPARISONS:.2g}; take fewer candidates, such as one for each of the sets of "
+            "hypotheses that are close to each other"
+        )
+    if matrix.dtype.itemsize == 8:
+        matrix = _narrow(matrix)
+    return _core.clipped_pairwise_scores(_contiguous(matrix), min(clip, 2**32))
+
+
+def _binary(values: Any, name: str, dimensions: int) -> npt.NDArray[np.uint8]:
+    """Zeros and ones as bytes."""
+    array = np.asarray(values)
+    if array.ndim != dimensions or (dimensions == 2 and not len(array)):
+        form = "a vector" if dimensions == 1 else "a matrix with at least one row"
+        raise ValueError(f"{name} must be {form} of zeros and ones; got shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be zeros and ones; got dtype {array.dtype}")
+    if array.dtype != np.bool_ and not np.all((array == 0) | (array == 1)):
+        raise ValueError(f"{name} must be zeros and ones; got other numbers")
+    return _contiguous(array.astype(np.uint8, copy=False))
+
+
+def _narrow(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers of 64 bits as such of 32."""
+    if int(matrix.min()) < -(2**31) or int(matrix.max()) >= 2**31:
+        raise ValueError("counts must be between -2^31 and 2^31 - 1")
+    return matrix.astype(np.int32)
+
+
+def _contiguous(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Native byte order, row after row."""
+    return np.require(matrix, dtype=matrix.dtype.newbyteorder("="), requirements=["C", "A"])
