@@ -21,6 +21,8 @@ from userdp.mechanisms import (
     Categorical,
     DiscreteLaplace,
     ExponentialMechanism,
+    GroupedExponentialMechanism,
+    GroupedScores,
     NegativeBinomial,
     TruncatedDiscreteLaplace,
     UniformInteger,
@@ -123,6 +125,29 @@ def scores(k: int) -> dict[str, Integers]:
     }
 
 
+def groups(g: int, last: int) -> dict[str, Integers]:
+    """Scores of g groups and, as if they were signed, their starts: empty ones at many places, or none."""
+    place = np.arange(g, dtype=np.uint64)
+    starts = {
+        "alike": place,
+        "all but the last empty": np.zeros(g, dtype=np.uint64),
+        "all but the first and the last empty": np.where(place == 0, np.uint64(0), np.uint64(last)),
+        "a block empty": np.where((place >= 256) & (place < 600), np.uint64(256), place),
+        "any": np.sort(np.random.default_rng(g).integers(0, last, g, dtype=np.uint64, endpoint=True)),
+        "pairs": place // np.uint64(2) * np.uint64(10**9),
+    }
+    return {
+        f"{label}, {name}": np.concatenate([values, begin.view(np.int64)])
+        for (label, begin), (name, values) in zip(starts.items(), scores(g).items(), strict=True)
+    }
+
+
+def grouped(values: Integers, last: int) -> GroupedScores:
+    """Groups from what `groups` gives."""
+    half = len(values) // 2
+    return GroupedScores(values[half:].view(np.uint64), values[:half], last)
+
+
 def true_values(low: int, high: int) -> dict[str, Integers]:
     """Values that noise is added to: at the ends of their range, inside and outside."""
     lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -147,6 +172,15 @@ COUNT, COIN, UNIFORM = "userdp_ct_count", "userdp_ct_coin", "userdp_ct_uniform"
 LAPLACE = "userdp_ct_discrete_laplace"
 TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
 EXPONENTIAL = "userdp_ct_exponential_"
+GROUPED, DISORDER = "userdp_ct_grouped_", "userdp_revealed_grouped_disorder"
+
+
+def of_groups(draws: int, blocks: int, parts: int = 1) -> dict[str, int]:
+    """How often the kernels for groups are called. Groups are checked when they are made and when they are drawn."""
+    calls = {"disorder": 2, "lowest": parts, "sums": parts, "ends": blocks + draws, "target": draws}
+    calls |= {"search": 2 * draws, "gather": parts * draws, "point": draws}
+    return {DISORDER: 2} | {GROUPED + kernel: number for kernel, number in calls.items()}
+
 
 CASES = [
     several(COUNT, lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"), "TruncatedDiscreteLaplace"),
@@ -224,6 +258,25 @@ CASES = [
         random_bytes=16,
         calls={EXPONENTIAL + "lowest": 1, EXPONENTIAL + "sums": 1, EXPONENTIAL + "stored": 1, COUNT: 1},
         values=scores(10),
+        errors=None,
+    ),
+    Case(
+        "GroupedExponentialMechanism",
+        make=lambda: GroupedExponentialMechanism(epsilon=1, sensitivity=1),
+        draw=lambda mechanism, values: mechanism.sample(grouped(values, 2**64 - 1), size=2),
+        draws=2,
+        random_bytes=96,
+        calls=of_groups(2, 4),
+        values=groups(1003, 2**64 - 1),
+    ),
+    Case(
+        "GroupedExponentialMechanism, one draw",
+        make=lambda: GroupedExponentialMechanism(epsilon="0.01", sensitivity=1),
+        draw=lambda mechanism, values: mechanism.sample(grouped(values, 2**62)),
+        draws=1,
+        random_bytes=48,
+        calls=of_groups(1, 3),
+        values=groups(700, 2**62),
         errors=None,
     ),
     Case(

@@ -12,6 +12,7 @@ __all__ = [
     "ExponentialRate",
     "Geometric",
     "Granularity",
+    "GroupedExponentialRate",
     "Level",
     "NegativeBinomialTable",
     "PmfMatrix",
@@ -25,6 +26,7 @@ __all__ = [
     "UniformInteger",
     "__version__",
     "binomial_tail",
+    "check_groups",
     "chi2_divergence",
     "clipped_pairwise_scores",
     "count_subsets",
@@ -103,6 +105,30 @@ class ExponentialRate:
     ) -> npt.NDArray[np.int64]: ...
     def numerators(self, scores: npt.NDArray[np.int64], maximize: bool) -> list[int]: ...
     def weights(self, scores: npt.NDArray[np.int64], maximize: bool) -> list[int]: ...
+
+def check_groups(starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], last: int) -> None: ...
+
+@final
+class GroupedExponentialRate:
+    def __new__(cls, epsilon: Level, sensitivity: int, monotone: bool) -> GroupedExponentialRate: ...
+    @property
+    def largest_gap(self) -> int: ...
+    @property
+    def bits_per_unit(self) -> Fraction: ...
+    @property
+    def certified_epsilon(self) -> float: ...
+    @property
+    def certified_epsilon_exact(self) -> Fraction: ...
+    def sample(
+        self, starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], last: int, source: Source
+    ) -> int: ...
+    def sample_many(
+        self, starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], last: int, source: Source, size: int
+    ) -> npt.NDArray[np.uint64]: ...
+    def numerators(self, starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], last: int) -> list[int]: ...
+    def group_numerators(
+        self, starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], last: int
+    ) -> list[int]: ...
 
 @final
 class Granularity:

@@ -10,19 +10,21 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from userdp._numbers import exact_number, positive, shown
+from userdp._numbers import positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
 from userdp.learners._program import Program, law_of, run
+from userdp.learners._ranges import open_unit_interval
 from userdp.learners._saving import from_json, to_json
 
-__all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm"]
+__all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm", "open_unit_interval"]
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
 
@@ -212,6 +214,8 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         targets = column_or_1d(y, warn=True)
         check_consistent_length(targets, np.empty(n_rows))
+        if self.on_invalid == "raise":
+            assert_all_finite(targets, input_name="y")
         if self.classes is None:
             check_classification_targets(targets)
             classes = np.unique(targets)
@@ -280,20 +284,3 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
         return pmf
 
     return SymmetricAlgorithm(estimator._outcomes(), law, name=name or type(estimator).__name__)
-
-
-def open_unit_interval(value: Any, name: str) -> float:
-    """Read a number strictly between 0 and 1 that only utility depends on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
-    try:
-        number = exact_number(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a number strictly between 0 and 1; got {shown(value)}") from None
-    if number is None or not 0 < number < 1:
-        raise ValueError(f"{name} must be strictly between 0 and 1; got {shown(value)}")
-    return float(number)

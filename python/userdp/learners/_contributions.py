@@ -56,6 +56,13 @@ class UserData:
     n_users: int
     m: int
 
+    def first(self, m: int) -> UserData:
+        """The same with at most m rows of each user: the first."""
+        if m >= self.m:
+            return self
+        kept = _first(Users(self.users, self.n_users), m)
+        return UserData(self.X[kept], self.labels[kept], self.users[kept], self.n_users, m)
+
 
 def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None) -> Users:
     """Read user ids.
@@ -218,7 +225,7 @@ def _first(users: Users, m: int) -> npt.NDArray[np.bool_]:
     """Whether a row is among its user's first m."""
     from userdp import _core
 
-    kept, _ = _core.first_rows(users.codes, users.n_users, m)
+    kept, _ = _core.first_rows(users.codes, users.n_users, min(m, 2**32 - 1))
     return kept
 
 

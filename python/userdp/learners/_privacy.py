@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from userdp._numbers import Epsilon, LogRatio, parse_level
 
-__all__ = ["Budget", "PrivacyRecord", "Unit", "split_budget"]
+__all__ = ["Budget", "PrivacyRecord", "Unit", "equal_part", "split_budget"]
 
 Unit: TypeAlias = Literal["user", "record"]
 ExactEpsilon: TypeAlias = "Fraction | LogRatio"
@@ -51,6 +51,11 @@ def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budg
     rational = _fraction_below(whole)
     split = {name: rational * share / total for name, share in parts.items()}
     return MappingProxyType(split)
+
+
+def equal_part(epsilon: Epsilon, parts: int) -> ExactEpsilon:
+    """One of equal parts of epsilon, which together cost epsilon at most."""
+    return split_budget(epsilon, {str(part): 1 for part in range(parts)})["0"]
 
 
 def exact_epsilon(epsilon: Epsilon) -> ExactEpsilon:

@@ -8,6 +8,8 @@ from userdp.mechanisms._coin import BiasedCoin
 from userdp.mechanisms._counts import Geometric, NegativeBinomial
 from userdp.mechanisms._discrete_laplace import DiscreteLaplace
 from userdp.mechanisms._exponential import ExponentialMechanism
+from userdp.mechanisms._grouped_exponential import GroupedExponentialMechanism
+from userdp.mechanisms._grouped_scores import GroupedScores
 from userdp.mechanisms._truncated_discrete_laplace import TruncatedDiscreteLaplace, kappa
 from userdp.mechanisms._unbounded_discrete_laplace import UnboundedDiscreteLaplace
 from userdp.mechanisms._uniform import RandomSubset, UniformInteger
@@ -18,6 +20,8 @@ __all__ = [
     "DiscreteLaplace",
     "ExponentialMechanism",
     "Geometric",
+    "GroupedExponentialMechanism",
+    "GroupedScores",
     "NegativeBinomial",
     "Pmf",
     "RandomSubset",

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon, parse_level, parse_positive, shown, unshared
+from userdp._numbers import Epsilon, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp._sizes import number_of, shape_of
 from userdp.exceptions import BudgetError
+from userdp.mechanisms._choice import PMF_CANDIDATES, ChoiceByScore
+
+if TYPE_CHECKING:
+    from userdp import _core
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -22,15 +26,12 @@ __all__ = ["ExponentialMechanism"]
 
 Scores: TypeAlias = npt.ArrayLike
 
-PMF_CANDIDATES = 2**22
-"""The pmf of more candidates than this is refused: it would fill gigabytes."""
-
 INT64 = np.dtype(np.int64)
 EXACT_INTEGERS = 2**53
 """NumPy turns sequences that mix ints and floats into floats, which changes ints beyond this."""
 
 
-class ExponentialMechanism:
+class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
     """Choose one of k candidates, the better its score the likelier: the exponential mechanism.
 
     The ideal law has P[i] proportional to e**(-epsilon scores[i] / (2 sensitivity)). What is drawn here, and what
@@ -115,47 +116,14 @@ class ExponentialMechanism:
         maximize: bool = False,
         monotone: bool = False,
     ) -> None:
+        super().__init__(
+            epsilon=epsilon, sensitivity=sensitivity, granularity=granularity, maximize=maximize, monotone=monotone
+        )
+
+    def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.ExponentialRate:
         from userdp import _core
-        from userdp._levels import core_level
 
-        for name, flag in (("maximize", maximize), ("monotone", monotone)):
-            if not isinstance(flag, (bool, np.bool_)):
-                raise TypeError(f"{name} must be a bool; got {shown(flag)}")
-        level = core_level(parse_level(epsilon))
-        largest_change = parse_positive(sensitivity, "sensitivity")
-        step = None if granularity is None else parse_positive(granularity, "granularity")
-        try:
-            self._grid = _core.Granularity(step)
-        except ValueError as error:
-            raise ValueError(f"{error}; got {shown(granularity)}") from None
-        try:
-            steps = self._grid.sensitivity(largest_change)
-        except ValueError as error:
-            of_grid = "" if granularity is None else f" with granularity {shown(granularity)}"
-            raise ValueError(f"{error}; got {shown(sensitivity)}{of_grid}") from None
-        try:
-            self._rate = _core.ExponentialRate(level, steps, bool(monotone))
-        except ValueError as error:
-            raise ValueError(f"{error}; got {shown(epsilon)}") from None
-        self._maximize = bool(maximize)
-        self._integers = granularity is None
-        self._arguments = {
-            "epsilon": unshared(epsilon),
-            "sensitivity": unshared(sensitivity),
-            "granularity": unshared(granularity),
-            "maximize": self._maximize,
-            "monotone": bool(monotone),
-        }
-
-    def __repr__(self) -> str:
-        given = {name: value for name, value in self._arguments.items() if value is not None and value is not False}
-        return f"ExponentialMechanism({', '.join(f'{name}={shown(value)}' for name, value in given.items())})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self._arguments
-
-    def __setstate__(self, arguments: dict[str, Any]) -> None:
-        ExponentialMechanism.__init__(self, **arguments)
+        return _core.ExponentialRate(level, sensitivity, monotone)
 
     @property
     def certified_epsilon(self) -> float:
@@ -252,13 +220,13 @@ class ExponentialMechanism:
             or not scores.flags.aligned
         ):
             scores = _vector(scores)
+        maximize, integers = self._arguments["maximize"], self._arguments["granularity"] is None
         if scores.dtype != INT64:
             # Integral floats may be complemented like ints; others are negated before they are rounded down.
-            negate = self._maximize and not self._integers
-            return self._grid.of_floats(scores, negate), self._maximize and self._integers
-        if self._integers:
-            return scores, self._maximize
-        return self._grid.of_integers(scores, self._maximize), False
+            return self._grid.of_floats(scores, maximize and not integers), maximize and integers
+        if integers:
+            return scores, maximize
+        return self._grid.of_integers(scores, maximize), False
 
 
 def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:

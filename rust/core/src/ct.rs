@@ -10,8 +10,10 @@
 #![allow(clippy::inline_always)]
 
 mod secret;
+pub mod wide;
 
 pub use secret::Secret;
+pub use zeroize::Zeroize;
 
 /// A number that the compiler knows nothing about, so that it cannot turn arithmetic on it into a branch.
 ///

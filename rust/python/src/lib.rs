@@ -12,6 +12,7 @@ mod divergence;
 mod exact;
 mod exponential;
 mod family;
+mod grouped;
 mod laws;
 mod matrix;
 mod run;
@@ -49,6 +50,8 @@ mod _core {
         family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,
         pairwise_maximum, pairwise_verdict,
     };
+    #[pymodule_export]
+    use crate::grouped::{PyGroupedExponentialRate, check_groups};
     #[pymodule_export]
     use crate::laws::{
         PyCategorical, PyCoin, PyGeometric, PyNegativeBinomialTable, PyTwoSidedGeometric, PyUniformInteger,

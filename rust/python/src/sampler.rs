@@ -6,13 +6,13 @@ use crate::{
 };
 use num_bigint::BigUint;
 use num_rational::BigRational;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use userdp_core::{
     Error,
     control::Control,
-    ct::Secret,
+    ct::{Secret, Zeroize},
     rng::Source,
     sampler::{self, KappaRule, RefusalTable, TruncatedDiscreteLaplaceTable},
 };
@@ -139,20 +139,20 @@ impl PyTruncatedDiscreteLaplaceTable {
 }
 
 /// An array of independent draws, each of about `steps` steps, which `fill` writes.
-pub(crate) fn draw_many<'py>(
+pub(crate) fn draw_many<'py, T: Element + Zeroize + Default + Copy>(
     py: Python<'py>,
     source: &PySource,
     size: usize,
     steps: usize,
-    fill: impl FnOnce(&mut Source, &mut [i64], &Control) -> userdp_core::Result<()> + Send,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fill: impl FnOnce(&mut Source, &mut [T], &Control) -> userdp_core::Result<()> + Send,
+) -> PyResult<Bound<'py, PyArray1<T>>> {
     let work = |control: &Control| {
         if size > DRAWS_LIMIT {
             let message = format!("size is {size}, and one call draws at most {DRAWS_LIMIT}; draw in parts");
             return Err(Error::too_large(message));
         }
         // Draws that are not released are wiped.
-        let mut draws = Secret::new(vec![0; size]);
+        let mut draws = Secret::new(vec![T::default(); size]);
         fill(&mut source.lock(), &mut draws, control)?;
         Ok(std::mem::take(&mut *draws))
     };

@@ -16,7 +16,7 @@ fn copied<T: Element + Copy>(vector: &Vector<'_, T>) -> PyResult<Vec<T>> {
     Ok(vector.try_readonly()?.as_slice()?.to_vec())
 }
 
-/// Rows of users by point; thresholds u in 0..=domain_size predict 1 above u.
+/// Rows of users by point; the threshold u in `0..=domain_size` predicts 1 above u.
 #[pyclass(frozen, name = "ThresholdSweep", module = "userdp._core")]
 pub(crate) struct PyThresholdSweep(ThresholdSweep);
 
@@ -56,7 +56,7 @@ impl PyThresholdSweep {
         Ok((starts.into_pyarray(py), scores.into_pyarray(py)))
     }
 
-    /// The private median's scores of low..=high: 2 n_users + 1 groups.
+    /// The private median's scores of low..=high: 2 `n_users` + 1 groups.
     fn median_groups<'py>(&self, py: Python<'py>, low: u64, high: u64, s: u32) -> PyResult<Groups<'py>> {
         let (starts, scores) = run(py, None, |control| self.0.median_groups(low, high, s, control))?;
         Ok((starts.into_pyarray(py), scores.into_pyarray(py)))

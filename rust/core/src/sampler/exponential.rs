@@ -17,9 +17,11 @@
 
 pub mod draw;
 pub mod granularity;
+pub mod grouped;
 
 pub use draw::Draws;
 pub use granularity::Granularity;
+pub use grouped::{GroupedDraws, GroupedRate, Groups};
 
 use crate::{
     Error, Result, ct,
@@ -112,11 +114,7 @@ impl Rate {
             (multiplier, shift) = (u64::MAX, shift + 1);
         }
         debug_assert!(shift <= 127, "rho > 2^-98, as epsilon > 2^-35 and sensitivity < 2^62");
-        let largest_gap = if shift > 64 {
-            u64::MAX
-        } else {
-            u64::try_from(((1_u128 << (63 + shift)) - 1) / u128::from(multiplier)).expect("multiplier > 2^63")
-        };
+        let largest_gap = largest_gap(multiplier, shift, 6);
         Self { multiplier, shift, largest_gap, units }
     }
 
@@ -145,8 +143,13 @@ impl Rate {
     /// # Guarantee
     /// It is below the epsilon asked for: see the proof above.
     pub fn certified_epsilon(&self) -> Rational {
+        self.certified_epsilon_with(64 - MAX_CANDIDATES.ilog2())
+    }
+
+    /// The same where rounding the `N_i` costs a relative 2^-`rounding_bits` hi/lo.
+    fn certified_epsilon_with(&self, rounding_bits: u32) -> Rational {
         let ln_two = Rational::new(Integer::one() << 126_u32, Integer::from(INVERSE_LN_TWO));
-        self.bits_per_unit() * Integer::from(self.units) * ln_two + slack()
+        self.bits_per_unit() * Integer::from(self.units) * ln_two + slack(rounding_bits)
     }
 
     /// The weight of a candidate whose score is `gap` above the lowest: from 2^39 - 2 to 2^103.
@@ -159,7 +162,7 @@ impl Rate {
         weight
     }
 
-    /// The weights of several gaps, side by side: the one place where weights are made, for pmfs and for draws.
+    /// The weights of several gaps, side by side.
     ///
     /// # Timing
     /// Secret: the gaps and the results. Public: the rate.
@@ -167,12 +170,27 @@ impl Rate {
     #[allow(clippy::inline_always)] // as in ct
     #[allow(clippy::cast_possible_truncation)]
     fn weights_of_gaps<const N: usize>(&self, gaps: [u64; N]) -> [u128; N] {
-        // gap multiplier / 2^shift, where gap <= D < 2^shift: nothing is lost on the left.
-        let (left, right) = (64_u32.saturating_sub(self.shift), self.shift.saturating_sub(64));
-        // rho gap below 2^63, in units of 2^-57: an integer part of at most 63 and a fraction.
+        self.powers_of_gaps(gaps, self.largest_gap).map(|Power { mantissa, whole }| {
+            // mantissa << (64 - whole), by shifts of words below 64.
+            let high = mantissa.wrapping_shr(whole as u32);
+            let low = (mantissa << 1).wrapping_shl((whole ^ 63) as u32);
+            (u128::from(high) << 64) | u128::from(low)
+        })
+    }
+
+    /// 2^(-rho gap) of several gaps, side by side, where larger gaps than `largest_gap` are clamped to it: the one place
+    /// where weights are made, for pmfs and for draws.
+    ///
+    /// # Timing
+    /// Secret: the gaps and the results. Public: the rate and the largest gap.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as in ct
+    #[allow(clippy::cast_possible_truncation)]
+    fn powers_of_gaps<const N: usize>(&self, gaps: [u64; N], largest_gap: u64) -> [Power; N] {
+        // rho gap below 2^64, in units of 2^-57: an integer part of at most 127 and a fraction.
         let exponents = gaps.map(|gap| {
-            let gap = ct::min(gap, self.largest_gap);
-            ct::high_product(gap.wrapping_shl(left), self.multiplier).wrapping_shr(right)
+            let gap = ct::min(gap, largest_gap);
+            (u128::from(gap).wrapping_mul(u128::from(self.multiplier)) >> self.shift) as u64
         });
         let fractions = exponents.map(|exponent| exponent << (64 - EXPONENT_BITS));
         let mut powers = [POLYNOMIAL[10]; N];
@@ -181,12 +199,9 @@ impl Rate {
                 *power = coefficient.wrapping_sub(ct::high_product(*power, fraction));
             }
         }
-        std::array::from_fn(|lane| {
-            let (whole, mantissa) = (exponents[lane] >> EXPONENT_BITS, powers[lane] >> MANTISSA_SHIFT);
-            // mantissa << (64 - whole), by shifts of words below 64.
-            let high = mantissa.wrapping_shr(whole as u32);
-            let low = (mantissa << 1).wrapping_shl((whole ^ 63) as u32);
-            (u128::from(high) << 64) | u128::from(low)
+        std::array::from_fn(|lane| Power {
+            mantissa: powers[lane] >> MANTISSA_SHIFT,
+            whole: exponents[lane] >> EXPONENT_BITS,
         })
     }
 
@@ -197,14 +212,28 @@ impl Rate {
     }
 }
 
-/// 2 ln(hi / lo) + ln((1 + theta) / (1 - theta)) from above, by ln x <= x - 1, for the most candidates.
-fn slack() -> Rational {
+/// The number near 2^(-rho gap) that is mantissa 2^(-39 - whole), where the mantissa is from 2^38 - 2 to 2^39.
+#[derive(Clone, Copy)]
+struct Power {
+    mantissa: u64,
+    whole: u64,
+}
+
+/// The largest gap with rho gap < 2^`bits`, for 6 or 7 bits.
+fn largest_gap(multiplier: u64, shift: u32, bits: u32) -> u64 {
+    1_u128.checked_shl(EXPONENT_BITS + bits + shift).map_or(u64::MAX, |end| {
+        u64::try_from((end - 1) / u128::from(multiplier)).expect("multiplier > 2^63, end <= 2^127")
+    })
+}
+
+/// 2 ln(hi / lo) + ln((1 + theta) / (1 - theta)) from above, by ln x <= x - 1, for theta = 2^-`rounding_bits` hi/lo.
+fn slack(rounding_bits: u32) -> Rational {
     let power = |bits: u32| Rational::new(Integer::one(), Integer::one() << bits);
     let one = Rational::one();
     let high = (&one + power(49)) * (&one + power(57));
     let low = &one - power(49) - power(38);
     let spread = high / low;
-    let theta = power(64 - MAX_CANDIDATES.ilog2()) * &spread;
+    let theta = power(rounding_bits) * &spread;
     let two = Rational::from_integer(2.into());
     &two * (spread - &one) + two * &theta / (one - &theta)
 }
@@ -226,15 +255,22 @@ fn scaled_epsilon(level: &Level) -> Integer {
 /// `N_i`: how many of the 2^128 draws lead to each candidate. They are positive and sum to 2^128.
 pub fn numerators(weights: &[u128]) -> Vec<Natural> {
     let total: Natural = weights.iter().copied().map(Natural::from).sum();
+    shares(weights.iter().copied().map(Natural::from), &total, TOTAL_BITS).collect()
+}
+
+/// How many of the values u below 2^`bits` have floor(u W / 2^`bits`) in the interval of each weight, W being their
+/// total.
+fn shares(
+    weights: impl Iterator<Item = Natural>,
+    total: &Natural,
+    bits: u32,
+) -> impl Iterator<Item = Natural> {
     let (mut cumulative, mut before) = (Natural::zero(), Natural::zero());
-    weights
-        .iter()
-        .map(|&weight| {
-            cumulative += weight;
-            let after = (&cumulative << TOTAL_BITS).div_ceil(&total);
-            let numerator = &after - &before;
-            before = after;
-            numerator
-        })
-        .collect()
+    weights.map(move |weight| {
+        cumulative += weight;
+        let after = (&cumulative << bits).div_ceil(total);
+        let numerator = &after - &before;
+        before = after;
+        numerator
+    })
 }

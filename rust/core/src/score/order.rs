@@ -19,6 +19,14 @@ pub(super) struct Record {
     pub(super) value: u32,
 }
 
+/// Refuses as many rows as no u32 counts.
+pub(super) fn check_rows(rows: usize) -> Result<()> {
+    match u32::try_from(rows) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::too_large(format!("{rows} rows are too many; at most 2^32 - 1 are taken"))),
+    }
+}
+
 /// The records 0, ..., len - 1 by key; equal keys in any order.
 ///
 /// Counts keys by range, puts every record into the place of its range, and sorts the ranges in parallel: 16 bytes
@@ -32,9 +40,7 @@ pub(super) fn sorted(
     value: impl Fn(usize) -> u32,
     control: &Control,
 ) -> Result<Vec<Record>> {
-    if u32::try_from(len).is_err() {
-        return Err(Error::too_large(format!("{len} rows are too many; at most 2^32 - 1 are taken")));
-    }
+    check_rows(len)?;
     let (low, high) = (0..len).fold((u64::MAX, 0), |(low, high), index| {
         let key = key(index);
         (key.min(low), key.max(high))

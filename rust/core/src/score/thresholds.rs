@@ -16,7 +16,8 @@ use crate::{Error, Result, control::Control};
 /// group begins. Groups with the start of the next one are empty.
 pub type Groups = (Vec<u64>, Vec<i64>);
 
-/// Changes of K that [`ThresholdSweep::minimal_errors`] makes at most.
+/// The largest m, for its memory, and about as many changes of K( . ; t) as [`ThresholdSweep::minimal_errors`] makes.
+const MOST_COUNTS: u32 = 1 << 26;
 const MOST_CHANGES: u64 = 1 << 38;
 
 /// The rows of all users by point, ready to be gone through.
@@ -130,12 +131,13 @@ impl ThresholdSweep {
     /// The least K(u; t) over all thresholds u, for t = 0, ..., m - 1. Each changes by at most 1 when a user is replaced.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when m times the number of users exceeds 2^38, [`Error::Cancelled`].
+    /// [`Error::TooLarge`] for m > 2^26, or more than 2^38 for m times the number of users; [`Error::Cancelled`].
     pub fn minimal_errors(&self, control: &Control) -> Result<Vec<i64>> {
-        // A user with k rows is charged ceil(m / k) more or less by a row, and so below m + k by all.
-        if u64::from(self.m) * self.users.len() as u64 > MOST_CHANGES {
+        // A row changes the charge of its user, with k rows, by at most ceil(m / k): all k of them by less than m + k.
+        if self.m > MOST_COUNTS || u64::from(self.m) * self.users.len() as u64 > MOST_CHANGES {
             return Err(Error::too_large(format!(
-                "the least errors of {} users of up to m = {} rows take more than 2^38 steps; use a smaller m",
+                "the least errors of {} users of up to m = {} rows take too long; m may be 2^26 and m times the number \
+                 of users 2^38; use a smaller m",
                 self.users.len(),
                 self.m
             )));

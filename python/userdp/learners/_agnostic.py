@@ -1,0 +1,269 @@
+"""Agnostic PAC learning: nearly the best hypothesis of a class, whatever the labels are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._numbers import positive, shown
+from userdp.exceptions import BudgetError
+from userdp.learners._class_errors import MAX_M, ClassErrors, check_work, surrogate_scores
+from userdp.learners._clipped import clipping_bound
+from userdp.learners._concept_class import ConceptClass
+from userdp.learners._concept_classifier import ConceptClassifier
+from userdp.learners._contributions import UserData
+from userdp.learners._min_error import estimate_min_error, one_comparison
+from userdp.learners._private_t import choose_t, t_shares
+from userdp.learners._privacy import Budget, split_budget
+from userdp.learners._program import Draw, Program
+from userdp.learners._ranges import open_unit_fraction
+from userdp.learners._scores import clipped_pairwise_scores
+from userdp.mechanisms import ExponentialMechanism
+
+__all__ = ["AgnosticPACClassifier"]
+
+Self = TypeVar("Self", bound="AgnosticPACClassifier")
+
+METHODS = ("score", "pairwise", "surrogate")
+
+FIXED = 0
+"""The hypothesis that is taken where all are as good: public, not what is best on the data."""
+
+
+class AgnosticPACClassifier(ConceptClassifier):
+    """Choose nearly the best hypothesis of a class with pure DP, whatever the labels are.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget, above 2**-35 and below 88.
+    concepts : ConceptClass
+        The public class of hypotheses.
+    method : {"score", "pairwise", "surrogate"}
+        How hypotheses are compared.
+
+        * "score", the practical default: by the number of users on whom a hypothesis makes more than t mistakes in m,
+          for a t that is chosen privately first.
+        * "pairwise" (GKKMMZ23, Theorem 40): by how many more mistakes it makes than any other hypothesis, where a user
+          counts for at most tau.
+        * "surrogate" (LWY24, Theorems 3.4 and 4.6): as "score", with t from a private estimate of the least error, and
+          for a representation by way of the concepts near it.
+    representation : ConceptClass, optional
+        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public.
+    m : int
+        The most rows of a user that count, the first m; public. Needed with `groups`.
+    alpha : float
+        The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.
+    tau : int, optional
+        For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.
+    classes : pair of labels, or None
+        The public labels; hypotheses say False for the first and True for the second. None takes them from y, which is
+        not private.
+    on_invalid : {"clamp", "raise"}
+        What to do about values that are no numbers and labels outside `classes`: "clamp" maps them to a public default
+        (the point that the class gives NaN; the first class), "raise" raises errors, which is not private.
+    require_groups : bool
+        True refuses to fit without user ids. False then protects single rows.
+    enrolled : sequence, optional
+        The public list of all users, those without rows included.
+    random_state : None or int
+        None draws from the operating system's generator. An integer is for tests: it warns and voids privacy.
+
+    Attributes
+    ----------
+    concept_ : int
+        The index of the hypothesis that was drawn: all that depends on the data. `describe` says it in words.
+    classes_ : ndarray with shape (2,)
+    n_users_ : int
+    unit_ : {"user", "record"}
+    privacy_ : PrivacyRecord
+    is_private_ : bool
+
+    Notes
+    -----
+    *Guarantee.* epsilon-DP, pure, where neighbours differ in all the rows of one user; n and the list of users are
+    public. The last step is always one draw of `ExponentialMechanism` over every hypothesis of the public list, on
+    integer scores (lower is better); what was drawn before it is not released. Proofs of the sensitivities, which rest
+    on every score being made of one term for each user: docs/proofs/user_level_scores.md.
+
+    *"score".* K(h; t) counts the users with more than t mistakes in m; a user with r < m rows and w mistakes counts as
+    ceil(w m / r) in m. Sensitivity 1. Budget: 3/10 for t, by the exponential mechanism on first-crossing scores of the
+    least K(h; t) over h, and 7/10 for the selection; all for the selection up to m = 3, where t is 0.
+
+    *"pairwise".* score(h) = max over g != h of sum_i clip(w_i(h) - w_i(g), -tau, tau), with w_i the mistakes on user
+    i's rows, not scaled. (The paper prints the difference with the opposite sign, which would choose the worst.)
+    Sensitivity 2 min(tau, m). All of the budget is for the selection. The default tau is the least integer above
+    alpha m / 2 + sqrt(2 m max(1/2, ln(20 / (alpha sqrt(m))))), at most m.
+
+    *"surrogate".* For m = 1 all of the budget is for the selection, at t = 0. Else half is for an estimate e of the
+    least error of the class by `private_min_error` with accuracy alpha / 6; t separates errors of e + alpha / 6 from
+    e + alpha / 3; and half is for the selection. The score is min over concepts c of K(c; t) + D(c, h), with D(c, h)
+    the number of users on whose rows c and h differ at all: sensitivity 2. Without a representation h is one of the c,
+    the score is K(h; t), and the sensitivity 1. If e + alpha / 6 >= 1, every hypothesis is good enough: the one with
+    index 0 is taken.
+
+    *Cost.* All hypotheses are evaluated on all rows, "pairwise" compares all pairs of them on all users, and "surrogate"
+    with a representation compares all concepts with all hypotheses on all rows. Too much work is refused, with an
+    estimate.
+
+    References
+    ----------
+    GKKMMZ23, Theorem 40; LWY24, Theorems 3.4 and 4.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.learners import AgnosticPACClassifier, Thresholds
+    >>> rng = np.random.default_rng(0)
+    >>> users = np.repeat(np.arange(500), 8)
+    >>> X = rng.integers(1, 11, size=(4000, 1))
+    >>> y = (X[:, 0] > 4) ^ (rng.random(4000) < 0.2)
+    >>> model = AgnosticPACClassifier(epsilon=2, concepts=Thresholds(10), m=8).fit(X, y.astype(int), groups=users)
+    >>> model.describe()
+    'x > 4'
+    >>> {part: float(spent) for part, spent in model.privacy_.budget.items()}
+    {'choice of t': 0.6, 'selection': 1.4}
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        concepts: ConceptClass,
+        method: str = "score",
+        representation: ConceptClass | None = None,
+        m: int | None = None,
+        alpha: float = 0.1,
+        tau: int | None = None,
+        classes: Any = (0, 1),
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Any = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.concepts = concepts
+        self.method = method
+        self.representation = representation
+        self.m = m
+        self.alpha = alpha
+        self.tau = tau
+        self.classes = classes
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Draw a hypothesis.
+
+        Parameters
+        ----------
+        X : array-like with shape (rows, features)
+        y : array-like with shape (rows,)
+            Labels. Those outside `classes` count as the first class.
+        groups : array-like with shape (rows,)
+            User ids: integers, strings or hashable objects. None protects rows, if `require_groups` is False.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters, shapes and user ids; never for a private value, unless on_invalid="raise".
+        BudgetError
+            When the class is too large for so many users.
+        """
+        return self._fit(X, y, groups)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {METHODS}; got {shown(self.method)}")
+        if self.tau is not None:
+            positive(self.tau, "tau")
+        if self.method == "surrogate" and float(self.alpha) < 2**-20:
+            raise ValueError(f"alpha must be at least 2**-20 for the estimate of the least error; got {self.alpha}")
+        if self.method != "pairwise" and self.m is not None and self.m > MAX_M:
+            raise BudgetError(f"m must be at most {MAX_M} for method={self.method!r}; got {self.m}: keep fewer rows")
+
+    def _budget(self) -> Budget:
+        m = 1 if self.m is None else int(self.m)
+        shares: dict[str, Fraction] = {"selection": Fraction(1)}
+        if self.method == "score":
+            shares = t_shares(m, "selection")
+        elif self.method == "surrogate" and m > 1:
+            shares = {"least error": Fraction(1, 2), "selection": Fraction(1, 2)}
+        return split_budget(self.epsilon, shares)
+
+    def _program(self, data: UserData) -> Program:
+        programs = {"score": self._by_score, "pairwise": self._by_pairs, "surrogate": self._by_surrogate}
+        return programs[self.method](data)
+
+    def _selection(self, sensitivity: int) -> ExponentialMechanism:
+        return ExponentialMechanism(epsilon=self._budget()["selection"], sensitivity=sensitivity)
+
+    def _by_score(self, data: UserData) -> Program:
+        check_work(self.hypotheses, data.n_users, data.m)
+        errors, budget = ClassErrors(self.hypotheses, data), self._budget()
+        # Without a share there is one candidate for t, and nothing is drawn.
+        choice = ExponentialMechanism(epsilon=budget.get("choice of t", budget["selection"]), sensitivity=1)
+        selection = self._selection(1)
+        # The exact law follows many paths that ask for the same counts.
+        least, above = cache(errors.least), cache(errors.above)
+
+        def program(draw: Draw) -> int:
+            t = choose_t(draw, choice, data.m, least, data.n_users)
+            chosen: int = draw(selection, above(t))
+            return chosen
+
+        return program
+
+    def _by_pairs(self, data: UserData) -> Program:
+        check_work(self.hypotheses, data.n_users, data.m)
+        tau = math.ceil(clipping_bound(float(self.alpha), data.m)) if self.tau is None else int(self.tau)
+        scores = clipped_pairwise_scores(ClassErrors(self.hypotheses, data).mistakes(), tau)
+        selection = self._selection(2 * min(tau, data.m))
+        return lambda draw: draw(selection, scores)
+
+    def _by_surrogate(self, data: UserData) -> Program:
+        proper = self.representation is None
+        check_work(self.concepts, data.n_users, data.m)
+        if not proper:
+            check_work(self.representation, data.n_users, data.m, times=self.concepts.size)
+        errors = ClassErrors(self.concepts, data)
+        selection = self._selection(1 if proper else 2)
+        least = cache(errors.least)
+        scores = cache(
+            errors.above if proper else partial(surrogate_scores, self.concepts, self.representation, data)
+        )
+
+        def program(draw: Draw) -> int:
+            t = self._good_t(draw, least, data) if data.m > 1 else 0
+            if t is None:
+                return FIXED
+            chosen: int = draw(selection, scores(t))
+            return chosen
+
+        return program
+
+    def _good_t(self, draw: Draw, least: Callable[[], npt.NDArray[np.int64]], data: UserData) -> int | None:
+        """The t that best separates errors that are good enough from those that are not; None if all are."""
+        from userdp import _core
+
+        alpha = open_unit_fraction(self.alpha, "alpha")
+        comparison = one_comparison(self._budget()["least error"], alpha / 6, data.n_users)
+        least_error = estimate_min_error(draw, comparison, least(), alpha / 6)
+        good = least_error + alpha / 6
+        if good >= 1:
+            return None
+        t, _, _ = _core.separating_threshold(data.m, float(good), float(min(Fraction(1), least_error + alpha / 3)))
+        return t

@@ -1,0 +1,142 @@
+"""How all hypotheses of a class do on people's rows: exact integer counts, from the compiled core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exceptions import BudgetError
+from userdp.learners._concept_class import ConceptClass
+from userdp.learners._contributions import UserData
+
+__all__ = ["MAX_M", "ClassErrors", "check_work", "surrogate_scores"]
+
+Counts = npt.NDArray[np.int64]
+Table = npt.NDArray[np.uint8]
+
+CELLS = 2**26
+"""Predictions that are held at a time, unless 256 hypotheses have more."""
+
+MAX_PREDICTIONS = 2**36
+"""Points times hypotheses: some minutes."""
+
+MAX_COMPARISONS = 2**42
+"""Rows times hypotheses (times hypotheses of another class), which are compared 256 at a time: some minutes."""
+
+MAX_M = 2**16
+"""The most rows of a user where the least errors are needed for every t < m."""
+
+
+def check_work(hypotheses: ConceptClass, n_users: int, m: int, *, times: int = 1) -> None:
+    """Refuse what would take hours; from public numbers only.
+
+    Raises
+    ------
+    BudgetError
+        With the estimate.
+    """
+    rows = n_users * m
+    points = rows if hypotheses.domain_size is None else min(rows, hypotheses.domain_size)
+    predictions, comparisons = points * hypotheses.size, rows * hypotheses.size * times
+    if predictions > MAX_PREDICTIONS or comparisons > MAX_COMPARISONS:
+        raise BudgetError(
+            f"{hypotheses.size} hypotheses on up to {rows} rows take {predictions:.2g} predictions and "
+            f"{comparisons:.2g} comparisons (limits {MAX_PREDICTIONS:.2g} and {MAX_COMPARISONS:.2g}); use a smaller "
+            "class or m, or for thresholds ThresholdClassifier"
+        )
+
+
+class ClassErrors:
+    """The mistakes of all hypotheses of a class on people's rows.
+
+    A user with r rows and w mistakes counts as ceil(w m / r) mistakes in m, w itself for r = m: a short user counts by
+    rate.
+    """
+
+    def __init__(self, hypotheses: ConceptClass, data: UserData) -> None:
+        self.hypotheses = hypotheses
+        self.data = data
+        points, codes = np.unique(hypotheses.points(data.X), axis=0, return_inverse=True)
+        self._points = points
+        self._codes = codes.ravel().astype(np.uint32)
+
+    def above(self, t: int) -> Counts:
+        """For each hypothesis the number of users who count more than t mistakes; sensitivity 1."""
+        from userdp import _core
+
+        rows = (self._codes, self.data.users, self.data.n_users, self.data.m)
+        parts = [_core.user_errors_above(table, self.data.labels, rows, t) for table in self._tables()]
+        return np.concatenate(parts)
+
+    def least(self) -> Counts:
+        """For t = 0, ..., m - 1 the least that `above` has for any hypothesis; sensitivity 1."""
+        from userdp import _core
+
+        rows = (self._codes, self.data.users, self.data.n_users, self.data.m)
+        parts = [_core.least_errors_above(table, self.data.labels, rows) for table in self._tables()]
+        least: Counts = np.min(parts, axis=0)
+        return least
+
+    def mistakes(self) -> npt.NDArray[np.unsignedinteger]:
+        """Plain numbers of mistakes, not by rate, with shape (hypotheses, users)."""
+        from userdp import _core
+
+        # Short users get more rows, at a point where every hypothesis is right, so that all have m.
+        missing = self.data.m - np.bincount(self.data.users, minlength=self.data.n_users)
+        users = np.concatenate((self.data.users, np.repeat(np.arange(self.data.n_users), missing).astype(np.uint32)))
+        fill = len(users) - len(self._codes)
+        codes = np.concatenate((self._codes, np.full(fill, len(self._points), dtype=np.uint32)))
+        labels = np.concatenate((self.data.labels, np.zeros(fill, dtype=np.uint8)))
+        rows = (codes, users, self.data.n_users, self.data.m)
+        parts = [
+            _core.user_errors(np.pad(table, ((0, 0), (0, 1))), labels, rows)  # the point is the last column
+            for table in self._tables()
+        ]
+        return np.concatenate(parts)
+
+    def _tables(self) -> Iterator[Table]:
+        """What the hypotheses say about each point, some hypotheses at a time."""
+        step = max(256, min(CELLS // max(1, len(self._points)), 2**24 // self.data.m) // 256 * 256)
+        for start in range(0, self.hypotheses.size, step):
+            yield _table(self.hypotheses, self._points, start, min(start + step, self.hypotheses.size))
+
+
+def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: UserData, t: int) -> Counts:
+    """Score hypotheses by way of another class: min over concepts c of err^t(c) + dis^0(c, h); sensitivity 2.
+
+    The first term counts the users on whom c makes more than t mistakes, the second those on whom c and h differ.
+    """
+    from userdp import _core
+
+    points = [kind.points(data.X).reshape(len(data.X), -1) for kind in (concepts, hypotheses)]
+    distinct, codes = np.unique(np.hstack(points), axis=0, return_inverse=True)
+    width = points[0].shape[1]
+    of_concepts, of_hypotheses = _flat(distinct[:, :width]), _flat(distinct[:, width:])
+    rows = (codes.ravel().astype(np.uint32), data.users, data.n_users, data.m)
+    class_table = _table(concepts, of_concepts, 0, concepts.size)
+    step = max(256, CELLS // max(1, len(distinct)))
+    return np.concatenate(
+        [
+            _core.surrogate_scores(
+                class_table,
+                _table(hypotheses, of_hypotheses, start, min(start + step, hypotheses.size)),
+                data.labels,
+                rows,
+                t,
+                0,
+            )
+            for start in range(0, hypotheses.size, step)
+        ]
+    )
+
+
+def _flat(points: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    """Points of one number each as a vector."""
+    return points[:, 0] if points.shape[1] == 1 else points
+
+
+def _table(hypotheses: ConceptClass, points: npt.NDArray[np.integer], start: int, stop: int) -> Table:
+    """Predictions as the core takes them: a row for each hypothesis."""
+    return np.ascontiguousarray(hypotheses.predict(points, start, stop).T).view(np.uint8)

@@ -1,0 +1,173 @@
+"""The clipped pairwise exponential mechanism: each user's examples vote between every two candidates, clipped.
+
+ClippedPairwiseEM of GKKMMZ23, Appendix E.1. Candidate a is compared with b by psi_ab(x), a number in [-1, 1] that is
+large when an example x speaks against a. A user's votes are added up and clipped to plus or minus tau; the sums over
+users, maximised over b != a, are the scores of an exponential mechanism (lower is better).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._numbers import parse_positive
+from userdp.exceptions import BudgetError
+from userdp.learners._privacy import ExactEpsilon
+from userdp.learners._program import Draw
+from userdp.mechanisms import ExponentialMechanism
+
+__all__ = ["ClippedSelection", "PairTable", "Scheffe", "clipping_bound", "users_needed"]
+
+Integers = npt.NDArray[np.int64]
+
+LARGEST_SUM = 2**62
+"""Of clipped votes over all users; below what the exponential mechanism takes."""
+
+
+def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
+    """The default tau: a bound beyond which an honest user's m votes are hardly ever, at accuracy alpha.
+
+    Votes of a pair lie in an interval of length spread, 1 or 2. By Hoeffding's inequality a sum of m of them with a
+    mean of at most alpha m / 2 exceeds alpha m / 2 + s with probability at most e**(-2 (s / spread)**2 / m). For
+    s = spread sqrt(m L / 2) and L = max(1/2, ln(20 / (alpha sqrt(m)))) the integral of that beyond s is at most
+    sqrt(m) e**(-L) <= 0.05 alpha m: the bias of clipping to min(m, alpha m / 2 + s). Public, as it depends on
+    parameters only. (GKKMMZ23 takes spread = 2 for all psi.)
+    """
+    logarithm = max(0.5, math.log(20 / (alpha * math.sqrt(m))))
+    return Fraction(min(float(m), alpha * m / 2 + spread * math.sqrt(m * logarithm / 2)))
+
+
+def users_needed(n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta: float, m: int, tau: Fraction) -> int:
+    """Users that are enough for a score of at most alpha / 2, when some candidate has alpha / 10, but with chance beta.
+
+    Scores are means here, over users and examples. With K candidates, max(40 tau ln(3 K / beta) / (epsilon alpha m),
+    800 ln(3 K / beta) / (alpha**2 m)) users suffice: events of probability beta / 3 each are that the exponential
+    mechanism misses the best score by more than 0.1 alpha n m, that a pair of the good candidate exceeds 0.2 alpha n m,
+    and that a witness against a bad candidate falls below 0.4 alpha n m.
+    """
+    logarithm = math.log(3 * n_candidates / beta)
+    private = 40 * float(tau) * logarithm / (float(epsilon) * alpha * m)
+    return math.ceil(max(private, 800 * logarithm / (alpha * alpha * m)))
+
+
+class ClippedSelection:
+    """One draw of the clipped pairwise exponential mechanism, on integer votes.
+
+    Parameters
+    ----------
+    n_candidates : int
+        K >= 2, public.
+    epsilon : Fraction or LogRatio
+        What the draw costs.
+    m : int
+        The most examples of a user.
+    tau : float, int, Fraction or decimal string
+        Bound of a user's votes for each pair, > 0; rounded down to the units of votes.
+    unit : int
+        Votes are integers that count 1 / unit.
+    spread : int
+        For every pair, the largest vote less the smallest one, 0 among them; at most 2 units.
+
+    Notes
+    -----
+    *Sensitivity.* min(2 tau, spread m) in units of votes. A user's sum for a pair lies in an interval of length
+    spread m, whatever the number of examples up to m, and within plus or minus tau when it is clipped, which brings no
+    two sums further apart. So replacing a user moves the total of each pair by at most that. The maximum over b != a
+    runs over a set of pairs that is public, and |max f - max g| <= max |f - g|.
+    """
+
+    def __init__(self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int) -> None:
+        bound = parse_positive(tau, "tau")
+        self.n_candidates = n_candidates
+        self.m = m
+        self.tau = min(int(bound * unit), m * unit)
+        if self.tau < 1:
+            raise ValueError(f"tau must be at least {Fraction(1, unit)}, the grid of votes; got {tau!r}")
+        self.sensitivity = max(1, min(2 * self.tau, spread * m))
+        self.mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=self.sensitivity)
+
+    def choose(self, draw: Draw, scores: Integers) -> int:
+        """The candidate that is drawn."""
+        chosen: int = draw(self.mechanism, scores)
+        return chosen
+
+    def clipped_totals(self, votes: Integers, users: Integers | None = None) -> Integers:
+        """Clip votes with shape (users, columns) and add them up; `users` says how many gave each row."""
+        clipped = np.clip(votes, -self.tau, self.tau)
+        totals: Integers = clipped.sum(axis=0) if users is None else users @ clipped
+        return totals
+
+    def check_size(self, n_users: int) -> None:
+        """Refuse what does not fit 64 bits; depends on public numbers only."""
+        if n_users * self.tau > LARGEST_SUM:
+            raise BudgetError(
+                f"{n_users} users with tau = {self.tau} units do not fit 64-bit scores; use a coarser granularity or a "
+                "smaller tau"
+            )
+
+
+class PairTable(ClippedSelection):
+    """Votes on Z symbols from a table: psi[a, b, z] in units.
+
+    Parameters
+    ----------
+    psi : ndarray of int64 with shape (K, K, Z)
+        Votes against a, compared with b, of an example z. The diagonal is not read.
+    epsilon, m, tau, unit
+        As for `ClippedSelection`.
+    """
+
+    def __init__(self, psi: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
+        k = len(psi)
+        others = psi[~np.eye(k, dtype=np.bool_)]
+        spread = np.maximum(others.max(axis=-1), 0) - np.minimum(others.min(axis=-1), 0)
+        super().__init__(k, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=int(spread.max()))
+        self.psi = psi
+
+    def scores(self, histograms: Integers) -> Integers:
+        """Scores from how often each user has each symbol, with shape (users, Z)."""
+        self.check_size(len(histograms))
+        return _scores(self, lambda a: histograms @ self.psi[a].T)
+
+
+class Scheffe(ClippedSelection):
+    """Choose among distributions on Z symbols by their Scheffe sets.
+
+    The votes are psi_ab(z) = P_a(W) - [z in W] with W = {z : P_a(z) > P_b(z)}, so a score far above 0 says that the
+    examples have less of W than a promises (GKKMMZ23, Theorem 41).
+
+    Parameters
+    ----------
+    masses : ndarray of int64 with shape (K, Z)
+        The candidates in units of 1 / unit; every row sums to unit. Sets are decided on these integers.
+    epsilon, m, tau, unit
+        As for `ClippedSelection`.
+    """
+
+    def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
+        super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
+        self.masses = masses
+        self.unit = unit
+
+    def scores(self, histograms: Integers) -> Integers:
+        """Scores from how often each user has each symbol, with shape (users, Z)."""
+        self.check_size(len(histograms))
+        sizes = histograms.sum(axis=1)
+
+        def votes(a: int) -> Integers:
+            sets = (self.masses[a] > self.masses).astype(np.int64)
+            return sizes[:, None] * (sets @ self.masses[a]) - self.unit * (histograms @ sets.T)
+
+        return _scores(self, votes)
+
+
+def _scores(selection: ClippedSelection, votes: Any) -> Integers:
+    """The largest clipped total over b != a, from the votes of all users on the pairs (a, b) for one a at a time."""
+    scores = np.empty(selection.n_candidates, dtype=np.int64)
+    for a in range(selection.n_candidates):
+        scores[a] = np.delete(selection.clipped_totals(votes(a)), a).max()
+    return scores

@@ -1,0 +1,284 @@
+"""Selection by any pairwise score of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._numbers import Epsilon, exact_number, parse_positive, positive, shown
+from userdp.exceptions import BudgetError
+from userdp.learners._base import UserLevelEstimator, open_unit_interval
+from userdp.learners._clipped import PairTable, Scheffe, clipping_bound, users_needed
+from userdp.learners._contributions import UserData
+from userdp.learners._privacy import Budget, exact_epsilon, split_budget
+from userdp.learners._program import Program
+from userdp.learners._symbols import histograms, read_symbols
+
+__all__ = ["PairwiseScoreSelector", "SymbolSelector"]
+
+Self = TypeVar("Self", bound="SymbolSelector")
+Psi: TypeAlias = "npt.ArrayLike | Callable[[int, int], npt.ArrayLike]"
+
+LARGEST_TABLE = 2**26
+"""Entries psi(a, b, z)."""
+
+
+class SymbolSelector(UserLevelEstimator):
+    """What selectors on symbols share: one draw of a clipped pairwise exponential mechanism."""
+
+    released: ClassVar[tuple[str, ...]] = ("selected_",)
+
+    _spread: ClassVar[int] = 2
+    """How far apart psi may be for a pair."""
+
+    alpha: Any
+    beta: Any
+    tau: Any
+    granularity: Any
+
+    def _selection(self, m: int) -> PairTable | Scheffe:
+        """The mechanism for users of at most m examples, from public parameters."""
+        raise NotImplementedError
+
+    def _shape(self) -> tuple[int, int]:
+        """The numbers of candidates and of symbols."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        open_unit_interval(self.alpha, "alpha")
+        open_unit_interval(self.beta, "beta")
+        if self.tau is not None:
+            parse_positive(self.tau, "tau")
+        grid_unit(self.granularity)
+        self._shape()
+
+    def _tau(self, m: int) -> Any:
+        return clipping_bound(float(self.alpha), m, self._spread) if self.tau is None else self.tau
+
+    def _budget(self) -> Budget:
+        return split_budget(self.epsilon, {"selection": 1})
+
+    def _program(self, data: UserData) -> Program:
+        selection = self._selection(data.m)
+        counts = histograms(data.X[:, 0], data.users, data.n_users, self._shape()[1])
+        scores = selection.scores(counts)
+        return lambda draw: selection.choose(draw, scores)
+
+    def _outcomes(self) -> Sequence[int]:
+        return range(self._shape()[0])
+
+    def _accept(self, outcome: int) -> None:
+        self.selected_ = outcome
+
+    def _read_X(self, X: Any) -> npt.NDArray[np.int64]:
+        return read_symbols(super()._read_X(X), self._shape()[1], 1, self.on_invalid)
+
+    def users_needed(self) -> int:
+        """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
+        self._check_parameters()
+        m = positive(self.m, "m")
+        return users_needed(
+            self._shape()[0],
+            epsilon=exact_epsilon(self.epsilon),
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            m=m,
+            tau=Fraction(exact_number(self._tau(m)) or 0),
+        )
+
+    def fit(self: Self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Choose a candidate, once.
+
+        Parameters
+        ----------
+        X : array-like with shape (rows, 1)
+            A symbol of each row: an integer from 0 to Z - 1. Anything else, NaN too, counts as the symbol 0.
+        y : None
+            Not used.
+        groups : array-like with shape (rows,)
+            The user id of every row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters and shapes, naming the argument; never for what is in a row, unless on_invalid="raise".
+        BudgetError
+            For more users, symbols and examples than 64-bit scores hold.
+        """
+        return self._fit(X, y, groups)
+
+
+class PairwiseScoreSelector(SymbolSelector):
+    """Choose one of K hypotheses by how examples compare them: ClippedPairwiseEM.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The budget, all spent on one draw.
+    psi : array-like with shape (K, K, Z), or callable
+        psi[a, b, z] in [-1, 1] says how much the example z speaks against hypothesis a, compared with b; psi[a, a] is
+        not read. A callable psi(a, b) gives the Z numbers of a pair, and is called once for each. Rounded down to the
+        granularity, publicly.
+    n_hypotheses : int, optional
+        K, needed if psi is a callable.
+    m : int
+        The most examples of a user that count: the first m.
+    tau : float, int, Fraction or decimal string, optional
+        Where a user's sum for a pair is clipped, in (0, m]; by default `clipping_bound(alpha, m)`, which is public.
+    alpha, beta : float in (0, 1)
+        The accuracy, which the default of tau depends on, and the failure probability in `users_needed`.
+    granularity : float, int or Fraction
+        A power of two at most 1: psi and tau are rounded down to its multiples.
+    on_invalid : {"clamp", "raise"}
+        What is no symbol counts as 0; "raise" is not private.
+    require_groups : bool
+        False takes every row for a user when `fit` gets no groups.
+    enrolled : sequence, optional
+        The public list of all users.
+    random_state : None or int
+        None draws from the operating system; an int is for tests and voids privacy.
+
+    Attributes
+    ----------
+    selected_ : int
+        The hypothesis, from 0 to K - 1. Released.
+    privacy_ : PrivacyRecord
+
+    Raises
+    ------
+    ValueError
+        For fewer than two hypotheses, |psi| > 1 and tau <= 0.
+
+    Notes
+    -----
+    *Score* of a: the maximum over b != a of the sum over users of clip(sum of psi[a, b, z] over the user's z, +-tau).
+    *Sensitivity* when one user is replaced: min(2 tau, s m), with s the largest spread of psi over examples (and 0) for
+    a pair, at most 2; see docs/proofs/user_level_scores.md. All of epsilon goes to one exponential mechanism.
+
+    *Utility.* Let the score of a distribution D be the maximum over b of the mean of psi[a, b] under D. If some
+    hypothesis has a score of at most alpha / 10, the one selected has at most alpha / 2, with probability 1 - beta, for
+    `users_needed()` users of m independent examples each.
+
+    References
+    ----------
+    GKKMMZ23, Appendix E.1, Theorem 37: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
+    With Few Examples Per User" (NeurIPS 2023).
+
+    Examples
+    --------
+    Which of two labels is rarer in people's examples? Each vote for one label is a vote against the other.
+
+    >>> import numpy as np
+    >>> psi = lambda a, b: [1 if z == a else -1 for z in range(2)]
+    >>> selector = PairwiseScoreSelector(epsilon=1, psi=psi, n_hypotheses=2, m=3)
+    >>> X, people = np.array([[0], [0], [1]] * 100), np.repeat(np.arange(100), 3)
+    >>> selector.fit(X, groups=people).selected_
+    1
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        psi: Psi,
+        n_hypotheses: int | None = None,
+        m: int | None = None,
+        tau: float | Fraction | str | None = None,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        granularity: float | Fraction = 2**-20,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Iterable[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.psi = psi
+        self.n_hypotheses = n_hypotheses
+        self.m = m
+        self.tau = tau
+        self.alpha = alpha
+        self.beta = beta
+        self.granularity = granularity
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        self._table = _table(self.psi, self.n_hypotheses, grid_unit(self.granularity))
+        super()._check_parameters()
+
+    def _shape(self) -> tuple[int, int]:
+        k, _, n_symbols = self._table.shape
+        return k, n_symbols
+
+    def _selection(self, m: int) -> PairTable:
+        return PairTable(
+            self._table,
+            epsilon=self._budget()["selection"],
+            m=m,
+            tau=self._tau(m),
+            unit=grid_unit(self.granularity),
+        )
+
+
+def grid_unit(granularity: Any) -> int:
+    """How many steps of a public power of two make 1."""
+    step = parse_positive(granularity, "granularity")
+    unit = step.denominator
+    if step.numerator != 1 or unit & (unit - 1) or unit > 2**30:
+        raise ValueError(f"granularity must be a power of two from 2**-30 to 1; got {shown(granularity)}")
+    return unit
+
+
+def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
+    """Psi for all pairs, in units; 0 on the diagonal."""
+    if callable(psi):
+        if n_hypotheses is None:
+            raise ValueError("n_hypotheses must be the number of hypotheses when psi is a callable; got None")
+        k = positive(n_hypotheses, "n_hypotheses", 2)
+        rows = {(a, b): np.asarray(psi(a, b)) for a in range(k) for b in range(k) if a != b}
+    else:
+        table = np.asarray(psi)
+        if table.ndim != 3 or table.shape[0] != table.shape[1]:
+            raise ValueError(f"psi must have the shape (K, K, Z); got {table.shape}")
+        k = len(table)
+        if k < 2:
+            raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
+        if n_hypotheses is not None and n_hypotheses != k:
+            raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
+        rows = {(a, b): table[a, b] for a in range(k) for b in range(k) if a != b}
+    shapes = {row.shape for row in rows.values()}
+    ((n_symbols,),) = shapes if len(shapes) == 1 and len(next(iter(shapes))) == 1 else ((0,),)
+    if n_symbols == 0:
+        raise ValueError("psi must give the same number, at least 1, of numbers for every pair")
+    if k * k * n_symbols > LARGEST_TABLE:
+        raise BudgetError(f"psi has {k * k * n_symbols} numbers (limit {LARGEST_TABLE}); merge symbols or hypotheses")
+    votes = np.zeros((k, k, n_symbols), dtype=np.int64)
+    for (a, b), row in rows.items():
+        votes[a, b] = _on_grid(row, unit, f"psi[{a}, {b}]")
+    return votes
+
+
+def _on_grid(row: npt.NDArray[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
+    """Numbers in [-1, 1], rounded down to the grid."""
+    if row.dtype.kind in "biuf":
+        numbers = row.astype(np.float64)
+        # A product with a power of two is exact.
+        if np.all(np.abs(numbers) <= 1):
+            return np.floor(numbers * unit).astype(np.int64)
+    elif row.dtype.kind == "O":
+        exact = [exact_number(entry) for entry in row]
+        if all(number is not None and abs(number) <= 1 for number in exact):
+            return np.array([(number or 0) * unit // 1 for number in exact], dtype=np.int64)
+    raise ValueError(f"{name} must be numbers in [-1, 1]; got {shown(row)}")

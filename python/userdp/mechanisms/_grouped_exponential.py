@@ -1,0 +1,205 @@
+"""The exponential mechanism on up to 2**64 neighbouring integers in groups, drawn in constant time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._numbers import Epsilon, parse_positive, shown
+from userdp._pmf import Pmf
+from userdp._randomness import source_of
+from userdp._sizes import number_of, shape_of
+from userdp.exceptions import BudgetError
+from userdp.mechanisms._choice import PMF_CANDIDATES, ChoiceByScore
+from userdp.mechanisms._grouped_scores import GroupedScores
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+__all__ = ["GroupedExponentialMechanism"]
+
+Groups: TypeAlias = "GroupedScores | Iterable[tuple[int, int, int]]"
+
+WHOLE = 2**384
+
+
+class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"]):
+    """Choose an integer of a range, the lower its score the likelier, where neighbours share scores in groups.
+
+    The law is that of the exponential mechanism on every single integer of the range, P[x] near
+    e**(-epsilon score(x) / (2 sensitivity)) up to a factor; it takes as long as there are groups, and there may be
+    2**64 candidates. What is drawn, and what `pmf` returns, are exact integers over 2**384, which are epsilon-DP
+    themselves.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+    sensitivity : int
+        The most that any one candidate's score changes between neighbours, from 1 to 2**62 - 1.
+    monotone : bool
+        True promises that between neighbours all scores change in the same direction, and doubles the rate. They do
+        not when a user is *replaced*, which this library means by neighbours: the loss would then be up to 2 epsilon.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges.
+
+    Notes
+    -----
+    *Neighbours and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
+    replaced, the draw is epsilon-DP (delta = 0) for a user. The groups only write the scores down: they may be cut
+    differently for every data set, as long as the range, from the first to the last candidate, is public. Every
+    rounding is covered, for up to 2**64 candidates; a candidate whose score is worse than the best by 128 bits of
+    weight is treated as if it were just that much worse, which costs nothing. See
+    docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
+
+    *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` and `group_probabilities` are for
+    audits: they depend on the scores, and showing them for private data is not private.
+
+    *Utility.* As for `ExponentialMechanism`, with 128 bits in place of 64.
+
+    *Time.* For arrays of uint64 and int64 in a `GroupedScores`, the instructions of a draw and the addresses that they
+    touch depend on the number of groups and draws and on the parameters, not on starts, scores, random bits or
+    the result. So the *number* of groups must be public: fill up with empty groups. Python's int for a single
+    result, and triples in place of a `GroupedScores`, are not constant time.
+
+    References
+    ----------
+    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007).
+
+    Examples
+    --------
+    >>> groups = GroupedScores([0, 1000, 1001], [7, 2, 40], 2**64 - 1)
+    >>> choice = GroupedExponentialMechanism(epsilon=5, sensitivity=1)
+    >>> 0 <= choice.sample(groups) < 2**64
+    True
+    >>> [round(float(p), 4) for p in choice.group_probabilities(groups)]
+    [0.0037, 0.9963, 0.0]
+    >>> choice.pmf([(3, 4, 1), (5, 5, 0)]).probabilities.round(4).tolist()
+    [0.0705, 0.0705, 0.859]
+    >>> choice.certified_epsilon <= 5
+    True
+    """
+
+    def __init__(self, *, epsilon: Epsilon, sensitivity: float | Fraction | str, monotone: bool = False) -> None:
+        if parse_positive(sensitivity, "sensitivity").denominator != 1:
+            raise ValueError(f"sensitivity must be an integer, as the scores are; got {shown(sensitivity)}")
+        super().__init__(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone)
+
+    def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.GroupedExponentialRate:
+        from userdp import _core
+
+        return _core.GroupedExponentialRate(level, sensitivity, monotone)
+
+    @property
+    def certified_epsilon(self) -> float:
+        """A proved bound of the loss for any number of candidates, all roundings included; at most epsilon."""
+        return self._rate.certified_epsilon
+
+    def pmf(self, groups: Groups) -> Pmf:
+        """The distribution that is drawn from: outputs first, ..., last and integer weights of total 2**384.
+
+        Not constant time, and not private: for audits.
+
+        Parameters
+        ----------
+        groups : GroupedScores or iterable of triples
+            As for `sample`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `sample`.
+        BudgetError
+            For more than 2**22 candidates.
+        """
+        given = _grouped(groups)
+        if given.n_candidates > PMF_CANDIDATES:
+            raise BudgetError(
+                f"the pmf of {given.n_candidates} candidates would fill gigabytes (limit {PMF_CANDIDATES}); "
+                "group_probabilities() takes any number"
+            )
+        numerators = self._rate.numerators(given.starts, given.scores, given.last)
+        return Pmf(tuple(range(given.first, given.last + 1)), tuple(numerators))
+
+    def group_probabilities(self, groups: Groups) -> tuple[Fraction, ...]:
+        """How likely a draw is to come from each group, exactly; 0 for an empty one.
+
+        Not constant time, and not private: for audits.
+
+        Parameters
+        ----------
+        groups : GroupedScores or iterable of triples
+            As for `sample`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `sample`.
+        """
+        given = _grouped(groups)
+        numerators = self._rate.group_numerators(given.starts, given.scores, given.last)
+        return tuple(Fraction(numerator, WHOLE) for numerator in numerators)
+
+    @overload
+    def sample(self, groups: Groups, size: None = None, random_state: int | None = None) -> int: ...
+    @overload
+    def sample(
+        self, groups: Groups, size: int | tuple[int, ...], random_state: int | None = None
+    ) -> npt.NDArray[np.uint64]: ...
+    def sample(
+        self, groups: Groups, size: int | tuple[int, ...] | None = None, random_state: int | None = None
+    ) -> int | npt.NDArray[np.uint64]:
+        """Draw from the law.
+
+        Parameters
+        ----------
+        groups : GroupedScores or iterable of triples
+            A score for each candidate. Triples are (start, end, score) with both ends included, each beginning right
+            after the one before. The arrays of a `GroupedScores` are read where they are.
+        size : int or tuple of int, optional
+            The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
+            for tests only, and warns.
+
+        Returns
+        -------
+        int, or ndarray of uint64 with shape ``size``
+            A candidate, from ``groups.first`` to ``groups.last``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For triples that are no groups; for bad sizes and values of random_state.
+        BudgetError
+            For more than 2**27 draws.
+        OSError
+            When the operating system gives no random bits.
+
+        Warns
+        -----
+        InsecureRandomnessWarning
+            When random_state is an integer.
+        """
+        if size is None:
+            return self._draw(source_of(random_state), groups)
+        given = _grouped(groups)
+        shape = shape_of(size)
+        source = source_of(random_state)
+        return self._rate.sample_many(given.starts, given.scores, given.last, source, number_of(shape)).reshape(shape)
+
+    def _draw(self, source: _core.Source, groups: Groups) -> int:
+        """One draw from a source that several mechanisms share."""
+        given = _grouped(groups)
+        return self._rate.sample(given.starts, given.scores, given.last, source)
+
+
+def _grouped(groups: Groups) -> GroupedScores:
+    return groups if isinstance(groups, GroupedScores) else GroupedScores.from_triples(groups)
