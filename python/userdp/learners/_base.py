@@ -140,7 +140,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         return UserData(rows, labels, users.codes, users.n_users, m)
 
     def _read_X(self, X: Any) -> npt.NDArray[Any]:
-        rows: npt.NDArray[Any] = validate_data(self, X, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        # Whether anybody who is enrolled has rows is private.
+        rows: npt.NDArray[Any] = validate_data(
+            self, X, dtype="numeric", ensure_all_finite=self.on_invalid == "raise", ensure_min_samples=0
+        )
         return rows
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
