@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp._numbers import parse_positive
 from userdp.exceptions import BudgetError
 from userdp.learners._privacy import ExactEpsilon
 from userdp.learners._program import Draw
+from userdp.learners._symbols import Symbols
 from userdp.mechanisms import ExponentialMechanism
 
 __all__ = ["ClippedSelection", "PairTable", "Scheffe", "clipping_bound", "users_needed"]
@@ -126,12 +128,13 @@ class PairTable(ClippedSelection):
         others = psi[~np.eye(k, dtype=np.bool_)]
         spread = np.maximum(others.max(axis=-1), 0) - np.minimum(others.min(axis=-1), 0)
         super().__init__(k, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=int(spread.max()))
-        self.psi = psi
+        self.psi = np.ascontiguousarray(psi, dtype=np.int64)
 
-    def scores(self, histograms: Integers) -> Integers:
-        """Scores from how often each user has each symbol, with shape (users, Z)."""
-        self.check_size(len(histograms))
-        return _scores(self, lambda a: histograms @ self.psi[a].T)
+    def scores(self, symbols: Symbols) -> Integers:
+        """Scores from people's symbols."""
+        self.check_size(symbols.n_users)
+        rows = (symbols.values.astype(np.uint32), symbols.users, symbols.n_users, self.m)
+        return _core.psi_scores(self.psi, rows, self.tau)
 
 
 class Scheffe(ClippedSelection):
@@ -150,24 +153,9 @@ class Scheffe(ClippedSelection):
 
     def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
         super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
-        self.masses = masses
-        self.unit = unit
+        self.masses = np.ascontiguousarray(masses, dtype=np.int64)
 
-    def scores(self, histograms: Integers) -> Integers:
-        """Scores from how often each user has each symbol, with shape (users, Z)."""
-        self.check_size(len(histograms))
-        sizes = histograms.sum(axis=1)
-
-        def votes(a: int) -> Integers:
-            sets = (self.masses[a] > self.masses).astype(np.int64)
-            return sizes[:, None] * (sets @ self.masses[a]) - self.unit * (histograms @ sets.T)
-
-        return _scores(self, votes)
-
-
-def _scores(selection: ClippedSelection, votes: Any) -> Integers:
-    """The largest clipped total over b != a, from the votes of all users on the pairs (a, b) for one a at a time."""
-    scores = np.empty(selection.n_candidates, dtype=np.int64)
-    for a in range(selection.n_candidates):
-        scores[a] = np.delete(selection.clipped_totals(votes(a)), a).max()
-    return scores
+    def scores(self, symbols: Symbols) -> Integers:
+        """Scores from people's symbols."""
+        self.check_size(symbols.n_users)
+        return _core.scheffe_scores(self.masses, symbols.histograms, self.tau)

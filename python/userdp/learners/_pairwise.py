@@ -16,7 +16,7 @@ from userdp.learners._clipped import PairTable, Scheffe, clipping_bound, users_n
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, exact_epsilon, split_budget
 from userdp.learners._program import Program
-from userdp.learners._symbols import histograms, read_symbols
+from userdp.learners._symbols import Symbols, read_symbols
 
 __all__ = ["PairwiseScoreSelector", "SymbolSelector"]
 
@@ -65,8 +65,7 @@ class SymbolSelector(UserLevelEstimator):
 
     def _program(self, data: UserData) -> Program:
         selection = self._selection(data.m)
-        counts = histograms(data.X[:, 0], data.users, data.n_users, self._shape()[1])
-        scores = selection.scores(counts)
+        scores = selection.scores(Symbols.of(data, data.X[:, 0], self._shape()[1]))
         return lambda draw: selection.choose(draw, scores)
 
     def _outcomes(self) -> Sequence[int]:
