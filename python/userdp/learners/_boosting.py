@@ -71,10 +71,9 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
 
     Examples
     --------
-    >>> boosted_size(0.25, 0.25, base_log_size=0)
-    BoostedSize(rounds=11, copies=3, log_size=12.084735175349208)
-    >>> round(boosted_size(0.01, 0.25, base_log_size=2.5).log_size)  # e**128 hypotheses
-    128
+    >>> size = boosted_size(0.01, 0.25, base_log_size=2.5)
+    >>> size.rounds, size.copies, round(size.log_size)  # e**128 hypotheses
+    (33, 4, 128)
     """
     accuracy, failure = open_unit_fraction(alpha, "alpha"), open_unit_fraction(beta, "beta")
     try:

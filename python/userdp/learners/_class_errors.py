@@ -110,9 +110,10 @@ def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: Use
     """
     from userdp import _core
 
-    points = [kind.points(data.X).reshape(len(data.X), -1) for kind in (concepts, hypotheses)]
-    distinct, codes = np.unique(np.hstack(points), axis=0, return_inverse=True)
-    width = points[0].shape[1]
+    points = [kind.points(data.X) for kind in (concepts, hypotheses)]
+    columns = [column[:, None] if column.ndim == 1 else column for column in points]
+    distinct, codes = np.unique(np.hstack(columns), axis=0, return_inverse=True)
+    width = columns[0].shape[1]
     of_concepts, of_hypotheses = _flat(distinct[:, :width]), _flat(distinct[:, width:])
     rows = (codes.ravel().astype(np.uint32), data.users, data.n_users, data.m)
     class_table = _table(concepts, of_concepts, 0, concepts.size)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from userdp.learners._median import draw_median, tolerance_of_median
 from userdp.learners._program import Draw, Mechanism
+from userdp.learners._separation import separation
 from userdp.mechanisms import GroupedExponentialMechanism
 
 if TYPE_CHECKING:
@@ -52,12 +53,10 @@ def median_tolerances(m: int, rounds: int) -> list[int]:
 
 def t_of_error(m: int, error: Fraction, alpha: Fraction) -> int | None:
     """The t that tells a hypothesis near the least error from one that is worse by alpha; None where none is."""
-    from userdp import _core
-
     low, high = error + alpha / 6, min(error + alpha / 3, Fraction(1))
     if low >= 1:
         return None
-    t, _, _ = _core.separating_threshold(m, float(low), float(high))
+    t, _, _ = separation(m, float(low), float(high))
     return t
 
 
