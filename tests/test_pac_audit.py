@@ -131,9 +131,7 @@ LEARNERS: dict[str, tuple[Any, Any, Any, int]] = {
     ),
 }
 
-each = pytest.mark.parametrize(
-    ("learner", "doubled", "universe", "users"), list(LEARNERS.values()), ids=list(LEARNERS)
-)
+each = pytest.mark.parametrize(("learner", "doubled", "universe", "users"), list(LEARNERS.values()), ids=list(LEARNERS))
 
 
 @each
@@ -207,9 +205,7 @@ def test_weighing_only_distinct_labelings_is_caught() -> None:
 
 def users_of(universe: Any, m: int) -> list[Any]:
     """All users, up to the order of their rows: with 0, ..., m of them."""
-    return [
-        user for rows in range(m + 1) for user in itertools.combinations_with_replacement(universe, rows)
-    ]
+    return [user for rows in range(m + 1) for user in itertools.combinations_with_replacement(universe, rows)]
 
 
 @pytest.mark.parametrize("name", ["realizable", "score", "pairwise", "pairwise, clipped"])

@@ -51,7 +51,5 @@ def surrogate(
     return errors, [disagreements_above(c, h, users, s, m) for c in concepts]
 
 
-def surrogate_score(
-    concepts: Sequence[Hypothesis], h: Hypothesis, users: Sequence[User], t: int, m: int
-) -> int:
+def surrogate_score(concepts: Sequence[Hypothesis], h: Hypothesis, users: Sequence[User], t: int, m: int) -> int:
     return min(map(sum, zip(*surrogate(concepts, h, users, t, 0, m), strict=True)))

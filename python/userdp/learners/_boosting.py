@@ -1,4 +1,7 @@
-"""Boosting of representations (LWY24, Lemma 2.4; Beimel, Nissim and Stemmer 2019): how large they get, and small ones."""
+"""Boosting of representations: how large they get, and small ones.
+
+Source: LWY24, Lemma 2.4, after Beimel, Nissim and Stemmer (2019).
+"""
 
 from __future__ import annotations
 

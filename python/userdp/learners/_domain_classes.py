@@ -304,7 +304,8 @@ class Parities(DomainClass):
         both = points & hypotheses
         for shift in (16, 8, 4, 2, 1):
             both ^= both >> shift
-        return (both & 1).astype(np.bool_)
+        odd: Bits = (both & 1).astype(np.bool_)
+        return odd
 
     def describe(self, index: int) -> str:
         """Which bits count."""
