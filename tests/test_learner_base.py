@@ -18,22 +18,17 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp import LogRatio
-from userdp.exceptions import BudgetError, InsecureRandomnessWarning
+from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import (
     AgnosticPACClassifier,
     DecisionStumps,
     HashedPointFunctions,
     PointFunctions,
-    PrivacyRecord,
     RealizablePACClassifier,
     Thresholds,
-    bound_contributions,
 )
 from userdp.learners import _base as base
-from userdp.learners._privacy import split_budget
-from userdp.learners._program import law_of, run
-from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism
+from userdp.learners._program import run
 
 STUMPS = DecisionStumps(thresholds=[[1.5, 2.5], [0.0]])
 LEARNERS = [
@@ -155,72 +150,6 @@ def test_public_mistakes_are_refused(groups: Any, options: Any, error: Any, mess
 def test_shapes_and_types_are_refused(bad: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         LEARNERS[0].fit(bad, Y, groups=USERS)
-
-
-# --- bounded contributions
-
-
-def users_rows(kept: Any, groups: Any) -> dict[Any, list[Any]]:
-    found: dict[Any, list[Any]] = {}
-    for row, user in zip(kept, groups, strict=True):
-        found.setdefault(user, []).append(row)
-    return found
-
-
-def test_bounding_keeps_the_first_rows_of_each_user() -> None:
-    """All ways in which six rows belong to three users."""
-    for owners in itertools.product("abc", repeat=6):
-        for m in (1, 2, 3, 6):
-            rows, y, groups = bound_contributions(np.arange(6), np.arange(6) % 2, list(owners), m=m)
-            wanted = {user: [row for row in range(6) if owners[row] == user][:m] for user in owners}
-            assert users_rows(rows.tolist(), groups.tolist()) == wanted
-            assert rows.tolist() == sorted(rows.tolist())
-            assert y is not None
-            assert y.tolist() == [row % 2 for row in rows]
-
-
-@pytest.mark.parametrize("rule", ["first", "random"])
-def test_replacing_a_user_leaves_the_rows_of_others(rule: Any) -> None:
-    """Whatever a user has instead, and wherever these rows stand; with few rows of the others nothing is random."""
-    others = [("a", 0), ("b", 1), ("a", 2), ("b", 3)]
-    for number in range(5):
-        for places in itertools.combinations_with_replacement(range(5), number):
-            rows = list(others)
-            for place, which in zip(reversed(places), range(number), strict=True):
-                rows.insert(place, ("c", 100 + which))
-            groups, values = [user for user, _ in rows], np.array([value for _, value in rows])
-            kept, _, owners = bound_contributions(values, None, groups, m=2, rule=rule)
-            found = users_rows(kept.tolist(), owners.tolist())
-            own = found.pop("c", [])
-            assert found == {"a": [0, 2], "b": [1, 3]}
-            assert len(own) == min(2, number)
-
-
-def test_random_rows_are_uniform() -> None:
-    """2 of 4 rows, 3,000 times: the frequency of each of the 6 sets is within 0.055 of 1/6.
-
-    Fails by chance with probability at most 6 * 2 exp(-2 * 3000 * 0.055**2) < 2e-7 (Hoeffding).
-    """
-    groups = np.repeat(np.arange(3000), 4)
-    rows, _, owners = bound_contributions(np.tile(np.arange(4), 3000), None, groups, m=2, rule="random")
-    sets = Counter(map(tuple, users_rows(rows.tolist(), owners.tolist()).values()))
-    assert set(sets) == set(itertools.combinations(range(4), 2))
-    assert all(abs(count / 3000 - 1 / 6) < 0.055 for count in sets.values())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        ((3, None, []), {"m": 1}, ValueError, "X must have a row"),
-        (([1, 2], [0], [1, 2]), {"m": 1}, ValueError, "y must be a vector of 2 labels"),
-        (([1, 2], None, [1]), {"m": 1}, ValueError, "groups has 1 user ids for 2 rows"),
-        (([1, 2], None, [1, 2]), {"m": 0}, ValueError, "m must be at least 1"),
-        (([1, 2], None, [1, 2]), {"m": 1, "rule": "last"}, ValueError, "rule must be"),
-    ],
-)
-def test_bounding_refuses(arguments: Any, options: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        bound_contributions(*arguments, **options)
 
 
 # --- private values never raise
@@ -381,35 +310,7 @@ def test_a_seed_repeats_a_fit_and_its_absence_does_not() -> None:
     assert len(free) > 1
 
 
-# --- budgets
-
-
-def test_budgets_split_exactly() -> None:
-    parts = split_budget("0.1", {"first": Fraction(1, 3), "second": 1, "none": 0})
-    assert dict(parts) == {"first": Fraction(1, 40), "second": Fraction(3, 40)}
-    assert dict(split_budget(0.1, {"all": 7})) == {"all": Fraction(0.1)}
-    assert split_budget(LogRatio(3), {"all": 1})["all"] == LogRatio(3)
-    halves = split_budget(LogRatio(3), {"a": 1, "b": 1})
-    total = sum(halves.values())
-    # At most ln 3, and next to it.
-    assert halves["a"] == halves["b"]
-    assert Fraction(10986122886681, 10**13) < total < Fraction(10986122886682, 10**13)
-    with pytest.raises(TypeError):
-        parts["first"] = 1  # type: ignore[index]
-    for bad in (0, -1, math.nan, math.inf, "much"):
-        with pytest.raises((TypeError, ValueError), match="epsilon"):
-            split_budget(bad, {"all": 1})
-
-
-def test_the_record_is_a_value() -> None:
-    record = PrivacyRecord(Fraction(1), Fraction(0), "replace", "user", {"all": Fraction(1)}, ("concept_",), ())
-    assert record.is_private
-    assert pickle.loads(pickle.dumps(record)) == record
-    with pytest.raises(TypeError):
-        record.budget["all"] = Fraction(2)  # type: ignore[index]
-    with pytest.raises(AttributeError):
-        record.epsilon = Fraction(2)  # type: ignore[misc]
-    assert not PrivacyRecord(Fraction(1), Fraction(0), "replace", "user", {}, (), ("a reason",)).is_private
+# --- what is drawn
 
 
 @every
@@ -424,40 +325,6 @@ def test_the_parts_are_what_mechanisms_are_given(learner: Any) -> None:
 
     learner._program(learner._read(X, Y, USERS))(draw)
     assert 1 - 2**-20 < sum(spent) <= 1
-
-
-# --- programs
-
-
-def two_steps(draw: Any) -> tuple[int, int]:
-    first = draw(ExponentialMechanism(epsilon=1, sensitivity=1), [0, 1])
-    second = draw(DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 2)), 2 * first)
-    return first, second
-
-
-def test_the_law_of_a_program_is_that_of_all_its_paths() -> None:
-    outputs = list(itertools.product(range(2), range(3)))
-    chosen = ExponentialMechanism(epsilon=1, sensitivity=1).pmf([0, 1]).fractions()
-    noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 2))
-    noisy = [noise.pmf(0).fractions(), noise.pmf(2).fractions()]
-    wanted = [chosen[first] * noisy[first][second] for first, second in outputs]
-    pmf = law_of(two_steps, outputs)
-    assert pmf.outputs == tuple(outputs)
-    assert pmf.fractions() == wanted
-    # Outcomes that are reached by several paths, and some by none.
-    summed = law_of(lambda draw: sum(two_steps(draw)), range(-1, 5))
-    assert summed.fractions() == [
-        sum((mass for (a, b), mass in zip(outputs, wanted, strict=True) if a + b == total), Fraction(0))
-        for total in range(-1, 5)
-    ]
-
-
-def test_programs_with_many_paths_or_unknown_outcomes_are_refused() -> None:
-    with pytest.raises(BudgetError, match="more than 5 paths"):
-        law_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=5)
-    assert len(law_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=6)) == 6
-    with pytest.raises(RuntimeError, match="not among its public outputs"):
-        law_of(two_steps, [(0, 0)])
 
 
 def test_a_fit_draws_from_the_law() -> None:

@@ -1,6 +1,6 @@
 """Scores of hypotheses on people's examples, counted as they are defined.
 
-A hypothesis is a dict from points to 0 or 1. A dataset is a sequence of users, a user a sequence of pairs (point, label).
+A hypothesis is a dict from points to 0 or 1. A dataset is a sequence of users, a user one of pairs (point, label).
 """
 
 from __future__ import annotations

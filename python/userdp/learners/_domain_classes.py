@@ -252,7 +252,8 @@ class PointFunctions(_SizedDomainClass):
         return 1
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
-        return points == hypotheses
+        equal: Bits = points == hypotheses
+        return equal
 
     def describe(self, index: int) -> str:
         """``x = v``, or ``never``."""
