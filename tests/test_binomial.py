@@ -132,12 +132,12 @@ def test_gaps_of_many_trials(m: int) -> None:
                 assert gap_there <= expected * (1 + Decimal("1e-9"))
 
 
-def test_neighbouring_floats_are_told_apart_to_full_relative_accuracy() -> None:
-    m, p = 1_000_000, 0.25
+@pytest.mark.parametrize(("m", "p"), [(1_000_000, 0.25), (1_000_000, 1e-7), (1_000_000, 1 - 2e-7), (30, 0.5)])
+def test_neighbouring_floats_are_told_apart_to_full_relative_accuracy(m: int, p: float) -> None:
     q = float(np.nextafter(p, 1))
     threshold, gap, _ = _core.separating_threshold(m, p, q)
     expected = float(oracle.long_tail(m, F(q), threshold) - oracle.long_tail(m, F(p), threshold))
-    assert 0 < gap == pytest.approx(expected, rel=1e-9)
+    assert 0 < gap == pytest.approx(expected, rel=1e-12)
 
 
 def test_ends_of_the_range() -> None:

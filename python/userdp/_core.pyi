@@ -56,9 +56,11 @@ __all__ = [
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
+    "psi_scores",
     "random_subsets",
     "range_minimum",
     "renyi_divergence",
+    "scheffe_scores",
     "separating_threshold",
     "smallest_window",
     "subsets",
@@ -376,7 +378,7 @@ def first_rows(
     codes: npt.NDArray[np.uint32], n_users: int, m: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]: ...
 def user_errors(
-    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows
+    predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, scaled: bool = True
 ) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]: ...
 def user_errors_above(
     predictions: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], rows: _UserRows, t: int
@@ -393,3 +395,7 @@ def surrogate_scores(
     s: int,
 ) -> npt.NDArray[np.int64]: ...
 def clipped_pairwise_scores(counts: npt.NDArray[np.integer[Any]], tau: int) -> npt.NDArray[np.int64]: ...
+def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDArray[np.int64]: ...
+def scheffe_scores(
+    masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
+) -> npt.NDArray[np.int64]: ...

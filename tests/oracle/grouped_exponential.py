@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import accumulate
 
 from oracle.exponential import COEFFICIENTS
 
@@ -57,12 +59,14 @@ def numerators(groups: Sequence[Triple], bits_per_unit: Fraction) -> list[int]:
     return list(shares(weights, sum(weights)))
 
 
-def draw(groups: Sequence[Triple], bits_per_unit: Fraction, bits: int) -> int:
-    """The point whose interval of cumulative weights holds floor(bits S / 2^384)."""
+def draws(groups: Sequence[Triple], bits_per_unit: Fraction, bits: Iterable[int]) -> list[int]:
+    """For each, the point whose interval of cumulative weights holds floor(bits S / 2^384)."""
     listed = weighted(groups, bits_per_unit)
-    rest = bits * sum(length * one for _, length, one in listed) >> 384
-    for start, length, one in listed:
-        if rest < length * one:
-            return start + rest // one
-        rest -= length * one
-    raise AssertionError("the bits are below 2^384")
+    ends = list(accumulate(length * one for _, length, one in listed))
+    found = []
+    for u in bits:
+        target = u * ends[-1] >> 384
+        place = bisect_right(ends, target)
+        start, length, one = listed[place]
+        found.append(start + (target - ends[place] + length * one) // one)
+    return found

@@ -14,7 +14,16 @@ from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import bound_contributions
 from userdp.learners._domain_classes import FiniteClass, Intervals, Parities, PointFunctions, Thresholds
 from userdp.learners._hashing import HashedPointFunctions
+from userdp.learners._median import private_median, private_median_pmf
+from userdp.learners._min_error import (
+    private_compare,
+    private_compare_pmf,
+    private_min_error,
+    private_min_error_pmf,
+)
 from userdp.learners._privacy import PrivacyRecord
+from userdp.learners._private_t import candidates_for_t, private_t, private_t_pmf
+from userdp.learners._sample_sizes import UniformConvergence, uniform_convergence_users
 from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
 from userdp.learners._separation import best_separating_threshold
 from userdp.learners._stumps import DecisionStumps
@@ -22,7 +31,10 @@ from userdp.learners._stumps import DecisionStumps
 if TYPE_CHECKING:
     from userdp.learners._agnostic import AgnosticPACClassifier
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._hypothesis import HypothesisSelector
+    from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
+    from userdp.learners._threshold import ThresholdClassifier
 
 __all__ = [
     "AgnosticPACClassifier",
@@ -31,24 +43,41 @@ __all__ = [
     "DecisionStumps",
     "FiniteClass",
     "HashedPointFunctions",
+    "HypothesisSelector",
     "Intervals",
     "MajorityVotes",
+    "PairwiseScoreSelector",
     "Parities",
     "PointFunctions",
     "PrivacyRecord",
     "RealizablePACClassifier",
+    "ThresholdClassifier",
     "Thresholds",
+    "UniformConvergence",
     "as_finite_algorithm",
     "best_separating_threshold",
     "boosted_size",
     "bound_contributions",
+    "candidates_for_t",
     "clipped_pairwise_scores",
+    "private_compare",
+    "private_compare_pmf",
+    "private_median",
+    "private_median_pmf",
+    "private_min_error",
+    "private_min_error_pmf",
+    "private_t",
+    "private_t_pmf",
+    "uniform_convergence_users",
     "user_level_errors",
 ]
 
 _ESTIMATORS = {
     "AgnosticPACClassifier": "_agnostic",
+    "HypothesisSelector": "_hypothesis",
+    "PairwiseScoreSelector": "_pairwise",
     "RealizablePACClassifier": "_realizable",
+    "ThresholdClassifier": "_threshold",
     "as_finite_algorithm": "_base",
 }
 """What needs scikit-learn, and the module that has it."""

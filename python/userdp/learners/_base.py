@@ -121,6 +121,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         outcomes = self._outcomes()
         return law_of(self._program(self._read(X, y, groups)), outcomes)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # Reading data sets n_features_in_ before anything is drawn.
+        return hasattr(self, "privacy_")
+
     def _caveats(self) -> list[str]:
         caveats = []
         if self.random_state is not None:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp._numbers import parse_positive
 from userdp.exceptions import BudgetError
 from userdp.learners._privacy import ExactEpsilon
 from userdp.learners._program import Draw
+from userdp.learners._symbols import Symbols
 from userdp.mechanisms import ExponentialMechanism
 
 __all__ = ["ClippedSelection", "PairTable", "Scheffe", "clipping_bound", "users_needed"]
@@ -28,16 +30,17 @@ LARGEST_SUM = 2**62
 """Of clipped votes over all users; below what the exponential mechanism takes."""
 
 
-def clipping_bound(alpha: float, m: int) -> Fraction:
+def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
     """The default tau: a bound beyond which an honest user's m votes are hardly ever, at accuracy alpha.
 
-    The bias of clipping to min(m, alpha m / 2 + sqrt(2 m L)), with L = max(1/2, ln(20 / (alpha sqrt(m)))), is at most
-    0.05 alpha m when the votes have a mean of at most alpha / 2: by Hoeffding's inequality a sum of m of them exceeds
-    alpha m / 2 by s with probability at most e**(-s**2 / (2 m)), and the integral of that beyond s = sqrt(2 m L) is at
-    most (m / s) e**(-L). Public: it depends on parameters only.
+    Votes of a pair lie in an interval of length spread, 1 or 2. By Hoeffding's inequality a sum of m of them with a
+    mean of at most alpha m / 2 exceeds alpha m / 2 + s with probability at most e**(-2 (s / spread)**2 / m). For
+    s = spread sqrt(m L / 2) and L = max(1/2, ln(20 / (alpha sqrt(m)))) the integral of that beyond s is at most
+    sqrt(m) e**(-L) <= 0.05 alpha m: the bias of clipping to min(m, alpha m / 2 + s). Public, as it depends on
+    parameters only. (GKKMMZ23 takes spread = 2 for all psi.)
     """
     logarithm = max(0.5, math.log(20 / (alpha * math.sqrt(m))))
-    return Fraction(min(float(m), alpha * m / 2 + math.sqrt(2 * m * logarithm)))
+    return Fraction(min(float(m), alpha * m / 2 + spread * math.sqrt(m * logarithm / 2)))
 
 
 def users_needed(n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta: float, m: int, tau: Fraction) -> int:
@@ -79,9 +82,7 @@ class ClippedSelection:
     runs over a set of pairs that is public, and |max f - max g| <= max |f - g|.
     """
 
-    def __init__(
-        self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int
-    ) -> None:
+    def __init__(self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int) -> None:
         bound = parse_positive(tau, "tau")
         self.n_candidates = n_candidates
         self.m = m
@@ -127,12 +128,13 @@ class PairTable(ClippedSelection):
         others = psi[~np.eye(k, dtype=np.bool_)]
         spread = np.maximum(others.max(axis=-1), 0) - np.minimum(others.min(axis=-1), 0)
         super().__init__(k, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=int(spread.max()))
-        self.psi = psi
+        self.psi = np.ascontiguousarray(psi, dtype=np.int64)
 
-    def scores(self, histograms: Integers) -> Integers:
-        """Scores from how often each user has each symbol, with shape (users, Z)."""
-        self.check_size(len(histograms))
-        return _scores(self, lambda a: histograms @ self.psi[a].T)
+    def scores(self, symbols: Symbols) -> Integers:
+        """Scores from people's symbols."""
+        self.check_size(symbols.n_users)
+        rows = (symbols.values.astype(np.uint32), symbols.users, symbols.n_users, self.m)
+        return _core.psi_scores(self.psi, rows, self.tau)
 
 
 class Scheffe(ClippedSelection):
@@ -151,24 +153,9 @@ class Scheffe(ClippedSelection):
 
     def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
         super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
-        self.masses = masses
-        self.unit = unit
+        self.masses = np.ascontiguousarray(masses, dtype=np.int64)
 
-    def scores(self, histograms: Integers) -> Integers:
-        """Scores from how often each user has each symbol, with shape (users, Z)."""
-        self.check_size(len(histograms))
-        sizes = histograms.sum(axis=1)
-
-        def votes(a: int) -> Integers:
-            sets = (self.masses[a] > self.masses).astype(np.int64)
-            return sizes[:, None] * (sets @ self.masses[a]) - self.unit * (histograms @ sets.T)
-
-        return _scores(self, votes)
-
-
-def _scores(selection: ClippedSelection, votes: Any) -> Integers:
-    """The largest clipped total over b != a, from the votes of all users on the pairs (a, b) for one a at a time."""
-    scores = np.empty(selection.n_candidates, dtype=np.int64)
-    for a in range(selection.n_candidates):
-        scores[a] = np.delete(selection.clipped_totals(votes(a)), a).max()
-    return scores
+    def scores(self, symbols: Symbols) -> Integers:
+        """Scores from people's symbols."""
+        self.check_size(symbols.n_users)
+        return _core.scheffe_scores(self.masses, symbols.histograms, self.tau)

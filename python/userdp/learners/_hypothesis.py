@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import Epsilon, exact_number, shown
-from userdp.learners._clipped import ClippedSelection, Scheffe
+from userdp.learners._clipped import Scheffe
 from userdp.learners._pairwise import SymbolSelector, grid_unit
 
 __all__ = ["HypothesisSelector", "on_grid"]
@@ -32,7 +32,7 @@ class HypothesisSelector(SymbolSelector):
     beta : float in (0, 1)
         The failure probability in `users_needed`.
     tau : float, int, Fraction or decimal string, optional
-        Where a user's sum for a pair is clipped, in (0, m]; by default `clipping_bound(alpha, m)`, which is public.
+        Where a user's sum for a pair is clipped, in (0, m]; by default `clipping_bound(alpha, m, 1)`, which is public.
     granularity : float, int or Fraction
         A power of two at most 1: the masses of candidates are rounded to its multiples, publicly, and the sets of
         symbols that compare candidates are decided on these.
@@ -74,6 +74,7 @@ class HypothesisSelector(SymbolSelector):
     """
 
     released: ClassVar[tuple[str, ...]] = ("selected_", "distribution_")
+    _spread: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class HypothesisSelector(SymbolSelector):
         k, n_symbols = self._masses.shape
         return k, n_symbols
 
-    def _selection(self, m: int) -> ClippedSelection:
+    def _selection(self, m: int) -> Scheffe:
         return Scheffe(
             self._masses,
             epsilon=self._budget()["selection"],
@@ -133,7 +134,7 @@ def _candidate_masses(candidates: npt.ArrayLike, unit: int) -> npt.NDArray[np.in
     if given.ndim != 2 or given.shape[1] == 0:
         raise ValueError(f"candidates must have the shape (K, Z); got {given.shape}")
     if len(given) < 2:
-        raise ValueError(f"candidates must be at least two: classes with one hypothesis leave no choice; got {len(given)}")
+        raise ValueError(f"candidates must be at least two, as one leaves no choice; got {len(given)}")
     masses = np.array([on_grid(row, unit, f"candidates[{index}]") for index, row in enumerate(given)])
     first_at: dict[bytes, int] = {}
     for index, row in enumerate(masses):
@@ -160,7 +161,7 @@ def on_grid(row: Iterable[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
         if number is None or number < 0:
             raise ValueError(f"{name} has the mass {shown(entry)}; masses must be numbers >= 0")
         masses.append(number)
-    total = sum(masses)
+    total = sum(masses, Fraction(0))
     if abs(total - 1) > Fraction(1, 10**9):
         raise ValueError(f"{name} must have masses of sum 1; they sum to {float(total)}")
     shares = [mass / total * unit for mass in masses]

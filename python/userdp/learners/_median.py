@@ -5,25 +5,26 @@ Source: Li, Wang, Ye, pure-DP agnostic learning (2024), PrivateMedian (Lemma 5.1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon, exact_number, is_integer, positive, shown
+from userdp._numbers import Epsilon, is_integer, parse_delta, positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
 from userdp.learners._contributions import _first, encode_users
 from userdp.learners._points import points_of, read_domain_size
 from userdp.learners._program import Draw, Program, law_of, run
+from userdp.learners._separation import separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 
-if TYPE_CHECKING:
-    from userdp import _core
-
 __all__ = ["draw_median", "private_median", "private_median_pmf", "tolerance_of_median"]
+
+MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
+"""Starts and scores of groups for low, high and s."""
 
 LISTED_POINTS = 2**12
 """The most points whose exact probabilities are listed."""
@@ -31,18 +32,16 @@ LISTED_POINTS = 2**12
 
 def tolerance_of_median(m: int, mass: float) -> int:
     """How many samples of a user beside a median are no offence: what tells mass / 2 from 2 mass / 3 best."""
-    from userdp import _core
-
-    t, _, _ = _core.separating_threshold(m, mass / 2, 2 * mass / 3)
+    t, _, _ = separation(m, mass / 2, 2 * mass / 3)
     return t
 
 
 def draw_median(
-    draw: Draw, mechanism: GroupedExponentialMechanism, sweep: _core.ThresholdSweep, low: int, high: int, s: int
+    draw: Draw, mechanism: GroupedExponentialMechanism, scores: MedianScores, low: int, high: int, s: int
 ) -> int:
     """The median as a part of a program; see `private_median`."""
-    starts, scores = sweep.median_groups(low, high, s)
-    return int(draw(mechanism, GroupedScores(starts, scores, high)))
+    starts, offences = scores(low, high, s)
+    return int(draw(mechanism, GroupedScores(starts, offences, high)))
 
 
 def private_median(
@@ -141,7 +140,7 @@ def private_median_pmf(
     program, first, last = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled)
     if last - first >= LISTED_POINTS:
         raise BudgetError(
-            f"the exact law has {last - first + 1} points, at most {LISTED_POINTS} are listed; narrow them"
+            f"the exact law has {last - first + 1} points, at most {LISTED_POINTS} are listed; narrow low..high"
         )
     return law_of(program, range(first, last + 1))
 
@@ -163,7 +162,7 @@ def _program(
     rows = _first(users, most)
     kept, codes = points_of(numbers[rows], size), users.codes[rows]
     sweep = _core.ThresholdSweep(kept, np.zeros(len(kept), np.uint8), codes, users.n_users, most, size)
-    return lambda draw: draw_median(draw, mechanism, sweep, first, last, s), first, last
+    return lambda draw: draw_median(draw, mechanism, sweep.median_groups, first, last, s), first, last
 
 
 def _range(low: Any, high: Any, domain_size: int) -> tuple[int, int]:
@@ -175,10 +174,7 @@ def _range(low: Any, high: Any, domain_size: int) -> tuple[int, int]:
 
 
 def _mass(mass: Any) -> float:
-    try:
-        number = exact_number(mass)
-    except TypeError:
-        raise TypeError(f"mass must be a number in (0, 1]; got {shown(mass)}") from None
-    if number is None or not 0 < number <= 1 or not float(number):
-        raise ValueError(f"mass must be in (0, 1]; got {shown(mass)}")
-    return float(number)
+    number = float(parse_delta(mass, "mass"))
+    if not number:
+        raise ValueError(f"mass must be above 0; got {shown(mass)}")
+    return number

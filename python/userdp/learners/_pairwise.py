@@ -12,11 +12,11 @@ import numpy.typing as npt
 from userdp._numbers import Epsilon, exact_number, parse_positive, positive, shown
 from userdp.exceptions import BudgetError
 from userdp.learners._base import UserLevelEstimator, open_unit_interval
-from userdp.learners._clipped import ClippedSelection, PairTable, clipping_bound, users_needed
+from userdp.learners._clipped import PairTable, Scheffe, clipping_bound, users_needed
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, exact_epsilon, split_budget
 from userdp.learners._program import Program
-from userdp.learners._symbols import histograms, read_symbols
+from userdp.learners._symbols import Symbols, read_symbols
 
 __all__ = ["PairwiseScoreSelector", "SymbolSelector"]
 
@@ -32,12 +32,15 @@ class SymbolSelector(UserLevelEstimator):
 
     released: ClassVar[tuple[str, ...]] = ("selected_",)
 
+    _spread: ClassVar[int] = 2
+    """How far apart psi may be for a pair."""
+
     alpha: Any
     beta: Any
     tau: Any
     granularity: Any
 
-    def _selection(self, m: int) -> ClippedSelection:
+    def _selection(self, m: int) -> PairTable | Scheffe:
         """The mechanism for users of at most m examples, from public parameters."""
         raise NotImplementedError
 
@@ -55,15 +58,14 @@ class SymbolSelector(UserLevelEstimator):
         self._shape()
 
     def _tau(self, m: int) -> Any:
-        return clipping_bound(float(self.alpha), m) if self.tau is None else self.tau
+        return clipping_bound(float(self.alpha), m, self._spread) if self.tau is None else self.tau
 
     def _budget(self) -> Budget:
         return split_budget(self.epsilon, {"selection": 1})
 
     def _program(self, data: UserData) -> Program:
         selection = self._selection(data.m)
-        counts = histograms(data.X[:, 0], data.users, data.n_users, self._shape()[1])
-        scores = selection.scores(counts)
+        scores = selection.scores(Symbols.of(data, data.X[:, 0], self._shape()[1]))
         return lambda draw: selection.choose(draw, scores)
 
     def _outcomes(self) -> Sequence[int]:
@@ -219,7 +221,7 @@ class PairwiseScoreSelector(SymbolSelector):
         k, _, n_symbols = self._table.shape
         return k, n_symbols
 
-    def _selection(self, m: int) -> ClippedSelection:
+    def _selection(self, m: int) -> PairTable:
         return PairTable(
             self._table,
             epsilon=self._budget()["selection"],
@@ -250,10 +252,10 @@ def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
         if table.ndim != 3 or table.shape[0] != table.shape[1]:
             raise ValueError(f"psi must have the shape (K, K, Z); got {table.shape}")
         k = len(table)
+        if k < 2:
+            raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
         if n_hypotheses is not None and n_hypotheses != k:
             raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
-        if k < 2:
-            raise ValueError(f"psi must compare at least two hypotheses: classes with one hypothesis leave no choice; got {k}")
         rows = {(a, b): table[a, b] for a in range(k) for b in range(k) if a != b}
     shapes = {row.shape for row in rows.values()}
     ((n_symbols,),) = shapes if len(shapes) == 1 and len(next(iter(shapes))) == 1 else ((0,),)

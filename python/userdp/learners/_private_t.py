@@ -200,6 +200,6 @@ def read_minimal_errors(minimal_errors: Any, n_users: int) -> npt.NDArray[np.int
     if n_users >= 2**62:
         raise ValueError(f"n_users must be below 2**62; got {n_users}")
     if errors.dtype.kind == "u":
-        return np.minimum(errors.astype(np.uint64), np.uint64(n_users)).astype(np.int64)
+        errors = np.minimum(errors.astype(np.uint64), np.uint64(n_users))
     clamped: npt.NDArray[np.int64] = np.clip(errors.astype(np.int64), 0, n_users)
     return clamped

@@ -22,7 +22,7 @@ MAX_COUNTS = 2**33
 
 
 def user_level_errors(
-    predictions: Any, y: Any, *, groups: Any, m: int
+    predictions: Any, y: Any, *, groups: Any, m: int, scaled: bool = True
 ) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]:
     """Count every user's mistakes under every hypothesis.
 
@@ -36,13 +36,16 @@ def user_level_errors(
         User ids: integers, strings, or hashable objects such as UUIDs.
     m : int
         The most rows of a user, >= 1, public; see `bound_contributions`.
+    scaled : bool
+        Whether users with fewer than m rows count by rate, as for scores that count users. False counts plain mistakes,
+        as for sums of differences.
 
     Returns
     -------
     ndarray of uint8, uint16 or uint32 with shape (K, users)
-        Of the smallest type that holds m. A user with r rows and w mistakes has the count ceil(w m / r), in 0..m: w
-        itself for r = m. Users are in the order in which `encode_users` numbers them: that of sorted ids for integers
-        and strings, else that of first rows.
+        Of the smallest type that holds m. A user with r rows and w mistakes has the count ceil(w m / r), in 0..m, or
+        plainly w; these are equal for r = m. Users are in the order of sorted ids for integers and strings, and of
+        their first rows for other ids.
 
     Raises
     ------
@@ -60,13 +63,18 @@ def user_level_errors(
     --------
     Ann has two rows, of which the first hypothesis gets one wrong; bob's only row counts like two.
 
-    >>> user_level_errors([[0, 1, 1], [0, 0, 0]], [0, 0, 0], groups=["ann", "ann", "bob"], m=2)
+    >>> predictions, y, groups = [[0, 1, 1], [0, 0, 0]], [0, 0, 0], ["ann", "ann", "bob"]
+    >>> user_level_errors(predictions, y, groups=groups, m=2)
     array([[1, 2],
            [0, 0]], dtype=uint8)
+    >>> user_level_errors(predictions, y, groups=groups, m=2, scaled=False).tolist()
+    [[1, 1], [0, 0]]
     """
     most = positive(m, "m")
     if most >= 2**31:
         raise ValueError(f"m must be below 2^31; got {shown(m)}")
+    if not isinstance(scaled, (bool, np.bool_)):
+        raise TypeError(f"scaled must be a bool; got {shown(scaled)}")
     said = _binary(predictions, "predictions", 2)
     labels = _binary(y, "y", 1)
     if said.shape[1] != len(labels):
@@ -79,7 +87,7 @@ def user_level_errors(
             f"{MAX_COUNTS:.2g}; take fewer hypotheses at a time"
         )
     points = np.arange(len(labels), dtype=np.uint32)
-    return _core.user_errors(said, labels, (points, users.codes, users.n_users, most))
+    return _core.user_errors(said, labels, (points, users.codes, users.n_users, most), bool(scaled))
 
 
 def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:

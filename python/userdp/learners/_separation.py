@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from userdp import _core
 from userdp._numbers import parse_delta, positive, shown
@@ -71,5 +72,11 @@ def best_separating_threshold(
     low, high = float(parse_delta(p, "p")), float(parse_delta(q, "q"))
     if low >= high:
         raise ValueError(f"p < q is needed, as floats; got p={shown(p)}, q={shown(q)}")
-    threshold, gap, _ = _core.separating_threshold(rows, low, high)
+    threshold, gap, _ = separation(rows, low, high)
     return threshold, gap
+
+
+@lru_cache(maxsize=2**12)
+def separation(m: int, p: float, q: float) -> tuple[int, float, float]:
+    """t, the gap at t, and Pr[Bin(m, p) > t], kept: programs ask for the same numbers on each path of their law."""
+    return _core.separating_threshold(m, p, q)

@@ -64,6 +64,11 @@ class ThreeWayChoice:
             return "middle"
         return "left" if v_left < v_right else "right"
 
+    @property
+    def certified_epsilon(self) -> float:
+        """A proved bound of the loss; at most epsilon, up to the rounding of the sum of three floats."""
+        return 3 * self._noise.certified_epsilon
+
     def pmf(self, left: Count, middle: int, right: Count) -> Pmf:
         """The exact distribution of the choice: "left", "middle" or "right"."""
         return self._law(left, middle, right)
@@ -76,10 +81,8 @@ class ThreeWayChoice:
         # Left is chosen where v_left < v_right and v_left <= v_middle.
         from_middle = map(int.__add__, at_middle, above_middle)
         chosen_left = sum(map(math.prod, zip(at_left, above_right, from_middle, strict=True)))
-        totals = [
-            at[0] + above[0]
-            for at, above in ((at_left, above_left), (at_middle, above_middle), (at_right, above_right))
-        ]
+        sides = ((at_left, above_left), (at_middle, above_middle), (at_right, above_right))
+        whole = math.prod(at[0] + above[0] for at, above in sides)
         chosen_right = whole - chosen_left - chosen_middle
         return Pmf(("left", "middle", "right"), (chosen_left, chosen_middle, chosen_right))
 

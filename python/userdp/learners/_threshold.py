@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from userdp.learners._privacy import Budget, equal_part, split_budget
 from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._program import Draw, Program
 from userdp.learners._three_way import ThreeWayChoice
-from userdp.learners._threshold_search import median_tolerances, rounds_of_search, search, t_of_error
+from userdp.learners._threshold_search import Sweep, median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
 
 __all__ = ["ThresholdClassifier"]
@@ -228,34 +227,34 @@ class ThresholdClassifier(UserLevelClassifier):
     def _program(self, data: UserData) -> Program:
         from userdp import _core
 
-        sweep = _core.ThresholdSweep(data.X, data.labels, data.users, data.n_users, data.m, self.domain_size)
+        rows = _core.ThresholdSweep(data.X, data.labels, data.users, data.n_users, data.m, self.domain_size)
+        sweep = Sweep(rows)
         return self._score_program(sweep, data) if self.method == "score" else self._median_program(sweep, data)
 
-    def _score_program(self, sweep: Any, data: UserData) -> Program:
+    def _score_program(self, sweep: Sweep, data: UserData) -> Program:
         budget = self._budget()
         of_t = ExponentialMechanism(epsilon=budget.get("choice of t", budget["threshold"]), sensitivity=1)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
-        minimal_errors, groups = lru_cache(sweep.minimal_errors), lru_cache(sweep.groups)
 
         def program(draw: Draw) -> int:
-            t = choose_t(draw, of_t, data.m, minimal_errors, data.n_users)
-            return int(draw(of_thresholds, GroupedScores(*groups(t), self.domain_size)))
+            t = choose_t(draw, of_t, data.m, sweep.minimal_errors, data.n_users)
+            starts, scores = sweep.groups(t)
+            return int(draw(of_thresholds, GroupedScores(starts, scores, self.domain_size)))
 
         return program
 
-    def _median_program(self, sweep: Any, data: UserData) -> Program:
+    def _median_program(self, sweep: Sweep, data: UserData) -> Program:
         budget, alpha = self._budget(), accuracy(self.alpha)
         rounds = rounds_of_search(alpha)
         median = GroupedExponentialMechanism(epsilon=equal_part(budget["medians"], rounds), sensitivity=1)
         choice = ThreeWayChoice(equal_part(budget["comparisons"], rounds), data.n_users)
         tolerances = median_tolerances(data.m, rounds)
-        minimal_errors = lru_cache(sweep.minimal_errors)
 
         def t_of(draw: Draw) -> int | None:
             if data.m == 1:
                 return 0
             comparison = one_comparison(budget["least error"], alpha / 6, data.n_users)
-            return t_of_error(data.m, estimate_min_error(draw, comparison, minimal_errors(), alpha / 6), alpha)
+            return t_of_error(data.m, estimate_min_error(draw, comparison, sweep.minimal_errors(), alpha / 6), alpha)
 
         def program(draw: Draw) -> int:
             t = t_of(draw)

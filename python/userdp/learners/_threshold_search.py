@@ -7,16 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from userdp.learners._median import draw_median, tolerance_of_median
 from userdp.learners._program import Draw, Mechanism
+from userdp.learners._separation import separation
 from userdp.mechanisms import GroupedExponentialMechanism
 
 if TYPE_CHECKING:
     from userdp import _core
 
-__all__ = ["median_tolerances", "rounds_of_search", "search", "t_of_error"]
+__all__ = ["Sweep", "median_tolerances", "rounds_of_search", "search", "t_of_error"]
+
+
+class Sweep:
+    """A `ThresholdSweep` that answers a question once: a program is run again for each path of its law."""
+
+    def __init__(self, sweep: _core.ThresholdSweep) -> None:
+        self.minimal_errors = lru_cache(maxsize=None)(sweep.minimal_errors)
+        self.groups = lru_cache(maxsize=None)(sweep.groups)
+        self.median_groups = lru_cache(maxsize=None)(sweep.median_groups)
+
 
 DECAY = Fraction(2, 3)
 """A round leaves at most this part of the examples that the one before it left."""
@@ -41,18 +53,16 @@ def median_tolerances(m: int, rounds: int) -> list[int]:
 
 def t_of_error(m: int, error: Fraction, alpha: Fraction) -> int | None:
     """The t that tells a hypothesis near the least error from one that is worse by alpha; None where none is."""
-    from userdp import _core
-
     low, high = error + alpha / 6, min(error + alpha / 3, Fraction(1))
     if low >= 1:
         return None
-    t, _, _ = _core.separating_threshold(m, float(low), float(high))
+    t, _, _ = separation(m, float(low), float(high))
     return t
 
 
 def search(
     draw: Draw,
-    sweep: _core.ThresholdSweep,
+    sweep: Sweep,
     *,
     domain_size: int,
     t: int,
@@ -68,7 +78,7 @@ def search(
     ----------
     draw : callable
         As in all programs.
-    sweep : ThresholdSweep
+    sweep : Sweep
         The rows.
     domain_size : int
         N; public.
@@ -103,7 +113,7 @@ def search(
     for s in tolerances:
         if low == high:
             break
-        middle = draw_median(draw, median, sweep, low, high, s)
+        middle = draw_median(draw, median, sweep.median_groups, low, high, s)
         side = draw(choice, least(low, middle - 1), least(middle, middle), least(middle + 1, high))
         if side == "middle":
             return middle

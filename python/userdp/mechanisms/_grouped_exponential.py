@@ -188,13 +188,17 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
         InsecureRandomnessWarning
             When random_state is an integer.
         """
+        if size is None:
+            return self._draw(source_of(random_state), groups)
         given = _grouped(groups)
-        shape = None if size is None else shape_of(size)
+        shape = shape_of(size)
         source = source_of(random_state)
-        arrays = (given.starts, given.scores, given.last, source)
-        if shape is None:
-            return self._rate.sample(*arrays)
-        return self._rate.sample_many(*arrays, number_of(shape)).reshape(shape)
+        return self._rate.sample_many(given.starts, given.scores, given.last, source, number_of(shape)).reshape(shape)
+
+    def _draw(self, source: _core.Source, groups: Groups) -> int:
+        """One draw from a source that several mechanisms share."""
+        given = _grouped(groups)
+        return self._rate.sample(given.starts, given.scores, given.last, source)
 
 
 def _grouped(groups: Groups) -> GroupedScores:

@@ -8,6 +8,8 @@ pub mod counts;
 pub mod medians;
 mod order;
 pub mod pairwise;
+pub mod psi;
+pub mod scheffe;
 pub mod surrogate;
 pub mod thresholds;
 pub mod users;

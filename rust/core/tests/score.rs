@@ -25,10 +25,13 @@ const USERS: u32 = 5;
 /// At most m rows of each user.
 fn rows() -> impl Strategy<Value = (u32, Vec<Row>)> {
     let row = (1..=DOMAIN, 0_u8..2, 0..USERS);
-    (1_u32..5, prop::collection::vec(row, 0..25)).prop_map(|(m, rows)| {
-        let users: Vec<u32> = rows.iter().map(|row| row.2).collect();
-        let (kept, _) = first_rows(&users, USERS as usize, m, &Control::new()).unwrap();
-        (m, rows.into_iter().zip(kept).filter_map(|(row, kept)| kept.then_some(row)).collect())
+    (1_u32..5, prop::collection::vec(row, 0..25)).prop_map(|(m, mut rows)| {
+        let mut kept = [0; USERS as usize];
+        rows.retain(|row| {
+            kept[row.2 as usize] += 1;
+            kept[row.2 as usize] <= m
+        });
+        (m, rows)
     })
 }
 

@@ -1,13 +1,21 @@
 //! User-level scores over finite classes.
 
 use crate::run::run;
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadonlyArray3,
+};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+};
 use userdp_core::{
     control::Control,
     score::{
         counts::{Mistakes, Predictions, UserRows},
         pairwise::{self, Count},
+        psi::PsiTable,
+        scheffe::Scheffe,
         surrogate::Surrogate,
     },
     simd::Kernel,
@@ -72,29 +80,33 @@ fn with_mistakes<T: Send>(
     })
 }
 
-/// Scaled mistakes of every hypothesis on every user's rows, shape (hypotheses, users), of the smallest unsigned type.
+/// Mistakes of every hypothesis on every user's rows, scaled or plain, shape (hypotheses, users), of the smallest unsigned type.
 #[pyfunction]
+#[pyo3(signature = (predictions, labels, rows, scaled=true))]
 pub(crate) fn user_errors<'py>(
     py: Python<'py>,
     predictions: PyReadonlyArray2<'py, u8>,
     labels: PyReadonlyArray1<'py, u8>,
     rows: Rows<'py>,
+    scaled: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     fn counts<'py, T: Element + Copy + Default + TryFrom<u32>>(
         py: Python<'py>,
         predictions: &PyReadonlyArray2<'py, u8>,
         labels: &PyReadonlyArray1<'py, u8>,
         rows: &Rows<'py>,
+        scaled: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let shape = [predictions.as_array().nrows(), rows.2];
-        let counts =
-            with_mistakes(py, predictions, labels, rows, |mistakes, control| mistakes.counts::<T>(control))?;
+        let counts = with_mistakes(py, predictions, labels, rows, |mistakes, control| {
+            mistakes.counts::<T>(scaled, control)
+        })?;
         Ok(counts.into_pyarray(py).reshape(shape)?.into_any())
     }
     match rows.3 {
-        ..=0xff => counts::<u8>(py, &predictions, &labels, &rows),
-        ..=0xffff => counts::<u16>(py, &predictions, &labels, &rows),
-        _ => counts::<u32>(py, &predictions, &labels, &rows),
+        ..=0xff => counts::<u8>(py, &predictions, &labels, &rows, scaled),
+        0x100..=0xffff => counts::<u16>(py, &predictions, &labels, &rows, scaled),
+        0x1_0000.. => counts::<u32>(py, &predictions, &labels, &rows, scaled),
     }
 }
 
@@ -120,6 +132,8 @@ pub(crate) fn least_errors_above<'py>(
     labels: PyReadonlyArray1<'py, u8>,
     rows: Rows<'py>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    // Clippy's shorter form does not compile: it names one lifetime for all mistakes.
+    #[allow(clippy::redundant_closure_for_method_calls)]
     let least =
         with_mistakes(py, &predictions, &labels, &rows, |mistakes, control| mistakes.least_above(control))?;
     Ok(least.into_pyarray(py))
@@ -179,4 +193,42 @@ pub(crate) fn clipped_pairwise_scores<'py>(
     } else {
         Err(PyTypeError::new_err("counts must be a matrix of integers of 8, 16 or 32 bits"))
     }
+}
+
+/// max over b != a of `sum_i clip(sum_j psi[a, b, x_ij], -tau, tau)` for all a, from a table of shape (K, K, points).
+#[pyfunction]
+pub(crate) fn psi_scores<'py>(
+    py: Python<'py>,
+    psi: PyReadonlyArray3<'py, i64>,
+    rows: Rows<'py>,
+    tau: i64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (candidates, points) = (psi.as_array().shape()[0], psi.as_array().shape()[2]);
+    let (psi, rows) = (psi.as_slice()?.to_vec(), OwnRows::new(&rows)?);
+    let scores = run(py, None, |control| {
+        let table = PsiTable { psi: &psi, candidates, points };
+        table.scores(&rows.grouped()?, tau, Kernel::detect(), control)
+    })?;
+    Ok(scores.into_pyarray(py))
+}
+
+/// Scheffe scores, in units of the grid of the masses: from masses of shape (K, symbols) and counts of shape (users, symbols).
+#[pyfunction]
+pub(crate) fn scheffe_scores<'py>(
+    py: Python<'py>,
+    masses: PyReadonlyArray2<'py, i64>,
+    histograms: PyReadonlyArray2<'py, u32>,
+    tau: i64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let symbols = masses.as_array().ncols();
+    if histograms.as_array().ncols() != symbols {
+        return Err(PyValueError::new_err(format!(
+            "histograms: {symbols} columns are needed, as masses has"
+        )));
+    }
+    let (masses, histograms) = (masses.as_slice()?.to_vec(), histograms.as_slice()?.to_vec());
+    let scores = run(py, None, |control| {
+        Scheffe { masses: &masses, histograms: &histograms, symbols }.scores(tau, Kernel::detect(), control)
+    })?;
+    Ok(scores.into_pyarray(py))
 }

@@ -30,7 +30,8 @@ mod _core {
     use crate::convert::PyLevel;
     #[pymodule_export]
     use crate::counts::{
-        clipped_pairwise_scores, least_errors_above, surrogate_scores, user_errors, user_errors_above,
+        clipped_pairwise_scores, least_errors_above, psi_scores, scheffe_scores, surrogate_scores,
+        user_errors, user_errors_above,
     };
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;

@@ -63,12 +63,7 @@ pub fn separating_threshold(m: u64, p: f64, q: f64) -> Result<Separation> {
     let tail_p = upper_tail(m, p, threshold);
     let deviation = (m as f64 * p * (1.0 - p)).sqrt();
     let gap = if m as f64 * (q - p) < CLOSE * deviation {
-        let (middle, half) = (p.midpoint(q), (q - p) / 2.0);
-        let density = |x: f64| m as f64 * probability(m - 1, x, threshold);
-        half * QUADRATURE
-            .iter()
-            .map(|(node, weight)| weight * (density(middle - half * node) + density(middle + half * node)))
-            .sum::<f64>()
+        gap_of_close(m, p, q, threshold)
     } else {
         upper_tail(m, q, threshold) - tail_p
     };
@@ -110,6 +105,17 @@ fn threshold(m: u64, p: f64, q: f64) -> u64 {
     let above =
         if (crossing - nearest).abs() <= SNAP * crossing.max(1.0) { nearest } else { crossing.ceil() };
     ((above - 1.0).max(0.0) as u64).min(m - 1)
+}
+
+/// The integral of m Pr[Bin(m - 1, x) = t] over x from p to q.
+fn gap_of_close(m: u64, p: f64, q: f64, t: u64) -> f64 {
+    // Floats resolve small probabilities: near 1 those of failures, which are exact.
+    let (low, high, count) = if p < 0.5 { (p, q, t) } else { (1.0 - q, 1.0 - p, m - 1 - t) };
+    let (middle, half) = (low.midpoint(high), (high - low) / 2.0);
+    let sides = |node: f64| {
+        probability(m - 1, middle - half * node, count) + probability(m - 1, middle + half * node, count)
+    };
+    m as f64 * half * QUADRATURE.iter().map(|&(node, weight)| weight * sides(node)).sum::<f64>()
 }
 
 /// Pr[Bin(m, p) > t], from whichever tail excludes the mean.

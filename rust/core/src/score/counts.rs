@@ -199,12 +199,13 @@ impl<'a> Mistakes<'a> {
         Ok(Self { predictions, rows, labels, kernel })
     }
 
-    /// Every user's scaled count of mistakes of every hypothesis, `counts[hypothesis * users + user]`.
+    /// Every user's count of mistakes of every hypothesis, scaled or plain, `counts[hypothesis * users + user]`.
     ///
     /// # Errors
     /// When m does not fit the type, and when cancelled.
     pub fn counts<T: TryFrom<u32> + Copy + Default + Send + Sync>(
         &self,
+        scaled: bool,
         control: &Control,
     ) -> Result<Vec<T>> {
         let (users, hypotheses) = (self.rows.users(), self.predictions.hypotheses);
@@ -232,10 +233,11 @@ impl<'a> Mistakes<'a> {
             self.for_each_user(
                 task / chunks,
                 first..users.min(first + USERS_PER_TASK),
-                |user, wrong, scaled| {
+                |user, wrong, counts| {
                     for (row, &wrong) in rows.iter_mut().zip(wrong) {
-                        // Scaled counts are at most m, which fits.
-                        row[user - first] = T::try_from(scaled[wrong as usize]).unwrap_or_default();
+                        let count = if scaled { counts[wrong as usize] } else { wrong };
+                        // Counts are at most m, which fits.
+                        row[user - first] = T::try_from(count).unwrap_or_default();
                     }
                 },
             );

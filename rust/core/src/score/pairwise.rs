@@ -10,8 +10,10 @@ use crate::{
 };
 use rayon::prelude::*;
 
-/// Candidates of one task; two such groups and the bounds of one stay in the second cache.
-const GROUP: usize = 64;
+/// The most candidates in a group; the bounds of one group and the numbers of another stay in the second cache.
+const LARGEST_GROUP: usize = 128;
+/// Pairs of groups for each thread, about.
+const TASKS_PER_THREAD: usize = 4;
 
 /// An integer type of counts, shifted so that it fills a number type of the kernels.
 pub trait Count: Copy + Send + Sync {
@@ -96,14 +98,16 @@ pub fn scores_with<T: Count>(
     // No two counts of 32 bits differ by more than the largest number of 32 bits.
     let tau = u32::try_from(tau).unwrap_or(u32::MAX);
     let pairs = Pairs { kernel, counts, users, totals, tau };
-    let group = GROUP.min(candidates.div_ceil(8).next_multiple_of(ROWS));
+    let parts = (2 * TASKS_PER_THREAD * rayon::current_num_threads()).isqrt();
+    let group = candidates.div_ceil(parts).next_multiple_of(ROWS).min(LARGEST_GROUP);
     let groups = candidates.div_ceil(group);
     let tasks: Vec<_> = (0..groups).flat_map(|a| (a..groups).map(move |b| (a * group, b * group))).collect();
     control.set_total(tasks.len());
     let found: Vec<_> = tasks
         .into_par_iter()
-        .map(|(a, b)| {
-            let maxima = pairs.maxima(a..candidates.min(a + group), b..candidates.min(b + group), control)?;
+        .map_init(Scratch::default, |scratch, (a, b)| {
+            let (left, right) = (a..candidates.min(a + group), b..candidates.min(b + group));
+            let maxima = pairs.maxima(left, right, scratch, control)?;
             control.advance(1)?;
             Ok((a, b, maxima))
         })
@@ -117,6 +121,14 @@ pub fn scores_with<T: Count>(
         }
     }
     Ok(scores)
+}
+
+/// Bounds of some rows and numbers of others, for some users.
+#[derive(Default)]
+struct Scratch<T> {
+    lower: Vec<T>,
+    upper: Vec<T>,
+    numbers: Vec<T>,
 }
 
 /// All pairs of the rows of a matrix.
@@ -136,14 +148,20 @@ impl<T: Count> Pairs<'_, T> {
     }
 
     /// The largest sums of two groups of candidates against each other: of the left ones, and of the right ones.
-    fn maxima(&self, left: Candidates, right: Candidates, control: &Control) -> Result<(Vec<i64>, Vec<i64>)> {
+    fn maxima(
+        &self,
+        left: Candidates,
+        right: Candidates,
+        scratch: &mut Scratch<T::Number>,
+        control: &Control,
+    ) -> Result<(Vec<i64>, Vec<i64>)> {
         let columns = right.len().next_multiple_of(ROWS);
-        let clamped = self.clamped(&left, &right, control)?;
+        let clamped = self.clamped(&left, &right, scratch, control)?;
         let mut maxima = (vec![i64::MIN; left.len()], vec![i64::MIN; right.len()]);
         for ((a, own_maximum), clamped) in left.zip(&mut maxima.0).zip(clamped.chunks_exact(columns)) {
             let own = self.totals[a];
             for ((b, other_maximum), &clamped) in right.clone().zip(&mut maxima.1).zip(clamped) {
-                if a != b {
+                if a < b {
                     // The sum of b against a is the negative of that of a against b.
                     *own_maximum = (own - clamped).max(*own_maximum);
                     *other_maximum = (clamped - own).max(*other_maximum);
@@ -153,32 +171,41 @@ impl<T: Count> Pairs<'_, T> {
         Ok(maxima)
     }
 
-    /// The sums of the right rows clamped to the neighbourhoods of the left ones, with padded columns.
-    fn clamped(&self, left: &Candidates, right: &Candidates, control: &Control) -> Result<Vec<i64>> {
+    /// The sums of the right rows clamped to the neighbourhoods of the left ones, where a < b, with padded columns.
+    fn clamped(
+        &self,
+        left: &Candidates,
+        right: &Candidates,
+        Scratch { lower, upper, numbers }: &mut Scratch<T::Number>,
+        control: &Control,
+    ) -> Result<Vec<i64>> {
         let size = size_of::<T::Number>();
         let (rows, columns) = (left.len().next_multiple_of(ROWS), right.len().next_multiple_of(ROWS));
         let mut sums = vec![0; rows * columns];
-        let (mut lower, mut upper, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for first in (0..self.users).step_by(WIDEST / size) {
             control.check()?;
             let users = first..self.users.min(first + WIDEST / size);
             let width = users.len().next_multiple_of(ALIGNMENT / size);
-            for (list, length) in [(&mut lower, rows), (&mut upper, rows), (&mut numbers, columns)] {
-                list.clear();
+            for (list, length) in [(&mut *lower, rows), (&mut *upper, rows), (&mut *numbers, columns)] {
                 list.resize(length * width, T::Number::default());
             }
             let bounds = lower.chunks_exact_mut(width).zip(upper.chunks_exact_mut(width));
             for (a, (lower, upper)) in left.clone().zip(bounds) {
-                for ((count, lower), upper) in self.row(a)[users.clone()].iter().zip(lower).zip(upper) {
+                for ((count, lower), upper) in
+                    self.row(a)[users.clone()].iter().zip(&mut *lower).zip(&mut *upper)
+                {
                     (*lower, *upper) = T::bounds(count.number(), self.tau);
                 }
+                lower[users.len()..].fill(T::Number::default());
+                upper[users.len()..].fill(T::Number::default());
             }
             for (b, numbers) in right.clone().zip(numbers.chunks_exact_mut(width)) {
-                for (count, number) in self.row(b)[users.clone()].iter().zip(numbers) {
+                for (count, number) in self.row(b)[users.clone()].iter().zip(&mut *numbers) {
                     *number = count.number();
                 }
+                numbers[users.len()..].fill(T::Number::default());
             }
-            let rows = Rows { lower: &lower, upper: &upper, numbers: &numbers, width };
+            let rows = Rows { lower, upper, numbers, width, triangle: left == right };
             Clamped::add_clamped(self.kernel, rows, &mut sums);
         }
         Ok(sums)

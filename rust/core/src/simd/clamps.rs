@@ -28,6 +28,8 @@ pub struct Rows<'a, T> {
     pub numbers: &'a [T],
     /// Numbers in a row.
     pub width: usize,
+    /// Whether only the sums for a < b are needed; others may then be left out.
+    pub triangle: bool,
 }
 
 /// A number type with a kernel for each instruction set.
@@ -49,7 +51,7 @@ fn check<T>(rows: &Rows<'_, T>, sums: &[i64]) {
 
 /// One pair at a time: for number types and processors without a kernel, and what the kernels are tested against.
 fn add_scalar<T: Clamped>(rows: Rows<'_, T>, sums: &mut [i64]) {
-    let Rows { lower, upper, numbers, width } = rows;
+    let Rows { lower, upper, numbers, width, .. } = rows;
     let bounds = lower.chunks_exact(width).zip(upper.chunks_exact(width));
     for ((lower, upper), sums) in bounds.zip(sums.chunks_exact_mut(numbers.len() / width)) {
         for (numbers, sum) in numbers.chunks_exact(width).zip(sums) {
@@ -108,7 +110,7 @@ macro_rules! vector_clamps {
 
             #[target_feature(enable = $feature)]
             pub(super) fn add(rows: Rows<'_, $type>, sums: &mut [i64]) {
-                let Rows { lower, upper, numbers, width } = rows;
+                let Rows { lower, upper, numbers, width, triangle } = rows;
                 let columns = numbers.len() / width;
                 let row = |rows, index| {
                     <[$type]>::as_chunks(&<[$type]>::split_at(rows, index * width).1[..width]).0
@@ -116,7 +118,8 @@ macro_rules! vector_clamps {
                 for (i, sums) in sums.chunks_exact_mut($height * columns).enumerate() {
                     let lower = from_fn(|part| row(lower, i * $height + part));
                     let upper = from_fn(|part| row(upper, i * $height + part));
-                    for first in (0..columns).step_by(ROWS) {
+                    let below = if triangle { i * $height / ROWS * ROWS } else { 0 };
+                    for first in (below..columns).step_by(ROWS) {
                         let totals = tile(lower, upper, from_fn(|part| row(numbers, first + part)));
                         for (sums, totals) in sums.chunks_exact_mut(columns).zip(totals) {
                             for (sum, total) in sums[first..].iter_mut().zip(totals) {

@@ -81,8 +81,8 @@ impl<'a> GroupedDraws<'a> {
             let (lowest, number) = (*self.lowest, number.wrapping_sub(first));
             userdp_ct_grouped_gather(part.starts, part.end, part.scores, lowest, number, &mut chosen);
         }
-        let Block { starts, lengths, gaps } = &*chosen;
-        Ok(userdp_ct_grouped_point(&self.rate, starts, lengths, gaps, &rest))
+        let (Block { starts, lengths, gaps }, used) = (&*chosen, used(self.groups.count()));
+        Ok(userdp_ct_grouped_point(&self.rate, &starts[..used], &lengths[..used], &gaps[..used], &rest))
     }
 
     /// Independent draws into a slice, of 48 random bytes each: from a seeded source the same as one by one.
@@ -143,6 +143,11 @@ fn lengths(starts: &[u64], end: u128) -> impl Iterator<Item = u128> {
     starts.iter().zip(ends).map(|(&start, end)| end.wrapping_sub(u128::from(start)))
 }
 
+/// How much of a block this many groups need, in whole lanes.
+fn used(count: usize) -> usize {
+    count.min(BLOCK).next_multiple_of(LANES)
+}
+
 /// The groups of a block; those that it lacks are empty.
 pub struct Block {
     starts: [u64; BLOCK],
@@ -190,10 +195,12 @@ ct::kernel! {
     /// 1 when a group ends before it begins, or no group has a candidate; otherwise 0. Secret: starts and the result.
     /// Public: their number, `end`.
     pub fn userdp_ct_grouped_disorder(starts: &[u64], end: u128) -> u64 {
-        // The first length that is negative has its high half full of ones.
-        let falls = lengths(starts, end).fold(0_u128, |falls, length| falls | (length >> 65));
-        let none = ct::at_most_wide(end, u128::from(starts.first().copied().unwrap_or(u64::MAX)));
-        none | (ct::at_most_wide(falls, 0) ^ 1)
+        let below = |a: u64, b: u64| u64::from(a.overflowing_sub(b).1);
+        let falls = starts.windows(2).fold(0, |falls, pair| falls | below(pair[1], pair[0]));
+        let (first, last) = (starts.first().copied().unwrap_or(0), starts.last().copied().unwrap_or(0));
+        let beyond = ct::at_most_wide(u128::from(last), end) ^ 1;
+        let none = ct::at_most_wide(end, u128::from(first));
+        ct::barrier(falls | beyond | none)
     }
 
     /// The lowest score of a group that is not empty, in the order of unsigned numbers, or the highest number. Secret:
@@ -206,9 +213,9 @@ ct::kernel! {
     }
 
     /// The cumulative weights of the groups of a block, after those before it. Secret: lengths, gaps, before, ends.
-    /// Public: the rate.
+    /// Public: the rate, and how many there are: a multiple of the lanes.
     pub fn userdp_ct_grouped_ends(
-        rate: &GroupedRate, lengths: &[u128; 256], gaps: &[u64; 256], before: &Wide, ends: &mut [Wide; 256],
+        rate: &GroupedRate, lengths: &[u128], gaps: &[u64], before: &Wide, ends: &mut [Wide],
     ) {
         // At most 2^64 candidates of weight at most 2^166: no sum wraps.
         let mut sum = *before;
@@ -234,12 +241,13 @@ ct::kernel! {
             for (slot, &score) in block.gaps.iter_mut().zip(part.scores) {
                 *slot = oriented(score).wrapping_sub(lowest);
             }
-            block.lengths[part.scores.len()..].fill(0);
+            block.lengths[part.count()..].fill(0);
             for (slot, length) in block.lengths.iter_mut().zip(lengths(part.starts, part.end)) {
                 *slot = length;
             }
-            userdp_ct_grouped_ends(rate, &block.lengths, &block.gaps, &sum, &mut ends);
-            sum = ends[BLOCK - 1];
+            let used = used(part.count());
+            userdp_ct_grouped_ends(rate, &block.lengths[..used], &block.gaps[..used], &sum, &mut ends[..used]);
+            sum = ends[used - 1];
             *block_end = sum;
         }
     }
@@ -283,14 +291,15 @@ ct::kernel! {
     }
 
     /// The candidate of a block at a place in its weights. Secret: starts, lengths, gaps, place and the result. Public:
-    /// the rate.
+    /// the rate, and how many there are.
     pub fn userdp_ct_grouped_point(
-        rate: &GroupedRate, starts: &[u64; 256], lengths: &[u128; 256], gaps: &[u64; 256], place: &Wide,
+        rate: &GroupedRate, starts: &[u64], lengths: &[u128], gaps: &[u64], place: &Wide,
     ) -> u64 {
         let mut ends = Secret::new([[0; 2]; BLOCK]);
-        userdp_ct_grouped_ends(rate, lengths, gaps, &[0; 2], &mut ends);
+        let ends = &mut ends[..lengths.len()];
+        userdp_ct_grouped_ends(rate, lengths, gaps, &[0; 2], ends);
         let mut rest = Secret::new([0; 2]);
-        let number = userdp_ct_grouped_search(&*ends, place, &mut rest);
+        let number = userdp_ct_grouped_search(ends, place, &mut rest);
         let (mut first, mut gap) = (0_u64, 0_u64);
         for ((index, &start), &other) in (0_u64..).zip(starts).zip(gaps) {
             let mask = ct::mask(ct::equal(number, index));
