@@ -34,9 +34,7 @@ CLASSIFIERS = [
     AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]])),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
-    AgnosticPACClassifier(
-        epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"
-    ),
+    AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
 ]
 
 MISSING = "groups is missing"

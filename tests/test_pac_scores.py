@@ -326,10 +326,8 @@ def test_refused(learner: Any, error: type[Exception], message: str) -> None:
 
 
 def test_too_much_work_is_refused_from_public_numbers() -> None:
-    learner = RealizablePACClassifier(
-        epsilon=1, concepts=Thresholds(2**23), m=2**12, enrolled=range(2**12), alpha=1e-4
-    )
-    with pytest.raises(BudgetError, match="8388609 hypotheses on up to 16777216 rows.*ThresholdClassifier"):
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**23), m=2**12, enrolled=range(2**12), alpha=1e-4)
+    with pytest.raises(BudgetError, match=r"8388609 hypotheses on up to 16777216 rows.*ThresholdClassifier"):
         learner.fit(X, Y, groups=GROUPS)
 
 
