@@ -88,17 +88,16 @@ def gathered(psi: Integers, points: npt.NDArray[np.uint32], tau: int) -> Integer
 # --- measurements -----------------------------------------------------------------------------------
 
 
-def made_counts(candidates: int, users: int, m: int) -> npt.NDArray[np.int8]:
+def made_counts(candidates: int, users: int, m: int, seed: int) -> npt.NDArray[np.int8]:
     """Mistakes of candidates with different error rates."""
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(seed)
     rates = random.uniform(0.2, 0.5, (candidates, 1))
     return random.binomial(m, rates, (candidates, users)).astype(np.int8)
 
 
 def clipped(candidates: int, users: int, m: int, options: argparse.Namespace) -> Result:
     progress(f"clipped pairwise scores, K = {candidates}, n = {users}, m = {m}")
-    counts = made_counts(candidates, users, m)
-    rows = [(counts,)]
+    rows = [(made_counts(candidates, users, m, seed),) for seed in range(3)]
     contenders = [
         Candidate(ANCHOR, lambda counts: clipped_pairwise_scores(counts, TAU), rows),
         Candidate("numpy, int8 in place", in_place, rows),

@@ -7,6 +7,7 @@ import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from userdp.datasets import load_wage_panel
@@ -52,3 +53,28 @@ def test_private_vote(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Its law there: no 0, yes 1, BOTTOM 0" in out
     assert "the bare majority: violated, worst delta 1\n" in out
     assert "DelStab of it: holds" in out
+
+
+def test_union_membership(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn")
+    runpy.run_path(str(EXAMPLES / "union_membership.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    rows = re.findall(r"^(\w[\w ]+\w) +([14]) +(\d\.\d+) (\d\.\d+) (\d\.\d+) +(\d\.\d+)$", out, re.MULTILINE)
+    assert len(rows) == 12
+    panel = load_wage_panel()
+    for name, column, domain in (("experience", "exper", 49), ("schooling", "educ", 24)):
+        best = {}
+        for question, answers in (("union", panel.column("union")), ("wage", panel.column("lwage") > np.log(5))):
+            x, y = panel.column(column), answers.astype(bool)
+            mistakes = {cut: int(((x[::2] > cut) != y[::2]).sum()) for cut in range(domain + 1)}
+            # Of equally good cuts the example takes the largest.
+            cut = max(mistakes, key=lambda u: (-mistakes[u], u))
+            best[question] = float(((x[1::2] > cut) == y[1::2]).mean())
+        printed = [float(row[5]) for row in rows if row[0] == f"threshold on {name}"]
+        assert printed == [pytest.approx(best[question], abs=6e-4) for question in ("union", "union", "wage", "wage")]
+    # Nothing beats the more frequent answer of the first question, and private rules are never better than it allows.
+    always = [float(found) for found in re.findall(r"^always \w+: accuracy (\S+)$", out, re.MULTILINE)]
+    assert always[0] == pytest.approx(1 - panel.column("union")[1::2].mean(), abs=6e-4)
+    assert all(float(row[2]) <= always[0] + 6e-4 for row in rows[:6])
+    assert re.search(r"if schooling > \d+ years", out)
+    assert "Spent: 0.3 on choice of t, 0.7 on threshold" in out

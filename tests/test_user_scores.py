@@ -69,20 +69,16 @@ def from_one(users: Any) -> list[User]:
     return [tuple((point - 1, label) for point, label in user) for user in users]
 
 
-@pytest.mark.parametrize("kind", ["surrogate_item", "surrogate_user"])
-def test_surrogate_scores_of_the_shared_cases(kind: str) -> None:
-    for parameter in cases("agnostic_threshold_cases.json", kind):
-        given, expected = parameter.values[0]["input"], parameter.values[0]["expect"]
-        users = from_one(given["users"])
-        m, t, s = max(map(len, users)), given.get("t", 0), given.get("s", 0)
-        assert surrogate(users, given["C_tables"], [given["h_table"]], t, s, m) == [expected["nq"]]
-        if "n_err_h" in expected:
-            assert above(users, [given["h_table"]], 0, m) == [expected["n_err_h"]]
-        else:
-            assert above(users, given["C_tables"], t, m) == expected["errK_by_c"]
-            # Disagreements with h are mistakes where h gives the labels.
-            relabelled = [tuple((point, given["h_table"][point]) for point, _ in user) for user in users]
-            assert above(relabelled, given["C_tables"], s, m) == expected["disK_by_c"]
+@pytest.mark.parametrize("case", cases("agnostic_threshold_cases.json", "surrogate_user"))
+def test_surrogate_scores_of_the_shared_cases(case: Any) -> None:
+    given, expected = case["input"], case["expect"]
+    users = from_one(given["users"])
+    m, t, s = max(map(len, users)), given["t"], given["s"]
+    assert surrogate(users, given["C_tables"], [given["h_table"]], t, s, m) == [expected["nq"]]
+    assert above(users, given["C_tables"], t, m) == expected["errK_by_c"]
+    # Disagreements with h are mistakes where h gives the labels.
+    relabelled = [tuple((point, given["h_table"][point]) for point, _ in user) for user in users]
+    assert above(relabelled, given["C_tables"], s, m) == expected["disK_by_c"]
 
 
 @pytest.mark.parametrize("case", cases("agnostic_threshold_cases.json", "em_minsum_tight"))
@@ -291,6 +287,18 @@ def test_one_user_moves_a_surrogate_score_by_two_and_inside_the_class_by_one() -
 def test_surrogate_scores_inside_the_class_are_numbers_of_users(t: int) -> None:
     for users in itertools.combinations_with_replacement(people(2, 2), 2):
         assert surrogate(users, ALL[1:], ALL[1:], t, 0, 2) == above(users, ALL[1:], t, 2)
+
+
+def test_surrogate_scores_of_single_rows_count_mistakes_of_h_and_twice_what_c_adds() -> None:
+    # A row that h gets wrong costs 1 whatever c says: LWY24, Theorem 3.4.
+    rows = list(itertools.product(range(2), (0, 1)))
+    for chosen in itertools.combinations_with_replacement(rows, 3):
+        for concepts in itertools.combinations(ALL, 2):
+            expected = [
+                sum(h[x] != y for x, y in chosen) + 2 * min(sum(h[x] == y != c[x] for x, y in chosen) for c in concepts)
+                for h in ALL
+            ]
+            assert surrogate([(row,) for row in chosen], concepts, ALL, 0, 0, 1) == expected
 
 
 def test_surrogate_scores_are_the_definition_for_users_with_few_rows() -> None:

@@ -14,7 +14,7 @@ from userdp.estimation._plans import Plan, plan_of
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, split_budget
 from userdp.learners._program import Program
-from userdp.learners._symbols import histograms, read_symbols
+from userdp.learners._symbols import Symbols, read_symbols
 
 __all__ = ["DiscreteDistribution"]
 
@@ -97,7 +97,7 @@ class DiscreteDistribution(DistributionEstimator):
         alpha: float = 0.1,
         beta: float = 0.1,
         method: str = "auto",
-        max_candidates: int = 1024,
+        max_candidates: int = 4096,
         on_invalid: str = "clamp",
         require_groups: bool = True,
         enrolled: Iterable[Any] | None = None,
@@ -128,9 +128,7 @@ class DiscreteDistribution(DistributionEstimator):
         return split_budget(self.epsilon, self._plan().shares)
 
     def _program(self, data: UserData) -> Program:
-        plan, budget = self._plan(), self._budget()
-        counts = histograms(data.X[:, 0], data.users, data.n_users, self.n_symbols)
-        return plan.program(budget, counts, data.m)
+        return self._plan().program(self._budget(), Symbols.of(data, data.X[:, 0], int(self.n_symbols)))
 
     def _outcomes(self) -> Sequence[Hashable]:
         plan = self._plan()

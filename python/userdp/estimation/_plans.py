@@ -18,12 +18,11 @@ from userdp.estimation._steps import Proportion
 from userdp.learners._clipped import Scheffe, clipping_bound, users_needed
 from userdp.learners._privacy import Budget, ExactEpsilon
 from userdp.learners._program import Draw, Program
+from userdp.learners._symbols import Symbols
 
 __all__ = ["METHODS", "CoarseToFine", "JointCover", "Plan", "SymbolBySymbol", "in_units", "plan_of"]
 
 METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
-
-Integers = npt.NDArray[np.int64]
 
 
 class Plan(ABC):
@@ -33,8 +32,8 @@ class Plan(ABC):
     """What the budget is for, and its shares."""
 
     @abstractmethod
-    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
-        """What draws an outcome, from how often each user has each symbol."""
+    def program(self, budget: Budget, symbols: Symbols) -> Program:
+        """What draws an outcome from people's symbols."""
 
     @abstractmethod
     def outcomes(self) -> Iterable[Hashable]:
@@ -81,9 +80,9 @@ class JointCover(Plan):
         self.size = grid_size(self.unit, n_symbols)
         self.shares = {"selection": Fraction(1)}
 
-    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
+    def program(self, budget: Budget, symbols: Symbols) -> Program:
         cover = list(members(self.unit, self.n_symbols))
-        return _selection(cover, self.unit, self.alpha, budget["selection"], histograms, m)
+        return _selection(cover, self.unit, self.alpha, budget["selection"], symbols)
 
     def outcomes(self) -> Iterable[Masses]:
         return members(self.unit, self.n_symbols)
@@ -104,8 +103,8 @@ class CoarseToFine(Plan):
     After a round at accuracy a the truth is within 0.7 a of what was selected. The cover of the next round, at a / 2,
     has a member within 0.05 a of the truth, so within 0.75 a of what was selected: only such members are candidates.
     With the failure probability shared, the last round selects within 0.7 alpha, as from the whole cover. A round needs
-    half the users of the next for small m, and as many for large m; its share of the budget is 2/3 of the next's. In all
-    this needs 2 to 7 times the users of a joint cover (in the part that depends on epsilon).
+    half the users of the next for small m, and as many for large m; its share of the budget is 2/3 of the next's. In
+    all this needs 2 to 7 times the users of a joint cover (in the part that depends on epsilon).
     """
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
@@ -122,10 +121,10 @@ class CoarseToFine(Plan):
         """Units of round r within 0.75 of the accuracy before."""
         return math.floor(Fraction(3, 4) * self.rounds[r - 1][0] * self.rounds[r][1])
 
-    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
+    def program(self, budget: Budget, symbols: Symbols) -> Program:
         def selection(r: int, cover: Iterable[Masses]) -> Callable[[Draw], Masses]:
             alpha, unit = self.rounds[r]
-            return _selection(list(cover), unit, alpha, budget[f"round {r}"], histograms, m)
+            return _selection(list(cover), unit, alpha, budget[f"round {r}"], symbols)
 
         first = selection(0, members(self.rounds[0][1], self.n_symbols))
 
@@ -169,9 +168,10 @@ class SymbolBySymbol(Plan):
         self.unit = grid_of(2, self.alpha)
         self.shares = {f"symbol {z}": Fraction(1) for z in range(n_symbols)}
 
-    def program(self, budget: Budget, histograms: Integers, m: int) -> Program:
-        tau, sizes = clipping_bound(float(self.alpha), m, 1), histograms.sum(axis=1)
-        steps = [Proportion(self.unit, epsilon=budget[name], m=m, tau=tau) for name in self.shares]
+    def program(self, budget: Budget, symbols: Symbols) -> Program:
+        tau, histograms = clipping_bound(float(self.alpha), symbols.m, 1), symbols.histograms.astype(np.int64)
+        sizes = histograms.sum(axis=1)
+        steps = [Proportion(self.unit, epsilon=budget[name], m=symbols.m, tau=tau) for name in self.shares]
         scores = [step.scores(counts, sizes) for step, counts in zip(steps, histograms.T, strict=True)]
         return lambda draw: tuple(step.choose(draw, own) for step, own in zip(steps, scores, strict=True))
 
@@ -189,11 +189,11 @@ class SymbolBySymbol(Plan):
 
 
 def _selection(
-    cover: list[Masses], unit: int, alpha: Fraction, epsilon: ExactEpsilon, histograms: Integers, m: int
+    cover: list[Masses], unit: int, alpha: Fraction, epsilon: ExactEpsilon, symbols: Symbols
 ) -> Callable[[Draw], Masses]:
-    tau = clipping_bound(float(alpha), m, 1)
-    selection = Scheffe(np.array(cover, dtype=np.int64), epsilon=epsilon, m=m, tau=tau, unit=unit)
-    scores = selection.scores(histograms)
+    tau = clipping_bound(float(alpha), symbols.m, 1)
+    selection = Scheffe(np.array(cover, dtype=np.int64), epsilon=epsilon, m=symbols.m, tau=tau, unit=unit)
+    scores = selection.scores(symbols)
     return lambda draw: cover[selection.choose(draw, scores)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from userdp.learners._clipped import Scheffe, clipping_bound, users_needed
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, split_budget
 from userdp.learners._program import Program
-from userdp.learners._symbols import histograms, read_symbols
+from userdp.learners._symbols import Symbols, read_symbols
 
 __all__ = ["ProductDistribution"]
 
@@ -90,7 +91,7 @@ class ProductDistribution(DistributionEstimator):
         alpha: float = 0.1,
         beta: float = 0.1,
         method: str = "auto",
-        max_candidates: int = 1024,
+        max_candidates: int = 4096,
         on_invalid: str = "clamp",
         require_groups: bool = True,
         enrolled: Iterable[Any] | None = None,
@@ -134,15 +135,7 @@ class ProductDistribution(DistributionEstimator):
 
     def _program(self, data: UserData) -> Program:
         plan, budget, k = self._plan(), self._budget(), int(self.n_symbols)
-
-        def counts(symbols: npt.NDArray[np.int64], n_symbols: int) -> npt.NDArray[np.int64]:
-            return histograms(symbols, data.users, data.n_users, n_symbols)
-
-        if isinstance(plan, _JointProduct):
-            places = k ** np.arange(self.n_columns - 1, -1, -1)
-            cells = counts(data.X @ places, plan.n_cells)
-            return plan.program(budget, cells, data.m)
-        return plan.program(budget, [counts(column, k) for column in data.X.T], data.m)
+        return plan.program(budget, [Symbols.of(data, column, k) for column in data.X.T])
 
     def _outcomes(self) -> Sequence[Hashable]:
         plan = self._plan()
@@ -165,22 +158,25 @@ class _JointProduct:
         self.k, self.d, self.alpha = k, d, alpha
         self.unit = grid_of(k, alpha / d)
         self.size = math.prod([grid_size(self.unit, k)] * d)
-        self.n_cells = k**d
         self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
 
-    def program(self, budget: Budget, cells: npt.NDArray[np.int64], m: int) -> Program:
+    def program(self, budget: Budget, columns: list[Symbols]) -> Program:
+        first = columns[0]
+        cells = np.zeros_like(first.values)
+        for column in columns:
+            cells = cells * self.k + column.values
         cover = list(self.outcomes())
         masses = np.ones((len(cover), 1), dtype=np.int64)
-        for column in np.moveaxis(np.array(cover, dtype=np.int64), 1, 0):
-            masses = (masses[:, :, None] * column[:, None, :]).reshape(len(cover), -1)
+        for own in np.moveaxis(np.array(cover, dtype=np.int64), 1, 0):
+            masses = (masses[:, :, None] * own[:, None, :]).reshape(len(cover), -1)
         selection = Scheffe(
             masses,
             epsilon=budget["selection"],
-            m=m,
-            tau=clipping_bound(float(self.alpha), m, 1),
+            m=first.m,
+            tau=clipping_bound(float(self.alpha), first.m, 1),
             unit=self.unit**self.d,
         )
-        scores = selection.scores(cells)
+        scores = selection.scores(replace(first, values=cells, n_symbols=self.k**self.d))
         return lambda draw: cover[selection.choose(draw, scores)]
 
     def outcomes(self) -> Iterable[tuple[Masses, ...]]:
@@ -215,8 +211,8 @@ class _Columns:
     def _part(self, budget: Budget, j: int) -> Budget:
         return {part: budget[f"column {j}, {part}"] for part in self.plan.shares}
 
-    def program(self, budget: Budget, columns: list[npt.NDArray[np.int64]], m: int) -> Program:
-        programs = [self.plan.program(self._part(budget, j), counts, m) for j, counts in enumerate(columns)]
+    def program(self, budget: Budget, columns: list[Symbols]) -> Program:
+        programs = [self.plan.program(self._part(budget, j), column) for j, column in enumerate(columns)]
         return lambda draw: tuple(program(draw) for program in programs)
 
     def outcomes(self) -> Iterable[tuple[Hashable, ...]]:

@@ -19,8 +19,8 @@ from userdp.learners._concept_class import ConceptClass
 from userdp.learners._concept_classifier import ConceptClassifier
 from userdp.learners._contributions import UserData
 from userdp.learners._min_error import estimate_min_error, one_comparison
-from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._privacy import Budget, split_budget
+from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._program import Draw, Program
 from userdp.learners._ranges import open_unit_fraction
 from userdp.learners._scores import clipped_pairwise_scores
@@ -108,8 +108,8 @@ class AgnosticPACClassifier(ConceptClassifier):
     the score is K(h; t), and the sensitivity 1. If e + alpha / 6 >= 1, every hypothesis is good enough: the one with
     index 0 is taken.
 
-    *Cost.* All hypotheses are evaluated on all rows, "pairwise" compares all pairs of them on all users, and "surrogate"
-    with a representation compares all concepts with all hypotheses on all rows. Too much work is refused, with an
+    *Cost.* All hypotheses are evaluated on all rows, "pairwise" compares all pairs of them on all users, and
+    "surrogate" with a representation all concepts with all hypotheses on all rows. Too much work is refused, with an
     estimate.
 
     References
@@ -242,9 +242,7 @@ class AgnosticPACClassifier(ConceptClassifier):
         errors = ClassErrors(self.concepts, data)
         selection = self._selection(1 if proper else 2)
         least = cache(errors.least)
-        scores = cache(
-            errors.above if proper else partial(surrogate_scores, self.concepts, self.representation, data)
-        )
+        scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.representation, data))
 
         def program(draw: Draw) -> int:
             t = self._good_t(draw, least, data) if data.m > 1 else 0

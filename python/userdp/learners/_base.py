@@ -121,6 +121,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         outcomes = self._outcomes()
         return law_of(self._program(self._read(X, y, groups)), outcomes)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # Reading data sets n_features_in_ before anything is drawn.
+        return hasattr(self, "privacy_")
+
     def _caveats(self) -> list[str]:
         caveats = []
         if self.random_state is not None:
@@ -140,7 +144,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         return UserData(rows, labels, users.codes, users.n_users, m)
 
     def _read_X(self, X: Any) -> npt.NDArray[Any]:
-        rows: npt.NDArray[Any] = validate_data(self, X, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        # Whether anybody who is enrolled has rows is private.
+        rows: npt.NDArray[Any] = validate_data(
+            self, X, dtype="numeric", ensure_all_finite=self.on_invalid == "raise", ensure_min_samples=0
+        )
         return rows
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp._numbers import parse_positive
 from userdp.exceptions import BudgetError
 from userdp.learners._privacy import ExactEpsilon
 from userdp.learners._program import Draw
+from userdp.learners._symbols import Symbols
 from userdp.mechanisms import ExponentialMechanism
 
 __all__ = ["ClippedSelection", "PairTable", "Scheffe", "clipping_bound", "users_needed"]
@@ -26,6 +28,8 @@ Integers = npt.NDArray[np.int64]
 
 LARGEST_SUM = 2**62
 """Of clipped votes over all users; below what the exponential mechanism takes."""
+MAX_SYMBOLS = 1024
+MAX_KINDS = 2**25
 
 
 def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
@@ -95,12 +99,6 @@ class ClippedSelection:
         chosen: int = draw(self.mechanism, scores)
         return chosen
 
-    def clipped_totals(self, votes: Integers, users: Integers | None = None) -> Integers:
-        """Clip votes with shape (users, columns) and add them up; `users` says how many gave each row."""
-        clipped = np.clip(votes, -self.tau, self.tau)
-        totals: Integers = clipped.sum(axis=0) if users is None else users @ clipped
-        return totals
-
     def check_size(self, n_users: int) -> None:
         """Refuse what does not fit 64 bits; depends on public numbers only."""
         if n_users * self.tau > LARGEST_SUM:
@@ -126,12 +124,13 @@ class PairTable(ClippedSelection):
         others = psi[~np.eye(k, dtype=np.bool_)]
         spread = np.maximum(others.max(axis=-1), 0) - np.minimum(others.min(axis=-1), 0)
         super().__init__(k, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=int(spread.max()))
-        self.psi = psi
+        self.psi = np.ascontiguousarray(psi, dtype=np.int64)
 
-    def scores(self, histograms: Integers) -> Integers:
-        """Scores from how often each user has each symbol, with shape (users, Z)."""
-        self.check_size(len(histograms))
-        return _scores(self, lambda a: histograms @ self.psi[a].T)
+    def scores(self, symbols: Symbols) -> Integers:
+        """Scores from people's symbols."""
+        self.check_size(symbols.n_users)
+        rows = (symbols.values.astype(np.uint32), symbols.users, symbols.n_users, self.m)
+        return _core.psi_scores(self.psi, rows, self.tau)
 
 
 class Scheffe(ClippedSelection):
@@ -149,25 +148,19 @@ class Scheffe(ClippedSelection):
     """
 
     def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
+        if masses.shape[1] > MAX_SYMBOLS:
+            raise BudgetError(f"{masses.shape[1]} symbols are more than the limit {MAX_SYMBOLS}; merge symbols")
         super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
-        self.masses = masses
-        self.unit = unit
+        self.masses = np.ascontiguousarray(masses, dtype=np.int64)
 
-    def scores(self, histograms: Integers) -> Integers:
-        """Scores from how often each user has each symbol, with shape (users, Z)."""
-        self.check_size(len(histograms))
-        sizes = histograms.sum(axis=1)
-
-        def votes(a: int) -> Integers:
-            sets = (self.masses[a] > self.masses).astype(np.int64)
-            return sizes[:, None] * (sets @ self.masses[a]) - self.unit * (histograms @ sets.T)
-
-        return _scores(self, votes)
-
-
-def _scores(selection: ClippedSelection, votes: Any) -> Integers:
-    """The largest clipped total over b != a, from the votes of all users on the pairs (a, b) for one a at a time."""
-    scores = np.empty(selection.n_candidates, dtype=np.int64)
-    for a in range(selection.n_candidates):
-        scores[a] = np.delete(selection.clipped_totals(votes(a)), a).max()
-    return scores
+    def scores(self, symbols: Symbols) -> Integers:
+        """Scores from people's symbols."""
+        self.check_size(symbols.n_users)
+        # Users are counted by their number of examples and how many of these are in a set.
+        kinds = min(symbols.n_users, self.m + 1) * (self.m + 1)
+        if kinds > MAX_KINDS:
+            raise BudgetError(
+                f"{symbols.n_users} users with up to m = {self.m} examples may be of {kinds} kinds (limit "
+                f"{MAX_KINDS}); use a smaller m"
+            )
+        return _core.scheffe_scores(self.masses, symbols.histograms, self.tau)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp.exceptions import BudgetError
+from userdp.learners._contributions import UserData
 
-__all__ = ["histograms", "read_symbols"]
+__all__ = ["Symbols", "read_symbols"]
 
 LARGEST_HISTOGRAMS = 2**28
 """Users times symbols."""
@@ -35,20 +38,46 @@ def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_inva
     return symbols
 
 
-def histograms(
-    symbols: npt.NDArray[np.int64], users: npt.NDArray[np.uint32], n_users: int, n_symbols: int
-) -> npt.NDArray[np.int64]:
-    """How often each user has each symbol, with shape (n_users, n_symbols).
+@dataclass(frozen=True)
+class Symbols:
+    """People's symbols.
 
-    Raises
-    ------
-    BudgetError
-        For a table that would fill gigabytes.
+    Attributes
+    ----------
+    values : ndarray of int64 with shape (rows,)
+        From 0 to n_symbols - 1.
+    n_symbols : int
+    users : ndarray of uint32 with shape (rows,)
+        Whose row it is, from 0 to n_users - 1.
+    n_users, m : int
+        Public: the number of users, and the most rows of one.
     """
-    if n_users * n_symbols > LARGEST_HISTOGRAMS:
-        raise BudgetError(
-            f"a table of {n_users} users and {n_symbols} symbols is too large (limit {LARGEST_HISTOGRAMS} entries); "
-            "merge symbols"
-        )
-    places = users.astype(np.int64) * n_symbols + symbols
-    return np.bincount(places, minlength=n_users * n_symbols).astype(np.int64).reshape(n_users, n_symbols)
+
+    values: npt.NDArray[np.int64]
+    n_symbols: int
+    users: npt.NDArray[np.uint32]
+    n_users: int
+    m: int
+
+    @classmethod
+    def of(cls, data: UserData, values: npt.NDArray[np.int64], n_symbols: int) -> Symbols:
+        """A symbol for each row of the data."""
+        return cls(values, n_symbols, data.users, data.n_users, data.m)
+
+    @cached_property
+    def histograms(self) -> npt.NDArray[np.uint32]:
+        """How often each user has each symbol, with shape (n_users, n_symbols).
+
+        Raises
+        ------
+        BudgetError
+            For a table that would fill gigabytes.
+        """
+        size = self.n_users * self.n_symbols
+        if size > LARGEST_HISTOGRAMS:
+            raise BudgetError(
+                f"a table of {self.n_users} users and {self.n_symbols} symbols is too large (limit "
+                f"{LARGEST_HISTOGRAMS} entries); merge symbols"
+            )
+        places = self.users.astype(np.int64) * self.n_symbols + self.values
+        return np.bincount(places, minlength=size).astype(np.uint32).reshape(self.n_users, self.n_symbols)

@@ -195,10 +195,12 @@ ct::kernel! {
     /// 1 when a group ends before it begins, or no group has a candidate; otherwise 0. Secret: starts and the result.
     /// Public: their number, `end`.
     pub fn userdp_ct_grouped_disorder(starts: &[u64], end: u128) -> u64 {
-        // The first length that is negative has its high half full of ones.
-        let falls = lengths(starts, end).fold(0_u128, |falls, length| falls | (length >> 65));
-        let none = ct::at_most_wide(end, u128::from(starts.first().copied().unwrap_or(u64::MAX)));
-        none | (ct::at_most_wide(falls, 0) ^ 1)
+        let below = |a: u64, b: u64| u64::from(a.overflowing_sub(b).1);
+        let falls = starts.windows(2).fold(0, |falls, pair| falls | below(pair[1], pair[0]));
+        let (first, last) = (starts.first().copied().unwrap_or(0), starts.last().copied().unwrap_or(0));
+        let beyond = ct::at_most_wide(u128::from(last), end) ^ 1;
+        let none = ct::at_most_wide(end, u128::from(first));
+        ct::barrier(falls | beyond | none)
     }
 
     /// The lowest score of a group that is not empty, in the order of unsigned numbers, or the highest number. Secret:

@@ -1,0 +1,346 @@
+"""Scores and laws of the classifiers over finite classes, against counting by definition."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from oracle import hypotheses as oracle
+from userdp import LogRatio
+from userdp.exceptions import BudgetError
+from userdp.learners import (
+    AgnosticPACClassifier,
+    FiniteClass,
+    HashedPointFunctions,
+    Intervals,
+    PointFunctions,
+    RealizablePACClassifier,
+    Thresholds,
+    clipped_pairwise_scores,
+)
+from userdp.learners import _class_errors as class_errors
+from userdp.learners._class_errors import ClassErrors, surrogate_scores
+from userdp.learners._contributions import UserData
+from userdp.mechanisms import ExponentialMechanism
+
+DATA = Path(__file__).parent / "data"
+SCORE_CASES = json.loads((DATA / "hypothesis_score_cases.json").read_text())["cases"]
+THRESHOLD_CASES = json.loads((DATA / "agnostic_threshold_cases.json").read_text())["cases"]
+
+Users = Sequence[oracle.User]
+
+
+def of_kind(cases: list[Any], kind: str) -> Any:
+    found = [case for case in cases if case["kind"] == kind]
+    assert found
+    return pytest.mark.parametrize("case", found, ids=lambda case: case["id"])
+
+
+def user_data(users: Users, m: int) -> UserData:
+    """Rows of all users, one user after the other."""
+    rows = [(number, x, y) for number, user in enumerate(users) for x, y in user]
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return UserData(table[:, 1:2], table[:, 2].astype(np.uint8), table[:, 0].astype(np.uint32), len(users), m)
+
+
+def as_dicts(table: Sequence[Sequence[int]], first: int = 0) -> list[oracle.Hypothesis]:
+    return [dict(enumerate(row, first)) for row in table]
+
+
+def random_users(rng: random.Random, n: int, m: int, points: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """With all numbers of rows from none to m."""
+    return [[(rng.choice(points), rng.randrange(2)) for _ in range(rng.randrange(m + 1))] for _ in range(n)]
+
+
+# --- against cases
+
+
+@of_kind(SCORE_CASES, "realizable_scores")
+def test_realizable_cases(case: Any) -> None:
+    names, table = zip(*((name, [h["0"], h["1"]]) for name, h in case["input"]["hypotheses"].items()), strict=True)
+    users = case["input"]["users"]
+    scores = ClassErrors(FiniteClass(table), user_data(users, 2)).above(0)
+    assert dict(zip(names, scores.tolist(), strict=True)) == case["expected"]["scores"]
+    assert [oracle.any_error(h, users, 2) for h in as_dicts(table)] == scores.tolist()
+
+
+@of_kind([case for case in SCORE_CASES if case["kind"] == "clipped_pairwise"], "clipped_pairwise")
+def test_clipped_pairwise_cases(case: Any) -> None:
+    names, table = zip(*((name, [h["0"], h["1"]]) for name, h in case["input"]["hypotheses"].items()), strict=True)
+    users, tau = case["input"]["users"], int(case["input"]["tau"])
+    scores = clipped_pairwise_scores(ClassErrors(FiniteClass(table), user_data(users, 2)).mistakes(), tau).tolist()
+    assert {name: str(score) for name, score in zip(names, scores, strict=True)} == case["expected"]["scores"]
+    assert oracle.clipped_pairwise(as_dicts(table), users, tau) == scores
+
+
+@of_kind(THRESHOLD_CASES, "surrogate_user")
+def test_surrogate_cases(case: Any) -> None:
+    given, expected = case["input"], case["expect"]
+    concepts, h = as_dicts(given["C_tables"], 1), as_dicts([given["h_table"]], 1)[0]
+    errors, disagreements = oracle.surrogate(concepts, h, given["users"], given["t"], given["s"], 2)
+    assert (errors, disagreements) == (expected["errK_by_c"], expected["disK_by_c"])
+    if given["s"] == 0:
+        # A second hypothesis, since there is nothing to choose from one.
+        other = [1 - value for value in given["h_table"]]
+        shifted = [[(x - 1, y) for x, y in user] for user in given["users"]]
+        scores = surrogate_scores(
+            FiniteClass(given["C_tables"]), FiniteClass([given["h_table"], other]), user_data(shifted, 2), given["t"]
+        )
+        assert scores[0] == expected["nq"]
+
+
+@of_kind(THRESHOLD_CASES, "em_minsum_tight")
+def test_the_surrogate_score_needs_its_sensitivity_of_two(case: Any) -> None:
+    """Ideal weights a**K on the scores, on two neighbours: above a**-2, what a sensitivity of 1 would allow."""
+    given, base = case["input"], Fraction(case["input"]["em_base"])
+    concepts, scored = FiniteClass(given["C_tables"]), FiniteClass(given["H_tables"])
+
+    def chance(users: Users) -> Fraction:
+        shifted = [[(x - 1, y) for x, y in user] for user in users]
+        weights = [base ** int(k) for k in surrogate_scores(concepts, scored, user_data(shifted, 1), 0)]
+        return Fraction(weights[0]) / sum(weights)
+
+    first, second = chance(given["z"]), chance(given["z_prime"])
+    assert (str(first), str(second)) == (case["expect"]["P_h1_z"], case["expect"]["P_h1_z_prime"])
+    assert base**-2 < first / second < base**-4
+
+
+# --- against the reference
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_counts_of_random_classes(seed: int) -> None:
+    rng = random.Random(seed)
+    points, m, n = rng.randint(2, 5), rng.randint(1, 6), rng.randint(2, 9)
+    tables = rng.sample(list(itertools.product((0, 1), repeat=points)), min(2**points, rng.randint(2, 12)))
+    users = random_users(rng, n, m, range(points))
+    hypotheses, data = as_dicts(tables), user_data(users, m)
+    errors = ClassErrors(FiniteClass(tables), data)
+    above = [[oracle.errors_above(h, users, t, m) for h in hypotheses] for t in range(m)]
+    for t in range(m):
+        assert errors.above(t).tolist() == above[t]
+    assert errors.least().tolist() == [min(counts) for counts in above]
+    assert errors.mistakes().tolist() == [[oracle.mistakes(h, user) for user in users] for h in hypotheses]
+    for tau in range(1, m + 2):
+        assert clipped_pairwise_scores(errors.mistakes(), tau).tolist() == oracle.clipped_pairwise(
+            hypotheses, users, tau
+        )
+    others = rng.sample(list(itertools.product((0, 1), repeat=points)), 3)
+    for t in range(m):
+        scores = surrogate_scores(FiniteClass(others), FiniteClass(tables), data, t)
+        assert scores.tolist() == [oracle.surrogate_score(as_dicts(others), h, users, t, m) for h in hypotheses]
+        # With h in the class and s = 0 the score is that of h itself.
+        proper = surrogate_scores(FiniteClass(tables), FiniteClass(tables), data, t)
+        assert proper.tolist() == above[t]
+
+
+def test_parts_of_a_long_list_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(2)
+    users = random_users(rng, 30, 4, range(1, 41))
+    data, kind = user_data(users, 4), Intervals(40)
+    representation = HashedPointFunctions(40, alpha=0.005, beta=0.4, seed=bytes(32))
+    whole, scores = ClassErrors(kind, data), surrogate_scores(PointFunctions(40), representation, data, 1)
+    assert len(list(whole._tables())) == 1
+    found = whole.above(1), whole.least(), whole.mistakes()
+    monkeypatch.setattr(class_errors, "CELLS", 1)
+    assert len(list(whole._tables())) == 4
+    for once, in_parts in zip(found, (whole.above(1), whole.least(), whole.mistakes()), strict=True):
+        assert np.array_equal(once, in_parts)
+    assert representation.size > 512
+    assert np.array_equal(surrogate_scores(PointFunctions(40), representation, data, 1), scores)
+
+
+def law(learner: Any, users: Users) -> Any:
+    data = user_data(users, 1)
+    learner.set_params(enrolled=tuple(range(len(users))))
+    return learner.output_distribution(data.X, data.labels, groups=data.users)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_laws_are_those_of_the_scores(seed: int) -> None:
+    """Each learner's exact law is the exponential mechanism's on the scores by definition."""
+    rng = random.Random(seed)
+    m, alpha = 3, 0.4
+    concepts = FiniteClass(list(itertools.product((0, 1), repeat=3))[1:7])
+    hypotheses = as_dicts(concepts.matrix.tolist())
+    users = [*random_users(rng, 5, m + 2, range(3)), [(0, 1)]]
+    first = [user[:m] for user in users]
+
+    def em(scores: list[int], sensitivity: int = 1, epsilon: Any = 2) -> Any:
+        return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity).pmf(scores)
+
+    # floor(1 / 0.4) = 2 rows count
+    realizable = RealizablePACClassifier(epsilon=2, concepts=concepts, m=m, alpha=alpha)
+    assert law(realizable, users).fractions() == em([oracle.any_error(h, users, 2) for h in hypotheses]).fractions()
+    by_score = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=m)
+    wanted = em([oracle.errors_above(h, first, 0, m) for h in hypotheses])
+    assert law(by_score, users).fractions() == wanted.fractions()
+    for tau in (1, 2, 9):
+        by_pairs = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=m, method="pairwise", tau=tau)
+        wanted = em(oracle.clipped_pairwise(hypotheses, first, tau), 2 * min(tau, m))
+        assert law(by_pairs, users).fractions() == wanted.fractions()
+    one = [user[:1] for user in users]
+    item = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=1, method="surrogate")
+    wanted = em([oracle.errors_above(h, one, 0, 1) for h in hypotheses])
+    assert law(item, users).fractions() == wanted.fractions()
+    few = FiniteClass([[0, 0, 1], [0, 1, 1]])
+    improper = AgnosticPACClassifier(epsilon=2, concepts=few, representation=concepts, m=1, method="surrogate")
+    table = as_dicts(few.matrix.tolist())
+    wanted = em([oracle.surrogate_score(table, h, one, 0, 1) for h in hypotheses], 2)
+    assert law(improper, users).fractions() == wanted.fractions()
+
+
+def test_the_law_with_a_private_t_mixes_over_t() -> None:
+    """For m = 4 the candidates are t = 0 and t = 2 at most, from first-crossing scores of the least errors."""
+    from userdp.learners._private_t import candidates_for_t, first_crossing_scores
+
+    m, rng = 8, random.Random(4)
+    concepts = Thresholds(3)
+    hypotheses = [{x: int(x > u) for x in (1, 2, 3)} for u in range(4)]
+    users = random_users(rng, 6, m, (1, 2, 3))
+    learner = AgnosticPACClassifier(epsilon=3, concepts=concepts, m=m)
+    candidates = candidates_for_t(m)
+    assert len(candidates) > 1
+    counts = {t: [oracle.errors_above(h, users, t, m) for h in hypotheses] for t in candidates}
+    least = np.array([min(counts[t]) for t in candidates])
+    choice = ExponentialMechanism(epsilon=Fraction(9, 10), sensitivity=1).pmf(first_crossing_scores(least, 6))
+    selection = ExponentialMechanism(epsilon=Fraction(21, 10), sensitivity=1)
+    wanted = [Fraction(0)] * 4
+    for t, chance in zip(candidates, choice.fractions(), strict=True):
+        for u, mass in enumerate(selection.pmf(counts[t]).fractions()):
+            wanted[u] += chance * mass
+    assert law(learner, users).fractions() == wanted
+
+
+# --- utility, and mistakes that would lose it
+
+
+def clear_people(n: int, m: int, noise: float = 0.15) -> Users:
+    """Labels [x > 3] on random points 1, ..., 8, some of them wrong."""
+    rng = random.Random(8)
+    rows = [[(rng.randint(1, 8), rng.random() < noise) for _ in range(m)] for _ in range(n)]
+    return [[(x, int((x > 3) ^ wrong)) for x, wrong in user] for user in rows]
+
+
+@pytest.mark.parametrize("method", ["score", "pairwise", "surrogate"])
+def test_the_best_hypothesis_is_chosen(method: str) -> None:
+    learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method=method)
+    pmf = law(learner, clear_people(400, 8))
+    assert pmf.fractions()[3] > Fraction(99, 100)
+
+
+def test_the_realizable_learner_chooses_what_is_right() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(8), m=8)
+    assert law(learner, clear_people(100, 8, noise=0)).fractions()[3] > Fraction(99, 100)
+
+
+def test_with_the_sign_as_printed_the_worst_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GKKMMZ23 prints psi with the opposite sign: then the mistakes speak for a hypothesis."""
+    people = clear_people(400, 8)
+    learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method="pairwise")
+    right = law(learner, people).fractions()
+    mistakes = ClassErrors.mistakes
+    monkeypatch.setattr(ClassErrors, "mistakes", lambda self: 8 - mistakes(self))
+    reversed_sign = law(learner, people).fractions()
+    assert right[3] > Fraction(99, 100)
+    assert reversed_sign[3] < Fraction(1, 100)
+    assert reversed_sign[8] > Fraction(99, 100)  # x > 8 errs the most
+
+
+def test_a_representation_is_chosen_from() -> None:
+    """Point functions on 10**12 points by hashing, with every method that takes a representation."""
+    n, secret = 10**12, 123_456_789_012
+    representation = HashedPointFunctions(n, alpha=0.1, beta=0.01, seed=bytes(range(32)))
+    # Half of the rows are the secret point.
+    users = [[(secret if j % 2 else (7919 * (i + j)) % n + 1, j % 2) for j in range(4)] for i in range(300)]
+    data = user_data(users, 4)
+    for learner in (
+        RealizablePACClassifier(epsilon=2, concepts=PointFunctions(9), representation=representation, m=4, alpha=0.3),
+        AgnosticPACClassifier(epsilon=2, concepts=PointFunctions(9), representation=representation, m=4),
+    ):
+        fitted = learner.fit(data.X, data.labels, groups=data.users)
+        assert 0 <= fitted.concept_ < representation.size
+        chosen = fitted.predict(data.X)
+        assert np.mean(chosen != data.labels) < 0.25
+
+
+# --- the rest of the interface
+
+
+def test_users_needed() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=10)
+    needed = learner.users_needed()
+    assert needed == int(np.ceil(40 * np.log(1025 * 30) / 1.0))
+    # Ten rows of each, of the ten that count at alpha = 0.1; with one row ten times as many, with more no fewer.
+    assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1).users_needed() == pytest.approx(
+        10 * needed, abs=10
+    )
+    assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1000).users_needed() == needed
+    assert RealizablePACClassifier(epsilon=LogRatio(3), concepts=Thresholds(2**10), m=10).users_needed() < needed
+
+
+X, Y, GROUPS = np.array([[1], [2], [3], [4]]), [0, 1, 1, 0], [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("learner", "error", "message"),
+    [
+        (RealizablePACClassifier(epsilon=0, concepts=Thresholds(3), m=2), ValueError, "epsilon must be > 0"),
+        (RealizablePACClassifier(epsilon=100, concepts=Thresholds(3), m=2), ValueError, "epsilon"),
+        (RealizablePACClassifier(epsilon=1, concepts=[[0, 1]], m=2), TypeError, "concepts must be a concept class"),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), representation=3, m=2),  # type: ignore[arg-type]
+            TypeError,
+            "representation must be",
+        ),
+        (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=0), ValueError, "alpha must be"),
+        (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, beta=1), ValueError, "beta must be"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1), ValueError, "alpha must be"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, method="best"), ValueError, "method must be"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0), ValueError, "tau must be at least 1"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0.5), TypeError, "tau must be an int"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2**17), BudgetError, "m must be at most 65536"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2.0), TypeError, "m must be an int"),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1e-9, method="surrogate"),
+            ValueError,
+            r"alpha must be at least 2\*\*-20",
+        ),
+    ],
+)
+def test_refused(learner: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        learner.fit(X, Y, groups=GROUPS)
+    with pytest.raises(error, match=message):
+        learner.output_distribution(X, Y, groups=GROUPS)
+
+
+def test_too_much_work_is_refused_from_public_numbers() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**23), m=2**12, enrolled=range(2**12), alpha=1e-4)
+    with pytest.raises(BudgetError, match=r"8388609 hypotheses on up to 16777216 rows.*ThresholdClassifier"):
+        learner.fit(X, Y, groups=GROUPS)
+
+
+def test_laws_that_are_too_long_are_refused() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**17), m=2)
+    with pytest.raises(BudgetError, match="131073 hypotheses is not listed"):
+        learner.output_distribution(X, Y, groups=GROUPS)
+
+
+def test_where_all_are_good_enough_a_fixed_hypothesis_is_taken() -> None:
+    """The estimate of the least error is then nearly 1; the best of the two would be the second."""
+    kind = FiniteClass([[0, 0], [0, 1]])
+    users = [[(0, 1), (0, 1), (0, 1), (1, 1)]] * 9 + [[(0, 1)] * 4] * 200
+    learner = AgnosticPACClassifier(epsilon=80, concepts=kind, m=4, alpha=0.9, method="surrogate")
+    assert law(learner, users).fractions()[0] > Fraction(99, 100)
+    assert ClassErrors(kind, user_data(users, 4)).above(3).tolist() == [209, 200]
