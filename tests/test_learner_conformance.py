@@ -57,7 +57,8 @@ SOMETIMES = {
 
 
 def identified(classifier: Any) -> str:
-    return f"{type(classifier).__name__}-{getattr(classifier, 'method', 'any')}-{type(getattr(classifier, 'concepts', None)).__name__}"
+    of = type(classifier.concepts).__name__ if hasattr(classifier, "concepts") else "points"
+    return f"{type(classifier).__name__}-{getattr(classifier, 'method', 'any')}-{of}"
 
 
 def checked(classifier: Any) -> list[dict[str, Any]]:
