@@ -48,7 +48,7 @@ class ThresholdClassifier(UserLevelClassifier):
         user with fewer rows a mistake counts for more; see Notes.
     method : {"score", "median"}
         "score", the practical one, draws from all thresholds at once. "median" is Algorithm 1 of Li, Wang, Ye (2024),
-        which needs fewer users only for domains and accuracies far beyond practice.
+        which divides its budget over many draws: it needs many times the users in all settings that were tried.
     alpha : float
         For "median": how much worse than the best threshold the result may be, from 2**-30 to below 1.
     beta : float
