@@ -147,6 +147,16 @@ def test_rounds_beyond_those_paid_for_are_found(monkeypatch: pytest.MonkeyPatch)
     assert largest_change(program_of(learner), pairs_of(2, 1, 2))[1] == pytest.approx(2)
 
 
+def test_a_search_with_the_budget_of_the_estimate_too_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of epsilon for the estimate of the least error and all of it, in place of the other half, for the search."""
+    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=2, method="median", alpha=0.9)
+    pairs = list(pairs_of(2, 2, 2))[:3]
+    assert largest_change(program_of(learner), pairs) == pytest.approx((1, 1))
+    budget = {"least error": F(1, 2), "medians": F(1, 4), "comparisons": F(3, 4)}
+    monkeypatch.setattr(ThresholdClassifier, "_budget", lambda self: budget)
+    assert largest_change(program_of(learner), pairs) == pytest.approx((1, 1.5))
+
+
 class Greedy:
     """A sweep whose minimum is what a walk to the right finds, which stops where the errors rise."""
 
