@@ -55,7 +55,8 @@ class AgnosticPACClassifier(ConceptClassifier):
         * "surrogate" (LWY24, Theorems 3.4 and 4.6): as "score", with t from a private estimate of the least error, and
           for a representation by way of the concepts near it.
     representation : ConceptClass, optional
-        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public.
+        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
+        For methods other than "surrogate" it can as well be given as `concepts`.
     m : int
         The most rows of a user that count, the first m; public. Needed with `groups`.
     alpha : float
@@ -190,12 +191,15 @@ class AgnosticPACClassifier(ConceptClassifier):
             raise ValueError(f"method must be one of {METHODS}; got {shown(self.method)}")
         if self.tau is not None:
             positive(self.tau, "tau")
+            if self.method != "pairwise":
+                raise ValueError(f"tau is for method='pairwise'; got tau={self.tau} and method={self.method!r}")
         if self.method == "surrogate" and float(self.alpha) < 2**-20:
             raise ValueError(f"alpha must be at least 2**-20 for the estimate of the least error; got {self.alpha}")
         if self.method != "pairwise" and self.m is not None and self.m > MAX_M:
             raise BudgetError(f"m must be at most {MAX_M} for method={self.method!r}; got {self.m}: keep fewer rows")
 
     def _budget(self) -> Budget:
+        # Without user ids one row counts, whatever m is, and the parts for choosing t are not spent.
         m = 1 if self.m is None else int(self.m)
         shares: dict[str, Fraction] = {"selection": Fraction(1)}
         if self.method == "score":

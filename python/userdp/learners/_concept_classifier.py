@@ -39,8 +39,12 @@ class ConceptClassifier(UserLevelClassifier):
         super()._check_parameters()
         if not isinstance(self.concepts, ConceptClass):
             raise TypeError(f"concepts must be a concept class, such as FiniteClass(...); got {shown(self.concepts)}")
-        if self.representation is not None and not isinstance(self.representation, ConceptClass):
-            raise TypeError(f"representation must be a concept class or None; got {shown(self.representation)}")
+        if self.representation is not None:
+            if not isinstance(self.representation, ConceptClass):
+                raise TypeError(f"representation must be a concept class or None; got {shown(self.representation)}")
+            domains = self.concepts.domain_size, self.representation.domain_size
+            if domains[0] != domains[1]:
+                raise ValueError(f"concepts and representation must be over as many points; got {domains}")
         open_unit_interval(self.alpha, "alpha")
 
     def _outcomes(self) -> Sequence[int]:
