@@ -24,7 +24,7 @@ MIN_SUM = [
 
 
 def audit(n_users: int, epsilon: Any) -> Any:
-    """Weights 2**-K for C = {00, 11} and H = {00, 01}: e**(-epsilon K / (2 Delta)) with Delta = 2 and epsilon = ln 16."""
+    """Weights 2**-K for C = {00, 11}, H = {00, 01}: e**(-epsilon K / (2 Delta)) with Delta = 2 and epsilon = ln 16."""
     learner = AgnosticPACClassifier(
         epsilon=LogRatio(16),
         concepts=FiniteClass([[0, 0], [1, 1]]),
