@@ -151,7 +151,7 @@ def test_public_mistakes_are_refused(groups: Any, options: Any, error: Any, mess
         learner.fit(X, Y, groups=groups)
 
 
-@pytest.mark.parametrize("bad", [X[:-1], X[:, 0], [["a", "b"]] * 12, np.zeros((12, 0))])
+@pytest.mark.parametrize("bad", [X[:-1], X[:, 0], [[1, 2], [1]] * 6, np.zeros((12, 0)), X + 1j])
 def test_shapes_and_types_are_refused(bad: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         LEARNERS[0].fit(bad, Y, groups=USERS)
@@ -187,6 +187,44 @@ def test_points_outside_the_domain_are_clamped(learner: Any, bad: float, like: f
     first, second = X.astype(float), X.astype(float)
     first[rows, 0], second[rows, 0] = bad, like
     assert law(learner, first) == law(learner, second)
+
+
+class Incomparable:
+    """As missing values of pandas are: neither a number, nor equal or unequal to anything."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value is ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("learner", LEARNERS[:4], ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("bad", ["text", "", None, 10**400, {}, Incomparable()], ids=repr)
+def test_what_is_no_number_is_as_a_missing_value(learner: Any, bad: Any) -> None:
+    row = int(np.flatnonzero(USERS == 4)[0])
+    missing, first = X.astype(float), X.astype(object)
+    missing[row], first[row] = math.nan, bad
+    wanted = law(learner, missing)
+    assert law(learner, first) == wanted
+    if isinstance(bad, str):
+        # The whole array is one of texts then.
+        assert law(learner, np.array(first.tolist())) == wanted
+    labels = Y.astype(object)
+    labels[row] = bad
+    assert law(learner, y=labels) == law(learner, y=replaced(Y, row, 0))
+    fitted = type(learner)(**learner.get_params(deep=False)).fit(first, labels, groups=USERS)
+    assert np.array_equal(fitted.predict(first), fitted.predict(missing))
+
+
+def test_errors_about_types_show_no_values() -> None:
+    for arguments in ((X + 12345j, Y), (X, Y + 12345j)):
+        with pytest.raises(ValueError, match="Complex data not supported") as caught:
+            LEARNERS[0].fit(*arguments, groups=USERS)
+        assert "12345" not in str(caught.value)
+        assert caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])

@@ -47,6 +47,7 @@ DIFFERENT = {
     "check_classifiers_classes": "classes_ are the public classes, not the labels found in y",
     "check_classifiers_regression_target": "whether labels are among the classes is private; others count as the first",
     "check_classifier_not_supporting_multiclass": "how many labels there are is private; others count as the first",
+    "check_dtype_object": "what is no number is no error, as a missing value is none",
     "check_estimators_nan_inf": "a missing value of a person is no error but a public default",
     "check_supervised_y_no_nan": "a missing label of a person is no error but the first class",
 }

@@ -24,6 +24,7 @@ from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._program import Draw, Program
 from userdp.learners._ranges import open_unit_fraction
 from userdp.learners._scores import clipped_pairwise_scores
+from userdp.learners._threshold_search import t_of_error
 from userdp.mechanisms import ExponentialMechanism
 
 __all__ = ["AgnosticPACClassifier"]
@@ -259,13 +260,6 @@ class AgnosticPACClassifier(ConceptClassifier):
 
     def _good_t(self, draw: Draw, least: Callable[[], npt.NDArray[np.int64]], data: UserData) -> int | None:
         """The t that best separates errors that are good enough from those that are not; None if all are."""
-        from userdp import _core
-
         alpha = open_unit_fraction(self.alpha, "alpha")
         comparison = one_comparison(self._budget()["least error"], alpha / 6, data.n_users)
-        least_error = estimate_min_error(draw, comparison, least(), alpha / 6)
-        good = least_error + alpha / 6
-        if good >= 1:
-            return None
-        t, _, _ = _core.separating_threshold(data.m, float(good), float(min(Fraction(1), least_error + alpha / 3)))
-        return t
+        return t_of_error(data.m, estimate_min_error(draw, comparison, least(), alpha / 6), alpha)

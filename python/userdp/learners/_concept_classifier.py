@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import shown
 from userdp.exceptions import BudgetError
@@ -76,7 +76,7 @@ class ConceptClassifier(UserLevelClassifier):
             Entries of `classes_`.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        rows = self._numbers(X, reset=False)
         second = self.hypotheses.predict(self.hypotheses.points(rows), self.concept_, self.concept_ + 1)[:, 0]
         predictions: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
         return predictions
