@@ -25,6 +25,7 @@ from userdp.learners import (
     Intervals,
     PointFunctions,
     RealizablePACClassifier,
+    ThresholdClassifier,
     Thresholds,
     clipped_pairwise_scores,
 )
@@ -222,6 +223,17 @@ def test_the_law_with_a_private_t_mixes_over_t() -> None:
     assert law(learner, users).fractions() == wanted
 
 
+@pytest.mark.parametrize("m", [1, 3, 6])
+def test_thresholds_one_by_one_and_in_groups_have_the_same_law(m: int) -> None:
+    """Two ways to the same selection; their weights are rounded in different ways, by less than 2**-30."""
+    users = random_users(random.Random(m), 9, m + 1, range(1, 8))
+    one_by_one = law(AgnosticPACClassifier(epsilon=2, concepts=Thresholds(7), m=m), users)
+    grouped = law(ThresholdClassifier(epsilon=2, domain_size=7, m=m), users)
+    assert one_by_one.outputs == grouped.outputs
+    for p, q in zip(one_by_one.fractions(), grouped.fractions(), strict=True):
+        assert abs(p - q) <= p / 2**30
+
+
 # --- utility, and mistakes that would lose it
 
 
@@ -265,8 +277,8 @@ def test_a_representation_is_chosen_from() -> None:
     users = [[(secret if j % 2 else (7919 * (i + j)) % n + 1, j % 2) for j in range(4)] for i in range(300)]
     data = user_data(users, 4)
     for learner in (
-        RealizablePACClassifier(epsilon=2, concepts=PointFunctions(9), representation=representation, m=4, alpha=0.3),
-        AgnosticPACClassifier(epsilon=2, concepts=PointFunctions(9), representation=representation, m=4),
+        RealizablePACClassifier(epsilon=2, concepts=representation, m=4, alpha=0.3),
+        AgnosticPACClassifier(epsilon=2, concepts=representation, m=4),
     ):
         fitted = learner.fit(data.X, data.labels, groups=data.users)
         assert 0 <= fitted.concept_ < representation.size
@@ -303,11 +315,21 @@ X, Y, GROUPS = np.array([[1], [2], [3], [4]]), [0, 1, 1, 0], [0, 0, 1, 1]
             TypeError,
             "representation must be",
         ),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), representation=Thresholds(4), m=2),
+            ValueError,
+            r"over as many points; got \(3, 4\)",
+        ),
         (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=0), ValueError, "alpha must be"),
         (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, beta=1), ValueError, "beta must be"),
         (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1), ValueError, "alpha must be"),
         (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, method="best"), ValueError, "method must be"),
         (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0), ValueError, "tau must be at least 1"),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=1),
+            ValueError,
+            "tau is for method='pairwise'",
+        ),
         (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0.5), TypeError, "tau must be an int"),
         (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2**17), BudgetError, "m must be at most 65536"),
         (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2.0), TypeError, "m must be an int"),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import Epsilon, is_integer, positive, shown
 from userdp.exceptions import BudgetError
@@ -189,7 +189,7 @@ class ThresholdClassifier(UserLevelClassifier):
         ndarray with shape (rows,)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        rows = self._numbers(X, reset=False)
         above = self._points(rows) > np.uint64(self.threshold_)
         predicted: npt.NDArray[Any] = self.classes_[above.astype(np.intp)]
         return predicted
