@@ -1,25 +1,46 @@
-"""Private values read without a chance of an error: what a person's value is must not decide whether a fit ends."""
+"""Private values read without a chance of an error: what a person's value is must not decide whether a fit ends.
+
+Nor may it decide how another person's value is read. Arrays have a type before anybody's values are put in, and it is
+public. Lists have none: NumPy would take one for all values, and make texts of all numbers for the sake of one text. So
+the values of lists are read one by one.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["equal_to", "numbers_of"]
+__all__ = ["equal_to", "numbers_of", "one_by_one"]
+
+
+def one_by_one(values: Any) -> Any:
+    """Lists, lists of rows of one length, and frames with columns of nullable types as objects; others as they are."""
+    if isinstance(values, (list, tuple)):
+        if not all(isinstance(row, (list, tuple, np.ndarray)) and np.ndim(row) for row in values):
+            return np.fromiter(values, dtype=np.object_, count=len(values))
+        widths = {len(row) for row in values}
+        if len(widths) != 1:
+            return values
+        return np.fromiter(chain.from_iterable(values), dtype=np.object_).reshape(len(values), *widths)
+    if getattr(values, "ndim", 0) == 2 and any(not isinstance(kind, np.dtype) for kind in getattr(values, "dtypes", ())):
+        return values.astype(object)
+    return values
 
 
 def numbers_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array of numbers; in arrays of other types, what is no number is NaN.
-
-    One person's text or missing value makes a whole array one of objects or of texts, so that the others' numbers are
-    read from these.
-    """
-    if values.dtype.kind in "biuf":
+    """An array of integers or of numbers in double precision; in others what is no number is NaN."""
+    if values.dtype.kind in "biu":
         return values
-    numbers = np.fromiter(map(_number, values.ravel().tolist()), dtype=np.float64, count=values.size)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if values.dtype.kind == "f":
+            return values.astype(np.float64, copy=False)
+        numbers = np.fromiter(map(_number, values.ravel().tolist()), dtype=np.float64, count=values.size)
     return numbers.reshape(values.shape)
 
 
@@ -32,9 +53,11 @@ def _number(value: Any) -> float:
 
 def equal_to(values: npt.NDArray[Any], label: Any) -> npt.NDArray[np.bool_]:
     """Which values equal a label; those that cannot be compared do not."""
-    if values.dtype.kind == "O":
-        return np.fromiter((_equal(value, label) for value in values), dtype=np.bool_, count=len(values))
-    equal = np.asarray(values == label)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if values.dtype.kind == "O":
+            return np.fromiter((_equal(value, label) for value in values), dtype=np.bool_, count=len(values))
+        equal = np.asarray(values == label)
     # Texts and numbers, for example, are compared as wholes.
     return equal if equal.shape == values.shape else np.zeros(values.shape, dtype=np.bool_)
 
