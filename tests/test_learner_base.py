@@ -219,6 +219,22 @@ def test_what_is_no_number_is_as_a_missing_value(learner: Any, bad: Any) -> None
     assert np.array_equal(fitted.predict(first), fitted.predict(missing))
 
 
+def test_no_warnings_tell_of_values() -> None:
+    """Long doubles beyond doubles, arrays and complex numbers among objects; warnings are errors here."""
+    row = int(np.flatnonzero(USERS == 4)[0])
+    long, infinite, odd, missing = X.astype(np.longdouble), X.astype(float), X.astype(object), X.astype(float)
+    long[row, 0], infinite[row, 0] = np.longdouble("1e400"), math.inf
+    odd[row, 0], odd[row, 1] = np.zeros(2), np.datetime64("2020-01-01")
+    missing[row] = math.nan
+    assert law(LEARNERS[0], long) == law(LEARNERS[0], infinite)
+    assert law(LEARNERS[0], odd) == law(LEARNERS[0], missing)
+    odd[row, 0] = np.complex128(2 + 1j)
+    law(LEARNERS[0], odd)
+    labels = Y.astype(object)
+    labels[row] = np.ones((2, 2))
+    assert law(LEARNERS[0], y=labels) == law(LEARNERS[0], y=replaced(Y, row, 0))
+
+
 def test_errors_about_types_show_no_values() -> None:
     for arguments in ((X + 12345j, Y), (X, Y + 12345j)):
         with pytest.raises(ValueError, match="Complex data not supported") as caught:

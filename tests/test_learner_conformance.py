@@ -39,8 +39,6 @@ CLASSIFIERS = [
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
     AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
-    ThresholdClassifier(epsilon=1, domain_size=2**32),
-    ThresholdClassifier(epsilon=1, domain_size=8, method="median"),
 ]
 
 MISSING = "groups is missing"

@@ -19,7 +19,7 @@ from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.learners import ThresholdClassifier
 from userdp.learners._points import points_of
 from userdp.learners._private_t import candidates_for_t, first_crossing_scores
-from userdp.mechanisms import ExponentialMechanism
+from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
 
 F = Fraction
 LARGEST = 2**64 - 1
@@ -238,3 +238,17 @@ def test_groups_are_required() -> None:
         learner.fit([[1], [2]], [0, 1])
     records = ThresholdClassifier(epsilon=1, domain_size=9, require_groups=False).fit([[1], [2]], [0, 1])
     assert records.unit_ == "record"
+
+
+def test_the_number_of_groups_says_nothing_about_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def watched(mechanism: GroupedExponentialMechanism, source: Any, groups: GroupedScores) -> int:
+        drawn.append(len(groups.starts))
+        return 0
+
+    monkeypatch.setattr(GroupedExponentialMechanism, "_draw", watched)
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, enrolled=range(3))
+    for ids in ([0, 1], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [2] * 9):
+        learner.fit(np.arange(1, len(ids) + 1)[:, None], np.zeros(len(ids)), groups=ids)
+    assert drawn == [13, 13, 13]

@@ -7,6 +7,7 @@ case that calls the kernel must fail, under memcheck and under callgrind.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -87,15 +88,21 @@ def leaky_copy(into: Path) -> tuple[Path, list[str]]:
 
 def main() -> int:
     """Print which leaks were found; 0 when all were."""
+    parser = argparse.ArgumentParser(prog="constant_time.leaks", description=__doc__)
+    parser.add_argument("--kernel", action="append", default=[], help="only leaks of this kernel; may be repeated")
+    only = parser.parse_args().kernel
     if reason := unsupported() or missing():
         print(f"No evidence on constant time: {reason}.", file=sys.stderr)
         return 1
     work = WORK / "leaky"
-    installed, kernels = leaky_copy(work)
+    installed, planted = leaky_copy(work)
+    if unknown := sorted(set(only) - set(planted)):
+        raise SystemExit(f"there is no kernel {', '.join(unknown)}")
+    kernels = only or planted
     failures = [
         f"with all leaks asleep: {complaint}"
         for check in (check_memcheck, check_callgrind)
-        for complaint in check(installed, work, cases_of([]))
+        for complaint in check(installed, work, cases_of(only))
     ]
     found = 0
     for kernel in kernels:

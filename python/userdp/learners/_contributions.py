@@ -89,9 +89,7 @@ def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None
     ids = _ids(groups, n_rows)
     if enrolled is None:
         return Users(*_codes(ids))
-    if isinstance(enrolled, (str, bytes)) or not isinstance(enrolled, Iterable):
-        raise TypeError(f"enrolled must be a sequence of user ids; got {shown(enrolled)}")
-    listed = list(enrolled)
+    listed = _listed(enrolled)
     code_of = {user: code for code, user in enumerate(listed)}
     if len(code_of) != len(listed):
         raise ValueError("enrolled lists a user twice; give every user id once")
@@ -106,16 +104,23 @@ def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None
     return Users(table[codes], len(listed)) if n_present else Users(codes, len(listed))
 
 
+def _listed(enrolled: Any) -> list[Any]:
+    """The public list of users."""
+    try:
+        if isinstance(enrolled, (str, bytes)):
+            raise TypeError
+        listed = list(enrolled)
+    except TypeError:
+        raise TypeError(f"enrolled must be a sequence of user ids; got {shown(enrolled)}") from None
+    for place, user in enumerate(listed):
+        if problem := _problem(user):
+            raise problem[0](f"enrolled: entry {place} {problem[1]}")
+    return listed
+
+
 def _ids(groups: Any, n_rows: int) -> npt.NDArray[Any]:
     """User ids as a vector without missing entries; objects are kept as objects."""
-    if isinstance(groups, np.ma.MaskedArray):
-        raise TypeError("groups is a masked array; every row needs a user id")
-    try:
-        ids = np.asarray(groups)
-    except ValueError:
-        raise TypeError("groups must be a vector of user ids, one for each row") from None
-    if ids.ndim != 1:
-        raise ValueError(f"groups must be a vector, one user id for each row; got the shape {ids.shape}")
+    ids = _vector(groups)
     if len(ids) != n_rows:
         raise ValueError(f"groups has {len(ids)} user ids for {n_rows} rows")
     kind = ids.dtype.kind
@@ -127,7 +132,7 @@ def _ids(groups: Any, n_rows: int) -> npt.NDArray[Any]:
             raise ValueError(f"groups: row {missing[0]} has no user id")
         whole = ids.astype(np.int64) if np.all(np.abs(ids) < 2**53) else None
         if whole is None or not np.array_equal(whole, ids):
-            raise TypeError("groups are floats that are not whole numbers; use integers or strings as user ids")
+            raise TypeError("groups are floats that are not whole numbers below 2**53; use integers or strings")
         return whole
     if kind in "US":
         missing = np.flatnonzero(ids == ids.dtype.type())
@@ -136,15 +141,44 @@ def _ids(groups: Any, n_rows: int) -> npt.NDArray[Any]:
         return ids
     if kind == "O":
         for row, user in enumerate(ids):
-            # A missing entry is None, or unequal to itself as NaN is.
-            if user is None or user == "" or user != user:
-                raise ValueError(f"groups: row {row} has no user id")
-            try:
-                hash(user)
-            except TypeError:
-                raise TypeError(f"groups: the user id in row {row} is not hashable") from None
+            if problem := _problem(user):
+                raise problem[0](f"groups: the user id in row {row} {problem[1]}")
         return ids
     raise TypeError(f"groups must be integers, strings or hashable objects such as UUIDs; got dtype {ids.dtype}")
+
+
+def _vector(groups: Any) -> npt.NDArray[Any]:
+    """User ids as a vector; in a list of several types each keeps its own."""
+    if isinstance(groups, np.ma.MaskedArray):
+        raise TypeError("groups is a masked array; every row needs a user id")
+    try:
+        ids = np.asarray(groups)
+        # NumPy writes numbers among strings as strings: NaN, a missing id, would be somebody called "nan".
+        if ids.dtype.kind in "US" and ids.ndim == 1 and not hasattr(groups, "dtype"):
+            strings = str if ids.dtype.kind == "U" else bytes
+            if not all(isinstance(user, strings) for user in groups):
+                ids = np.fromiter(groups, dtype=object, count=len(ids))
+    except ValueError:
+        raise TypeError("groups must be a vector of user ids, one for each row") from None
+    if ids.ndim != 1:
+        raise ValueError(f"groups must be a vector, one user id for each row; got the shape {ids.shape}")
+    return ids
+
+
+def _problem(user: Any) -> tuple[type[Exception], str] | None:
+    """Why an object cannot be a user id, if so: the error, and what to say of it."""
+    # None is missing, and so is what is not equal to itself: NaN is not, and of pandas' NA that is unknown.
+    if user is None or (isinstance(user, (str, bytes)) and not user):
+        return ValueError, "is missing"
+    try:
+        hash(user)
+    except TypeError:
+        return TypeError, "is not hashable"
+    kind: Any = type(user)
+    if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
+        return TypeError, "is equal to nothing but itself: two rows of one user would be those of two"
+    same = user == user
+    return None if isinstance(same, (bool, np.bool_)) and same else (ValueError, "is missing")
 
 
 def _codes(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint32], int]:
@@ -156,8 +190,8 @@ def _codes(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint32], int]:
     if ids.dtype.kind in "iu":
         from userdp import _core
 
-        # Equal ids keep being equal as int64, also those beyond it.
-        words = ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
+        # Flipping the first bit keeps the order of ids, also of those beyond int64.
+        words = (ids ^ np.uint64(2**63)).view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
         codes, users = _core.user_codes(np.ascontiguousarray(words))
         return codes, len(users)
     distinct, inverse = np.unique(ids, return_inverse=True)
@@ -218,7 +252,7 @@ def bound_contributions(
         raise ValueError(f"y must be a vector of {len(rows)} labels, one for each row of X; got shape {targets.shape}")
     users = encode_users(groups, len(rows))
     kept = _first(users, most) if rule == "first" else _random(users, most)
-    return rows[kept], None if targets is None else targets[kept], np.asarray(groups)[kept]
+    return rows[kept], None if targets is None else targets[kept], _vector(groups)[kept]
 
 
 def _first(users: Users, m: int) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from userdp._numbers import Epsilon, LogRatio, parse_level
+from userdp._numbers import Epsilon, LogRatio, parse_level, shown
 
 __all__ = ["Budget", "PrivacyRecord", "Unit", "equal_part", "split_budget"]
 
@@ -36,7 +36,7 @@ def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budg
     Raises
     ------
     TypeError, ValueError
-        For an epsilon that is not a positive number.
+        For an epsilon that is not a positive number, and for shares that are negative or all 0.
 
     Examples
     --------
@@ -44,7 +44,14 @@ def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budg
     {'threshold': Fraction(2, 5), 'selection': Fraction(3, 5)}
     """
     whole = exact_epsilon(epsilon)
+    for name, share in shares.items():
+        if share < 0:
+            raise ValueError(
+                f"shares must be >= 0, or the others get more than epsilon; got {shown(share)} for {name!r}"
+            )
     parts = {name: Fraction(share) for name, share in shares.items() if share}
+    if not parts:
+        raise ValueError(f"shares must have a positive one; got {shown(dict(shares))}")
     if len(parts) == 1:
         return MappingProxyType(dict.fromkeys(parts, whole))
     total = sum(parts.values())
@@ -79,7 +86,8 @@ def _fraction_below(epsilon: ExactEpsilon) -> Fraction:
     from userdp import _core
 
     lower, _ = _core.ln_bounds(epsilon.ratio)
-    return Fraction(lower)
+    # ln r >= 1 - 1/r, where floats end.
+    return Fraction(lower) or 1 - 1 / epsilon.ratio
 
 
 @dataclass(frozen=True)

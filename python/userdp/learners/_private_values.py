@@ -1,6 +1,6 @@
-"""Private values read without a chance of an error: what a person's value is must not decide whether a fit ends.
+"""Private values read without a chance of an error or a warning: these would tell what a person's value is.
 
-Nor may it decide how another person's value is read. Arrays have a type before anybody's values are put in, and it is
+Nor may a value decide how another person's is read. Arrays have a type before anybody's values are put in, and it is
 public. Lists have none: NumPy would take one for all values, and make texts of all numbers for the sake of one text. So
 the values of lists are read one by one.
 """
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -33,15 +35,14 @@ def one_by_one(values: Any) -> Any:
 
 
 def numbers_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array of integers or of numbers in double precision; in others what is no number is NaN."""
+    """An array of integers, bools or doubles; in arrays of other types, what is no number is NaN."""
     if values.dtype.kind in "biu":
         return values
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with _silence():
         if values.dtype.kind == "f":
             return values.astype(np.float64, copy=False)
         numbers = np.fromiter(map(_number, values.ravel().tolist()), dtype=np.float64, count=values.size)
-    return numbers.reshape(values.shape)
+        return numbers.reshape(values.shape)
 
 
 def _number(value: Any) -> float:
@@ -53,8 +54,7 @@ def _number(value: Any) -> float:
 
 def equal_to(values: npt.NDArray[Any], label: Any) -> npt.NDArray[np.bool_]:
     """Which values equal a label; those that cannot be compared do not."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _silence():
         if values.dtype.kind == "O":
             return np.fromiter((_equal(value, label) for value in values), dtype=np.bool_, count=len(values))
         equal = np.asarray(values == label)
@@ -67,3 +67,11 @@ def _equal(value: Any, label: Any) -> bool:
         return bool(value == label)
     except Exception:  # missing values of pandas are neither equal nor unequal
         return False
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No warnings, as of numbers beyond doubles, or from objects that are compared or converted."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield

@@ -83,11 +83,9 @@ def law_of(program: Program, outputs: Sequence[Hashable], *, max_paths: int = MA
     while prefixes:
         path = prefixes.pop()
         branches: list[_Path] = []
-        outcome = program(_Follower(path, branches))
+        outcome = program(_Follower(path, branches, max_paths - done - len(prefixes)))
         prefixes.extend(branches)
         done += 1
-        if done + len(prefixes) > max_paths:
-            raise BudgetError(f"the exact law has more than {max_paths} paths; audit a smaller domain or fewer rounds")
         if outcome not in masses:
             raise RuntimeError(f"a program returned {outcome!r}, which is not among its public outputs")
         masses[outcome] += path.mass
@@ -108,11 +106,15 @@ class _Path:
 
 
 class _Follower:
-    """Draws the outcomes of a path; beyond its end the first possible one, noting the others."""
+    """Draws the outcomes of a path; beyond its end the first possible one, noting the others.
 
-    def __init__(self, path: _Path, branches: list[_Path]) -> None:
+    There is room for so many paths, this one and those noted: a program may draw without end.
+    """
+
+    def __init__(self, path: _Path, branches: list[_Path], room: int) -> None:
         self.path = path
         self.branches = branches
+        self.room = room
         self.position = 0
 
     def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
@@ -125,6 +127,8 @@ class _Follower:
             for outcome, weight in zip(pmf.outputs, pmf.weights, strict=True)
             if weight
         ]
+        if len(self.branches) + len(possible) > self.room:
+            raise BudgetError("the exact law has too many paths; audit a smaller domain or fewer rounds")
         before, mass = self.path.outcomes, self.path.mass
         self.branches.extend(_Path((*before, outcome), mass * probability) for outcome, probability in possible[1:])
         first, probability = possible[0]

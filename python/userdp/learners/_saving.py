@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
-from userdp._numbers import LogRatio
+from userdp._numbers import LogRatio, exact_number
 from userdp.learners._privacy import PrivacyRecord
 
 __all__ = ["SCHEMA_VERSION", "from_json", "to_json"]
@@ -18,6 +19,9 @@ SCHEMA_VERSION = 1
 
 _SAVED: dict[str, type[Any]] = {}
 """Classes whose objects are parameters: by name, with ``_to_saved`` and ``_from_saved``."""
+
+_ARRAYS = "biufUO"
+"""Kinds of arrays that are written."""
 
 
 def saved_as_parameter(kind: type[Any]) -> type[Any]:
@@ -32,7 +36,7 @@ def to_json(estimator: Any) -> str:
     Raises
     ------
     TypeError
-        For a parameter that is no number, string, sequence, array or concept class.
+        For a parameter that is no number, string, UUID, sequence, mapping, array or concept class.
     """
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
     content = {
@@ -64,7 +68,7 @@ def from_json(kind: type[Any], text: str) -> Any:
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name!r} is not a fitted attribute")
             setattr(estimator, name, _read(value))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"the text is not a {kind.__name__} as to_json writes it: {error}") from None
     return estimator
 
@@ -84,6 +88,10 @@ def _written(value: Any) -> Any:
         return {"fraction": str(value)}
     if isinstance(value, LogRatio):
         return {"log_ratio": [str(value.numerator), str(value.denominator)]}
+    if isinstance(value, UUID):
+        return {"uuid": str(value)}
+    if isinstance(value, range):
+        return {"range": [_written(number) for number in (value.start, value.stop, value.step)]}
     if isinstance(value, tuple):
         return {"tuple": [_written(entry) for entry in value]}
     if isinstance(value, list):
@@ -91,7 +99,7 @@ def _written(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"mapping": [[_written(key), _written(entry)] for key, entry in value.items()]}
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "biufUO":
+        if value.dtype.kind not in _ARRAYS:
             raise TypeError(f"an array of dtype {value.dtype} cannot be saved as JSON; use pickle")
         return {
             "array": {"dtype": value.dtype.str, "shape": list(value.shape), "entries": _written(value.ravel().tolist())}
@@ -99,7 +107,7 @@ def _written(value: Any) -> Any:
     if isinstance(value, PrivacyRecord):
         _, arguments = value.__reduce__()
         return {"privacy": [_written(argument) for argument in arguments]}
-    if type(value).__name__ in _SAVED:
+    if _SAVED.get(type(value).__name__) is type(value):
         arguments = {name: _written(argument) for name, argument in value._arguments().items()}
         return {"object": [type(value).__name__, arguments]}
     raise TypeError(f"a {type(value).__name__} cannot be saved as JSON; use pickle")
@@ -116,18 +124,30 @@ def _read(value: Any) -> Any:
     if kind == "float":
         return float.fromhex(content)
     if kind == "fraction":
-        return Fraction(content)
+        return exact_number(content)
     if kind == "log_ratio":
         return LogRatio(*map(int, content))
+    if kind == "uuid":
+        return UUID(content)
+    if kind == "range":
+        return range(*map(_read, content))
     if kind == "tuple":
         return tuple(_read(entry) for entry in content)
     if kind == "mapping":
         return {_read(key): _read(entry) for key, entry in content}
     if kind == "array":
-        return np.array(_read(content["entries"]), dtype=np.dtype(content["dtype"])).reshape(content["shape"])
+        return _read_array(**content)
     if kind == "privacy":
         return PrivacyRecord(*(_read(argument) for argument in content))
     if kind == "object":
         name, arguments = content
         return _SAVED[name](**{key: _read(argument) for key, argument in arguments.items()})
     raise ValueError(f"unknown kind {kind!r}")
+
+
+def _read_array(dtype: str, shape: list[int], entries: list[Any]) -> np.ndarray[Any, Any]:
+    kind = np.dtype(dtype)
+    if kind.kind not in _ARRAYS:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    # Strings are as long as the longest: a text of a few bytes must not ask for all memory.
+    return np.array(_read(entries), dtype="U" if kind.kind == "U" else kind).reshape(shape)
