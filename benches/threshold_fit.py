@@ -54,7 +54,7 @@ def measure(rows: int, users: int) -> dict[str, float]:
     used = peak()
     start = time.perf_counter()
     codes, found = _core.user_codes(ids)
-    kept, _ = _core.first_rows(codes, len(found), m)
+    _core.first_rows(codes, len(found), m)
     encode = time.perf_counter() - start
     start = time.perf_counter()
     sweep = _core.ThresholdSweep(points[:, 0], labels.view(np.uint8), codes, len(found), m, DOMAIN)

@@ -22,6 +22,7 @@ from userdp.learners import (
     FiniteClass,
     PointFunctions,
     RealizablePACClassifier,
+    ThresholdClassifier,
     Thresholds,
 )
 
@@ -32,11 +33,12 @@ CLASSIFIERS = [
     RealizablePACClassifier(epsilon=1, concepts=Thresholds(8)),
     RealizablePACClassifier(epsilon=1, concepts=FiniteClass([[0, 1], [1, 0], [1, 1]])),
     AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]])),
+    ThresholdClassifier(epsilon=1, domain_size=8),
+    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1),
+    ThresholdClassifier(epsilon=1, domain_size=8, method="median"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
-    AgnosticPACClassifier(
-        epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"
-    ),
+    AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
 ]
 
 MISSING = "groups is missing"
@@ -45,6 +47,7 @@ DIFFERENT = {
     "check_classifiers_classes": "classes_ are the public classes, not the labels found in y",
     "check_classifiers_regression_target": "whether labels are among the classes is private; others count as the first",
     "check_classifier_not_supporting_multiclass": "how many labels there are is private; others count as the first",
+    "check_dtype_object": "what is no number is no error, as a missing value is none",
     "check_estimators_nan_inf": "a missing value of a person is no error but a public default",
     "check_supervised_y_no_nan": "a missing label of a person is no error but the first class",
 }
@@ -56,7 +59,9 @@ SOMETIMES = {
 
 
 def identified(classifier: Any) -> str:
-    return f"{type(classifier).__name__}-{getattr(classifier, 'method', 'any')}-{type(classifier.concepts).__name__}"
+    parameters = classifier.get_params(deep=False)
+    over = type(parameters["concepts"]).__name__ if "concepts" in parameters else parameters["domain_size"]
+    return f"{type(classifier).__name__}-{parameters.get('method', 'any')}-{over}"
 
 
 def checked(classifier: Any) -> list[dict[str, Any]]:
@@ -77,13 +82,13 @@ def test_all_checks_pass_without_privacy_settings(classifier: Any) -> None:
     assert sum(result["status"] == "passed" for result in results) > 45
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS[:3], ids=identified)
+@pytest.mark.parametrize("classifier", CLASSIFIERS[:4], ids=identified)
 def test_which_checks_differ_with_public_classes_and_clamping(classifier: Any) -> None:
     found = failed(checked(clone(classifier).set_params(require_groups=False)))
     assert found - set(SOMETIMES) == set(DIFFERENT)
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS[:3], ids=identified)
+@pytest.mark.parametrize("classifier", CLASSIFIERS[:4], ids=identified)
 def test_with_the_defaults_only_missing_groups_are_added(classifier: Any) -> None:
     results = checked(clone(classifier))
     assert len(failed(results)) > 20

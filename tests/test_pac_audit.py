@@ -106,9 +106,9 @@ LEARNERS: dict[str, tuple[Any, Any, Any, int]] = {
         2,
     ),
     "surrogate": (
-        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="surrogate", alpha=0.9),
-        DoubledAgnostic(epsilon=1, concepts=WIDE, m=2, method="surrogate", alpha=0.9),
-        AT_TWO_POINTS,
+        AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(60), m=2, method="surrogate", alpha=0.9),
+        DoubledAgnostic(epsilon=1, concepts=PointFunctions(60), m=2, method="surrogate", alpha=0.9),
+        [(1, 0), (1, 1)],
         2,
     ),
     "surrogate, improper": (
@@ -131,9 +131,7 @@ LEARNERS: dict[str, tuple[Any, Any, Any, int]] = {
     ),
 }
 
-each = pytest.mark.parametrize(
-    ("learner", "doubled", "universe", "users"), list(LEARNERS.values()), ids=list(LEARNERS)
-)
+each = pytest.mark.parametrize(("learner", "doubled", "universe", "users"), list(LEARNERS.values()), ids=list(LEARNERS))
 
 
 @each
@@ -150,3 +148,89 @@ def test_half_the_noise_is_caught(learner: Any, doubled: Any, universe: Any, use
     report = audited(doubled, universe, users=users)
     assert not report.holds
     assert report.worst_delta.lower > 0
+
+
+# --- planted mistakes
+
+
+class OnceTau(AgnosticPACClassifier):
+    """Takes tau for the sensitivity of clipped sums, where replacing a user moves them by up to 2 tau."""
+
+    def _selection(self, sensitivity: int) -> ExponentialMechanism:
+        return super()._selection(sensitivity // 2)
+
+
+class OnceSurrogate(AgnosticPACClassifier):
+    """Takes 1 for the sensitivity of the surrogate score of hypotheses outside of the class."""
+
+    def _selection(self, sensitivity: int) -> ExponentialMechanism:
+        return super()._selection(1)
+
+
+@pytest.mark.parametrize("tau", [1, 2])
+def test_half_of_the_sensitivity_of_clipped_sums_is_caught(tau: int) -> None:
+    mistaken = OnceTau(epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=tau)
+    assert not audited(mistaken).holds
+
+
+def test_the_sensitivity_of_proper_hypotheses_for_improper_ones_is_caught() -> None:
+    learner, _, universe, users = LEARNERS["surrogate, improper"]
+    assert not audited(OnceSurrogate(**learner.get_params(deep=False)), universe, users=users).holds
+
+
+class OneForEachLabeling(RealizablePACClassifier):
+    """Weighs one hypothesis for each labeling of the points that occur in the data, and none of the others."""
+
+    def _program(self, data: Any) -> Any:
+        errors = ClassErrors(self.hypotheses, data)
+        labelings = self.hypotheses.predict(errors.points).T
+        _, first = np.unique(labelings, axis=0, return_index=True)
+        chosen = sorted(first.tolist())
+        scores = errors.above(0)[chosen]
+        return lambda draw: chosen[draw(ExponentialMechanism(epsilon=1, sensitivity=1), scores)]
+
+
+def test_weighing_only_distinct_labelings_is_caught() -> None:
+    """An outcome is then possible on one dataset and impossible on its neighbour."""
+    learner = RealizablePACClassifier(epsilon=1, concepts=PointFunctions(2), m=1)
+    universe = [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert audited(learner, universe).holds
+    report = audited(OneForEachLabeling(epsilon=1, concepts=PointFunctions(2), m=1), universe)
+    assert not report.holds
+    assert report.epsilon.lower == float("inf")
+
+
+# --- users with few rows or none
+
+
+def users_of(universe: Any, m: int) -> list[Any]:
+    """All users, up to the order of their rows: with 0, ..., m of them."""
+    return [user for rows in range(m + 1) for user in itertools.combinations_with_replacement(universe, rows)]
+
+
+@pytest.mark.parametrize("name", ["realizable", "score", "pairwise", "pairwise, clipped"])
+def test_short_users_are_protected(name: str) -> None:
+    """All pairs of neighbours among two users with 0, 1 or 2 rows, at e**epsilon = 3, in fractions."""
+    learner, _, _, _ = LEARNERS[name]
+
+    def worst_ratio(estimator: Any) -> Fraction:
+        algorithm = as_finite_algorithm(estimator)
+        users = users_of(AT_TWO_POINTS[:2], 2)
+        laws: dict[Hashable, list[Fraction]] = {}
+        for first, second in itertools.product(users, repeat=2):
+            if first or second:
+                laws[first, second] = algorithm.pmf((first, second)).fractions()
+        return max(
+            p / q
+            for (one, kept), law in laws.items()
+            for (other, also), neighbour in laws.items()
+            if kept == also and one != other
+            for p, q in zip(law, neighbour, strict=True)
+        )
+
+    epsilon = LogRatio(3)
+    stated = worst_ratio(type(learner)(**{**learner.get_params(deep=False), "epsilon": epsilon}))
+    print(f"worst ratio {float(stated):.4f} of 3")
+    assert 1 < stated <= 3
+    spends_twice = LogRatio(9)
+    assert worst_ratio(type(learner)(**{**learner.get_params(deep=False), "epsilon": spends_twice})) > 3

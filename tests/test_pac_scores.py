@@ -16,8 +16,6 @@ import pytest
 pytest.importorskip("sklearn")
 
 from oracle import hypotheses as oracle
-from userdp import LogRatio
-from userdp.exceptions import BudgetError
 from userdp.learners import (
     AgnosticPACClassifier,
     FiniteClass,
@@ -25,6 +23,7 @@ from userdp.learners import (
     Intervals,
     PointFunctions,
     RealizablePACClassifier,
+    ThresholdClassifier,
     Thresholds,
     clipped_pairwise_scores,
 )
@@ -222,6 +221,59 @@ def test_the_law_with_a_private_t_mixes_over_t() -> None:
     assert law(learner, users).fractions() == wanted
 
 
+@pytest.mark.parametrize("m", [1, 3, 6])
+def test_thresholds_one_by_one_and_in_groups_have_the_same_law(m: int) -> None:
+    """Two ways to the same selection; their weights are rounded in different ways, by less than 2**-30."""
+    users = random_users(random.Random(m), 9, m + 1, range(1, 8))
+    one_by_one = law(AgnosticPACClassifier(epsilon=2, concepts=Thresholds(7), m=m), users)
+    grouped = law(ThresholdClassifier(epsilon=2, domain_size=7, m=m), users)
+    assert one_by_one.outputs == grouped.outputs
+    for p, q in zip(one_by_one.fractions(), grouped.fractions(), strict=True):
+        assert abs(p - q) <= p / 2**30
+
+
+# --- sensitivities
+
+
+def test_sensitivities_hold_and_are_attained() -> None:
+    """All pairs of users with up to two rows at two points, and all replacements of the first of them."""
+    m, all_functions = 2, FiniteClass(list(itertools.product((0, 1), repeat=2)))
+    concepts, improper = FiniteClass([[0, 0], [1, 1]]), FiniteClass([[0, 0], [0, 1]])
+    examples = list(itertools.product((0, 1), repeat=2))
+    users = [user for rows in range(m + 1) for user in itertools.combinations_with_replacement(examples, rows)]
+
+    def scores(dataset: Users) -> dict[str, Any]:
+        data = user_data(dataset, m)
+        errors = ClassErrors(all_functions, data)
+        return {
+            "any error": ClassErrors(all_functions, data.first(1)).above(0),
+            "more than 0": errors.above(0),
+            "more than 1": errors.above(1),
+            "least": errors.least(),
+            "pairs, tau = 1": clipped_pairwise_scores(errors.mistakes(), 1),
+            "pairs, tau = 5": clipped_pairwise_scores(errors.mistakes(), 5),
+            "surrogate": surrogate_scores(concepts, improper, data, 0),
+            "surrogate, proper": surrogate_scores(all_functions, all_functions, data, 0),
+        }
+
+    found = {dataset: scores(dataset) for dataset in itertools.product(users, repeat=2)}
+    worst = dict.fromkeys(next(iter(found.values())), 0)
+    for other in users:
+        for first, second in itertools.combinations(users, 2):
+            for name, values in found[first, other].items():
+                worst[name] = max(worst[name], int(np.abs(values - found[second, other][name]).max()))
+    assert worst == {
+        "any error": 1,
+        "more than 0": 1,
+        "more than 1": 1,
+        "least": 1,
+        "pairs, tau = 1": 2,
+        "pairs, tau = 5": 4,
+        "surrogate": 2,
+        "surrogate, proper": 1,
+    }
+
+
 # --- utility, and mistakes that would lose it
 
 
@@ -265,78 +317,13 @@ def test_a_representation_is_chosen_from() -> None:
     users = [[(secret if j % 2 else (7919 * (i + j)) % n + 1, j % 2) for j in range(4)] for i in range(300)]
     data = user_data(users, 4)
     for learner in (
-        RealizablePACClassifier(epsilon=2, concepts=PointFunctions(9), representation=representation, m=4, alpha=0.3),
-        AgnosticPACClassifier(epsilon=2, concepts=PointFunctions(9), representation=representation, m=4),
+        RealizablePACClassifier(epsilon=2, concepts=representation, m=4, alpha=0.3),
+        AgnosticPACClassifier(epsilon=2, concepts=representation, m=4),
     ):
         fitted = learner.fit(data.X, data.labels, groups=data.users)
         assert 0 <= fitted.concept_ < representation.size
         chosen = fitted.predict(data.X)
         assert np.mean(chosen != data.labels) < 0.25
-
-
-# --- the rest of the interface
-
-
-def test_users_needed() -> None:
-    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=10)
-    needed = learner.users_needed()
-    assert needed == int(np.ceil(40 * np.log(1025 * 30) / 1.0))
-    # Ten rows of each, of the ten that count at alpha = 0.1; with one row ten times as many, with more no fewer.
-    assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1).users_needed() == pytest.approx(
-        10 * needed, abs=10
-    )
-    assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1000).users_needed() == needed
-    assert RealizablePACClassifier(epsilon=LogRatio(3), concepts=Thresholds(2**10), m=10).users_needed() < needed
-
-
-X, Y, GROUPS = np.array([[1], [2], [3], [4]]), [0, 1, 1, 0], [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("learner", "error", "message"),
-    [
-        (RealizablePACClassifier(epsilon=0, concepts=Thresholds(3), m=2), ValueError, "epsilon must be > 0"),
-        (RealizablePACClassifier(epsilon=100, concepts=Thresholds(3), m=2), ValueError, "epsilon"),
-        (RealizablePACClassifier(epsilon=1, concepts=[[0, 1]], m=2), TypeError, "concepts must be a concept class"),
-        (
-            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), representation=3, m=2),  # type: ignore[arg-type]
-            TypeError,
-            "representation must be",
-        ),
-        (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=0), ValueError, "alpha must be"),
-        (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, beta=1), ValueError, "beta must be"),
-        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1), ValueError, "alpha must be"),
-        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, method="best"), ValueError, "method must be"),
-        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0), ValueError, "tau must be at least 1"),
-        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0.5), TypeError, "tau must be an int"),
-        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2**17), BudgetError, "m must be at most 65536"),
-        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2.0), TypeError, "m must be an int"),
-        (
-            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1e-9, method="surrogate"),
-            ValueError,
-            r"alpha must be at least 2\*\*-20",
-        ),
-    ],
-)
-def test_refused(learner: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        learner.fit(X, Y, groups=GROUPS)
-    with pytest.raises(error, match=message):
-        learner.output_distribution(X, Y, groups=GROUPS)
-
-
-def test_too_much_work_is_refused_from_public_numbers() -> None:
-    learner = RealizablePACClassifier(
-        epsilon=1, concepts=Thresholds(2**23), m=2**12, enrolled=range(2**12), alpha=1e-4
-    )
-    with pytest.raises(BudgetError, match="8388609 hypotheses on up to 16777216 rows.*ThresholdClassifier"):
-        learner.fit(X, Y, groups=GROUPS)
-
-
-def test_laws_that_are_too_long_are_refused() -> None:
-    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**17), m=2)
-    with pytest.raises(BudgetError, match="131073 hypotheses is not listed"):
-        learner.output_distribution(X, Y, groups=GROUPS)
 
 
 def test_where_all_are_good_enough_a_fixed_hypothesis_is_taken() -> None:

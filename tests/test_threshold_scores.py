@@ -66,6 +66,11 @@ def check_errors(users: Sequence[Any], m: int, domain_size: int, order: random.R
         starts, scores = sweep.groups(t)
         assert starts.tolist() == [0, *rows]
         assert scores.tolist() == [oracle.errors(users, u, t, m) for u in starts.tolist()]
+        padded = sweep.groups(t, m * len(users) + 1)
+        assert len(padded[0]) == max(len(rows), m * len(users)) + 1
+        missing = len(padded[0]) - len(starts)
+        assert padded[0].tolist() == [0] * missing + starts.tolist()
+        assert padded[1].tolist() == [int(scores[0])] * missing + scores.tolist()
         if domain_size <= 5:
             everywhere = [oracle.errors(users, u, t, m) for u in range(domain_size + 1)]
             assert expanded((starts, scores), domain_size) == everywhere

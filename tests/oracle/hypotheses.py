@@ -1,6 +1,6 @@
 """Scores of hypotheses on people's examples, counted as they are defined.
 
-A hypothesis is a dict from points to 0 or 1. A dataset is a sequence of users, a user a sequence of pairs (point, label).
+A hypothesis is a dict from points to 0 or 1. A dataset is a sequence of users, a user one of pairs (point, label).
 """
 
 from __future__ import annotations
@@ -51,7 +51,5 @@ def surrogate(
     return errors, [disagreements_above(c, h, users, s, m) for c in concepts]
 
 
-def surrogate_score(
-    concepts: Sequence[Hypothesis], h: Hypothesis, users: Sequence[User], t: int, m: int
-) -> int:
+def surrogate_score(concepts: Sequence[Hypothesis], h: Hypothesis, users: Sequence[User], t: int, m: int) -> int:
     return min(map(sum, zip(*surrogate(concepts, h, users, t, 0, m), strict=True)))

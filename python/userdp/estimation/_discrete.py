@@ -97,7 +97,7 @@ class DiscreteDistribution(DistributionEstimator):
         alpha: float = 0.1,
         beta: float = 0.1,
         method: str = "auto",
-        max_candidates: int = 1024,
+        max_candidates: int = 4096,
         on_invalid: str = "clamp",
         require_groups: bool = True,
         enrolled: Iterable[Any] | None = None,

@@ -27,6 +27,7 @@ FINE_POINTS = 4096
 COARSE_POINTS = 65
 COARSE_ALPHA = 0.5
 LARGEST_LINE = 2**20
+LARGEST_RADIUS = 2.0**48
 THREE_QUARTERS = 0.6744897501960817
 """The quantile of the standard normal distribution, and the median of its absolute value."""
 
@@ -77,6 +78,8 @@ class Location:
 
     def __init__(self, name: str, radius: float, scale: float, alpha: float) -> None:
         step = 0.2 * math.sqrt(2 * math.pi) * alpha
+        if radius > LARGEST_RADIUS * step:
+            raise ValueError(f"radius must be at most 2**48 steps of the cover, for floats; it is {radius / step:.3g}")
         self.rounds: list[_Round] = []
         while 2 * radius / step > FINE_POINTS and radius > 2 * scale:
             coarse = 2 * radius / (COARSE_POINTS - 1)

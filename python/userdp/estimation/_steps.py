@@ -46,7 +46,8 @@ class Proportion(ClippedSelection):
         together = max(1, CELLS // self.n_candidates)
         for first in range(0, kinds.shape[1], together):
             size, count = kinds[:, first : first + together, None]
-            totals += self.clipped_totals(masses * size - self.unit * count, users[first : first + together])
+            clipped = np.clip(masses * size - self.unit * count, -self.tau, self.tau)
+            totals += users[first : first + together] @ clipped
         # At 0 there is no smaller candidate to be compared with, at 1 no larger one.
         scores = np.abs(totals)
         scores[0], scores[-1] = -totals[0], totals[-1]

@@ -23,6 +23,7 @@ from userdp.learners._min_error import (
 )
 from userdp.learners._privacy import PrivacyRecord
 from userdp.learners._private_t import candidates_for_t, private_t, private_t_pmf
+from userdp.learners._sample_sizes import UniformConvergence, uniform_convergence_users
 from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
 from userdp.learners._separation import best_separating_threshold
 from userdp.learners._stumps import DecisionStumps
@@ -52,6 +53,7 @@ __all__ = [
     "RealizablePACClassifier",
     "ThresholdClassifier",
     "Thresholds",
+    "UniformConvergence",
     "as_finite_algorithm",
     "best_separating_threshold",
     "boosted_size",
@@ -66,6 +68,7 @@ __all__ = [
     "private_min_error_pmf",
     "private_t",
     "private_t_pmf",
+    "uniform_convergence_users",
     "user_level_errors",
 ]
 

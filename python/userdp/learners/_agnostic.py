@@ -19,11 +19,12 @@ from userdp.learners._concept_class import ConceptClass
 from userdp.learners._concept_classifier import ConceptClassifier
 from userdp.learners._contributions import UserData
 from userdp.learners._min_error import estimate_min_error, one_comparison
-from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._privacy import Budget, split_budget
+from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._program import Draw, Program
 from userdp.learners._ranges import open_unit_fraction
 from userdp.learners._scores import clipped_pairwise_scores
+from userdp.learners._threshold_search import t_of_error
 from userdp.mechanisms import ExponentialMechanism
 
 __all__ = ["AgnosticPACClassifier"]
@@ -55,7 +56,8 @@ class AgnosticPACClassifier(ConceptClassifier):
         * "surrogate" (LWY24, Theorems 3.4 and 4.6): as "score", with t from a private estimate of the least error, and
           for a representation by way of the concepts near it.
     representation : ConceptClass, optional
-        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public.
+        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
+        For methods other than "surrogate" it can as well be given as `concepts`.
     m : int
         The most rows of a user that count, the first m; public. Needed with `groups`.
     alpha : float
@@ -108,8 +110,8 @@ class AgnosticPACClassifier(ConceptClassifier):
     the score is K(h; t), and the sensitivity 1. If e + alpha / 6 >= 1, every hypothesis is good enough: the one with
     index 0 is taken.
 
-    *Cost.* All hypotheses are evaluated on all rows, "pairwise" compares all pairs of them on all users, and "surrogate"
-    with a representation compares all concepts with all hypotheses on all rows. Too much work is refused, with an
+    *Cost.* All hypotheses are evaluated on all rows, "pairwise" compares all pairs of them on all users, and
+    "surrogate" with a representation all concepts with all hypotheses on all rows. Too much work is refused, with an
     estimate.
 
     References
@@ -190,12 +192,15 @@ class AgnosticPACClassifier(ConceptClassifier):
             raise ValueError(f"method must be one of {METHODS}; got {shown(self.method)}")
         if self.tau is not None:
             positive(self.tau, "tau")
+            if self.method != "pairwise":
+                raise ValueError(f"tau is for method='pairwise'; got tau={self.tau} and method={self.method!r}")
         if self.method == "surrogate" and float(self.alpha) < 2**-20:
             raise ValueError(f"alpha must be at least 2**-20 for the estimate of the least error; got {self.alpha}")
         if self.method != "pairwise" and self.m is not None and self.m > MAX_M:
             raise BudgetError(f"m must be at most {MAX_M} for method={self.method!r}; got {self.m}: keep fewer rows")
 
     def _budget(self) -> Budget:
+        # Without user ids one row counts, whatever m is, and the parts for choosing t are not spent.
         m = 1 if self.m is None else int(self.m)
         shares: dict[str, Fraction] = {"selection": Fraction(1)}
         if self.method == "score":
@@ -242,9 +247,7 @@ class AgnosticPACClassifier(ConceptClassifier):
         errors = ClassErrors(self.concepts, data)
         selection = self._selection(1 if proper else 2)
         least = cache(errors.least)
-        scores = cache(
-            errors.above if proper else partial(surrogate_scores, self.concepts, self.representation, data)
-        )
+        scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.representation, data))
 
         def program(draw: Draw) -> int:
             t = self._good_t(draw, least, data) if data.m > 1 else 0
@@ -257,13 +260,6 @@ class AgnosticPACClassifier(ConceptClassifier):
 
     def _good_t(self, draw: Draw, least: Callable[[], npt.NDArray[np.int64]], data: UserData) -> int | None:
         """The t that best separates errors that are good enough from those that are not; None if all are."""
-        from userdp import _core
-
         alpha = open_unit_fraction(self.alpha, "alpha")
         comparison = one_comparison(self._budget()["least error"], alpha / 6, data.n_users)
-        least_error = estimate_min_error(draw, comparison, least(), alpha / 6)
-        good = least_error + alpha / 6
-        if good >= 1:
-            return None
-        t, _, _ = _core.separating_threshold(data.m, float(good), float(min(Fraction(1), least_error + alpha / 3)))
-        return t
+        return t_of_error(data.m, estimate_min_error(draw, comparison, least(), alpha / 6), alpha)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
@@ -20,6 +21,7 @@ from userdp._randomness import source_of
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
+from userdp.learners._private_values import equal_to, numbers_of
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._ranges import open_unit_interval
 from userdp.learners._saving import from_json, to_json
@@ -121,6 +123,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         outcomes = self._outcomes()
         return law_of(self._program(self._read(X, y, groups)), outcomes)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # Reading data sets n_features_in_ before anything is drawn.
+        return hasattr(self, "privacy_")
+
     def _caveats(self) -> list[str]:
         caveats = []
         if self.random_state is not None:
@@ -140,11 +146,18 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         return UserData(rows, labels, users.codes, users.n_users, m)
 
     def _read_X(self, X: Any) -> npt.NDArray[Any]:
-        # Whether anybody who is enrolled has rows is private.
-        rows: npt.NDArray[Any] = validate_data(
-            self, X, dtype="numeric", ensure_all_finite=self.on_invalid == "raise", ensure_min_samples=0
-        )
-        return rows
+        return self._numbers(X)
+
+    def _numbers(self, X: Any, *, reset: bool = True) -> npt.NDArray[Any]:
+        """X as a table of numbers, for fit or, without reset, for predict."""
+        rows: npt.NDArray[Any]
+        if self.on_invalid == "raise":
+            rows = validate_data(self, X, reset=reset, dtype="numeric")
+            return rows
+        with _without_values():
+            # Whether anybody who is enrolled has rows is private.
+            rows = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+        return numbers_of(rows)
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         """Estimators without labels have none."""
@@ -215,7 +228,8 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        targets = column_or_1d(y, warn=True)
+        with _without_values():
+            targets = column_or_1d(y, warn=True)
         check_consistent_length(targets, np.empty(n_rows))
         if self.on_invalid == "raise":
             assert_all_finite(targets, input_name="y")
@@ -228,14 +242,26 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
                 raise ValueError("y has only one class; pass classes=(first, second), which are public")
         else:
             classes = np.asarray(self.classes)
-        second = np.asarray(targets == classes[1])
-        if self.on_invalid == "raise" and self.classes is not None and not np.all(second | (targets == classes[0])):
+        second = equal_to(targets, classes[1])
+        if (
+            self.on_invalid == "raise"
+            and self.classes is not None
+            and not np.all(second | equal_to(targets, classes[0]))
+        ):
             raise ValueError(f"y has labels outside classes={shown(self.classes)}")
         self.classes_ = classes
-        if second.shape != (n_rows,):
-            # Labels and classes of kinds that cannot be equal.
-            second = np.zeros(n_rows, dtype=np.bool_)
         return second.astype(np.uint8)
+
+
+@contextmanager
+def _without_values() -> Iterator[None]:
+    """Errors about complex numbers, without the numbers."""
+    try:
+        yield
+    except ValueError as error:
+        if "Complex data not supported" not in str(error):
+            raise
+        raise ValueError("Complex data not supported") from None
 
 
 def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = None) -> SymmetricAlgorithm:

@@ -1,4 +1,7 @@
-"""Boosting of representations (LWY24, Lemma 2.4; Beimel, Nissim and Stemmer 2019): how large they get, and small ones."""
+"""Boosting of representations: how large they get, and small ones.
+
+Source: LWY24, Lemma 2.4, after Beimel, Nissim and Stemmer (2019).
+"""
 
 from __future__ import annotations
 
@@ -61,10 +64,10 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     T is the least odd number with (sqrt(3) / 2)**T <= alpha and R the least with 4**-R <= beta / T; both are found in
     exact arithmetic.
 
-    *Proof.* Boosting with the fixed weight ln(3) / 2 multiplies the potential by at most sqrt(3) / 2 in every round whose
-    weak hypothesis errs at most 1/4. The union of R draws for round i is independent of the distribution that the first
-    i - 1 hypotheses make, so it lacks such a hypothesis with probability at most 4**-R <= beta / T; a union bound over
-    rounds remains.
+    *Proof.* Boosting with the fixed weight ln(3) / 2 multiplies the potential by at most sqrt(3) / 2 in every round
+    whose weak hypothesis errs at most 1/4. The union of R draws for round i is independent of the distribution that the
+    first i - 1 hypotheses make, so it lacks such a hypothesis with probability at most 4**-R <= beta / T; a union bound
+    over rounds remains.
 
     The classes are astronomical at the accuracies that theorems ask for, and then these numbers are all that there is;
     `MajorityVotes` enumerates small ones.

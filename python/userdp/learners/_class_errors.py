@@ -53,13 +53,17 @@ class ClassErrors:
 
     A user with r rows and w mistakes counts as ceil(w m / r) mistakes in m, w itself for r = m: a short user counts by
     rate.
+
+    Attributes
+    ----------
+    points : ndarray
+        The distinct points of the rows.
     """
 
     def __init__(self, hypotheses: ConceptClass, data: UserData) -> None:
         self.hypotheses = hypotheses
         self.data = data
-        points, codes = np.unique(hypotheses.points(data.X), axis=0, return_inverse=True)
-        self._points = points
+        self.points, codes = np.unique(hypotheses.points(data.X), axis=0, return_inverse=True)
         self._codes = codes.ravel().astype(np.uint32)
 
     def above(self, t: int) -> Counts:
@@ -87,7 +91,7 @@ class ClassErrors:
         missing = self.data.m - np.bincount(self.data.users, minlength=self.data.n_users)
         users = np.concatenate((self.data.users, np.repeat(np.arange(self.data.n_users), missing).astype(np.uint32)))
         fill = len(users) - len(self._codes)
-        codes = np.concatenate((self._codes, np.full(fill, len(self._points), dtype=np.uint32)))
+        codes = np.concatenate((self._codes, np.full(fill, len(self.points), dtype=np.uint32)))
         labels = np.concatenate((self.data.labels, np.zeros(fill, dtype=np.uint8)))
         rows = (codes, users, self.data.n_users, self.data.m)
         parts = [
@@ -98,9 +102,9 @@ class ClassErrors:
 
     def _tables(self) -> Iterator[Table]:
         """What the hypotheses say about each point, some hypotheses at a time."""
-        step = max(256, min(CELLS // max(1, len(self._points)), 2**24 // self.data.m) // 256 * 256)
+        step = max(256, min(CELLS // max(1, len(self.points)), 2**24 // self.data.m) // 256 * 256)
         for start in range(0, self.hypotheses.size, step):
-            yield _table(self.hypotheses, self._points, start, min(start + step, self.hypotheses.size))
+            yield _table(self.hypotheses, self.points, start, min(start + step, self.hypotheses.size))
 
 
 def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: UserData, t: int) -> Counts:

@@ -28,6 +28,8 @@ Integers = npt.NDArray[np.int64]
 
 LARGEST_SUM = 2**62
 """Of clipped votes over all users; below what the exponential mechanism takes."""
+MAX_SYMBOLS = 1024
+MAX_KINDS = 2**25
 
 
 def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
@@ -97,12 +99,6 @@ class ClippedSelection:
         chosen: int = draw(self.mechanism, scores)
         return chosen
 
-    def clipped_totals(self, votes: Integers, users: Integers | None = None) -> Integers:
-        """Clip votes with shape (users, columns) and add them up; `users` says how many gave each row."""
-        clipped = np.clip(votes, -self.tau, self.tau)
-        totals: Integers = clipped.sum(axis=0) if users is None else users @ clipped
-        return totals
-
     def check_size(self, n_users: int) -> None:
         """Refuse what does not fit 64 bits; depends on public numbers only."""
         if n_users * self.tau > LARGEST_SUM:
@@ -152,10 +148,19 @@ class Scheffe(ClippedSelection):
     """
 
     def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
+        if masses.shape[1] > MAX_SYMBOLS:
+            raise BudgetError(f"{masses.shape[1]} symbols are more than the limit {MAX_SYMBOLS}; merge symbols")
         super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
         self.masses = np.ascontiguousarray(masses, dtype=np.int64)
 
     def scores(self, symbols: Symbols) -> Integers:
         """Scores from people's symbols."""
         self.check_size(symbols.n_users)
+        # Users are counted by their number of examples and how many of these are in a set.
+        kinds = min(symbols.n_users, self.m + 1) * (self.m + 1)
+        if kinds > MAX_KINDS:
+            raise BudgetError(
+                f"{symbols.n_users} users with up to m = {self.m} examples may be of {kinds} kinds (limit "
+                f"{MAX_KINDS}); use a smaller m"
+            )
         return _core.scheffe_scores(self.masses, symbols.histograms, self.tau)

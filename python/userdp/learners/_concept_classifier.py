@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import shown
 from userdp.exceptions import BudgetError
@@ -39,8 +39,12 @@ class ConceptClassifier(UserLevelClassifier):
         super()._check_parameters()
         if not isinstance(self.concepts, ConceptClass):
             raise TypeError(f"concepts must be a concept class, such as FiniteClass(...); got {shown(self.concepts)}")
-        if self.representation is not None and not isinstance(self.representation, ConceptClass):
-            raise TypeError(f"representation must be a concept class or None; got {shown(self.representation)}")
+        if self.representation is not None:
+            if not isinstance(self.representation, ConceptClass):
+                raise TypeError(f"representation must be a concept class or None; got {shown(self.representation)}")
+            domains = self.concepts.domain_size, self.representation.domain_size
+            if domains[0] != domains[1]:
+                raise ValueError(f"concepts and representation must be over as many points; got {domains}")
         open_unit_interval(self.alpha, "alpha")
 
     def _outcomes(self) -> Sequence[int]:
@@ -72,7 +76,7 @@ class ConceptClassifier(UserLevelClassifier):
             Entries of `classes_`.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        rows = self._numbers(X, reset=False)
         second = self.hypotheses.predict(self.hypotheses.points(rows), self.concept_, self.concept_ + 1)[:, 0]
         predictions: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
         return predictions

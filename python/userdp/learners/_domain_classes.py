@@ -252,7 +252,8 @@ class PointFunctions(_SizedDomainClass):
         return 1
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
-        return points == hypotheses
+        equal: Bits = points == hypotheses
+        return equal
 
     def describe(self, index: int) -> str:
         """``x = v``, or ``never``."""
@@ -304,7 +305,8 @@ class Parities(DomainClass):
         both = points & hypotheses
         for shift in (16, 8, 4, 2, 1):
             both ^= both >> shift
-        return (both & 1).astype(np.bool_)
+        odd: Bits = (both & 1).astype(np.bool_)
+        return odd
 
     def describe(self, index: int) -> str:
         """Which bits count."""

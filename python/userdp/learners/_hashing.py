@@ -141,7 +141,7 @@ def _coefficients(seed: bytes, number: int) -> tuple[int, int]:
 
 
 def _multiply(multiplier: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Products with numbers below p = 2**61 - 1, modulo p and below 2 p; all steps fit 64 bits."""
+    """Products with numbers below p = 2**61 - 1, modulo p; all steps fit 64 bits."""
     prime, low_half = np.uint64(PRIME), np.uint64(2**32 - 1)
     high, low = np.uint64(multiplier >> 32), np.uint64(multiplier & (2**32 - 1))
     above, below = numbers >> np.uint64(32), numbers & low_half
@@ -150,4 +150,5 @@ def _multiply(multiplier: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[n
     shifted = (middle >> np.uint64(29)) + ((middle & np.uint64(2**29 - 1)) << np.uint64(32))
     last = low * below
     product = (high * above << np.uint64(3)) + shifted + (last & prime) + (last >> np.uint64(61))
-    return product % prime
+    reduced: npt.NDArray[np.uint64] = product % prime
+    return reduced

@@ -23,7 +23,7 @@ __all__ = ["PairwiseScoreSelector", "SymbolSelector"]
 Self = TypeVar("Self", bound="SymbolSelector")
 Psi: TypeAlias = "npt.ArrayLike | Callable[[int, int], npt.ArrayLike]"
 
-LARGEST_TABLE = 2**26
+LARGEST_TABLE = 2**25
 """Entries psi(a, b, z)."""
 
 
@@ -246,38 +246,43 @@ def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
         if n_hypotheses is None:
             raise ValueError("n_hypotheses must be the number of hypotheses when psi is a callable; got None")
         k = positive(n_hypotheses, "n_hypotheses", 2)
-        rows = {(a, b): np.asarray(psi(a, b)) for a in range(k) for b in range(k) if a != b}
+        own = np.zeros_like(psi(0, 1))
+        rows: Any = [[own if a == b else psi(a, b) for b in range(k)] for a in range(k)]
     else:
-        table = np.asarray(psi)
-        if table.ndim != 3 or table.shape[0] != table.shape[1]:
-            raise ValueError(f"psi must have the shape (K, K, Z); got {table.shape}")
-        k = len(table)
-        if k < 2:
-            raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
-        if n_hypotheses is not None and n_hypotheses != k:
-            raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
-        rows = {(a, b): table[a, b] for a in range(k) for b in range(k) if a != b}
-    shapes = {row.shape for row in rows.values()}
-    ((n_symbols,),) = shapes if len(shapes) == 1 and len(next(iter(shapes))) == 1 else ((0,),)
-    if n_symbols == 0:
-        raise ValueError("psi must give the same number, at least 1, of numbers for every pair")
-    if k * k * n_symbols > LARGEST_TABLE:
-        raise BudgetError(f"psi has {k * k * n_symbols} numbers (limit {LARGEST_TABLE}); merge symbols or hypotheses")
-    votes = np.zeros((k, k, n_symbols), dtype=np.int64)
-    for (a, b), row in rows.items():
-        votes[a, b] = _on_grid(row, unit, f"psi[{a}, {b}]")
-    return votes
+        rows = psi
+    try:
+        table = np.asarray(rows)
+    except ValueError:
+        raise ValueError("psi must give the same number of numbers for every pair") from None
+    if table.ndim != 3 or table.shape[0] != table.shape[1] or table.size == 0:
+        raise ValueError(f"psi must have the shape (K, K, Z), a vector for every pair; got {table.shape}")
+    k = len(table)
+    if k < 2:
+        raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
+    if n_hypotheses is not None and n_hypotheses != k:
+        raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
+    if table.size > LARGEST_TABLE:
+        raise BudgetError(f"psi has {table.size} numbers (limit {LARGEST_TABLE}); merge symbols or hypotheses")
+    return _on_grid(table, unit)
 
 
-def _on_grid(row: npt.NDArray[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
-    """Numbers in [-1, 1], rounded down to the grid."""
-    if row.dtype.kind in "biuf":
-        numbers = row.astype(np.float64)
+def _on_grid(table: npt.NDArray[Any], unit: int) -> npt.NDArray[np.int64]:
+    """Numbers in [-1, 1], rounded down to the grid; 0 on the diagonal."""
+    others = ~np.eye(len(table), dtype=np.bool_)
+    votes = np.zeros(table.shape, dtype=np.int64)
+    if table.dtype.kind in "biuf":
+        numbers = table[others].astype(np.float64)
+        valid = np.abs(numbers) <= 1
         # A product with a power of two is exact.
-        if np.all(np.abs(numbers) <= 1):
-            return np.floor(numbers * unit).astype(np.int64)
-    elif row.dtype.kind == "O":
-        exact = [exact_number(entry) for entry in row]
-        if all(number is not None and abs(number) <= 1 for number in exact):
-            return np.array([(number or 0) * unit // 1 for number in exact], dtype=np.int64)
-    raise ValueError(f"{name} must be numbers in [-1, 1]; got {shown(row)}")
+        votes[others] = np.floor(np.where(valid, numbers, 0) * unit).astype(np.int64)
+    elif table.dtype.kind == "O":
+        exact = [exact_number(entry) for entry in table[others].ravel()]
+        valid = np.array([entry is not None and abs(entry) <= 1 for entry in exact])
+        floors = [int((entry or 0) * unit // 1) if fits else 0 for entry, fits in zip(exact, valid, strict=True)]
+        votes[others] = np.array(floors).reshape(votes[others].shape)
+    else:
+        raise TypeError(f"psi must be numbers in [-1, 1]; got dtype {table.dtype}")
+    if not valid.all():
+        pair = np.argwhere(others)[np.argwhere(~valid.reshape(-1, table.shape[2]))[0, 0]]
+        raise ValueError(f"psi[{pair[0]}, {pair[1]}] must be numbers in [-1, 1]; got {shown(table[tuple(pair)])}")
+    return votes

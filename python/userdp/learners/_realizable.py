@@ -33,7 +33,8 @@ class RealizablePACClassifier(ConceptClassifier):
     concepts : ConceptClass
         The public class of hypotheses.
     representation : ConceptClass, optional
-        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public.
+        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
+        It can as well be given as `concepts`.
     m : int
         The most rows of a user that count, the first m; public. Needed with `groups`.
     alpha : float

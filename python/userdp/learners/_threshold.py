@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import Epsilon, is_integer, positive, shown
 from userdp.exceptions import BudgetError
@@ -26,6 +26,9 @@ __all__ = ["ThresholdClassifier"]
 
 LISTED_THRESHOLDS = 2**12
 """The most thresholds whose exact probabilities are listed."""
+
+PADDED_ROWS = 2**26
+"""Up to so many possible rows the groups are padded to them, which takes 16 bytes for each."""
 
 NO_THRESHOLD_IS_BETTER = 0
 """What the method "median" releases where the least error seems so high that no threshold is worth a search; fixed."""
@@ -48,7 +51,7 @@ class ThresholdClassifier(UserLevelClassifier):
         user with fewer rows a mistake counts for more; see Notes.
     method : {"score", "median"}
         "score", the practical one, draws from all thresholds at once. "median" is Algorithm 1 of Li, Wang, Ye (2024),
-        which needs fewer users only for domains and accuracies far beyond practice.
+        which divides its budget over many draws: it needs many times the users in all settings that were tried.
     alpha : float
         For "median": how much worse than the best threshold the result may be, from 2**-30 to below 1.
     beta : float
@@ -101,7 +104,8 @@ class ThresholdClassifier(UserLevelClassifier):
     (`private_median`) and compares three noisy counts. For m = 1, t = 0 and all of the budget goes to the rounds. A
     search that ends early has still spent all of epsilon.
 
-    *Time.* What is drawn is drawn in constant time; computing the scores is not.
+    *Time.* Computing the scores is not constant time, and neither is "median", whose number of rounds is drawn. The
+    draw of "score" is, and up to 2**26 rows (n times m) it does not depend on how many rows there are.
 
     References
     ----------
@@ -189,7 +193,7 @@ class ThresholdClassifier(UserLevelClassifier):
         ndarray with shape (rows,)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=self.on_invalid == "raise")
+        rows = self._numbers(X, reset=False)
         above = self._points(rows) > np.uint64(self.threshold_)
         predicted: npt.NDArray[Any] = self.classes_[above.astype(np.intp)]
         return predicted
@@ -236,9 +240,13 @@ class ThresholdClassifier(UserLevelClassifier):
         of_t = ExponentialMechanism(epsilon=budget.get("choice of t", budget["threshold"]), sensitivity=1)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
 
+        # How many rows people have is private, and the time of a draw grows with the number of groups.
+        most_rows = data.n_users * data.m
+        slots = most_rows + 1 if most_rows <= PADDED_ROWS else 0
+
         def program(draw: Draw) -> int:
             t = choose_t(draw, of_t, data.m, sweep.minimal_errors, data.n_users)
-            starts, scores = sweep.groups(t)
+            starts, scores = sweep.groups(t, slots)
             return int(draw(of_thresholds, GroupedScores(starts, scores, self.domain_size)))
 
         return program

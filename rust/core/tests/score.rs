@@ -83,7 +83,7 @@ proptest! {
         let least = sweep.minimal_errors(&control).unwrap();
         prop_assert_eq!(least.len(), m as usize);
         for (t, &least) in (0..m).zip(&least) {
-            let groups = sweep.groups(t, &control).unwrap();
+            let groups = sweep.groups(t, 0, &control).unwrap();
             prop_assert_eq!(groups.0.len(), rows.len() + 1);
             let expected: Vec<i64> = (0..=DOMAIN).map(|u| errors(&rows, m, u, t)).collect();
             let found: Vec<i64> = (0..=DOMAIN).map(|u| score_at(&groups, u)).collect();
@@ -166,7 +166,7 @@ fn work_stops_on_request() {
     let sweep = sweep(&[(1, 0, 0), (2, 1, 1)], 1).unwrap();
     let control = Control::new();
     control.cancel();
-    assert_eq!(sweep.groups(0, &control), Err(Error::Cancelled));
+    assert_eq!(sweep.groups(0, 0, &control), Err(Error::Cancelled));
     assert_eq!(sweep.median_groups(0, DOMAIN, 0, &control), Err(Error::Cancelled));
     for ids in [[1, 2], [2, 1], [i64::MAX, i64::MIN]] {
         assert_eq!(user_codes(&ids, &control), Err(Error::Cancelled));

@@ -50,9 +50,10 @@ impl PyThresholdSweep {
         Ok(run(py, None, |control| self.0.minimal_errors(control))?.into_pyarray(py))
     }
 
-    /// Scores of all thresholds: rows + 1 groups.
-    fn groups<'py>(&self, py: Python<'py>, t: u32) -> PyResult<Groups<'py>> {
-        let (starts, scores) = run(py, None, |control| self.0.groups(t, control))?;
+    /// Scores of all thresholds: rows + 1 groups, or `slots` if there are fewer.
+    #[pyo3(signature = (t, slots=0))]
+    fn groups<'py>(&self, py: Python<'py>, t: u32, slots: usize) -> PyResult<Groups<'py>> {
+        let (starts, scores) = run(py, None, |control| self.0.groups(t, slots, control))?;
         Ok((starts.into_pyarray(py), scores.into_pyarray(py)))
     }
 

@@ -205,22 +205,31 @@ impl ThresholdSweep {
     /// The scores K(u; t) of all thresholds u in 0, ..., N, in as many groups as there are rows, and one more: the first
     /// begins at 0, the others at the points in order, and an empty group has the score of the next one.
     ///
+    /// Empty groups at 0 make up for what is missing to `slots`, so that a public number of them says nothing about the
+    /// number of rows; a smaller one is not heeded.
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] for t >= m, [`Error::Cancelled`].
-    pub fn groups(&self, t: u32, control: &Control) -> Result<Groups> {
+    pub fn groups(&self, t: u32, slots: usize, control: &Control) -> Result<Groups> {
         if t >= self.m {
             return Err(Error::invalid("t", format!("is {t}; it must be below m = {}", self.m)));
         }
-        let starts = || std::iter::once(0).chain(self.rows.iter().map(|row| row.key)).collect();
-        let (starts, scores): (Vec<u64>, _) = rayon::join(starts, || self.scores(t, control));
+        let padding = slots.saturating_sub(self.rows.len() + 1);
+        let starts = || {
+            let mut starts = Vec::with_capacity(padding + self.rows.len() + 1);
+            starts.resize(padding + 1, 0);
+            starts.extend(self.rows.iter().map(|row| row.key));
+            starts
+        };
+        let (starts, scores) = rayon::join(starts, || self.scores(t, padding, control));
         let mut scores = scores?;
         settle_empty_groups(&starts, &mut scores);
         Ok((starts, scores))
     }
 
-    /// K( . ; t) at 0 and after each row.
+    /// K( . ; t) at 0, `padding` times more than once, and after each row.
     #[allow(clippy::cast_possible_truncation)]
-    fn scores(&self, t: u32, control: &Control) -> Result<Vec<i64>> {
+    fn scores(&self, t: u32, padding: usize, control: &Control) -> Result<Vec<i64>> {
         // ceil(w m / k) > t exactly when w > floor(t k / m): how far each user's mistakes w are above that.
         let mut excess: Vec<i32> = Vec::with_capacity(self.users.len());
         for user in &self.users {
@@ -229,8 +238,8 @@ impl ThresholdSweep {
             excess.push(user.mistakes.cast_signed() - (most as u32).cast_signed());
         }
         let mut score = excess.iter().map(|&excess| i64::from(excess > 0)).sum();
-        let mut scores = Vec::with_capacity(self.rows.len() + 1);
-        scores.push(score);
+        let mut scores = Vec::with_capacity(padding + self.rows.len() + 1);
+        scores.resize(padding + 1, score);
         for rows in self.rows.chunks(CHECK_EVERY) {
             control.check()?;
             for row in rows {

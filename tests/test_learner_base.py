@@ -1,0 +1,405 @@
+"""What every learner shares: who a user is, total maps, programs, budgets, and what a fitted estimator holds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import pickle
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from userdp.exceptions import InsecureRandomnessWarning
+from userdp.learners import (
+    AgnosticPACClassifier,
+    DecisionStumps,
+    HashedPointFunctions,
+    PointFunctions,
+    RealizablePACClassifier,
+    ThresholdClassifier,
+    Thresholds,
+)
+from userdp.learners import _base as base
+from userdp.learners._program import run
+
+STUMPS = DecisionStumps(thresholds=[[1.5, 2.5], [0.0]])
+LEARNERS = [
+    RealizablePACClassifier(epsilon=1, concepts=STUMPS, m=3, alpha=0.3),
+    AgnosticPACClassifier(epsilon=1, concepts=STUMPS, m=3),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="pairwise"),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="surrogate", alpha=0.9),
+    AgnosticPACClassifier(
+        epsilon=1,
+        concepts=PointFunctions(3),
+        representation=HashedPointFunctions(3, alpha=0.9, beta=0.4, seed=bytes(32)),
+        m=1,
+        method="surrogate",
+    ),
+]
+LEARNERS += [
+    ThresholdClassifier(epsilon=1, domain_size=3, m=5),
+    ThresholdClassifier(epsilon=1, domain_size=3, m=3, method="median", alpha=0.9),
+]
+every = pytest.mark.parametrize(
+    "learner", LEARNERS, ids=lambda learner: f"{type(learner).__name__}-{getattr(learner, 'method', 'any')}-{learner.m}"
+)
+
+# Five users with 4, 3, 2, 1 and 2 rows, mixed up.
+USERS = np.array([0, 1, 0, 2, 1, 0, 3, 4, 0, 1, 2, 4])
+X = np.array([[1, 0], [2, 1], [3, -1], [1, 1], [2, 0], [3, 1], [1, -1], [2, 1], [1, 1], [3, 0], [2, 0], [1, 1]])
+Y = np.array([0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0])
+
+
+def law(learner: Any, x: Any = X, y: Any = Y, groups: Any = USERS) -> list[Fraction]:
+    fractions: list[Fraction] = learner.output_distribution(x, y, groups=groups).fractions()
+    return fractions
+
+
+# --- who a user is
+
+
+@every
+def test_the_kind_of_user_ids_does_not_matter(learner: Any) -> None:
+    names = ["zoe", "ann", "bob", "éva", "yan"]
+    wanted = law(learner)
+    ids: list[Any] = [
+        [names[user] for user in USERS],
+        np.array([names[user] for user in USERS]),
+        [uuid.uuid5(uuid.NAMESPACE_DNS, names[user]) for user in USERS],
+        USERS.astype(np.uint8),
+        (USERS * 2**40 - 2**50).astype(np.int64),
+        USERS.astype(np.uint64) + np.uint64(2**63),
+        USERS.astype(float),
+        np.array([names[user].encode() for user in USERS]),
+    ]
+    for groups in ids:
+        assert law(learner, groups=groups) == wanted
+
+
+@every
+def test_laws_depend_on_users_as_a_multiset(learner: Any) -> None:
+    """Neither the order of users nor their names matter; within a user the first rows count."""
+    wanted = law(learner)
+    for order in list(itertools.permutations(range(5)))[::11]:
+        rows = np.concatenate([np.flatnonzero(user == USERS) for user in order])
+        assert law(learner, X[rows], Y[rows], np.array(order)[USERS[rows]]) == wanted
+
+
+def test_only_the_first_m_rows_count() -> None:
+    learner = LEARNERS[0]
+    changed = Y.copy()
+    changed[8] = 1 - changed[8]  # the fourth row of user 0, where m = 3
+    assert law(learner, y=changed) == law(learner)
+    changed = Y.copy()
+    changed[5] = 1 - changed[5]  # the third
+    assert law(learner, y=changed) != law(learner)
+
+
+@every
+def test_enrolled_users_without_rows_count(learner: Any) -> None:
+    listed = type(learner)(**{**learner.get_params(deep=False), "enrolled": (4, 3, 2, 1, 0)})
+    assert law(listed) == law(learner)
+    more = type(learner)(**{**learner.get_params(deep=False), "enrolled": range(9)})
+    fitted = more.fit(X, Y, groups=USERS)
+    assert fitted.n_users_ == 9
+    # Nobody needs to have a row.
+    nobody = more.output_distribution(np.zeros((0, 2)), [], groups=[])
+    assert sum(nobody.fractions()) == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "error", "message"),
+    [
+        (None, {}, ValueError, "groups is missing"),
+        (USERS, {"m": None}, ValueError, "m must be the public number of rows"),
+        (USERS[:-1], {}, ValueError, "groups has 11 user ids for 12 rows"),
+        (USERS[:, None], {}, ValueError, r"one user id for each row; got the shape \(12, 1\)"),
+        (np.zeros(12, dtype=int), {}, ValueError, "at least 2 users are needed .*; got 1"),
+        ([None, *USERS[1:]], {}, ValueError, "row 0 has no user id"),
+        ([*USERS[:-1], math.nan], {}, ValueError, "row 11 has no user id"),
+        (["", *map(str, USERS[1:])], {}, ValueError, "row 0 has no user id"),
+        (USERS + 0.5, {}, TypeError, "floats that are not whole"),
+        ([[user] if user else {} for user in USERS], {}, (TypeError, ValueError), "groups"),
+        (np.ma.masked_array(USERS), {}, TypeError, "masked array"),
+        (USERS.astype("datetime64[s]"), {}, TypeError, "groups must be integers, strings or hashable"),
+        (USERS, {"enrolled": [0, 1, 2, 3]}, ValueError, "row 7 is not among those enrolled"),
+        (USERS, {"enrolled": [0, 1, 2, 3, 4, 4]}, ValueError, "enrolled lists a user twice"),
+        (USERS, {"enrolled": "01234"}, TypeError, "enrolled must be a sequence"),
+        (USERS, {"m": 0}, ValueError, "m must be at least 1"),
+        (USERS, {"on_invalid": "ignore"}, ValueError, "on_invalid must be"),
+        (USERS, {"require_groups": "no"}, TypeError, "require_groups must be a bool"),
+        (USERS, {"classes": (1,)}, ValueError, "classes must be two distinct labels"),
+        (USERS, {"classes": (1, 1)}, ValueError, "classes must be two distinct labels"),
+        (USERS, {"classes": "01"}, ValueError, "classes must be two distinct labels"),
+        (USERS, {"epsilon": None}, TypeError, "epsilon must be"),
+        (USERS, {"random_state": -1}, ValueError, "random_state must be"),
+    ],
+)
+def test_public_mistakes_are_refused(groups: Any, options: Any, error: Any, message: str) -> None:
+    learner = RealizablePACClassifier(**{**LEARNERS[0].get_params(deep=False), **options})
+    with pytest.raises(error, match=message):
+        learner.fit(X, Y, groups=groups)
+
+
+@pytest.mark.parametrize("bad", [X[:-1], X[:, 0], [[1, 2], [1]] * 6, np.zeros((12, 0)), X + 1j])
+def test_shapes_and_types_are_refused(bad: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        LEARNERS[0].fit(bad, Y, groups=USERS)
+
+
+# --- private values never raise
+
+
+def replaced(values: Any, rows: Any, bad: Any) -> Any:
+    array = np.array(values, dtype=object if isinstance(bad, (str, type(None))) else float)
+    array[rows] = bad
+    return array
+
+
+@every
+@pytest.mark.parametrize("bad", [math.nan, 7, -1, 0.5, math.inf, "yes", None])
+def test_labels_outside_the_classes_count_as_the_first(learner: Any, bad: Any) -> None:
+    rows = np.flatnonzero(USERS == 1)
+    assert law(learner, y=replaced(Y, rows, bad)) == law(learner, y=replaced(Y, rows, 0))
+
+
+@every
+def test_labels_of_another_kind_count_as_the_first(learner: Any) -> None:
+    assert law(learner, y=np.array(["no", "yes"])[Y]) == law(learner, y=np.zeros(12))
+
+
+@pytest.mark.parametrize("learner", LEARNERS[:4], ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize(
+    ("bad", "like"), [(math.nan, -math.inf), (math.inf, 1e9), (-math.inf, -1e9), (1e300, 3.0), (-1e300, 1.0)]
+)
+def test_points_outside_the_domain_are_clamped(learner: Any, bad: float, like: float) -> None:
+    rows = np.flatnonzero(USERS == 2)
+    first, second = X.astype(float), X.astype(float)
+    first[rows, 0], second[rows, 0] = bad, like
+    assert law(learner, first) == law(learner, second)
+
+
+class Incomparable:
+    """As missing values of pandas are: neither a number, nor equal or unequal to anything."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value is ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("learner", LEARNERS[:4], ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("bad", ["text", "", None, 10**400, {}, Incomparable()], ids=repr)
+def test_what_is_no_number_is_as_a_missing_value(learner: Any, bad: Any) -> None:
+    row = int(np.flatnonzero(USERS == 4)[0])
+    missing, first = X.astype(float), X.astype(object)
+    missing[row], first[row] = math.nan, bad
+    wanted = law(learner, missing)
+    assert law(learner, first) == wanted
+    if isinstance(bad, str):
+        # The whole array is one of texts then.
+        assert law(learner, np.array(first.tolist())) == wanted
+    labels = Y.astype(object)
+    labels[row] = bad
+    assert law(learner, y=labels) == law(learner, y=replaced(Y, row, 0))
+    fitted = type(learner)(**learner.get_params(deep=False)).fit(first, labels, groups=USERS)
+    assert np.array_equal(fitted.predict(first), fitted.predict(missing))
+
+
+def test_no_warnings_tell_of_values() -> None:
+    """Long doubles beyond doubles, arrays and complex numbers among objects; warnings are errors here."""
+    row = int(np.flatnonzero(USERS == 4)[0])
+    long, infinite, odd, missing = X.astype(np.longdouble), X.astype(float), X.astype(object), X.astype(float)
+    long[row, 0], infinite[row, 0] = np.longdouble("1e400"), math.inf
+    odd[row, 0], odd[row, 1] = np.zeros(2), np.datetime64("2020-01-01")
+    missing[row] = math.nan
+    assert law(LEARNERS[0], long) == law(LEARNERS[0], infinite)
+    assert law(LEARNERS[0], odd) == law(LEARNERS[0], missing)
+    odd[row, 0] = np.complex128(2 + 1j)
+    law(LEARNERS[0], odd)
+    labels = Y.astype(object)
+    labels[row] = np.ones((2, 2))
+    assert law(LEARNERS[0], y=labels) == law(LEARNERS[0], y=replaced(Y, row, 0))
+
+
+def test_errors_about_types_show_no_values() -> None:
+    for arguments in ((X + 12345j, Y), (X, Y + 12345j)):
+        with pytest.raises(ValueError, match="Complex data not supported") as caught:
+            LEARNERS[0].fit(*arguments, groups=USERS)
+        assert "12345" not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])
+def test_a_bad_row_changes_its_users_contribution_only(bad: float) -> None:
+    """Scores move by at most 1, as for any other change of one user."""
+    learner, scores = LEARNERS[0], []
+    for values in (X.astype(float), replaced(X, USERS == 4, bad)):
+        program = learner._program(learner._read(values, Y, USERS))
+        program(lambda mechanism, found: scores.append(found) or 0)
+    assert np.abs(scores[0] - scores[1]).max() == 1
+
+
+def test_missing_values_are_refused_on_request() -> None:
+    learner = RealizablePACClassifier(**{**LEARNERS[0].get_params(deep=False), "on_invalid": "raise"})
+    with pytest.raises(ValueError, match="NaN"):
+        learner.fit(replaced(X, 2, math.nan), Y, groups=USERS)
+    with pytest.raises(ValueError, match="NaN"):
+        learner.fit(X, replaced(Y, 2, math.nan), groups=USERS)
+    with pytest.raises(ValueError, match="labels outside classes"):
+        learner.fit(X, Y + 1, groups=USERS)
+
+
+# --- what a fitted estimator holds
+
+
+def fitted_with(learner: Any, outcome: int, monkeypatch: pytest.MonkeyPatch, x: Any, y: Any, groups: Any) -> Any:
+    """Fit, with the same outcome whatever the data are."""
+
+    def forced(program: Any, source: Any) -> int:
+        run(program, source)
+        return outcome
+
+    monkeypatch.setattr(base, "run", forced)
+    return type(learner)(**learner.get_params(deep=False)).fit(x, y, groups=groups)
+
+
+def described(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else repr(value)
+
+
+@every
+def test_nothing_but_what_is_released_depends_on_the_data(learner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = type(learner)(**{**learner.get_params(deep=False), "enrolled": range(5)})
+    neighbours = [
+        (X, Y, USERS),
+        (X, 1 - Y, USERS),
+        (X * math.nan, Y, USERS),
+        (X[USERS != 2], Y[USERS != 2], USERS[USERS != 2]),
+    ]
+    held = [
+        {name: described(value) for name, value in vars(fitted_with(wide, 1, monkeypatch, *data)).items()}
+        for data in neighbours
+    ]
+    assert all(attributes == held[0] for attributes in held[1:])
+    other = {name: described(value) for name, value in vars(fitted_with(wide, 2, monkeypatch, X, Y, USERS)).items()}
+    differing = {name for name in other if other[name] != held[0][name]}
+    assert differing == set(learner.released)
+    assert len(differing) == 1
+
+
+@every
+def test_saved_without_data(learner: Any) -> None:
+    rows = np.tile(X, (50, 1))
+    fitted = type(learner)(**learner.get_params(deep=False))
+    fitted.fit(rows, np.tile(Y, 50), groups=np.arange(600) // 3)
+    for again in (pickle.loads(pickle.dumps(fitted)), type(learner).from_json(fitted.to_json())):
+        assert np.array_equal(again.predict(rows), fitted.predict(rows))
+        assert again.privacy_ == fitted.privacy_
+        assert {name: described(value) for name, value in vars(again).items()} == {
+            name: described(value) for name, value in vars(fitted).items()
+        }
+    for value in vars(fitted).values():
+        assert np.size(np.asarray(value, dtype=object)) < 600
+    assert len(fitted.to_json()) < 3000
+
+
+@pytest.mark.parametrize("damage", ["{}", "[]", "no", '{"userdp": "estimator", "schema_version": 99}'])
+def test_other_texts_are_no_estimators(damage: str) -> None:
+    with pytest.raises(ValueError, match="not a RealizablePACClassifier as to_json writes it"):
+        RealizablePACClassifier.from_json(damage)
+    fitted = LEARNERS[1].fit(X, Y, groups=USERS)
+    with pytest.raises(ValueError, match="it is a AgnosticPACClassifier"):
+        RealizablePACClassifier.from_json(fitted.to_json())
+    content = json.loads(fitted.to_json())
+    content["fitted"]["fit"] = 1
+    with pytest.raises(ValueError, match="'fit' is not a fitted attribute"):
+        AgnosticPACClassifier.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("options", "groups", "caveat"),
+    [
+        ({}, USERS, None),
+        ({"require_groups": False}, USERS, None),
+        ({"require_groups": False, "m": None}, None, None),
+        ({"classes": None}, USERS, "classes=None"),
+        ({"on_invalid": "raise"}, USERS, "on_invalid='raise'"),
+        ({"random_state": 3}, USERS, "random_state"),
+    ],
+)
+def test_what_is_promised(options: Any, groups: Any, caveat: str | None) -> None:
+    learner = AgnosticPACClassifier(**{**LEARNERS[2].get_params(deep=False), **options})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = learner.fit(X, Y, groups=groups)
+    assert [warning.category for warning in caught] == [InsecureRandomnessWarning] * ("random_state" in options)
+    assert all(warning.filename == __file__ for warning in caught)
+    record = fitted.privacy_
+    assert (record.epsilon, record.delta, record.neighbours) == (1, 0, "replace")
+    assert fitted.is_private_ is record.is_private is (caveat is None)
+    assert len(record.caveats) == (caveat is not None)
+    assert caveat is None or caveat in record.caveats[0]
+    assert fitted.unit_ == record.unit == ("record" if groups is None else "user")
+    assert fitted.n_users_ == (12 if groups is None else 5)
+    assert sum(record.budget.values()) == 1
+    assert fitted.classes_.tolist() == [0, 1]
+
+
+def test_a_seed_repeats_a_fit_and_its_absence_does_not() -> None:
+    learner = RealizablePACClassifier(epsilon="0.001", concepts=Thresholds(2**12), m=3)
+    with pytest.warns(InsecureRandomnessWarning):
+        seeded = {learner.set_params(random_state=5).fit(X, Y, groups=USERS).concept_ for _ in range(3)}
+    assert len(seeded) == 1
+    # Nearly uniform on 4,097: eight draws are all alike with probability below 1e-25.
+    free = {learner.set_params(random_state=None).fit(X, Y, groups=USERS).concept_ for _ in range(8)}
+    assert len(free) > 1
+
+
+# --- what is drawn
+
+
+@pytest.mark.parametrize("learner", LEARNERS[:-1], ids=lambda learner: type(learner).__name__)
+def test_the_parts_are_what_mechanisms_are_given(learner: Any) -> None:
+    """The certified epsilons of all mechanisms on a path sum to at most epsilon, and to nearly all of it."""
+    spent: list[float] = []
+
+    def draw(mechanism: Any, *arguments: Any) -> int:
+        inner = getattr(mechanism, "_noise", mechanism)  # a comparison draws one noise
+        spent.append(float(inner.certified_epsilon))
+        return 0
+
+    learner._program(learner._read(X, Y, USERS))(draw)
+    assert 1 - 2**-20 < sum(spent) <= 1
+
+
+def test_a_fit_draws_from_the_law() -> None:
+    """4,000 fits of one learner: each frequency within 0.045 of its exact mass.
+
+    Fails by chance with probability at most 4 * 2 exp(-2 * 4000 * 0.045**2) < 1e-6 (Hoeffding).
+    """
+    learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5)
+    exact = law(learner)
+    counts = Counter(draws(learner, 4000))
+    assert all(abs(counts[u] / 4000 - float(exact[u])) < 0.045 for u in range(4))
+
+
+def draws(learner: Any, number: int) -> Sequence[int]:
+    """Outcomes of the program that fit runs, from the operating system's source."""
+    from userdp._randomness import source_of
+
+    program, source = learner._program(learner._read(X, Y, USERS)), source_of(None)
+    return [run(program, source) for _ in range(number)]

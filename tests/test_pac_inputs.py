@@ -1,0 +1,84 @@
+"""What the classifiers over finite classes refuse, and how many users they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from userdp import LogRatio
+from userdp.exceptions import BudgetError
+from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, Thresholds
+
+
+def test_users_needed() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=10)
+    needed = learner.users_needed()
+    assert needed == int(np.ceil(40 * np.log(1025 * 30) / 1.0))
+    # Ten rows of each, of the ten that count at alpha = 0.1; with one row ten times as many, with more no fewer.
+    assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1).users_needed() == pytest.approx(
+        10 * needed, abs=10
+    )
+    assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1000).users_needed() == needed
+    assert RealizablePACClassifier(epsilon=LogRatio(3), concepts=Thresholds(2**10), m=10).users_needed() < needed
+
+
+X, Y, GROUPS = np.array([[1], [2], [3], [4]]), [0, 1, 1, 0], [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("learner", "error", "message"),
+    [
+        (RealizablePACClassifier(epsilon=0, concepts=Thresholds(3), m=2), ValueError, "epsilon must be > 0"),
+        (RealizablePACClassifier(epsilon=100, concepts=Thresholds(3), m=2), ValueError, "epsilon"),
+        (RealizablePACClassifier(epsilon=1, concepts=[[0, 1]], m=2), TypeError, "concepts must be a concept class"),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), representation=3, m=2),  # type: ignore[arg-type]
+            TypeError,
+            "representation must be",
+        ),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), representation=Thresholds(4), m=2),
+            ValueError,
+            r"over as many points; got \(3, 4\)",
+        ),
+        (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=0), ValueError, "alpha must be"),
+        (RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, beta=1), ValueError, "beta must be"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1), ValueError, "alpha must be"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, method="best"), ValueError, "method must be"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0), ValueError, "tau must be at least 1"),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=1),
+            ValueError,
+            "tau is for method='pairwise'",
+        ),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, tau=0.5), TypeError, "tau must be an int"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2**17), BudgetError, "m must be at most 65536"),
+        (AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2.0), TypeError, "m must be an int"),
+        (
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1e-9, method="surrogate"),
+            ValueError,
+            r"alpha must be at least 2\*\*-20",
+        ),
+    ],
+)
+def test_refused(learner: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        learner.fit(X, Y, groups=GROUPS)
+    with pytest.raises(error, match=message):
+        learner.output_distribution(X, Y, groups=GROUPS)
+
+
+def test_too_much_work_is_refused_from_public_numbers() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**23), m=2**12, enrolled=range(2**12), alpha=1e-4)
+    with pytest.raises(BudgetError, match=r"8388609 hypotheses on up to 16777216 rows.*ThresholdClassifier"):
+        learner.fit(X, Y, groups=GROUPS)
+
+
+def test_laws_that_are_too_long_are_refused() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**17), m=2)
+    with pytest.raises(BudgetError, match="131073 hypotheses is not listed"):
+        learner.output_distribution(X, Y, groups=GROUPS)

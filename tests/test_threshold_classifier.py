@@ -1,0 +1,254 @@
+"""ThresholdClassifier: what it learns, what it reads, and what it says about itself."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from oracle.statistics import surprises
+from oracle.thresholds import errors, minimal_errors
+from userdp import Pmf
+from userdp.exceptions import BudgetError, InsecureRandomnessWarning
+from userdp.learners import ThresholdClassifier
+from userdp.learners._points import points_of
+from userdp.learners._private_t import candidates_for_t, first_crossing_scores
+from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
+
+F = Fraction
+LARGEST = 2**64 - 1
+
+
+def people(n: int, m: int, best: int, domain_size: int, noise: float = 0.1, seed: int = 1) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(1, domain_size, n * m, dtype=np.uint64, endpoint=True)
+    return x[:, None], ((x > best) ^ (rng.random(n * m) < noise)).astype(int), np.repeat(np.arange(n), m)
+
+
+@pytest.mark.parametrize("m", [1, 3, 8, 64])
+@pytest.mark.parametrize("domain_size", [100, 2**40, LARGEST])
+def test_a_good_threshold_is_found(m: int, domain_size: int) -> None:
+    best = domain_size // 3
+    X, y, groups = people(2000, m, best, domain_size)
+    fitted = ThresholdClassifier(epsilon=2, domain_size=domain_size, m=m).fit(X, y, groups=groups)
+    assert abs(fitted.threshold_ - best) <= 0.12 * domain_size
+    assert np.mean(fitted.predict(X) == y) > 0.75
+
+
+def test_the_search_finds_a_good_threshold() -> None:
+    X, y, groups = people(60_000, 4, 700, 1000)
+    learner = ThresholdClassifier(epsilon=4, domain_size=1000, m=4, method="median", alpha=0.5)
+    assert abs(learner.fit(X, y, groups=groups).threshold_ - 700) <= 400
+    assert np.mean(learner.predict(X) == y) > 0.5
+
+
+def rows_of(users: Any) -> tuple[Any, Any, Any]:
+    rows = [(x, y, name) for name, user in users.items() for x, y in user]
+    x, y, names = zip(*rows, strict=True)
+    return np.array(x)[:, None], np.array(y), np.array(names)
+
+
+USERS = {
+    "ann": ((1, 0), (2, 1), (2, 1), (3, 1)),
+    "bob": ((3, 1), (1, 0)),
+    "cem": ((2, 0),),
+    "dan": ((4, 1), (1, 1), (2, 0), (2, 0)),
+    "eve": ((1, 0), (1, 0), (4, 1)),
+}
+
+
+def test_the_law_is_that_of_the_reference() -> None:
+    """Both draws from their definitions, on people of whom some gave fewer rows."""
+    m, size, n = 4, 4, len(USERS)
+    learner = ThresholdClassifier(epsilon=1, domain_size=size, m=m)
+    X, y, names = rows_of(USERS)
+    law = learner.output_distribution(X, y, groups=names)
+    users = list(USERS.values())
+    least = [minimal_errors(users, m, size)[t] for t in candidates_for_t(m)]
+    choice = ExponentialMechanism(epsilon=F(3, 10), sensitivity=1).pmf(first_crossing_scores(np.array(least), n))
+    expected = [0.0] * (size + 1)
+    for t, mass in zip(candidates_for_t(m), choice.probabilities, strict=True):
+        weights = [math.exp(-0.7 / 2 * errors(users, u, t, m)) for u in range(size + 1)]
+        for u, weight in enumerate(weights):
+            expected[u] += mass * weight / sum(weights)
+    assert law.outputs == tuple(range(size + 1))
+    assert law.probabilities == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["score", "median"])
+def test_fits_follow_the_law(method: str) -> None:
+    learner = ThresholdClassifier(epsilon=8, domain_size=4, m=4, method=method, alpha=0.9, random_state=0)
+    X, y, names = rows_of(USERS)
+    law = learner.output_distribution(X, y, groups=names)
+    assert isinstance(law, Pmf)
+    drawn = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureRandomnessWarning)
+        for seed in range(600):
+            drawn.append(learner.set_params(random_state=seed).fit(X, y, groups=names).threshold_)
+    found, limit = surprises([drawn.count(u) for u in law.outputs], law.fractions())
+    assert found < limit
+
+
+def test_ids_and_orders_do_not_matter() -> None:
+    X, y, names = rows_of(USERS)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4)
+    law = learner.output_distribution(X, y, groups=names)
+    order = np.random.default_rng(3).permutation(len(y))
+    numbers = {name: 1000 - code for code, name in enumerate(USERS)}
+    again = learner.output_distribution(X[order], y[order], groups=[numbers[names[row]] for row in order])
+    assert again == law
+    assert learner.output_distribution(X + 0.0, y, groups=names) == law
+    assert learner.output_distribution(X - 0.5, y, groups=names) == law
+
+
+def test_users_without_rows_count() -> None:
+    X, y, names = rows_of(USERS)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4, enrolled=[*USERS, "fay", "gus"])
+    assert learner.fit(X, y, groups=names).n_users_ == 7
+
+
+def test_columns() -> None:
+    X, y, groups = people(3000, 1, 30, 100, noise=0)
+    wide = np.column_stack([np.zeros(len(X)), X[:, 0], np.ones(len(X))])
+    fitted = ThresholdClassifier(epsilon=4, domain_size=100, m=1, feature=1).fit(wide, y, groups=groups)
+    assert 25 <= fitted.threshold_ <= 35
+    assert fitted.n_features_in_ == 3
+    assert fitted.predict([[99, 1, 99], [0, 100, 0]]).tolist() == [0, 1]
+    with pytest.raises(ValueError, match="feature is 3"):
+        ThresholdClassifier(epsilon=4, domain_size=100, m=1, feature=3).fit(wide, y, groups=groups)
+
+
+def test_private_values_are_never_refused() -> None:
+    X = np.array([[math.nan], [math.inf], [-math.inf], [-3.0], [1e300], [2.0]])
+    y = np.array([0, 1, 7, -1, 1, 0])
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=2)
+    law = learner.output_distribution(X, y, groups=[0, 0, 1, 1, 2, 2])
+    clean = np.array([[1], [4], [1], [1], [4], [2]])
+    assert law == learner.output_distribution(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2])
+    assert learner.fit(X, y, groups=[0, 0, 1, 1, 2, 2]).is_private_
+    strict = ThresholdClassifier(epsilon=1, domain_size=4, m=2, on_invalid="raise")
+    with pytest.raises(ValueError, match="NaN"):
+        strict.fit(X, y, groups=[0, 0, 1, 1, 2, 2])
+    assert not strict.fit(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2]).is_private_
+
+
+@pytest.mark.parametrize("u", [0, 1, 2, 7, 2**53, LARGEST - 1])
+def test_points_keep_what_is_above_a_threshold(u: int) -> None:
+    size = LARGEST
+    floats = np.array([u + 0.5, float(u), np.nextafter(float(u), np.inf), 1.5, 2.0**63, 2.0**64, 1e19])
+    for x, point in zip(floats, points_of(floats, size).tolist(), strict=True):
+        if 1 <= u < LARGEST - 2**11:
+            assert (point > u) == (F(x) > u)
+        assert 1 <= point <= size
+
+
+def test_points_of_all_types() -> None:
+    assert points_of(np.array([0, 1, 2**63], np.uint64), LARGEST).tolist() == [1, 1, 2**63]
+    assert points_of(np.array([-(2**63), 5, 2**63 - 1]), 2**62).tolist() == [1, 5, 2**62]
+    assert points_of(np.array([True, False]), 5).tolist() == [1, 1]
+    assert points_of(np.array([3.2, 300], np.float32), 255).tolist() == [4, 255]
+    assert points_of(np.array([7, 200], np.uint8), 2**40).tolist() == [7, 200]
+    assert points_of(np.array([0.3]), 1).tolist() == [1]
+
+
+def test_what_it_says_about_itself() -> None:
+    X, y, groups = people(50, 8, 30, 100)
+    fitted = ThresholdClassifier(epsilon=1, domain_size=100, m=8).fit(X, y, groups=groups)
+    assert fitted.privacy_.budget == {"choice of t": F(3, 10), "threshold": F(7, 10)}
+    assert fitted.privacy_.released == ("threshold_",)
+    assert (fitted.unit_, fitted.n_users_, fitted.is_private_) == ("user", 50, True)
+    fitted_names = {name for name in vars(fitted) if name.endswith("_")}
+    assert fitted_names == {
+        "threshold_", "classes_", "n_users_", "unit_", "privacy_", "is_private_", "n_features_in_",
+    }  # fmt: skip
+    for m, budget in (
+        (1, {"threshold": 1}),
+        (3, {"threshold": 1}),
+        (4, {"choice of t": F(3, 10), "threshold": F(7, 10)}),
+    ):
+        assert ThresholdClassifier(epsilon=1, domain_size=9, m=m)._budget() == budget
+    for m, budget in (
+        (1, {"medians": F(1, 4), "comparisons": F(3, 4)}),
+        (2, {"least error": F(1, 2), "medians": F(1, 8), "comparisons": F(3, 8)}),
+    ):
+        assert ThresholdClassifier(epsilon=1, domain_size=9, m=m, method="median")._budget() == budget
+
+
+def test_nothing_of_the_data_is_kept() -> None:
+    X, y, groups = people(50, 8, 30, 100)
+    fitted = ThresholdClassifier(epsilon=1, domain_size=100, m=8).fit(X, y, groups=groups)
+    assert len(pickle.dumps(fitted)) < 2000
+    again = ThresholdClassifier.from_json(fitted.to_json())
+    assert again.threshold_ == fitted.threshold_
+    assert again.privacy_ == fitted.privacy_
+    assert (again.predict(X) == fitted.predict(X)).all()
+
+
+def test_a_threshold_beyond_signed_integers_is_kept() -> None:
+    X = np.full((400, 1), LARGEST, dtype=np.uint64)
+    fitted = ThresholdClassifier(epsilon=9, domain_size=LARGEST, m=1).fit(X, np.zeros(400, int), groups=np.arange(400))
+    assert fitted.threshold_ == LARGEST
+    again = ThresholdClassifier.from_json(fitted.to_json())
+    assert again.threshold_ == LARGEST
+    assert again.predict(X[:1]).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"epsilon": 0}, ValueError, "epsilon"),
+        ({"epsilon": -1}, ValueError, "epsilon"),
+        ({"domain_size": 0}, ValueError, "domain_size"),
+        ({"domain_size": 2**64}, ValueError, "domain_size"),
+        ({"domain_size": 2.0}, TypeError, "domain_size"),
+        ({"m": 0}, ValueError, "m must"),
+        ({"m": None}, ValueError, "m must"),
+        ({"m": 2**31}, ValueError, "m must"),
+        ({"method": "laplace"}, ValueError, "method"),
+        ({"alpha": 0}, ValueError, "alpha"),
+        ({"alpha": 1}, ValueError, "alpha"),
+        ({"beta": 1}, ValueError, "beta"),
+        ({"feature": -1}, ValueError, "feature"),
+        ({"feature": "age"}, ValueError, "feature"),
+        ({"classes": (1, 1)}, ValueError, "classes"),
+        ({"on_invalid": "ignore"}, ValueError, "on_invalid"),
+    ],
+)
+def test_bad_parameters(given: dict[str, Any], error: type[Exception], message: str) -> None:
+    learner = clone(ThresholdClassifier(epsilon=1, domain_size=9, m=2)).set_params(**given)
+    with pytest.raises(error, match=message):
+        learner.fit([[1], [2]], [0, 1], groups=[0, 1])
+
+
+def test_large_laws_are_refused() -> None:
+    with pytest.raises(BudgetError, match="domain_size"):
+        ThresholdClassifier(epsilon=1, domain_size=2**12, m=1).output_distribution([[1], [2]], [0, 1], groups=[0, 1])
+
+
+def test_groups_are_required() -> None:
+    learner = ThresholdClassifier(epsilon=1, domain_size=9, m=2)
+    with pytest.raises(ValueError, match="groups is missing"):
+        learner.fit([[1], [2]], [0, 1])
+    records = ThresholdClassifier(epsilon=1, domain_size=9, require_groups=False).fit([[1], [2]], [0, 1])
+    assert records.unit_ == "record"
+
+
+def test_the_number_of_groups_says_nothing_about_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def watched(mechanism: GroupedExponentialMechanism, source: Any, groups: GroupedScores) -> int:
+        drawn.append(len(groups.starts))
+        return 0
+
+    monkeypatch.setattr(GroupedExponentialMechanism, "_draw", watched)
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, enrolled=range(3))
+    for ids in ([0, 1], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [2] * 9):
+        learner.fit(np.arange(1, len(ids) + 1)[:, None], np.zeros(len(ids)), groups=ids)
+    assert drawn == [13, 13, 13]
