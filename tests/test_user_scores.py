@@ -142,6 +142,17 @@ def test_clipped_scores_are_the_definition(dtype: str, candidates: int) -> None:
             assert clipped_pairwise_scores(counts, tau).tolist() == oracle.clipped_pairwise(counts.tolist(), tau)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [(0, 255, "u1"), (-1, 127, "i1"), (-1, 128, "i2"), (0, 256, "i2"), (0, 65535, "u2"), (-(2**31), 2**31 - 1, "i4"),
+     (-1, 65535, "i4"), (0, 2**32 - 1, "u4")],
+)  # fmt: skip
+def test_counts_are_compared_in_the_fewest_bits_that_hold_them(low: int, high: int, dtype: str) -> None:
+    counts = np.array([[low], [high]])
+    assert _scores._narrow(counts).dtype == dtype
+    assert clipped_pairwise_scores(counts, 2**40).tolist() == [low - high, high - low]
+
+
 def test_strides_and_byte_orders_do_not_matter() -> None:
     counts = np.random.default_rng(0).integers(0, 17, (6, 20))
     expected = oracle.clipped_pairwise(counts[::2, ::-1].tolist(), 3)
@@ -276,6 +287,42 @@ def test_one_user_moves_a_clipped_score_by_twice_the_clip_and_that_is_attained(m
     assert largest_change(score, people(2, m), 2) == 2 * min(tau, m)
 
 
+def test_one_user_moves_more_where_sums_of_users_are_clipped_or_nothing_is() -> None:
+    # The planted bugs: the clip is forgotten, or comes after summing over users, too late for a difference in one user.
+    def forgotten(users: Sequence[User]) -> list[int]:
+        mistakes = np.array([[sum(h[point] != label for point, label in user) for user in users] for h in named(ALL)])
+        return [max(int((a - b).sum()) for b in np.delete(mistakes, i, axis=0)) for i, a in enumerate(mistakes)]
+
+    def too_late(users: Sequence[User]) -> list[int]:
+        labels, rows = rows_of(users, 3)
+        totals = _core.user_errors(table(ALL), labels, rows, False).sum(axis=1, dtype=np.int64)
+        return clipped_pairwise_scores(totals[:, None], 4).tolist()
+
+    def right(users: Sequence[User]) -> list[int]:
+        labels, rows = rows_of(users, 3)
+        return clipped_pairwise_scores(_core.user_errors(table(ALL), labels, rows, False), 1).tolist()
+
+    universe = people(2, 3)
+    assert largest_change(right, universe, 2) == 2
+    assert largest_change(forgotten, universe, 2) == 6
+    # A clip of 4 for two users together is no stricter than one of 2 for each, by which scores would move by 4.
+    assert largest_change(too_late, universe, 2) == 6
+
+
+def test_a_minimum_over_concepts_that_fit_moves_a_surrogate_score_by_more() -> None:
+    # The planted bug: only the concepts with the least errors are looked at, as a heuristic would.
+    concepts, others = [(0, 0), (1, 1)], [(1, 1), (0, 1)]
+    universe = [((point, label),) for point in range(2) for label in (0, 1)]
+
+    def among_the_best(users: Sequence[User]) -> list[int]:
+        errors = above(users, concepts, 0, 1)
+        best = [concept for concept, error in zip(concepts, errors, strict=True) if error == min(errors)]
+        return surrogate(users, best[:1], others, 0, 0, 1)
+
+    assert largest_change(lambda users: surrogate(users, concepts, others, 0, 0, 1), universe, 3) == 2
+    assert largest_change(among_the_best, universe, 3) > 2
+
+
 def test_one_user_moves_a_surrogate_score_by_two_and_inside_the_class_by_one() -> None:
     concepts, others = [(0, 1, 1), (1, 0, 0)], [(0, 0, 1), (0, 0, 0)]
     universe = [((point, label),) for point in range(3) for label in (0, 1)]
@@ -319,7 +366,7 @@ def test_surrogate_scores_are_the_definition_for_users_with_few_rows() -> None:
         (np.zeros((0, 3), dtype=np.int8), 1, ValueError, "counts must be a matrix"),
         ([[0.5]], 1, TypeError, "counts must be integers"),
         ([[True]], 1, TypeError, "counts must be integers"),
-        ([[1], [2**40]], 1, ValueError, "counts must be between"),
+        ([[1], [2**40]], 1, ValueError, "counts must all fit 32 bits"),
         ([[1]], 0, ValueError, "tau"),
         ([[1]], 1.5, TypeError, "tau"),
     ],

@@ -12,11 +12,13 @@ use userdp_core::{
     Error,
     control::Control,
     score::{
-        counts::{Mistakes, Predictions, UserRows},
+        counts::Mistakes,
         pairwise::{Count, clipped_pairwise_scores, scores_with},
+        predictions::Predictions,
         psi::PsiTable,
         scheffe::Scheffe,
         surrogate::Surrogate,
+        user_rows::UserRows,
     },
     simd::Kernel,
 };
@@ -82,6 +84,14 @@ fn sums_of_long_rows_of_extremes_do_not_overflow() {
     for kernel in Kernel::supported() {
         assert_eq!(scores_with(kernel, &counts, users, 1 << 20, &Control::new()).unwrap(), [-sum, sum]);
     }
+}
+
+#[test]
+fn every_pair_of_many_candidates_is_seen() {
+    // Candidate a has the count a mod 5, and only one of them has 5.
+    let counts: Vec<u8> = (0..3001).map(|a| if a == 1234 { 5 } else { (a % 5) as u8 }).collect();
+    let expected: Vec<i64> = counts.iter().map(|&count| i64::from(count.min(3))).collect();
+    assert_eq!(clipped_pairwise_scores(&counts, 1, 3, &Control::new()).unwrap(), expected);
 }
 
 #[test]
@@ -326,6 +336,9 @@ fn bad_tables_are_refused() {
     assert!(scheffe(&[], &[1, 0], 2, 1).is_err());
     assert!(scheffe(&[1, 1], &[], 0, 1).is_err());
     assert!(scheffe(&[1, 1], &[1, 0], 2, 0).is_err());
+    // All pairs of so many would fill 3.5 gigabytes with their sets of 1024 symbols.
+    let many = [vec![1i64], vec![0; 1023]].concat().repeat(5000);
+    assert!(matches!(scheffe(&many, &[0; 1024], 1024, 1), Err(Error::TooLarge { .. })));
     assert!(matches!(scheffe(&[i64::MAX, 0, 0, i64::MAX], &[1, 1], 2, 1 << 40), Err(Error::TooLarge { .. })));
     let rows = UserRows::new(&[0], &[0], 1, 1).unwrap();
     let psi = |psi: &[i64], tau| {
@@ -334,6 +347,9 @@ fn bad_tables_are_refused() {
     assert_eq!(psi(&[9, 1, -1, 9], 5), Ok(vec![1, -1]));
     assert!(psi(&[9, 1, -1], 5).is_err());
     assert!(psi(&[9, 1, -1, 9], 0).is_err());
+    let nobody = UserRows::new(&[], &[], 1, 1).unwrap();
+    let nothing = PsiTable { psi: &[], candidates: 2, points: 0 };
+    assert!(nothing.scores(&nobody, 5, Kernel::Scalar, &control).is_err());
     assert!(matches!(psi(&[9, i64::MIN, -1, 9], 5), Err(Error::TooLarge { .. })));
     assert!(UserRows::new(&[0, 0], &[0, 0], 1, 1).is_err());
     assert!(UserRows::new(&[0], &[1], 1, 1).is_err());

@@ -12,11 +12,13 @@ use pyo3::{
 use userdp_core::{
     control::Control,
     score::{
-        counts::{Mistakes, Predictions, UserRows},
+        counts::Mistakes,
         pairwise::{self, Count},
+        predictions::Predictions,
         psi::PsiTable,
         scheffe::Scheffe,
         surrogate::Surrogate,
+        user_rows::UserRows,
     },
     simd::Kernel,
 };

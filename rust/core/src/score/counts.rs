@@ -4,6 +4,10 @@
 //! k <= m is: short users count by rate. It is a function of this user's examples alone, so that the number of users
 //! above a count changes by at most 1 when one user is replaced.
 
+use super::{
+    predictions::{BITS, Block, Predictions, WORDS},
+    user_rows::UserRows,
+};
 use crate::{
     Error, Result,
     control::Control,
@@ -12,162 +16,12 @@ use crate::{
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Words that are worked on together.
-const WORDS: usize = 4;
-/// Hypotheses in these.
-const BITS: usize = 64 * WORDS;
-type Block = [u64; WORDS];
-
 /// Users of one task.
 const USERS_PER_TASK: usize = 2048;
 /// Users are added up in bit planes of this many digits.
 const DIGITS: usize = 8;
 /// The most entries of a table of hypotheses and counts.
 const LARGEST_TABLE: usize = 1 << 24;
-
-/// What hypotheses say about points: one bit each, the words of a point side by side.
-#[derive(Debug, Clone)]
-pub struct Predictions {
-    blocks: Vec<Block>,
-    blocks_per_point: usize,
-    hypotheses: usize,
-    points: usize,
-}
-
-impl Predictions {
-    /// From a matrix of zeros and ones with a row for every hypothesis and a column for every point.
-    ///
-    /// # Errors
-    /// For no hypotheses, other numbers than 0 and 1, and when cancelled.
-    pub fn new(matrix: &[u8], hypotheses: usize, control: &Control) -> Result<Self> {
-        if hypotheses == 0 || !matrix.len().is_multiple_of(hypotheses) {
-            return Err(Error::invalid("predictions", "a matrix of at least one hypothesis is needed"));
-        }
-        let (points, blocks_per_point) = (matrix.len() / hypotheses, hypotheses.div_ceil(BITS));
-        let mut blocks = vec![[0; WORDS]; points * blocks_per_point];
-        if points > 0 {
-            let together = 64;
-            blocks.par_chunks_mut(together * blocks_per_point).enumerate().try_for_each(
-                |(chunk, blocks)| {
-                    control.check()?;
-                    let columns = chunk * together..points.min((chunk + 1) * together);
-                    let mut seen = 0;
-                    for (hypothesis, row) in matrix.chunks_exact(points).enumerate() {
-                        let (block, word, bit) = (hypothesis / BITS, hypothesis % BITS / 64, hypothesis % 64);
-                        for (&prediction, point) in
-                            row[columns.clone()].iter().zip(blocks.chunks_exact_mut(blocks_per_point))
-                        {
-                            seen |= prediction;
-                            point[block][word] |= u64::from(prediction) << bit;
-                        }
-                    }
-                    if seen > 1 {
-                        return Err(Error::invalid("predictions", "only 0 and 1 are accepted"));
-                    }
-                    Ok(())
-                },
-            )?;
-        }
-        Ok(Self { blocks, blocks_per_point, hypotheses, points })
-    }
-
-    /// The number of hypotheses.
-    pub fn hypotheses(&self) -> usize {
-        self.hypotheses
-    }
-
-    /// The number of points.
-    pub fn points(&self) -> usize {
-        self.points
-    }
-
-    /// What a hypothesis says about a point.
-    pub(crate) fn label(&self, hypothesis: usize, point: u32) -> u8 {
-        let block = self.blocks[point as usize * self.blocks_per_point + hypothesis / BITS];
-        u8::from(block[hypothesis % BITS / 64] >> (hypothesis % 64) & 1 == 1)
-    }
-}
-
-/// The rows of every user: which point each is about.
-#[derive(Debug, Clone)]
-pub struct UserRows {
-    /// User i has the places `starts[i]..starts[i + 1]`.
-    starts: Vec<usize>,
-    points: Vec<u32>,
-    /// Which row is at a place.
-    rows: Vec<usize>,
-    /// The most rows of a user.
-    m: u32,
-}
-
-impl UserRows {
-    /// From the point and the user of every row, users in `0..users`, each with at most m rows.
-    ///
-    /// # Errors
-    /// For lists of different lengths, codes out of range, m = 0 and users with more than m rows.
-    pub fn new(point_of_row: &[u32], user_of_row: &[u32], users: usize, m: u32) -> Result<Self> {
-        if point_of_row.len() != user_of_row.len() {
-            return Err(Error::invalid("users", "as many are needed as there are rows"));
-        }
-        if m == 0 {
-            return Err(Error::invalid("m", "0 is out of range; at least 1 is needed"));
-        }
-        let mut starts = vec![0; users + 1];
-        for &user in user_of_row {
-            match starts.get_mut(user as usize + 1) {
-                Some(start) => *start += 1,
-                None => return Err(Error::invalid("users", format!("a code is not below {users}"))),
-            }
-        }
-        if starts.iter().any(|&rows| rows > m as usize) {
-            return Err(Error::invalid("users", format!("a user has more than m = {m} rows")));
-        }
-        for user in 0..users {
-            starts[user + 1] += starts[user];
-        }
-        let (mut points, mut rows) = (vec![0; point_of_row.len()], vec![0; point_of_row.len()]);
-        let mut next = starts.clone();
-        for (row, (&point, &user)) in point_of_row.iter().zip(user_of_row).enumerate() {
-            let place = &mut next[user as usize];
-            (points[*place], rows[*place]) = (point, row);
-            *place += 1;
-        }
-        Ok(Self { starts, points, rows, m })
-    }
-
-    /// The number of users.
-    pub fn users(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// The most rows of a user.
-    pub fn most_rows(&self) -> u32 {
-        self.m
-    }
-
-    /// The points of all users' rows, user after user.
-    pub(crate) fn points(&self) -> &[u32] {
-        &self.points
-    }
-
-    pub(crate) fn places(&self, user: usize) -> Range<usize> {
-        self.starts[user]..self.starts[user + 1]
-    }
-
-    /// Numbers of rows in the order of [`UserRows::points`].
-    ///
-    /// # Errors
-    /// When there are more or less labels than rows, or labels other than 0 and 1.
-    pub fn ordered(&self, labels: &[u8]) -> Result<Vec<u8>> {
-        if labels.len() != self.rows.len() {
-            return Err(Error::invalid("labels", "as many are needed as there are rows"));
-        }
-        if labels.iter().any(|&label| label > 1) {
-            return Err(Error::invalid("labels", "only 0 and 1 are accepted"));
-        }
-        Ok(self.rows.iter().map(|&row| labels[row]).collect())
-    }
-}
 
 /// The disagreements of hypotheses with labels.
 #[derive(Debug, Clone, Copy)]
@@ -190,11 +44,11 @@ impl<'a> Mistakes<'a> {
         labels: &'a [u8],
         kernel: Kernel,
     ) -> Result<Self> {
-        if labels.len() != rows.points.len() {
+        if labels.len() != rows.points().len() {
             return Err(Error::invalid("labels", "as many are needed as there are rows"));
         }
-        if rows.points.iter().any(|&point| point as usize >= predictions.points) {
-            return Err(Error::invalid("points", format!("a code is not below {}", predictions.points)));
+        if rows.points().iter().any(|&point| point as usize >= predictions.points()) {
+            return Err(Error::invalid("points", format!("a code is not below {}", predictions.points())));
         }
         Ok(Self { predictions, rows, labels, kernel })
     }
@@ -208,8 +62,8 @@ impl<'a> Mistakes<'a> {
         scaled: bool,
         control: &Control,
     ) -> Result<Vec<T>> {
-        let (users, hypotheses) = (self.rows.users(), self.predictions.hypotheses);
-        if T::try_from(self.rows.m).is_err() {
+        let (users, hypotheses) = (self.rows.users(), self.predictions.hypotheses());
+        if T::try_from(self.rows.most_rows()).is_err() {
             return Err(Error::invalid("m", "does not fit the type of the counts"));
         }
         let mut counts = vec![T::default(); users * hypotheses];
@@ -263,8 +117,8 @@ impl<'a> Mistakes<'a> {
     /// # Errors
     /// For too large a table, and when cancelled.
     pub fn above_all(&self, control: &Control) -> Result<Vec<i64>> {
-        let (m, hypotheses) = (self.rows.m as usize, self.predictions.hypotheses);
-        if m.checked_mul(self.predictions.blocks_per_point * BITS).is_none_or(|size| size > LARGEST_TABLE) {
+        let (m, hypotheses) = (self.rows.most_rows() as usize, self.predictions.hypotheses());
+        if m.checked_mul(self.predictions.blocks_per_point() * BITS).is_none_or(|size| size > LARGEST_TABLE) {
             return Err(Error::too_large(format!(
                 "a table of {m} thresholds and {hypotheses} hypotheses; at most {LARGEST_TABLE} entries are made: \
                  ask for the thresholds one by one"
@@ -299,7 +153,7 @@ impl<'a> Mistakes<'a> {
     pub fn least_above(&self, control: &Control) -> Result<Vec<i64>> {
         let above = self.above_all(control)?;
         Ok(above
-            .chunks_exact(self.predictions.hypotheses)
+            .chunks_exact(self.predictions.hypotheses())
             .map(|above| above.iter().copied().min().unwrap_or(0))
             .collect())
     }
@@ -313,7 +167,7 @@ impl<'a> Mistakes<'a> {
     ) -> Result<Vec<i64>> {
         let users = self.rows.users();
         let chunks = users.div_ceil(USERS_PER_TASK);
-        let blocks: Vec<Vec<i64>> = (0..self.predictions.blocks_per_point)
+        let blocks: Vec<Vec<i64>> = (0..self.predictions.blocks_per_point())
             .into_par_iter()
             .map(|block| {
                 let parts = (0..chunks).into_par_iter().map(|chunk| {
@@ -330,7 +184,7 @@ impl<'a> Mistakes<'a> {
             .map(|sums| sums.unwrap_or_else(|| Ok(vec![0; size])))
             .collect::<Result<_>>()?;
         let mut sums = blocks.concat();
-        sums.truncate(size / BITS * self.predictions.hypotheses);
+        sums.truncate(size / BITS * self.predictions.hypotheses());
         Ok(sums)
     }
 
@@ -341,8 +195,8 @@ impl<'a> Mistakes<'a> {
         users: Range<usize>,
         mut visit: impl FnMut(usize, &[u32; BITS], &[u32]),
     ) {
-        let m = u64::from(self.rows.m);
-        let mut planes = vec![[0; WORDS]; (self.rows.m.ilog2() + 1) as usize];
+        let m = u64::from(self.rows.most_rows());
+        let mut planes = vec![[0; WORDS]; (self.rows.most_rows().ilog2() + 1) as usize];
         let (mut wrong, mut scaled) = ([0; BITS], Vec::new());
         for user in users {
             let kept = self.rows.places(user).len() as u64;
@@ -359,11 +213,10 @@ impl<'a> Mistakes<'a> {
     #[inline(always)]
     #[allow(clippy::inline_always)]
     fn wrong(&self, block: usize, user: usize) -> impl Iterator<Item = Block> {
-        let places = self.rows.places(user);
-        let Predictions { blocks, blocks_per_point, .. } = self.predictions;
-        self.rows.points[places.clone()].iter().zip(&self.labels[places]).map(move |(&point, &label)| {
+        let (places, predictions) = (self.rows.places(user), self.predictions);
+        self.rows.points()[places.clone()].iter().zip(&self.labels[places]).map(move |(&point, &label)| {
             let flip = 0u64.wrapping_sub(label.into());
-            blocks[point as usize * blocks_per_point + block].map(|word| word ^ flip)
+            predictions.block(point, block).map(|word| word ^ flip)
         })
     }
 }
@@ -427,8 +280,8 @@ dispatched! {
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn sums_above_body(mistakes: &Mistakes<'_>, block: usize, users: Range<usize>, t: u32, sums: &mut [i64]) {
-    let m = u64::from(mistakes.rows.m);
-    let mut planes = vec![[0; WORDS]; (mistakes.rows.m.ilog2() + 1) as usize];
+    let m = u64::from(mistakes.rows.most_rows());
+    let mut planes = vec![[0; WORDS]; (mistakes.rows.most_rows().ilog2() + 1) as usize];
     let mut totals = [[0; WORDS]; DIGITS];
     for (index, user) in users.enumerate() {
         // ceil(w m / k) > t means w m > t k, and w > floor(t k / m).

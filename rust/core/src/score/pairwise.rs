@@ -85,8 +85,8 @@ pub fn scores_with<T: Count>(
     if tau == 0 {
         return Err(Error::invalid("tau", "0 is out of range; at least 1 is needed"));
     }
-    if u32::try_from(users).is_err_and(|_| size_of::<T>() > 2) {
-        return Err(Error::too_large(format!("{users} users: sums of 32-bit counts are for less than 2^32")));
+    if users >= 1 << 31 && size_of::<T>() > 2 {
+        return Err(Error::too_large(format!("{users} users: sums of 32-bit counts are for less than 2^31")));
     }
     let candidates = counts.len() / users;
     // Scores are a maximum over the others: a single candidate has none.
@@ -101,26 +101,33 @@ pub fn scores_with<T: Count>(
     let parts = (2 * TASKS_PER_THREAD * rayon::current_num_threads()).isqrt();
     let group = candidates.div_ceil(parts).next_multiple_of(ROWS).min(LARGEST_GROUP);
     let groups = candidates.div_ceil(group);
-    let tasks: Vec<_> = (0..groups).flat_map(|a| (a..groups).map(move |b| (a * group, b * group))).collect();
-    control.set_total(tasks.len());
-    let found: Vec<_> = tasks
+    control.set_total(groups * (groups + 1) / 2);
+    let nothing = || vec![i64::MIN; candidates];
+    (0..groups * groups)
         .into_par_iter()
-        .map_init(Scratch::default, |scratch, (a, b)| {
-            let (left, right) = (a..candidates.min(a + group), b..candidates.min(b + group));
-            let maxima = pairs.maxima(left, right, scratch, control)?;
-            control.advance(1)?;
-            Ok((a, b, maxima))
+        .map(|task| (task / groups, task % groups))
+        .filter(|(a, b)| a <= b)
+        .try_fold(
+            || (Scratch::default(), nothing()),
+            |(mut scratch, mut scores), (a, b)| {
+                let of = |number| number * group..candidates.min((number + 1) * group);
+                let maxima = pairs.maxima(of(a), of(b), &mut scratch, control)?;
+                raise(&mut scores[of(a)], &maxima.0);
+                raise(&mut scores[of(b)], &maxima.1);
+                control.advance(1)?;
+                Ok((scratch, scores))
+            },
+        )
+        .map(|found| found.map(|(_, scores)| scores))
+        .try_reduce(nothing, |mut left, right| {
+            raise(&mut left, &right);
+            Ok(left)
         })
-        .collect::<Result<_>>()?;
-    let mut scores = vec![i64::MIN; candidates];
-    for (a, b, (left, right)) in found {
-        for (first, maxima) in [(a, left), (b, right)] {
-            for (score, maximum) in scores[first..].iter_mut().zip(maxima) {
-                *score = maximum.max(*score);
-            }
-        }
-    }
-    Ok(scores)
+}
+
+/// Raises scores to what was found to be larger.
+fn raise(scores: &mut [i64], found: &[i64]) {
+    scores.iter_mut().zip(found).for_each(|(score, &found)| *score = found.max(*score));
 }
 
 /// Bounds of some rows and numbers of others, for some users.

@@ -4,7 +4,7 @@
 //! A clipped sum of one user is in -tau..=tau and, where |psi| <= g, in -g m..=g m: replacing a user changes every score
 //! by at most 2 min(tau, g m).
 
-use super::counts::UserRows;
+use super::user_rows::UserRows;
 use crate::{
     Error, Result,
     control::Control,
@@ -36,7 +36,10 @@ impl PsiTable<'_> {
     /// For an empty table, tau < 1, points that are not in the table, sums that may not fit 64 bits, and when cancelled.
     pub fn scores(self, rows: &UserRows, tau: i64, kernel: Kernel, control: &Control) -> Result<Vec<i64>> {
         let Self { psi, candidates, points } = self;
-        if candidates == 0 || candidates.saturating_mul(candidates).saturating_mul(points) != psi.len() {
+        if candidates == 0
+            || points == 0
+            || candidates.saturating_mul(candidates).saturating_mul(points) != psi.len()
+        {
             return Err(Error::invalid("psi", "a table of candidates, candidates and points is needed"));
         }
         if rows.points().iter().any(|&point| point as usize >= points) {

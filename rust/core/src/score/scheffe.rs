@@ -13,8 +13,8 @@ use crate::{
 use rayon::prelude::*;
 use std::cmp::Reverse;
 
-/// The most ordered pairs of candidates.
-const LARGEST: usize = 1 << 27;
+/// The most bytes of all ordered pairs of candidates.
+const LARGEST: usize = 1 << 31;
 /// Users are counted in this many tables, so that equal neighbours do not wait for each other.
 const TABLES: usize = 4;
 
@@ -66,9 +66,10 @@ impl Scheffe<'_> {
         if candidates == 1 {
             return Ok(vec![0]);
         }
-        if candidates.saturating_mul(candidates) > LARGEST {
+        let most = (LARGEST / size_of::<Pair<WORDS>>()).isqrt();
+        if candidates > most {
             return Err(Error::too_large(format!(
-                "{candidates} candidates: at most {LARGEST} ordered pairs are compared; take a coarser cover"
+                "{candidates} candidates: at most {most} are compared with each other; take a coarser cover"
             )));
         }
         let mut pairs: Vec<Pair<WORDS>> =

@@ -4,7 +4,7 @@
 //!
 //! One user adds 0, 1 or 2 to every sum, so that replacing one changes the exact minimum by at most 2.
 
-use super::counts::{Mistakes, Predictions, UserRows};
+use super::{counts::Mistakes, predictions::Predictions, user_rows::UserRows};
 use crate::{Error, Result, control::Control, simd::Kernel};
 use rayon::prelude::*;
 
