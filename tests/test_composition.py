@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone
-from tests.program_paths import worst_loss
 
+from program_paths import worst_loss
 from userdp.estimation import (
     DiscreteDistribution,
     GaussianDistribution,

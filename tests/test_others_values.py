@@ -172,10 +172,10 @@ def test_rows_beyond_m_and_none_at_all() -> None:
 @pytest.mark.parametrize("X", [np.array([777.5, 2.0]), [777.5, 2.0], 777.5, np.array([[777.5j], [2.0]])])
 def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, on_invalid=on_invalid)
-    with pytest.raises(ValueError, match="Expected 2D array|Complex data") as caught:
+    with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
         learner.fit(X, [0, 1], groups=[0, 1])
     assert "777" not in str(caught.value)
     learner.fit([[1.0], [2.0]], [0, 1], groups=[0, 1])
-    with pytest.raises(ValueError, match="Expected 2D array|Complex data") as caught:
+    with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
         learner.predict(X)
     assert "777" not in str(caught.value)
