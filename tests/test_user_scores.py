@@ -367,6 +367,8 @@ def test_surrogate_scores_are_the_definition_for_users_with_few_rows() -> None:
         ([[0.5]], 1, TypeError, "counts must be integers"),
         ([[True]], 1, TypeError, "counts must be integers"),
         ([[1], [2**40]], 1, ValueError, "counts must all fit 32 bits"),
+        ([[1], [1, 2]], 1, ValueError, "counts must be an array; got rows of different lengths"),
+        (np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]), 1, TypeError, "counts is a masked array"),
         ([[1]], 0, ValueError, "tau"),
         ([[1]], 1.5, TypeError, "tau"),
     ],
