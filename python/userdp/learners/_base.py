@@ -21,7 +21,7 @@ from userdp._randomness import source_of
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
-from userdp.learners._private_values import equal_to, numbers_of
+from userdp.learners._private_values import equal_to, numbers_of, one_by_one
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._ranges import open_unit_interval
 from userdp.learners._saving import from_json, to_json
@@ -151,12 +151,14 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
     def _numbers(self, X: Any, *, reset: bool = True) -> npt.NDArray[Any]:
         """X as a table of numbers, for fit or, without reset, for predict."""
         rows: npt.NDArray[Any]
-        if self.on_invalid == "raise":
-            rows = validate_data(self, X, reset=reset, dtype="numeric")
-            return rows
         with _without_values():
+            if self.on_invalid == "raise":
+                rows = validate_data(self, X, reset=reset, dtype="numeric")
+                return rows
             # Whether anybody who is enrolled has rows is private.
-            rows = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+            rows = validate_data(
+                self, one_by_one(X), reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0
+            )
         return numbers_of(rows)
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
@@ -229,7 +231,9 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         with _without_values():
-            targets = column_or_1d(y, warn=True)
+            # What is not private may depend on all labels together.
+            private = self.on_invalid == "clamp" and self.classes is not None
+            targets = column_or_1d(one_by_one(y) if private else y, warn=True)
         check_consistent_length(targets, np.empty(n_rows))
         if self.on_invalid == "raise":
             assert_all_finite(targets, input_name="y")
@@ -255,13 +259,19 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
 
 @contextmanager
 def _without_values() -> Iterator[None]:
-    """Errors about complex numbers, without the numbers."""
+    """Errors of scikit-learn about types and shapes, without the data that it shows in some."""
     try:
         yield
     except ValueError as error:
-        if "Complex data not supported" not in str(error):
+        message = str(error)
+        if "Complex data not supported" in message:
+            raise ValueError("Complex data not supported") from None
+        before, array, _ = message.partition(":\narray=")
+        if not array:
             raise
-        raise ValueError("Complex data not supported") from None
+        raise ValueError(
+            f"{before}. Reshape your data: X needs a row for each example and a column for each feature"
+        ) from None
 
 
 def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = None) -> SymmetricAlgorithm:
@@ -307,8 +317,8 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
         fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))))
         examples = [(user, example) for user, rows in enumerate(dataset) for example in rows]
         points = [example[0] if labelled else example for _, example in examples]
-        X = np.array([point if isinstance(point, tuple) else (point,) for point in points])
-        y = np.array([example[1] for _, example in examples]) if labelled else None
+        X = [point if isinstance(point, tuple) else (point,) for point in points]
+        y = [example[1] for _, example in examples] if labelled else None
         pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples]))
         return pmf
 

@@ -1,4 +1,9 @@
-"""Private values read without a chance of an error or a warning: these would tell what a person's value is."""
+"""Private values read without a chance of an error or a warning: these would tell what a person's value is.
+
+Nor may a value decide how another person's is read. Arrays have a type before anybody's values are put in, and it is
+public. Lists have none: NumPy would take one for all values, and make texts of all numbers for the sake of one text. So
+the values of lists are read one by one.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,31 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["equal_to", "numbers_of"]
+__all__ = ["equal_to", "numbers_of", "one_by_one"]
+
+
+def one_by_one(values: Any) -> Any:
+    """Lists, lists of rows of one length, and frames with columns of nullable types as objects; others as they are."""
+    if isinstance(values, (list, tuple)):
+        if not all(isinstance(row, (list, tuple, np.ndarray)) and np.ndim(row) for row in values):
+            return np.fromiter(values, dtype=np.object_, count=len(values))
+        widths = {len(row) for row in values}
+        if len(widths) != 1:
+            return values
+        return np.fromiter(chain.from_iterable(values), dtype=np.object_).reshape(len(values), *widths)
+    if getattr(values, "ndim", 0) == 2 and any(not isinstance(kind, np.dtype) for kind in getattr(values, "dtypes", ())):
+        return values.astype(object)
+    return values
 
 
 def numbers_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array of integers, bools or doubles; in arrays of other types, what is no number is NaN.
-
-    One person's text or missing value makes a whole array one of objects or of texts, so that the others' numbers are
-    read from these.
-    """
+    """An array of integers, bools or doubles; in arrays of other types, what is no number is NaN."""
     if values.dtype.kind in "biu":
         return values
     with _silence():
@@ -38,10 +54,10 @@ def _number(value: Any) -> float:
 
 def equal_to(values: npt.NDArray[Any], label: Any) -> npt.NDArray[np.bool_]:
     """Which values equal a label; those that cannot be compared do not."""
-    if values.dtype.kind == "O":
-        with _silence():
+    with _silence():
+        if values.dtype.kind == "O":
             return np.fromiter((_equal(value, label) for value in values), dtype=np.bool_, count=len(values))
-    equal = np.asarray(values == label)
+        equal = np.asarray(values == label)
     # Texts and numbers, for example, are compared as wholes.
     return equal if equal.shape == values.shape else np.zeros(values.shape, dtype=np.bool_)
 
