@@ -374,6 +374,8 @@ def test_laws_of_too_many_points_are_refused() -> None:
     groups = GroupedScores([0], [0], 2**22)
     with pytest.raises(BudgetError, match="4194305 points"):
         choice._rate.numerators(groups.starts, groups.scores, groups.last)
+    with pytest.raises(BudgetError, match="4194305 groups would fill gigabytes"):
+        choice.group_probabilities(GroupedScores(np.zeros(2**22 + 1, np.uint64), np.zeros(2**22 + 1, np.int64), 5))
 
 
 def test_nothing_of_the_scores_is_shown_and_pickles_are_the_same() -> None:

@@ -96,14 +96,14 @@ def test_ids_of_several_types_in_a_list_stay_what_they_are() -> None:
      objects("a", Unknown()), objects("a", np.datetime64("NaT"))],
 )  # fmt: skip
 def test_rows_without_an_id_are_refused_and_not_given_to_somebody(ids: Any) -> None:
-    with pytest.raises(ValueError, match=r"^groups: (row . has no user id|the user id in row . is missing)$"):
+    with pytest.raises(ValueError, match=r"^groups: row . has no user id$"):
         encode_users(ids, 2)
 
 
 def test_what_is_no_id_is_refused() -> None:
     for ids, error, text in [
-        ([ByIdentity(), ByIdentity()], TypeError, "row 0 is equal to nothing but itself"),
-        (objects("a", np.arange(2)), TypeError, "row 1 is not hashable"),
+        ([ByIdentity(), ByIdentity()], TypeError, "row 0 has a user id that is equal to nothing but itself"),
+        (objects("a", np.arange(2)), TypeError, "row 1 has a user id that is not hashable"),
         ([True, False], TypeError, "dtype bool"),
         ([1.5, 2.0], TypeError, r"not whole numbers below 2\*\*53"),
         ([2.0**53, 1.0], TypeError, r"not whole numbers below 2\*\*53"),
@@ -121,9 +121,9 @@ def test_what_is_no_list_of_users_is_refused() -> None:
         ("ab", TypeError, "enrolled must be a sequence of user ids; got 'ab'"),
         (np.array(3), TypeError, "enrolled must be a sequence"),
         (3, TypeError, "enrolled must be a sequence"),
-        ([1, [2]], TypeError, "enrolled: entry 1 is not hashable"),
-        ([1, None], ValueError, "enrolled: entry 1 is missing"),
-        ([NAN, 1], ValueError, "enrolled: entry 0 is missing"),
+        ([1, [2]], TypeError, "enrolled: entry 1 has a user id that is not hashable"),
+        ([1, None], ValueError, "enrolled: entry 1 has no user id"),
+        ([NAN, 1], ValueError, "enrolled: entry 0 has no user id"),
         ([1, 2, True], ValueError, "twice"),
         ([2, 3], ValueError, "row 1 is not among those enrolled"),
     ]:

@@ -142,7 +142,7 @@ def _ids(groups: Any, n_rows: int) -> npt.NDArray[Any]:
     if kind == "O":
         for row, user in enumerate(ids):
             if problem := _problem(user):
-                raise problem[0](f"groups: the user id in row {row} {problem[1]}")
+                raise problem[0](f"groups: row {row} {problem[1]}")
         return ids
     raise TypeError(f"groups must be integers, strings or hashable objects such as UUIDs; got dtype {ids.dtype}")
 
@@ -169,16 +169,19 @@ def _problem(user: Any) -> tuple[type[Exception], str] | None:
     """Why an object cannot be a user id, if so: the error, and what to say of it."""
     # None is missing, and so is what is not equal to itself: NaN is not, and of pandas' NA that is unknown.
     if user is None or (isinstance(user, (str, bytes)) and not user):
-        return ValueError, "is missing"
+        return ValueError, "has no user id"
     try:
         hash(user)
     except TypeError:
-        return TypeError, "is not hashable"
+        return TypeError, "has a user id that is not hashable"
     kind: Any = type(user)
     if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
-        return TypeError, "is equal to nothing but itself: two rows of one user would be those of two"
+        return (
+            TypeError,
+            "has a user id that is equal to nothing but itself: a user would be as many as there are rows",
+        )
     same = user == user
-    return None if isinstance(same, (bool, np.bool_)) and same else (ValueError, "is missing")
+    return None if isinstance(same, (bool, np.bool_)) and same else (ValueError, "has no user id")
 
 
 def _codes(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint32], int]:

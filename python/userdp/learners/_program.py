@@ -83,7 +83,7 @@ def law_of(program: Program, outputs: Sequence[Hashable], *, max_paths: int = MA
     while prefixes:
         path = prefixes.pop()
         branches: list[_Path] = []
-        outcome = program(_Follower(path, branches, max_paths - done - len(prefixes)))
+        outcome = program(_Follower(path, branches, done + len(prefixes), max_paths))
         prefixes.extend(branches)
         done += 1
         if outcome not in masses:
@@ -108,13 +108,14 @@ class _Path:
 class _Follower:
     """Draws the outcomes of a path; beyond its end the first possible one, noting the others.
 
-    There is room for so many paths, this one and those noted: a program may draw without end.
+    It gives up when the other paths, this one and those noted are too many: a program may draw without end.
     """
 
-    def __init__(self, path: _Path, branches: list[_Path], room: int) -> None:
+    def __init__(self, path: _Path, branches: list[_Path], others: int, max_paths: int) -> None:
         self.path = path
         self.branches = branches
-        self.room = room
+        self.others = others
+        self.max_paths = max_paths
         self.position = 0
 
     def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
@@ -127,8 +128,10 @@ class _Follower:
             for outcome, weight in zip(pmf.outputs, pmf.weights, strict=True)
             if weight
         ]
-        if len(self.branches) + len(possible) > self.room:
-            raise BudgetError("the exact law has too many paths; audit a smaller domain or fewer rounds")
+        if self.others + len(self.branches) + len(possible) > self.max_paths:
+            raise BudgetError(
+                f"the exact law has more than {self.max_paths} paths; audit a smaller domain or fewer rounds"
+            )
         before, mass = self.path.outcomes, self.path.mass
         self.branches.extend(_Path((*before, outcome), mass * probability) for outcome, probability in possible[1:])
         first, probability = possible[0]

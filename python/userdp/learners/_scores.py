@@ -127,7 +127,7 @@ def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:
     >>> clipped_pairwise_scores([[0, 3, 1], [2, 2, 2]], tau=1)
     array([-1,  1])
     """
-    matrix = np.asarray(counts)
+    matrix = _array(counts, "counts")
     if matrix.ndim != 2 or not matrix.size:
         raise ValueError(f"counts must be a matrix with at least one row and one column; got shape {matrix.shape}")
     if matrix.dtype.kind not in "iu":
@@ -143,9 +143,19 @@ def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:
     return _core.clipped_pairwise_scores(_contiguous(_narrow(matrix)), min(clip, 2**32))
 
 
+def _array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Numbers as an array, none of them masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill in the masked values first")
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be an array; got rows of different lengths") from None
+
+
 def _binary(values: Any, name: str, dimensions: int) -> npt.NDArray[np.uint8]:
     """Zeros and ones as bytes."""
-    array = np.asarray(values)
+    array = _array(values, name)
     if array.ndim != dimensions or (dimensions == 2 and not len(array)):
         form = "a vector" if dimensions == 1 else "a matrix with at least one row"
         raise ValueError(f"{name} must be {form} of zeros and ones; got shape {array.shape}")

@@ -123,7 +123,7 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
         if given.n_candidates > PMF_CANDIDATES:
             raise BudgetError(
                 f"the pmf of {given.n_candidates} candidates would fill gigabytes (limit {PMF_CANDIDATES}); "
-                "group_probabilities() takes any number"
+                "group_probabilities() takes any number in up to as many groups"
             )
         numerators = self._rate.numerators(given.starts, given.scores, given.last)
         return Pmf(tuple(range(given.first, given.last + 1)), tuple(numerators))
@@ -142,8 +142,14 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
         ------
         TypeError, ValueError
             As for `sample`.
+        BudgetError
+            For more than 2**22 groups.
         """
         given = _grouped(groups)
+        if len(given) > PMF_CANDIDATES:
+            raise BudgetError(
+                f"the probabilities of {len(given)} groups would fill gigabytes (limit {PMF_CANDIDATES}); audit fewer"
+            )
         numerators = self._rate.group_numerators(given.starts, given.scores, given.last)
         return tuple(Fraction(numerator, WHOLE) for numerator in numerators)
 
