@@ -25,6 +25,7 @@ from userdp.learners import (
     RealizablePACClassifier,
     ThresholdClassifier,
     Thresholds,
+    private_median_pmf,
 )
 
 LEARNERS = [
@@ -168,6 +169,18 @@ def test_rows_beyond_m_and_none_at_all() -> None:
         assert sum(nobody.weights) > 0
 
 
+@pytest.mark.parametrize("other", ["a secret", "2", None, 0.5, 1j, [1]])
+def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
+    size, people = 2**60, range(4)
+
+    def median(points: Any) -> tuple[int, ...]:
+        law = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, low=size - 64, high=size + 64)
+        return tuple(law.weights)
+
+    like = {"2": 2, 0.5: 1}.get(other, math.nan) if not isinstance(other, list) else math.nan
+    assert median([size + 5, size + 5, 1, other]) == median(np.array([size, size, 1.0, like]))
+
+
 @pytest.mark.parametrize("on_invalid", ["clamp", "raise"])
 @pytest.mark.parametrize("X", [np.array([777.5, 2.0]), [777.5, 2.0], 777.5, np.array([[777.5j], [2.0]])])
 def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
@@ -175,6 +188,10 @@ def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
     with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
         learner.fit(X, [0, 1], groups=[0, 1])
     assert "777" not in str(caught.value)
+    with pytest.raises(ValueError, match="Complex data not supported") as caught:
+        learner.fit([[1.0], [2.0]], np.array([777j, 1]), groups=[0, 1])
+    assert "777" not in str(caught.value)
+    assert caught.value.__suppress_context__
     learner.fit([[1.0], [2.0]], [0, 1], groups=[0, 1])
     with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
         learner.predict(X)

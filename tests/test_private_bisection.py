@@ -350,7 +350,7 @@ def test_median_of_many_people_is_in_the_middle() -> None:
         (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, low=0.5), TypeError, "low"),
         (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, mass=0), ValueError, "mass"),
         (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, mass="0.5x"), ValueError, "0.5x"),
-        (lambda: private_median(["a"], [1], epsilon=1, m=1, domain_size=5), TypeError, "points"),
+        (lambda: private_median(np.array(["a"]), [1], epsilon=1, m=1, domain_size=5), TypeError, "points"),
         (lambda: private_median_pmf([1], [1], epsilon=1, m=1, domain_size=2**12), BudgetError, "low..high"),
     ],
 )

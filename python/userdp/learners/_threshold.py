@@ -45,7 +45,8 @@ class ThresholdClassifier(UserLevelClassifier):
         The whole privacy budget of a fit, > 0.
     domain_size : int
         N, from 1 to 2**64 - 1. Public: choose it without looking at the data. A real number x counts as the point
-        ceil(x), clamped to 1, ..., N; NaN counts as 1. Integers of 64 bits are kept exactly.
+        ceil(x), clamped to 1, ..., N; NaN counts as 1. Arrays of integers of 64 bits are kept
+        exactly; numbers in lists are read as doubles, whatever is beside them.
     m : int
         The most rows of a user that count, below 2**31; the first m do. Public, and never guessed from the data. Of a
         user with fewer rows a mistake counts for more; see Notes.
