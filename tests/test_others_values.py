@@ -159,6 +159,14 @@ def test_a_missing_value_in_a_frame_changes_no_others(missing: bool) -> None:
     assert math.isnan(rows[2, 0]) == missing
 
 
+def test_rows_of_lists_may_be_of_any_kind() -> None:
+    pandas = pytest.importorskip("pandas")
+    learner = GaussianMean(epsilon=1, radius=2, n_columns=2, m=1)
+    rows = [[0.5, 1.0], [0.0, 2.0]]
+    for kind in (tuple, np.array, pandas.Series):
+        assert learner._numbers([kind(row) for row in rows]).tolist() == rows
+
+
 def test_rows_beyond_m_and_none_at_all() -> None:
     for learner in LEARNERS:
         everybody = clone(learner).set_params(enrolled=range(4))

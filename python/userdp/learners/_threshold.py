@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import Epsilon, is_integer, positive, shown
 from userdp.exceptions import BudgetError
-from userdp.learners._base import UserLevelClassifier, open_unit_interval
+from userdp.learners._base import UserLevelClassifier
 from userdp.learners._contributions import UserData
 from userdp.learners._min_error import accuracy, estimate_min_error, one_comparison
 from userdp.learners._points import points_of, read_domain_size
 from userdp.learners._privacy import Budget, equal_part, split_budget
 from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._program import Draw, Program
+from userdp.learners._ranges import open_unit_interval
 from userdp.learners._three_way import ThreeWayChoice
 from userdp.learners._threshold_search import Sweep, median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
