@@ -232,6 +232,18 @@ def test_large_laws_are_refused() -> None:
         ThresholdClassifier(epsilon=1, domain_size=2**12, m=1).output_distribution([[1], [2]], [0, 1], groups=[0, 1])
 
 
+def test_too_little_epsilon_for_a_search_is_refused() -> None:
+    learner = ThresholdClassifier(epsilon=1e-6, domain_size=4, m=8, method="median")
+    with pytest.raises(BudgetError, match=r"epsilon leaves 1.6e-08 for each noisy count"):
+        learner.fit([[1], [2]], [0, 1], groups=[0, 1])
+
+
+def test_enrolled_users_need_groups() -> None:
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, require_groups=False, enrolled=[1, 2])
+    with pytest.raises(ValueError, match="enrolled lists users, but groups is missing"):
+        learner.fit([[1], [2]], [0, 1])
+
+
 def test_groups_are_required() -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=9, m=2)
     with pytest.raises(ValueError, match="groups is missing"):

@@ -176,6 +176,8 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
                     "rows, which is a weaker promise. In cross-validation pass params={'groups': ids} with "
                     "sklearn.set_config(enable_metadata_routing=True)"
                 )
+            if self.enrolled is not None:
+                raise ValueError("enrolled lists users, but groups is missing: pass the user id of every row")
             users, m = Users(np.arange(n_rows, dtype=np.uint32), n_rows), 1
         elif self.m is None:
             raise ValueError("m must be the public number of rows that count of each user; it is never guessed")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from userdp._numbers import Epsilon, parse_level
 from userdp._pmf import Pmf
+from userdp.exceptions import BudgetError
 from userdp.learners._privacy import equal_part
 from userdp.mechanisms import DiscreteLaplace
 
@@ -38,6 +39,16 @@ class ThreeWayChoice:
     n_users : int
         Counts are in 0, ..., n_users; public.
 
+    Attributes
+    ----------
+    certified_epsilon : float
+        A proved bound of the loss; at most epsilon, up to the rounding of the sum of three floats.
+
+    Raises
+    ------
+    BudgetError
+        Where epsilon is too small for the tables of exact noise.
+
     Notes
     -----
     With fresh noise on all three, v_left, v_middle and v_right, the choice is the middle if v_middle is less than both
@@ -52,6 +63,14 @@ class ThreeWayChoice:
         part = equal_part(epsilon, 3)
         margin = math.ceil(MARGIN / Fraction(float(parse_level(part))))
         self._noise = DiscreteLaplace(epsilon=part, sensitivity=1, bounds=(-margin, n_users + margin))
+        try:
+            # Up front, before anything is drawn.
+            self.certified_epsilon = 3 * self._noise.certified_epsilon
+        except BudgetError:
+            raise BudgetError(
+                f"epsilon leaves {float(part):.2g} for each noisy count, and there are {n_users} users: too little for "
+                "exact noise; use a larger epsilon, or a method that draws once"
+            ) from None
         self._width = n_users + 2 * margin + 1
         self._law = lru_cache(maxsize=None)(self._exact)
 
@@ -63,11 +82,6 @@ class ThreeWayChoice:
         if v_middle < min(v_left, v_right):
             return "middle"
         return "left" if v_left < v_right else "right"
-
-    @property
-    def certified_epsilon(self) -> float:
-        """A proved bound of the loss; at most epsilon, up to the rounding of the sum of three floats."""
-        return 3 * self._noise.certified_epsilon
 
     def pmf(self, left: Count, middle: int, right: Count) -> Pmf:
         """The exact distribution of the choice: "left", "middle" or "right"."""
