@@ -8,11 +8,13 @@ of what the draws lose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from userdp import Pmf
 from userdp.learners._program import Program
 from userdp.mechanisms import GroupedScores
 
@@ -77,3 +79,32 @@ def largest_change(program_of: Callable[[Any], Program], pairs: Iterable[tuple[A
                 change = max([change, *map(distance, arguments, arguments2)])
             spent = max(spent, sum(mechanism.certified_epsilon for mechanism, _, _ in draws))
     return change, spent
+
+
+def worst_loss(program_of: Callable[[Any], Program], pairs: Iterable[tuple[Any, Any]]) -> float:
+    """The largest privacy loss of everything that is drawn along a path, between neighbours; infinite if paths differ.
+
+    What a learner releases is a function of it, so this is an upper bound of the learner's loss, and sharper than what
+    the law of its outcome shows.
+    """
+    known: dict[Any, dict[tuple[Any, ...], float]] = {}
+
+    def logarithms(dataset: Any) -> dict[tuple[Any, ...], float]:
+        if dataset not in known:
+            known[dataset] = {
+                outcomes: sum(_logarithm(mechanism.pmf(*arguments), outcome) for mechanism, arguments, outcome in draws)
+                for outcomes, draws in paths_of(program_of(dataset)).items()
+            }
+        return known[dataset]
+
+    loss = 0.0
+    for x, x2 in pairs:
+        first, second = logarithms(x), logarithms(x2)
+        if first.keys() != second.keys():
+            return float("inf")
+        loss = max(loss, *(abs(logarithm - second[outcomes]) for outcomes, logarithm in first.items()))
+    return loss
+
+
+def _logarithm(pmf: Pmf, outcome: Any) -> float:
+    return math.log(pmf.weights[pmf.outputs.index(outcome)]) - math.log(pmf.total)

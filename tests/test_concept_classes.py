@@ -264,6 +264,15 @@ def test_majority_votes() -> None:
     assert kind.describe(53) == f"most of: {described}"
 
 
+def test_majority_votes_of_stumps_and_of_votes() -> None:
+    stumps = DecisionStumps([[1, 2], [5]])
+    X = np.array([[1.5, 6.0], [2.5, 0.0], [0.0, 9.0]])
+    kind = MajorityVotes([stumps, MajorityVotes([stumps]), stumps])
+    each = stumps.predict(stumps.points(X))
+    wanted = [sum(votes) >= 2 for votes in zip(each[:, 0], each[:, 2], each[:, 4], strict=True)]
+    assert kind.predict(kind.points(X))[:, (0 * 6 + 2) * 6 + 4].tolist() == wanted
+
+
 # --- saving, and what is refused
 
 ALL = [
@@ -321,6 +330,7 @@ def test_a_table_cannot_be_changed_afterwards() -> None:
         (lambda: DecisionStumps(thresholds=[[10**400]]), ValueError, r"thresholds\[0\] must be finite"),
         (lambda: DecisionStumps(thresholds=[1.0]), TypeError, r"thresholds\[0\] must be a sequence"),  # type: ignore[list-item]
         (lambda: DecisionStumps(thresholds=[[None]]), TypeError, r"thresholds\[0\] must be numbers"),  # type: ignore[list-item]
+        (lambda: DecisionStumps(thresholds=[["x"]]), ValueError, r"thresholds\[0\]: 'x' is not"),  # type: ignore[list-item]
         (lambda: DecisionStumps(thresholds="12"), TypeError, "thresholds must have a sequence"),  # type: ignore[arg-type]
         (lambda: HashedPointFunctions(1, alpha=0.1, beta=0.1, seed=SEED), ValueError, "domain_size must be at least 2"),
         (lambda: HashedPointFunctions(2**61, alpha=0.1, beta=0.1, seed=SEED), ValueError, r"at most 2\*\*61 - 2"),
@@ -332,6 +342,12 @@ def test_a_table_cannot_be_changed_afterwards() -> None:
         (lambda: MajorityVotes([]), ValueError, "odd number of concept classes; got 0"),
         (lambda: MajorityVotes([Thresholds(2)] * 2), ValueError, "odd number of concept classes; got 2"),
         (lambda: MajorityVotes([Thresholds(2), Thresholds(2), Thresholds(3)]), ValueError, "different domains"),
+        (
+            lambda: MajorityVotes([Thresholds(2), Thresholds(2), Thresholds(2, feature=1)]),
+            ValueError,
+            "read from the same columns",
+        ),
+        (lambda: MajorityVotes([DecisionStumps([[c]]) for c in (1, 2, 3)]), ValueError, "with the same cuts"),
         (lambda: MajorityVotes([Thresholds(99)] * 5), BudgetError, "boosted_size gives sizes"),
         (lambda: MajorityVotes([1]), TypeError, "must be concept classes"),  # type: ignore[list-item]
         (lambda: boosted_size(0, 0.1, 1), ValueError, "alpha must be strictly"),

@@ -389,6 +389,7 @@ def test_bad_parameters(estimator, message):
         (DiscreteDistribution(epsilon=1, n_symbols=5, m=1, method="joint"), math.comb(129, 4), "symbols"),
         (DiscreteDistribution(epsilon=1, n_symbols=6, m=1, method="coarse-to-fine"), None, "symbols"),
         (ProductDistribution(epsilon=1, n_symbols=2, n_columns=3, m=1, method="joint"), 151**3, "coordinate"),
+        (DiscreteDistribution(epsilon=1, n_symbols=2, m=1, alpha=1e-9, method="symbols"), None, "larger alpha"),
         (GaussianMean(epsilon=1, radius=1, m=1, alpha=1e-8), None, "larger alpha"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,36 @@ def test_refused(learner: Any, error: type[Exception], message: str) -> None:
         learner.fit(X, Y, groups=GROUPS)
     with pytest.raises(error, match=message):
         learner.output_distribution(X, Y, groups=GROUPS)
+
+
+@pytest.mark.parametrize(
+    "classes", [(0, "a"), ("a", 1), (0, 0), (1, True), [0], (0, 1, 2), "ab", 5, {0: 1}, [[0], [1]]]
+)
+def test_classes_that_are_no_two_labels_are_refused(classes: Any) -> None:
+    with pytest.raises(ValueError, match="classes must be two distinct labels of one type, or None"):
+        RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, classes=classes).fit(X, Y, groups=GROUPS)
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), [False, True], np.array([3, 7]), (-1.5, 2), (None, 1)])
+def test_other_classes(classes: Any) -> None:
+    learner = RealizablePACClassifier(epsilon=80, concepts=Thresholds(4), m=2, classes=classes)
+    learner.fit(X, [classes[int(x > 2)] for x in X[:, 0]], groups=GROUPS)
+    assert learner.predict(X).tolist() == [classes[int(x > 2)] for x in X[:, 0]]
+
+
+@pytest.mark.parametrize("method", ["score", "pairwise", "surrogate"])
+@pytest.mark.parametrize(
+    "changed", [{"m": 2**31}, {"m": 2**70}, {"alpha": "1e-320"}, {"alpha": Fraction(1, 10**400)}, {"alpha": "1"}]
+)
+def test_numbers_beyond_what_is_computed_with_are_refused_by_name(method: str, changed: dict[str, Any]) -> None:
+    learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), method=method, m=2).set_params(**changed)
+    with pytest.raises(ValueError, match=f"^{next(iter(changed))} must be"):
+        learner.fit(X, Y, groups=GROUPS)
+
+
+def test_an_alpha_next_to_1() -> None:
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=2, alpha=1 - Fraction(1, 10**30))
+    assert learner.fit(X, Y, groups=GROUPS).concept_ in range(4)
 
 
 def test_too_much_work_is_refused_from_public_numbers() -> None:

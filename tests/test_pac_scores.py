@@ -18,6 +18,7 @@ pytest.importorskip("sklearn")
 from oracle import hypotheses as oracle
 from userdp.learners import (
     AgnosticPACClassifier,
+    DecisionStumps,
     FiniteClass,
     HashedPointFunctions,
     Intervals,
@@ -141,6 +142,18 @@ def test_counts_of_random_classes(seed: int) -> None:
         # With h in the class and s = 0 the score is that of h itself.
         proper = surrogate_scores(FiniteClass(tables), FiniteClass(tables), data, t)
         assert proper.tolist() == above[t]
+
+
+def test_stumps_of_one_feature_are_compared_with_other_classes() -> None:
+    """Their points are rows of one number, those of other classes numbers."""
+    rng = random.Random(5)
+    users = random_users(rng, 12, 3, range(1, 5))
+    data, stumps = user_data(users, 3), DecisionStumps([[0.5, 1.5, 2.5, 3.5, 4.5]])
+    thresholds = [2 * u for u in range(5)]
+    expected = surrogate_scores(PointFunctions(4), Thresholds(4), data, 1)
+    assert surrogate_scores(PointFunctions(4), stumps, data, 1)[thresholds].tolist() == expected.tolist()
+    of_stumps = surrogate_scores(stumps, stumps, data, 1)
+    assert of_stumps.tolist() == ClassErrors(stumps, data).above(1).tolist()
 
 
 def test_parts_of_a_long_list_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:

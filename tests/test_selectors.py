@@ -331,6 +331,8 @@ def test_users_needed():
         ({"candidates": [[0.5, 0.5], [0.5, 0.4]]}, "sum 1"),
         ({"candidates": [[0.5, 0.5], [1.5, -0.5]]}, "masses"),
         ({"candidates": [[0.5, 0.5], [np.nan, 1]]}, "masses"),
+        ({"candidates": [["x", 0.5], [0, 1]]}, r"candidates\[0\] has the mass"),
+        ({"candidates": []}, "candidates"),
         ({"candidates": [0.5, 0.5]}, "shape"),
         ({"candidates": [[0.5, 0.5], [1]]}, "shape"),
     ],
@@ -349,6 +351,7 @@ def test_bad_parameters_of_hypothesis_selection(given, message):
         ({"psi": [[[0.0], [1.5]], [[0.0], [0.0]]]}, r"psi\[0, 1\]"),
         ({"psi": [[[0.0], [np.nan]], [[0.0], [0.0]]]}, r"psi\[0, 1\]"),
         ({"psi": lambda a, b: [2]}, r"psi\[0, 1\]"),
+        ({"psi": lambda a, b: [Fraction(1, 2), "x"]}, "psi must be numbers"),
         ({"psi": lambda a, b: []}, "psi"),
         ({"psi": lambda a, b: 0.5}, "psi"),
         ({"psi": lambda a, b: [0] * (a + 1)}, "same number|shape"),
@@ -376,7 +379,9 @@ def test_bad_shapes():
 
 
 def test_sums_beyond_64_bits_are_refused():
-    selector = HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0, 1]], m=2**31, tau=2**31, granularity=2**-30)
+    selector = HypothesisSelector(
+        epsilon=1, candidates=[[0.5, 0.5], [0, 1]], m=2**31 - 1, tau=2**31, granularity=2**-30
+    )
     with pytest.raises(BudgetError, match="granularity"):
         selector.fit([[0], [1], [1]], groups=[0, 1, 2])
 

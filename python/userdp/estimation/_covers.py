@@ -13,7 +13,20 @@ from typing import TypeAlias
 
 from userdp.exceptions import BudgetError
 
-__all__ = ["Masses", "gaussian_cover_size", "grid_of", "grid_size", "members", "near", "near_size", "refuse_beyond"]
+__all__ = [
+    "LARGEST_LINE",
+    "Masses",
+    "gaussian_cover_size",
+    "grid_of",
+    "grid_size",
+    "members",
+    "near",
+    "near_size",
+    "refuse_beyond",
+]
+
+LARGEST_LINE = 2**20
+"""The most candidates for one number."""
 
 Masses: TypeAlias = tuple[int, ...]
 """A distribution in units of 1 / N: integers of sum N."""

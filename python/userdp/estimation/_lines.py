@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimation._covers import refuse_beyond
+from userdp.estimation._covers import LARGEST_LINE, refuse_beyond
 from userdp.estimation._steps import Median
 from userdp.learners._clipped import clipping_bound, users_needed
 from userdp.learners._privacy import Budget
@@ -26,7 +26,6 @@ FINE_POINTS = 4096
 """A line with more points than this is searched in rounds."""
 COARSE_POINTS = 65
 COARSE_ALPHA = 0.5
-LARGEST_LINE = 2**20
 LARGEST_RADIUS = 2.0**48
 THREE_QUARTERS = 0.6744897501960817
 """The quantile of the standard normal distribution, and the median of its absolute value."""

@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import shown
-from userdp.estimation._covers import Masses, grid_of, grid_size, members, near, near_size, refuse_beyond
+from userdp.estimation._covers import (
+    LARGEST_LINE,
+    Masses,
+    grid_of,
+    grid_size,
+    members,
+    near,
+    near_size,
+    refuse_beyond,
+)
 from userdp.estimation._steps import Proportion
 from userdp.learners._clipped import Scheffe, clipping_bound, users_needed
 from userdp.learners._privacy import Budget, ExactEpsilon
@@ -166,6 +175,7 @@ class SymbolBySymbol(Plan):
         self.n_symbols = n_symbols
         self.alpha = min(2 * alpha / n_symbols, alpha)
         self.unit = grid_of(2, self.alpha)
+        refuse_beyond(self.unit + 1, LARGEST_LINE, "the cover of a probability", "use a larger alpha")
         self.shares = {f"symbol {z}": Fraction(1) for z in range(n_symbols)}
 
     def program(self, budget: Budget, symbols: Symbols) -> Program:

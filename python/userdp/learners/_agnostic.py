@@ -194,8 +194,9 @@ class AgnosticPACClassifier(ConceptClassifier):
             positive(self.tau, "tau")
             if self.method != "pairwise":
                 raise ValueError(f"tau is for method='pairwise'; got tau={self.tau} and method={self.method!r}")
-        if self.method == "surrogate" and float(self.alpha) < 2**-20:
-            raise ValueError(f"alpha must be at least 2**-20 for the estimate of the least error; got {self.alpha}")
+        if self.method == "surrogate":
+            # A sixth of it is the accuracy of the estimate of the least error.
+            open_unit_fraction(self.alpha, "alpha", bits=20)
         if self.method != "pairwise" and self.m is not None and self.m > MAX_M:
             raise BudgetError(f"m must be at most {MAX_M} for method={self.method!r}; got {self.m}: keep fewer rows")
 

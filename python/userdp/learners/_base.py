@@ -31,6 +31,10 @@ __all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm", "
 Self = TypeVar("Self", bound="UserLevelEstimator")
 
 
+LARGEST_M = 2**31 - 1
+"""The most rows of a user that count anywhere."""
+
+
 class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose fit is private for users: all the rows that share a user id.
 
@@ -75,8 +79,8 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"on_invalid must be 'clamp' or 'raise'; got {shown(self.on_invalid)}")
         if not isinstance(self.require_groups, (bool, np.bool_)):
             raise TypeError(f"require_groups must be a bool; got {shown(self.require_groups)}")
-        if self.m is not None:
-            positive(self.m, "m")
+        if self.m is not None and positive(self.m, "m") > LARGEST_M:
+            raise ValueError(f"m must be below 2**31; got {shown(self.m)}")
 
     def _fit(self: Self, X: Any, y: Any, groups: Any) -> Self:
         """Draw once and keep what was drawn."""
@@ -180,7 +184,8 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             users, m = encode_users(groups, n_rows, self.enrolled), positive(self.m, "m")
         if users.n_users < 2:
             raise ValueError(
-                f"at least 2 users are needed to protect one among them; got {users.n_users} (n_samples = {n_rows})"
+                f"{'X' if groups is None else 'groups'}: at least 2 users are needed to protect one among them; got "
+                f"{users.n_users} (n_samples = {n_rows})"
             )
         return users, m
 
@@ -210,9 +215,14 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.classes is not None:
-            listed = list(self.classes) if not isinstance(self.classes, (str, bytes)) else []
-            if len(listed) != 2 or listed[0] == listed[1]:
-                raise ValueError(f"classes must be two distinct labels, or None; got {shown(self.classes)}")
+            try:
+                listed = np.asarray(self.classes)
+                # One array has both; NumPy would make a text of a number beside a text.
+                fit = listed.shape == (2,) and listed.tolist() == list(self.classes) and listed[0] != listed[1]
+            except (TypeError, ValueError):
+                fit = False
+            if not fit:
+                raise ValueError(f"classes must be two distinct labels of one type, or None; got {shown(self.classes)}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ Source: LWY24, Lemma 2.4, after Beimel, Nissim and Stemmer (2019).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,12 +101,13 @@ class MajorityVotes(ConceptClass):
     Parameters
     ----------
     classes : sequence of ConceptClass
-        An odd number T of classes over the same points. For boosting the i-th is the union of the draws for round i.
+        An odd number T of classes over the same points, which all read from the same columns. For boosting the i-th is
+        the union of the draws for round i.
 
     Raises
     ------
     TypeError, ValueError
-        For an even number of classes.
+        For an even number of classes, and for classes over other points.
     BudgetError
         For more than 2**24 votes.
 
@@ -130,8 +131,11 @@ class MajorityVotes(ConceptClass):
                 raise TypeError(f"classes must be concept classes; got {shown(member)}")
         if len(self.classes) % 2 == 0:
             raise ValueError(f"classes must be an odd number of concept classes; got {len(self.classes)}")
-        if len({member.domain_size for member in self.classes}) > 1:
-            raise ValueError("classes must be over the same points; they have different domains")
+        if len({member.reading for member in self.classes}) > 1:
+            raise ValueError(
+                "classes must be over the same points, read from the same columns (and for stumps with the same cuts); "
+                "they have different domains"
+            )
         self.domain_size = self.classes[0].domain_size
         check_size(self.size, "MajorityVotes", "boosted_size gives sizes only; take fewer rounds or smaller classes")
 
@@ -148,6 +152,11 @@ class MajorityVotes(ConceptClass):
     def points(self, X: npt.NDArray[Any]) -> Points:
         """The points of rows, as the first class reads them."""
         return self.classes[0].points(X)
+
+    @property
+    def reading(self) -> Hashable:
+        """That of all members."""
+        return self.classes[0].reading
 
     def predict(self, points: Points, start: int = 0, stop: int | None = None) -> Bits:
         """What votes say about points; see `ConceptClass.predict`."""

@@ -87,18 +87,8 @@ class ClassErrors:
         """Plain numbers of mistakes, not by rate, with shape (hypotheses, users)."""
         from userdp import _core
 
-        # Short users get more rows, at a point where every hypothesis is right, so that all have m.
-        missing = self.data.m - np.bincount(self.data.users, minlength=self.data.n_users)
-        users = np.concatenate((self.data.users, np.repeat(np.arange(self.data.n_users), missing).astype(np.uint32)))
-        fill = len(users) - len(self._codes)
-        codes = np.concatenate((self._codes, np.full(fill, len(self.points), dtype=np.uint32)))
-        labels = np.concatenate((self.data.labels, np.zeros(fill, dtype=np.uint8)))
-        rows = (codes, users, self.data.n_users, self.data.m)
-        parts = [
-            _core.user_errors(np.pad(table, ((0, 0), (0, 1))), labels, rows)  # the point is the last column
-            for table in self._tables()
-        ]
-        return np.concatenate(parts)
+        rows = (self._codes, self.data.users, self.data.n_users, self.data.m)
+        return np.concatenate([_core.user_errors(table, self.data.labels, rows, False) for table in self._tables()])
 
     def _tables(self) -> Iterator[Table]:
         """What the hypotheses say about each point, some hypotheses at a time."""
@@ -118,7 +108,10 @@ def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: Use
     columns = [column[:, None] if column.ndim == 1 else column for column in points]
     distinct, codes = np.unique(np.hstack(columns), axis=0, return_inverse=True)
     width = columns[0].shape[1]
-    of_concepts, of_hypotheses = _flat(distinct[:, :width]), _flat(distinct[:, width:])
+    of_concepts, of_hypotheses = (
+        part if column.ndim == 2 else part[:, 0]
+        for part, column in zip((distinct[:, :width], distinct[:, width:]), points, strict=True)
+    )
     rows = (codes.ravel().astype(np.uint32), data.users, data.n_users, data.m)
     class_table = _table(concepts, of_concepts, 0, concepts.size)
     step = max(256, CELLS // max(1, len(distinct)))
@@ -135,11 +128,6 @@ def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: Use
             for start in range(0, hypotheses.size, step)
         ]
     )
-
-
-def _flat(points: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Points of one number each as a vector."""
-    return points[:, 0] if points.shape[1] == 1 else points
 
 
 def _table(hypotheses: ConceptClass, points: npt.NDArray[np.integer], start: int, stop: int) -> Table:

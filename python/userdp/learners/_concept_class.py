@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,11 @@ class ConceptClass(ABC):
         ValueError
             For too few features only.
         """
+
+    @property
+    def reading(self) -> Hashable:
+        """What `points` depends on: classes of equal readings are over the same points and read them alike."""
+        return repr(self)
 
     @abstractmethod
     def predict(self, points: Points, start: int = 0, stop: int | None = None) -> Bits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class DomainClass(ConceptClass):
         column, last = column_of(X, self.feature), self.first + self.domain_size - 1
         positive_points = points_of(column, max(last, 1)).astype(np.int64)
         return np.clip(np.where(column > 0, positive_points, 0), self.first, last)
+
+    @property
+    def reading(self) -> Hashable:
+        """The domain and the column."""
+        return self.first, self.domain_size, self.feature
 
     @abstractmethod
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:

@@ -158,6 +158,8 @@ def on_grid(row: Iterable[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
             number = exact_number(entry)
         except TypeError:
             raise TypeError(f"{name} must be a list of masses; got {shown(entry)}") from None
+        except ValueError as error:
+            raise ValueError(f"{name} has the mass {shown(entry)}, {error}") from None
         if number is None or number < 0:
             raise ValueError(f"{name} has the mass {shown(entry)}; masses must be numbers >= 0")
         masses.append(number)

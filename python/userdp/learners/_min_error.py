@@ -21,6 +21,7 @@ from userdp.exceptions import BudgetError
 from userdp.learners._privacy import equal_part
 from userdp.learners._private_t import read_minimal_errors
 from userdp.learners._program import Draw, Program, law_of, run
+from userdp.learners._ranges import open_unit_fraction
 from userdp.learners._separation import separation
 from userdp.mechanisms import DiscreteLaplace
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from userdp import _core
 
 __all__ = ["private_compare", "private_compare_pmf", "private_min_error", "private_min_error_pmf"]
-
-LEAST_ALPHA = Fraction(1, 2**30)
-"""Finer estimates would need more users than there are."""
 
 MAX_STEPS = 2**12
 """The most outcomes that are listed for an exact law."""
@@ -259,14 +257,11 @@ def _min_error_program(minimal_errors: Any, n_users: Any, epsilon: Epsilon, alph
 
 
 def accuracy(alpha: Any) -> Fraction:
-    """Read alpha.
+    """Read alpha; finer estimates would need more users than there are.
 
     Raises
     ------
     TypeError, ValueError
         Unless it is a number from 2**-30 to below 1.
     """
-    number = parse_delta(alpha, "alpha")
-    if not LEAST_ALPHA <= number < 1:
-        raise ValueError(f"alpha must be from 2**-30 to below 1; got {shown(alpha)}")
-    return number
+    return open_unit_fraction(alpha, "alpha", bits=30)

@@ -276,7 +276,10 @@ def _on_grid(table: npt.NDArray[Any], unit: int) -> npt.NDArray[np.int64]:
         # A product with a power of two is exact.
         votes[others] = np.floor(np.where(valid, numbers, 0) * unit).astype(np.int64)
     elif table.dtype.kind == "O":
-        exact = [exact_number(entry) for entry in table[others].ravel()]
+        try:
+            exact = [exact_number(entry) for entry in table[others].ravel()]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"psi must be numbers in [-1, 1]; an entry is {error}") from None
         valid = np.array([entry is not None and abs(entry) <= 1 for entry in exact])
         floors = [int((entry or 0) * unit // 1) if fits else 0 for entry, fits in zip(exact, valid, strict=True)]
         votes[others] = np.array(floors).reshape(votes[others].shape)

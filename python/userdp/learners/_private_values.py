@@ -29,7 +29,9 @@ def one_by_one(values: Any) -> Any:
         if len(widths) != 1:
             return values
         return np.fromiter(chain.from_iterable(values), dtype=np.object_).reshape(len(values), *widths)
-    if getattr(values, "ndim", 0) == 2 and any(not isinstance(kind, np.dtype) for kind in getattr(values, "dtypes", ())):
+    if getattr(values, "ndim", 0) == 2 and any(
+        not isinstance(kind, np.dtype) for kind in getattr(values, "dtypes", ())
+    ):
         return values.astype(object)
     return values
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,11 @@ class DecisionStumps(ConceptClass):
             above[:, feature] = np.searchsorted(cuts, values)
         return above
 
+    @property
+    def reading(self) -> Hashable:
+        """All cuts."""
+        return self.thresholds
+
     def predict(self, points: Points, start: int = 0, stop: int | None = None) -> Bits:
         """What stumps say about points; see `ConceptClass.predict`."""
         hypotheses = self._range(start, stop)
@@ -108,6 +113,8 @@ def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
             numbers.append(float("inf"))
         except TypeError:
             raise TypeError(f"{name} must be numbers; got {shown(cut)}") from None
+        except ValueError as error:
+            raise ValueError(f"{name}: {shown(cut)} is {error}") from None
         if numbers[-1] == float("inf"):
             raise ValueError(f"{name} must be finite; got {shown(cut)}")
     listed = np.sort(np.array(numbers, dtype=np.float64))

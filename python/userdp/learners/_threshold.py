@@ -205,8 +205,6 @@ class ThresholdClassifier(UserLevelClassifier):
             raise ValueError(f"method must be 'score' or 'median'; got {shown(self.method)}")
         accuracy(self.alpha)
         open_unit_interval(self.beta, "beta")
-        if self._most() >= 2**31:
-            raise ValueError(f"m must be below 2**31; got {shown(self.m)}")
         if not is_integer(self.feature) or self.feature < 0:
             raise ValueError(f"feature must be the number of a column of X, from 0; got {shown(self.feature)}")
 

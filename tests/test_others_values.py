@@ -1,0 +1,181 @@
+"""What one person's value is changes neither how others' values are read nor whether a fit ends."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+
+from userdp.estimation import DiscreteDistribution, GaussianMean, ProductDistribution
+from userdp.learners import (
+    AgnosticPACClassifier,
+    DecisionStumps,
+    FiniteClass,
+    HypothesisSelector,
+    PairwiseScoreSelector,
+    RealizablePACClassifier,
+    ThresholdClassifier,
+    Thresholds,
+)
+
+LEARNERS = [
+    ThresholdClassifier(epsilon=1, domain_size=4, m=2),
+    ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9),
+    RealizablePACClassifier(epsilon=1, concepts=Thresholds(4), m=2),
+    RealizablePACClassifier(epsilon=1, concepts=DecisionStumps([[1.0, 2.0]]), m=2),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2),
+    AgnosticPACClassifier(epsilon=1, concepts=FiniteClass([[0, 1, 1], [1, 0, 1]]), m=2, method="pairwise"),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2, method="surrogate", alpha=0.5),
+    PairwiseScoreSelector(epsilon=1, psi=[[[0, 0], [1, -1]], [[-1, 1], [0, 0]]], m=2),
+    HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.1, 0.9]], m=2),
+    DiscreteDistribution(epsilon=1, n_symbols=2, m=2, alpha=0.9),
+    ProductDistribution(epsilon=1, n_symbols=2, n_columns=1, m=2, alpha=0.9),
+    GaussianMean(epsilon=1, radius=2, m=2, alpha=0.9),
+]
+
+USERS = [0, 0, 1, 1, 2, 2, 3]
+POINTS = [1, 3, 2, 2, 4, 1]
+LABELS = [0, 1, 1, 1, 1, 0]
+
+
+class Hostile:
+    """Raises whatever it is asked."""
+
+    __hash__ = None
+
+    def __float__(self) -> float:
+        raise RuntimeError("a secret")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("a secret")
+
+
+# Values, and numbers that they count as.
+NUMBERS = [
+    ("a secret", math.nan),
+    ("3", 3),
+    (b"3", 3),
+    (None, math.nan),
+    (True, 1),
+    (1j, math.nan),
+    (np.complex128(2 + 1j), 2),
+    ([3], math.nan),
+    ({}, math.nan),
+    (Hostile(), math.nan),
+    (10**400, math.nan),
+    (2**53 + 1, 2.0**53),
+    (-(2**70), -(2.0**70)),
+    (math.inf, math.inf),
+    (Fraction(5, 2), 2.5),
+    (Decimal("2.5"), 2.5),
+    (np.longdouble("1e4000"), math.inf),
+    (np.datetime64("2020-01-01"), math.nan),
+]
+
+# Labels, and those that they count as.
+OTHERS = [
+    ("1", 0), ("a secret", 0), ("", 0), (b"1", 0), (None, 0), (math.nan, 0), (math.inf, 0), (1j, 0), ([1], 1),
+    (np.array([1, 0]), 0), (Hostile(), 0), (10**400, 0), (2, 0), (-1, 0), (True, 1), (1.0, 1), (Fraction(1), 1),
+]  # fmt: skip
+
+
+def as_list(values: list[Any]) -> Any:
+    return values
+
+
+def as_objects(values: list[Any]) -> Any:
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def as_series(values: list[Any]) -> Any:
+    return pytest.importorskip("pandas").Series(values, dtype=object)
+
+
+FORMS = pytest.mark.parametrize("form", [as_list, as_objects, as_series])
+
+
+def law(learner: Any, points: Any, labels: Any, form: Any) -> tuple[int, ...]:
+    """The weights, where any warning is an error."""
+    X = [[point] for point in points]
+    if form is as_objects:
+        X = as_objects(points).reshape(-1, 1)  # type: ignore[assignment]
+    if form is as_series:
+        X = as_series(points).to_frame("point")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pmf = clone(learner).output_distribution(X, form(labels), groups=USERS)
+    return tuple(pmf.weights)
+
+
+def named(learner: Any) -> str:
+    return f"{type(learner).__name__}-{getattr(learner, 'method', 'any')}"
+
+
+@FORMS
+@pytest.mark.parametrize("learner", LEARNERS, ids=named)
+def test_a_persons_point_is_read_alone(learner: Any, form: Any) -> None:
+    for point, like in NUMBERS:
+        expected = law(learner, np.array([*POINTS, like]), np.array([*LABELS, 0]), np.asarray)
+        assert law(learner, [*POINTS, point], [*LABELS, 0], form) == expected, repr(point)
+
+
+@FORMS
+@pytest.mark.parametrize("learner", LEARNERS[:7], ids=named)
+def test_a_persons_label_is_read_alone(learner: Any, form: Any) -> None:
+    for label, like in OTHERS:
+        expected = law(learner, np.array([*POINTS, 2]), np.array([*LABELS, like]), np.asarray)
+        assert law(learner, [*POINTS, 2], [*LABELS, label], form) == expected, type(label)
+
+
+@pytest.mark.parametrize("other", [2**61, 0.5, None, "a secret", -1, 2**64])
+def test_long_integers_of_others_are_read_alike(other: Any) -> None:
+    """In a list they are as doubles whatever is beside them; arrays of integers keep them, and hold nothing else."""
+    size = 2**60
+    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1)
+    alone = learner._numbers([[size + 1], [size + 1], [1]])
+    beside = learner._numbers([[size + 1], [size + 1], [other]])
+    assert alone.dtype == beside.dtype == np.float64
+    assert alone[:2].tolist() == beside[:2].tolist()
+    assert learner._numbers(np.array([[size + 1]])).tolist() == [[size + 1]]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_missing_value_in_a_frame_changes_no_others(missing: bool) -> None:
+    pandas = pytest.importorskip("pandas")
+    column = pandas.array([2**60 + 1, 2**60 + 1, None if missing else 1], dtype="Int64")
+    frame = pandas.DataFrame({"amount": column, "city": pandas.Categorical(["a secret", "b", None])})
+    rows = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1)._numbers(frame)
+    assert rows[:2, 0].tolist() == [2.0**60, 2.0**60]
+    assert math.isnan(rows[2, 0]) == missing
+
+
+def test_rows_beyond_m_and_none_at_all() -> None:
+    for learner in LEARNERS:
+        everybody = clone(learner).set_params(enrolled=range(4))
+        many = everybody.output_distribution([[1]] * 10**5, [0] * 10**5, groups=[3] * 10**5)
+        few = everybody.output_distribution([[1]] * learner.m, [0] * learner.m, groups=[3] * learner.m)
+        assert many.weights == few.weights
+        nobody = everybody.output_distribution(np.empty((0, 1)), np.empty(0), groups=np.empty(0, dtype=int))
+        assert sum(nobody.weights) > 0
+
+
+@pytest.mark.parametrize("on_invalid", ["clamp", "raise"])
+@pytest.mark.parametrize("X", [np.array([777.5, 2.0]), [777.5, 2.0], 777.5, np.array([[777.5j], [2.0]])])
+def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, on_invalid=on_invalid)
+    with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
+        learner.fit(X, [0, 1], groups=[0, 1])
+    assert "777" not in str(caught.value)
+    learner.fit([[1.0], [2.0]], [0, 1], groups=[0, 1])
+    with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
+        learner.predict(X)
+    assert "777" not in str(caught.value)
