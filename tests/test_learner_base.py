@@ -125,7 +125,7 @@ def test_enrolled_users_without_rows_count(learner: Any) -> None:
         (USERS[:-1], {}, ValueError, "groups has 11 user ids for 12 rows"),
         (USERS[:, None], {}, ValueError, r"one user id for each row; got the shape \(12, 1\)"),
         (np.zeros(12, dtype=int), {}, ValueError, "at least 2 users are needed .*; got 1"),
-        ([None, *USERS[1:]], {}, ValueError, "the user id in row 0 is missing"),
+        ([None, *USERS[1:]], {}, ValueError, "row 0 has no user id"),
         ([*USERS[:-1], math.nan], {}, ValueError, "row 11 has no user id"),
         (["", *map(str, USERS[1:])], {}, ValueError, "row 0 has no user id"),
         (USERS + 0.5, {}, TypeError, "floats that are not whole"),
