@@ -25,6 +25,11 @@ def cases(kind: str) -> list[Any]:
     return [pytest.param(case["input"], case["expect"], id=case["id"]) for case in CASES if case["kind"] == kind]
 
 
+def worst_ratios(mechanism: str) -> list[Any]:
+    """Cases of the largest ratio of a mechanism's probabilities between neighbours."""
+    return [case for case in cases("exact_epsilon") if mechanism in case.values[0]["mechanism"]]
+
+
 def level(base: str, power: int = 1) -> LogRatio:
     """The epsilon whose e^-epsilon is a power of a base."""
     inverse = (1 / F(base)) ** power

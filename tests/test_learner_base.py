@@ -235,14 +235,6 @@ def test_no_warnings_tell_of_values() -> None:
     assert law(LEARNERS[0], y=labels) == law(LEARNERS[0], y=replaced(Y, row, 0))
 
 
-def test_errors_about_types_show_no_values() -> None:
-    for arguments in ((X + 12345j, Y), (X, Y + 12345j)):
-        with pytest.raises(ValueError, match="Complex data not supported") as caught:
-            LEARNERS[0].fit(*arguments, groups=USERS)
-        assert "12345" not in str(caught.value)
-        assert caught.value.__suppress_context__
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])
 def test_a_bad_row_changes_its_users_contribution_only(bad: float) -> None:
     """Scores move by at most 1, as for any other change of one user."""

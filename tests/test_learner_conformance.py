@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -12,7 +14,9 @@ pytest.importorskip("sklearn")
 
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from userdp.exceptions import InsecureRandomnessWarning
@@ -126,6 +130,28 @@ def test_cross_validation_cannot_protect_rows_silently(classifier: Any) -> None:
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=identified)
+def test_searches_and_pipelines_hand_the_users_on_or_fail(classifier: Any) -> None:
+    X, y, users = people()
+    learner = clone(classifier).set_params(m=6)
+    within = make_pipeline(FunctionTransformer(), learner)
+    name = type(learner).__name__.lower()
+    assert within.fit(X, y, **{f"{name}__groups": users})[-1].unit_ == "user"
+    searches = (
+        GridSearchCV(learner, {"epsilon": [1, 2]}, cv=GroupKFold(3)),
+        GridSearchCV(within, {f"{name}__epsilon": [1, 2]}, cv=GroupKFold(3)),
+    )
+    for search in searches:
+        with pytest.raises(ValueError, match=MISSING):
+            search.set_params(error_score="raise").fit(X, y, groups=users)
+        with config_context(enable_metadata_routing=True):
+            best = search.fit(X, y, groups=users).best_estimator_
+        best = best[-1] if search is searches[1] else best
+        assert (best.unit_, best.n_users_, best.is_private_) == ("user", 60, True)
+    with pytest.raises(ValueError, match=MISSING):
+        within.fit(X, y)
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=identified)
 def test_cross_validation_with_routing_protects_users(classifier: Any) -> None:
     X, y, users = people()
     learner = clone(classifier).set_params(m=6)
@@ -136,3 +162,13 @@ def test_cross_validation_with_routing_protects_users(classifier: Any) -> None:
     assert len(found["test_score"]) == 3
     for fitted in found["estimator"]:
         assert (fitted.unit_, fitted.n_users_, fitted.is_private_) == ("user", 40, True)
+
+
+def test_without_scikit_learn_the_error_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['sklearn'] = None; import userdp.learners as l; dir(l); "
+        "print(l.private_t([1], n_users=2, epsilon=1), l.Thresholds(3)); l.ThresholdClassifier"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "0 Thresholds(domain_size=3, feature=0)\n"
+    assert "ImportError: userdp.learners.ThresholdClassifier needs scikit-learn: pip install" in done.stderr

@@ -25,6 +25,7 @@ from userdp.learners import (
     RealizablePACClassifier,
     ThresholdClassifier,
     Thresholds,
+    private_median_pmf,
 )
 
 LEARNERS = [
@@ -158,6 +159,14 @@ def test_a_missing_value_in_a_frame_changes_no_others(missing: bool) -> None:
     assert math.isnan(rows[2, 0]) == missing
 
 
+def test_rows_of_lists_may_be_of_any_kind() -> None:
+    pandas = pytest.importorskip("pandas")
+    learner = GaussianMean(epsilon=1, radius=2, n_columns=2, m=1)
+    rows = [[0.5, 1.0], [0.0, 2.0]]
+    for kind in (tuple, np.array, pandas.Series):
+        assert learner._numbers([kind(row) for row in rows]).tolist() == rows
+
+
 def test_rows_beyond_m_and_none_at_all() -> None:
     for learner in LEARNERS:
         everybody = clone(learner).set_params(enrolled=range(4))
@@ -168,6 +177,18 @@ def test_rows_beyond_m_and_none_at_all() -> None:
         assert sum(nobody.weights) > 0
 
 
+@pytest.mark.parametrize("other", ["a secret", "2", None, 0.5, 1j, [1]])
+def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
+    size, people = 2**60, range(4)
+
+    def median(points: Any) -> tuple[int, ...]:
+        law = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, low=size - 64, high=size + 64)
+        return tuple(law.weights)
+
+    like = {"2": 2, 0.5: 1}.get(other, math.nan) if not isinstance(other, list) else math.nan
+    assert median([size + 5, size + 5, 1, other]) == median(np.array([size, size, 1.0, like]))
+
+
 @pytest.mark.parametrize("on_invalid", ["clamp", "raise"])
 @pytest.mark.parametrize("X", [np.array([777.5, 2.0]), [777.5, 2.0], 777.5, np.array([[777.5j], [2.0]])])
 def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
@@ -175,6 +196,10 @@ def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
     with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
         learner.fit(X, [0, 1], groups=[0, 1])
     assert "777" not in str(caught.value)
+    with pytest.raises(ValueError, match="Complex data not supported") as caught:
+        learner.fit([[1.0], [2.0]], np.array([777j, 1]), groups=[0, 1])
+    assert "777" not in str(caught.value)
+    assert caught.value.__suppress_context__
     learner.fit([[1.0], [2.0]], [0, 1], groups=[0, 1])
     with pytest.raises(ValueError, match=r"Expected 2D array|Complex data") as caught:
         learner.predict(X)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bisection_cases import cases, level, near, sweep_of
+from bisection_cases import cases, level, near, sweep_of, worst_ratios
 from oracle import private_threshold as oracle
 from oracle.statistics import surprises
 from oracle.thresholds import minimal_errors
@@ -287,12 +287,23 @@ def medians(epsilon: Any, m: int, domain_size: int, mass: Any = 1) -> SymmetricA
     return SymmetricAlgorithm(range(domain_size + 1), law)
 
 
-@pytest.mark.parametrize(("n", "worst"), [(2, "7/3"), (3, "11/4")])
-def test_known_worst_ratios_of_medians(n: int, worst: str) -> None:
-    epsilon = LogRatio(4)
-    report = audit(medians(epsilon, 1, 3), (1, 2, 3), n, epsilon)
+@pytest.mark.parametrize(("given", "expected"), worst_ratios("PrivateMedian"))
+def test_known_worst_ratios_of_medians(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Weights 2**-K at a budget of ln 4."""
+    report = audit(medians(LogRatio(4), 1, 3), (1, 2, 3), given["n"], LogRatio(4))
     assert report.holds
-    assert report.epsilon.lower == pytest.approx(math.log(F(worst)), abs=1e-8)
+    assert report.epsilon.lower == pytest.approx(math.log(F(expected["worst_ratio_replace"])), abs=1e-8)
+
+
+@pytest.mark.parametrize(("given", "expected"), worst_ratios("BUG Delta=1/n0"))
+def test_a_fixed_number_of_users_in_the_sensitivity_has_the_known_ratio(
+    given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """Weights 2**(-4 K), sold as ln 4: scores K / n with the sensitivity 1 / n0, for n0 = 4 n."""
+    report = audit(medians(LogRatio(4**4), 1, 3), (1, 2, 3), given["n"], LogRatio(4))
+    assert not report.holds
+    assert not expected["within_replace"]
+    assert report.epsilon.lower == pytest.approx(math.log(F(expected["worst_ratio_replace"])), abs=1e-8)
 
 
 def test_median_audited() -> None:
@@ -339,7 +350,7 @@ def test_median_of_many_people_is_in_the_middle() -> None:
         (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, low=0.5), TypeError, "low"),
         (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, mass=0), ValueError, "mass"),
         (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, mass="0.5x"), ValueError, "0.5x"),
-        (lambda: private_median(["a"], [1], epsilon=1, m=1, domain_size=5), TypeError, "points"),
+        (lambda: private_median(np.array(["a"]), [1], epsilon=1, m=1, domain_size=5), TypeError, "points"),
         (lambda: private_median_pmf([1], [1], epsilon=1, m=1, domain_size=2**12), BudgetError, "low..high"),
     ],
 )

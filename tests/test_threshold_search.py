@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import pytest
 
-from bisection_cases import NEAR, cases, level, near, sweep_of
+from bisection_cases import NEAR, cases, level, near, sweep_of, worst_ratios
 from oracle import private_threshold as oracle
 from oracle.statistics import surprises
 from program_paths import largest_change
@@ -24,8 +25,10 @@ from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism
 F = Fraction
 
 
-def audit(mechanism: Any, universe: Any, users: int, epsilon: Any) -> Any:
-    return audit_user_level(mechanism, universe=universe, n_users=users, n_examples=1, epsilon=epsilon, delta=0)
+def audit(mechanism: Any, universe: Any, users: int, epsilon: Any, n_examples: int = 1) -> Any:
+    return audit_user_level(
+        mechanism, universe=universe, n_users=users, n_examples=n_examples, epsilon=epsilon, delta=0
+    )
 
 
 def searched(given: dict[str, Any], choice: Any, base: str) -> Pmf:
@@ -65,18 +68,20 @@ def test_known_law_of_the_search_with_another_choice(given: dict[str, Any], expe
     assert near(searched(given, choice, given["em_base_a"]), expected["pmf_u"])
 
 
-@pytest.mark.parametrize(("rounds", "worst"), [(1, "1888/125"), (2, "85081632/7062485")])
-def test_known_worst_ratios_of_the_search(rounds: int, worst: str) -> None:
+@pytest.mark.parametrize(("given", "expected"), worst_ratios("PrivateThreshold"))
+def test_known_worst_ratios_of_the_search(given: dict[str, Any], expected: dict[str, Any]) -> None:
     """At a budget of ln 256 for each round: far below it, since most of what is drawn is not seen."""
-    choice = ThreeWayChoice(level("1/4", 3), 2)
+    n_users, text = given["n"], given["mechanism"]
+    size, m, rounds, t = (int(re.search(rf"{name}=(\d+)", text)[1]) for name in (r"\|X\|", "m", "T", "t"))  # type: ignore[index]
+    choice = ExponentialChoice(level("1/8", 2)) if "em3" in text else ThreeWayChoice(level("1/4", 3), n_users)
 
     def law(dataset: Any) -> Pmf:
-        return searched({"users": dataset, "N": 3, "t": 0, "s": [0] * rounds}, choice, "1/2")
+        return searched({"users": dataset, "N": size, "t": t, "s": [0] * rounds}, choice, "1/2")
 
-    algorithm = SymmetricAlgorithm(range(4), law)
-    report = audit(algorithm, list(product((1, 2, 3), (0, 1))), 2, LogRatio(256**rounds))
+    algorithm, rows = SymmetricAlgorithm(range(size + 1), law), list(product(range(1, size + 1), (0, 1)))
+    report = audit(algorithm, rows, n_users, LogRatio(256**rounds), n_examples=m)
     assert report.holds
-    assert report.epsilon.lower == pytest.approx(math.log(F(worst)), abs=1e-7)
+    assert report.epsilon.lower == pytest.approx(math.log(F(expected["worst_ratio_replace"])), abs=1e-7)
 
 
 def test_rounds_and_tolerances_of_the_search() -> None:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, TypeVar
 
 from userdp._numbers import exact_number, positive
 from userdp.exceptions import BudgetError
-from userdp.learners._base import UserLevelEstimator, open_unit_interval
+from userdp.learners._base import UserLevelEstimator
+from userdp.learners._ranges import open_unit_interval
 
 __all__ = ["DistributionEstimator", "listed"]
 

@@ -2,6 +2,9 @@
 
 Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, y, groups=user_ids)``. Functions that they
 are made of can be called alone and need no scikit-learn.
+
+What is promised is about one fit of one estimator. Steps of a pipeline before it that learn from the same rows, such as
+a scaler, are not private; nor are scores of cross-validation, nor a choice of parameters by them.
 """
 
 from __future__ import annotations

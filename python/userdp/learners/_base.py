@@ -23,10 +23,9 @@ from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
 from userdp.learners._private_values import equal_to, numbers_of, one_by_one
 from userdp.learners._program import Program, law_of, run
-from userdp.learners._ranges import open_unit_interval
 from userdp.learners._saving import from_json, to_json
 
-__all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm", "open_unit_interval"]
+__all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm"]
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
 

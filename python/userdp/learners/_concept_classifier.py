@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import shown
 from userdp.exceptions import BudgetError
-from userdp.learners._base import UserLevelClassifier, open_unit_interval
+from userdp.learners._base import UserLevelClassifier
 from userdp.learners._concept_class import ConceptClass
+from userdp.learners._ranges import open_unit_interval
 
 __all__ = ["ConceptClassifier"]
 

@@ -17,6 +17,7 @@ from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
 from userdp.learners._contributions import _first, encode_users
 from userdp.learners._points import points_of, read_domain_size
+from userdp.learners._private_values import numbers_of, one_by_one
 from userdp.learners._program import Draw, Program, law_of, run
 from userdp.learners._separation import separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
@@ -62,7 +63,8 @@ def private_median(
     Parameters
     ----------
     points : array-like of numbers with shape (rows,)
-        Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN counts as 1.
+        Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN and what is no number count as 1.
+        Integers of 64 bits are kept exactly in arrays of integers; numbers in lists are read as doubles.
     groups : array-like with shape (rows,)
         User ids: integers, strings, or hashable objects such as UUIDs.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -155,9 +157,10 @@ def _program(
     first, last = _range(low, size if high is None else high, size)
     s = tolerance_of_median(most, _mass(mass))
     mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
-    numbers = np.asarray(points)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iufb":
-        raise TypeError(f"points must be a vector of numbers; got the shape {numbers.shape} and dtype {numbers.dtype}")
+    values = np.asarray(one_by_one(points))
+    if values.ndim != 1 or values.dtype.kind not in "biufO":
+        raise TypeError(f"points must be a vector of numbers; got the shape {values.shape} and dtype {values.dtype}")
+    numbers = numbers_of(values)
     users = encode_users(groups, len(numbers), enrolled)
     rows = _first(users, most)
     kept, codes = points_of(numbers[rows], size), users.codes[rows]

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from userdp._numbers import Epsilon, exact_number, parse_positive, positive, shown
 from userdp.exceptions import BudgetError
-from userdp.learners._base import UserLevelEstimator, open_unit_interval
+from userdp.learners._base import UserLevelEstimator
 from userdp.learners._clipped import PairTable, Scheffe, clipping_bound, users_needed
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, exact_epsilon, split_budget
 from userdp.learners._program import Program
+from userdp.learners._ranges import open_unit_interval
 from userdp.learners._symbols import Symbols, read_symbols
 
 __all__ = ["PairwiseScoreSelector", "SymbolSelector"]

@@ -23,7 +23,7 @@ __all__ = ["equal_to", "numbers_of", "one_by_one"]
 def one_by_one(values: Any) -> Any:
     """Lists, lists of rows of one length, and frames with columns of nullable types as objects; others as they are."""
     if isinstance(values, (list, tuple)):
-        if not all(isinstance(row, (list, tuple, np.ndarray)) and np.ndim(row) for row in values):
+        if not all(isinstance(row, (list, tuple)) or getattr(row, "ndim", 0) == 1 for row in values):
             return np.fromiter(values, dtype=np.object_, count=len(values))
         widths = {len(row) for row in values}
         if len(widths) != 1:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-from userdp.learners._base import open_unit_interval
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._concept_classifier import ConceptClassifier
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, split_budget
 from userdp.learners._program import Program
+from userdp.learners._ranges import open_unit_interval
 from userdp.mechanisms import ExponentialMechanism
 
 __all__ = ["RealizablePACClassifier"]

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import Epsilon, is_integer, positive, shown
 from userdp.exceptions import BudgetError
-from userdp.learners._base import UserLevelClassifier, open_unit_interval
+from userdp.learners._base import UserLevelClassifier
 from userdp.learners._contributions import UserData
 from userdp.learners._min_error import accuracy, estimate_min_error, one_comparison
 from userdp.learners._points import points_of, read_domain_size
 from userdp.learners._privacy import Budget, equal_part, split_budget
 from userdp.learners._private_t import choose_t, t_shares
 from userdp.learners._program import Draw, Program
+from userdp.learners._ranges import open_unit_interval
 from userdp.learners._three_way import ThreeWayChoice
 from userdp.learners._threshold_search import Sweep, median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
@@ -45,7 +46,8 @@ class ThresholdClassifier(UserLevelClassifier):
         The whole privacy budget of a fit, > 0.
     domain_size : int
         N, from 1 to 2**64 - 1. Public: choose it without looking at the data. A real number x counts as the point
-        ceil(x), clamped to 1, ..., N; NaN counts as 1. Integers of 64 bits are kept exactly.
+        ceil(x), clamped to 1, ..., N; NaN counts as 1. Arrays of integers of 64 bits are kept
+        exactly; numbers in lists are read as doubles, whatever is beside them.
     m : int
         The most rows of a user that count, below 2**31; the first m do. Public, and never guessed from the data. Of a
         user with fewer rows a mistake counts for more; see Notes.
