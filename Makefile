@@ -102,6 +102,8 @@ bench: ## criterion benchmarks of the core
 bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, as markdown
 	$(PY) benches/compare_divergence.py
 	$(PY) benches/compare_samplers.py
+	$(PY) benches/compare_scores.py
+	$(PY) benches/threshold_fit.py
 
 clean: ## remove .venv, compiled files and reports
 	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache .hypothesis dist $(REPORT)

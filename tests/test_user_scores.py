@@ -260,9 +260,17 @@ def test_bad_rows_are_refused(changes: dict[str, Any], error: type[Exception], m
 
 def test_too_much_work_is_refused_up_front(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_scores, "MAX_COMPARISONS", 20)
-    monkeypatch.setattr(_scores, "MAX_COUNTS", 5)
+    monkeypatch.setattr(_scores, "MAX_BYTES", 5)
     assert clipped_pairwise_scores([[1] * 20, [2] * 20], 1).tolist() == [-20, 20]
     with pytest.raises(BudgetError, match="take fewer candidates"):
         clipped_pairwise_scores([[1] * 21, [2] * 21], 1)
     with pytest.raises(BudgetError, match="take fewer hypotheses"):
         user_level_errors([[1, 0, 1], [1, 1, 1]], [1, 0, 0], groups=[1, 2, 3], m=1)
+    # The same counts take four times the memory for a large m.
+    monkeypatch.setattr(_scores, "MAX_BYTES", 400)
+    said = np.zeros((40, 5), dtype=np.uint8)
+    assert user_level_errors(said, [0] * 5, groups=range(5), m=255).dtype == np.uint8
+    for m in (2**8, 2**16):
+        assert user_level_errors(said[:20], [0] * 5, groups=range(5), m=m).shape == (20, 5)
+    with pytest.raises(BudgetError, match="8e\\+02 bytes, more than 4e\\+02"):
+        user_level_errors(said, [0] * 5, groups=range(5), m=2**16)

@@ -18,8 +18,8 @@ MAX_COMPARISONS = 10**14
 """Pairs times users. At the rates measured on one core with AVX-512 these are half an hour for numbers of 8 bits, an
 hour and a quarter for 16 and a day for 32; other machines: a guess. A limit by shape, as the numbers are private."""
 
-MAX_COUNTS = 2**33
-"""Hypotheses times users, or times rows: 8 gigabytes of bytes, a guess at what fits."""
+MAX_BYTES = 2**33
+"""Of counts, or of predictions: a guess at what fits."""
 
 
 def user_level_errors(
@@ -53,7 +53,7 @@ def user_level_errors(
     TypeError, ValueError
         Naming the argument: for wrong shapes, entries other than 0 and 1, and users with more than m rows.
     BudgetError
-        For more than 2^33 counts or predictions.
+        For more than 2^33 bytes of counts or predictions.
 
     Notes
     -----
@@ -81,11 +81,12 @@ def user_level_errors(
     if said.shape[1] != len(labels):
         raise ValueError(f"predictions has {said.shape[1]} columns for {len(labels)} labels in y; one each is needed")
     users = encode_users(groups, len(labels))
-    size = len(said) * max(users.n_users, len(labels))
-    if size > MAX_COUNTS:
+    # A row takes 32 bytes for any number of hypotheses up to 256.
+    size = max(len(said) * users.n_users * np.min_scalar_type(most).itemsize, max(len(said), 32) * len(labels))
+    if size > MAX_BYTES:
         raise BudgetError(
-            f"{len(said)} hypotheses on {len(labels)} rows of {users.n_users} users: {size:.2g} numbers, more than "
-            f"{MAX_COUNTS:.2g}; take fewer hypotheses at a time"
+            f"{len(said)} hypotheses on {len(labels)} rows of {users.n_users} users: {size:.2g} bytes, more than "
+            f"{MAX_BYTES:.2g}; take fewer hypotheses at a time, fewer rows, or m below 256 or 65536"
         )
     points = np.arange(len(labels), dtype=np.uint32)
     return _core.user_errors(said, labels, (points, users.codes, users.n_users, most), bool(scaled))
