@@ -6,8 +6,9 @@ covers of families of distributions, after GKKMMZ23, and are within alpha of the
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from userdp._optional import loader
 
 if TYPE_CHECKING:
     from userdp.estimation._discrete import DiscreteDistribution
@@ -26,16 +27,7 @@ _ESTIMATORS = {
 """Which module has which estimator."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ESTIMATORS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_ESTIMATORS[name]}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "sklearn":
-            raise
-        raise ImportError(f"userdp.estimation.{name} needs scikit-learn: pip install 'userdp[learn]'") from None
-    return getattr(module, name)
+__getattr__ = loader(__name__, _ESTIMATORS, needs="sklearn", distribution="scikit-learn", extra="learn")
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
@@ -34,8 +35,9 @@ class DistributionEstimator(UserLevelEstimator):
     def _accuracy(self) -> Fraction:
         return exact_number(self.alpha) or Fraction(0)
 
+    @abstractmethod
     def _users_needed(self, m: int) -> int:
-        raise NotImplementedError
+        """For users of m examples each."""
 
     def users_needed(self) -> int:
         """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""

@@ -9,9 +9,9 @@ a scaler, are not private; nor are scores of cross-validation, nor a choice of p
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from userdp._optional import loader
 from userdp.learners._boosting import BoostedSize, MajorityVotes, boosted_size
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import bound_contributions
@@ -86,16 +86,7 @@ _ESTIMATORS = {
 """What needs scikit-learn, and the module that has it."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ESTIMATORS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_ESTIMATORS[name]}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "sklearn":
-            raise
-        raise ImportError(f"userdp.learners.{name} needs scikit-learn: pip install 'userdp[learn]'") from None
-    return getattr(module, name)
+__getattr__ = loader(__name__, _ESTIMATORS, needs="sklearn", distribution="scikit-learn", extra="learn")
 
 
 def __dir__() -> list[str]:

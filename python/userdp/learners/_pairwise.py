@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -41,13 +42,13 @@ class SymbolSelector(UserLevelEstimator):
     tau: Any
     granularity: Any
 
+    @abstractmethod
     def _selection(self, m: int) -> PairTable | Scheffe:
         """The mechanism for users of at most m examples, from public parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _shape(self) -> tuple[int, int]:
         """The numbers of candidates and of symbols."""
-        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

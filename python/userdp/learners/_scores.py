@@ -164,7 +164,7 @@ def _binary(values: Any, name: str, dimensions: int) -> npt.NDArray[np.uint8]:
         raise TypeError(f"{name} must be zeros and ones; got dtype {array.dtype}")
     # Integers are compared by their ends, which needs no other matrix of this size.
     whole = array.dtype.kind in "biu" or bool(np.all(array == np.floor(array)))
-    if array.size and not (whole and 0 <= array.min() and array.max() <= 1):
+    if array.size and not (whole and array.min() >= 0 and array.max() <= 1):
         raise ValueError(f"{name} must be zeros and ones; got other numbers")
     return _contiguous(array.astype(np.uint8, copy=False))
 
