@@ -264,3 +264,12 @@ def test_the_number_of_groups_says_nothing_about_rows(monkeypatch: pytest.Monkey
     for ids in ([0, 1], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [2] * 9):
         learner.fit(np.arange(1, len(ids) + 1)[:, None], np.zeros(len(ids)), groups=ids)
     assert drawn == [13, 13, 13]
+
+
+def test_rows_that_are_users_of_their_own_have_no_others() -> None:
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=4, require_groups=False)
+    with pytest.raises(ValueError, match="m is 4, but groups is missing"):
+        learner.fit([[1], [2]], [0, 1])
+    for m in (None, 1):
+        learner.set_params(m=m).fit([[1], [2]], [0, 1])
+        assert dict(learner.privacy_.budget) == {"threshold": 1}

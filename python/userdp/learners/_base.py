@@ -178,6 +178,11 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             if self.enrolled is not None:
                 raise ValueError("enrolled lists users, but groups is missing: pass the user id of every row")
+            if self.m not in (None, 1):
+                raise ValueError(
+                    f"m is {shown(self.m)}, but groups is missing, so that every row is a user of its own: pass the "
+                    "user id of every row, or m=1"
+                )
             users, m = Users(np.arange(n_rows, dtype=np.uint32), n_rows), 1
         elif self.m is None:
             raise ValueError("m must be the public number of rows that count of each user; it is never guessed")
