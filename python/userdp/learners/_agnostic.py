@@ -116,7 +116,9 @@ class AgnosticPACClassifier(ConceptClassifier):
 
     References
     ----------
-    GKKMMZ23, Theorem 40; LWY24, Theorems 3.4 and 4.6.
+    GKKMMZ23: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per
+    User" (NeurIPS 2023), Theorem 40. LWY24: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning"
+    (ICML 2024), Theorems 3.4 and 4.6.
 
     Examples
     --------

@@ -61,7 +61,8 @@ class HypothesisSelector(SymbolSelector):
 
     References
     ----------
-    GKKMMZ23, Appendix E, Theorem 41.
+    GKKMMZ23, Appendix E, Theorem 41: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
+    With Few Examples Per User" (NeurIPS 2023).
 
     Examples
     --------

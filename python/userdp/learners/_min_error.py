@@ -1,6 +1,7 @@
 """The error of the best hypothesis, estimated privately by bisection.
 
-Source: Li, Wang, Ye, pure-DP agnostic learning (2024): PrivateCompare (Lemma C.1) and PrivateMinError (Algorithm 2).
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): PrivateCompare (Lemma C.1) and
+PrivateMinError (Algorithm 2).
 The algorithm as printed has its branches the wrong way round: a comparison that finds the least error above a guess
 must raise the lower end.
 """
@@ -158,7 +159,7 @@ def private_compare(
 
     References
     ----------
-    Li, Wang, Ye, pure-DP agnostic learning (2024), Lemma C.1.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), Lemma C.1.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def private_min_error(
 
     References
     ----------
-    Li, Wang, Ye, pure-DP agnostic learning (2024), Algorithm 2 and Lemma 4.5.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), Algorithm 2 and Lemma 4.5.
 
     Examples
     --------

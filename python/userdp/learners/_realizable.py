@@ -78,7 +78,8 @@ class RealizablePACClassifier(ConceptClassifier):
 
     References
     ----------
-    GKKMMZ23, Theorem 4 and Lemma 22.
+    GKKMMZ23: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per
+    User" (NeurIPS 2023), Theorem 4 and Lemma 22.
 
     Examples
     --------

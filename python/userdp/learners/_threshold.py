@@ -111,7 +111,7 @@ class ThresholdClassifier(UserLevelClassifier):
 
     References
     ----------
-    Li, Wang, Ye, pure-DP agnostic learning (2024), section 5.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), section 5.
 
     Examples
     --------

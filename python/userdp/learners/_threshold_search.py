@@ -1,6 +1,6 @@
 """A threshold by private bisection.
 
-Source: Li, Wang, Ye, pure-DP agnostic learning (2024), PrivateThreshold (Algorithm 1).
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateThreshold (Algorithm 1).
 """
 
 from __future__ import annotations
