@@ -15,6 +15,8 @@ from typing import Any
 THREADS = 2
 for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ.setdefault(variable, str(THREADS))
+# OpenBLAS's idle threads spin for up to 2^26 cycles otherwise, beside whoever comes next.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
