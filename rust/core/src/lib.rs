@@ -10,13 +10,14 @@
 //!   distributions that are drawn from)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
-//!   one user is replaced)
+//!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
 
 pub mod control;
 pub mod ct;
+pub mod dimension;
 pub mod divergence;
 pub mod error;
 pub mod exact;
