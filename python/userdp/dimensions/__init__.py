@@ -6,7 +6,12 @@ points change no dimension: all of them are removed inside.
 
 from __future__ import annotations
 
-from userdp.dimensions._learned import LearnedRepresentation, representation_from_learner, users_implied
+from userdp.dimensions._learned import (
+    LearnedRepresentation,
+    representation_from_learner,
+    representation_runs,
+    users_implied,
+)
 from userdp.dimensions._littlestone import ShatteredTree, littlestone_dimension, mistake_tree
 from userdp.dimensions._representation import (
     representation_dimension,
@@ -37,6 +42,7 @@ __all__ = [
     "representation_dimension",
     "representation_dimension_bounds",
     "representation_from_learner",
+    "representation_runs",
     "representation_size",
     "representation_size_bounds",
     "shattered_points",

@@ -187,7 +187,7 @@ class LittlestoneListLearner:
     littlestone_dimension : int
     max_list_size : int
         The sum of p**i for i = 0, ..., LDim, where p is the number of points without those that are constant or repeat
-        or negate another.
+        another.
 
     Raises
     ------
@@ -218,7 +218,7 @@ class LittlestoneListLearner:
         self.n_points: int = table.shape[1]
         self._spaces = _core.VersionSpaces(table)
         self.littlestone_dimension: int = self._spaces.littlestone(budget_of(budget))
-        points = self._spaces.reduced_shape[1]
+        points = self._spaces.distinct_columns
         self.max_list_size: int = sum(points**mistakes for mistakes in range(self.littlestone_dimension + 1))
         if self.max_list_size > MAX_LIST_SIZE:
             raise BudgetError(

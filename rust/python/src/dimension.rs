@@ -40,6 +40,12 @@ impl PyVersionSpaces {
         (spaces.concepts().concepts(), spaces.concepts().points())
     }
 
+    /// How many columns are neither constant nor repeat another.
+    #[getter]
+    fn distinct_columns(&self) -> usize {
+        self.spaces().concepts().distinct_columns().len()
+    }
+
     /// The columns of a largest shattered set.
     #[pyo3(signature = (budget, progress=None))]
     fn shattered(&self, py: Python<'_>, budget: u64, progress: Option<Py<PyAny>>) -> PyResult<Vec<usize>> {

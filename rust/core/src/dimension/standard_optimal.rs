@@ -109,15 +109,15 @@ impl VersionSpaces {
         if size(&set) == 0 {
             return Ok(Vec::new());
         }
-        let points: Vec<usize> =
-            (0..self.concepts().points()).map(|point| self.concepts().column_of(point)).collect();
+        // A tie is a mistake at a point or at its negation, so that both count.
+        let columns = self.concepts().distinct_columns();
         let mut found = BTreeSet::new();
         let mut seen = HashSet::from([set.clone()]);
         let mut open = vec![set];
         while let Some(set) = open.pop() {
             control.advance(1)?;
             let labels = self.predicted(&set, control)?;
-            for &column in &points {
+            for &column in &columns {
                 let rest = self.restricted(&set, column, !labels[column]);
                 if size(&rest) > 0 && seen.insert(rest.clone()) {
                     open.push(rest);
