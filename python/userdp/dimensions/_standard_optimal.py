@@ -139,8 +139,7 @@ class StandardOptimalAlgorithm:
         TypeError, ValueError
             Naming the argument.
         """
-        row: npt.NDArray[np.uint8] = np.frombuffer(self.hypothesis(points, labels), dtype=np.uint8)
-        return row.copy()
+        return np.array(list(self.hypothesis(points, labels)), dtype=np.uint8)
 
     def hypothesis(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> bytes:
         """The same as `predict` in canonical bytes: one byte, 0 or 1, for each point."""

@@ -124,11 +124,11 @@ impl Concepts {
     /// The first of each kind of column that is not constant, where a point and its negation are two kinds.
     pub fn distinct_columns(&self) -> Vec<usize> {
         let mut seen = HashSet::new();
-        let points = (0..self.columns.len()).filter_map(|column| match self.columns[column] {
-            Column::Constant(_) => None,
-            Column::Point { point, negated } => seen.insert((point, negated)).then_some(column),
+        let columns = (0..self.columns.len()).filter(|&column| match self.columns[column] {
+            Column::Constant(_) => false,
+            Column::Point { point, negated } => seen.insert((point, negated)),
         });
-        points.collect()
+        columns.collect()
     }
 
     /// Is this column of the given matrix the negation of its point?
