@@ -7,7 +7,6 @@ Prints Markdown tables. Single calls on an idle machine, the best of a few, sinc
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import cache
@@ -15,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from rounds import machine
+from rounds import described, environment, human
 
 from userdp.dimensions import littlestone_dimension, mistake_tree
 
@@ -68,12 +67,8 @@ def best_time(call: Callable[[], int], repeats: int) -> tuple[float, int]:
     return min(times), result
 
 
-def shown(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
-
-
 def main() -> None:
-    print(machine() if callable(machine) else "", file=sys.stdout)
+    print(described(environment(["numpy"])))
     print("\n| class | shape | LDim | size bound | time | with its tree |\n|---|---|---|---|---|---|")
     large = [
         ("thresholds", thresholds(1023)),
@@ -90,7 +85,7 @@ def main() -> None:
         assert tree.depth == found
         assert tree.verify(matrix)
         rows, columns = matrix.shape
-        print(f"| {name} | {rows} x {columns} | {found} | {bound} | {shown(seconds)} | {shown(with_tree)} |")
+        print(f"| {name} | {rows} x {columns} | {found} | {bound} | {human(seconds)} | {human(with_tree)} |")
     print("\n| class | shape | LDim | userdp | definition, remembered | ratio |\n|---|---|---|---|---|---|")
     small = [
         ("thresholds", thresholds(63)),
@@ -104,7 +99,7 @@ def main() -> None:
         theirs, defined = best_time(lambda m=matrix: by_definition(m), 1)
         assert found == defined
         rows, columns = matrix.shape
-        print(f"| {name} | {rows} x {columns} | {found} | {shown(ours)} | {shown(theirs)} | {theirs / ours:.3g} |")
+        print(f"| {name} | {rows} x {columns} | {found} | {human(ours)} | {human(theirs)} | {theirs / ours:.3g} |")
 
 
 if __name__ == "__main__":

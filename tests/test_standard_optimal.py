@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +31,10 @@ Sample = list[tuple[int, int]]
 
 def columns(sample: Sample) -> tuple[list[int], list[int]]:
     return [x for x, _ in sample], [y for _, y in sample]
+
+
+def copy_of(learner: Any) -> Any:
+    return pickle.loads(pickle.dumps(learner))
 
 
 def follow(matrix: Any, sample: Sample) -> tuple[oracle.State, int]:
@@ -78,6 +83,20 @@ def test_predictions_depend_on_the_sample_alone() -> None:
     backward = [used.hypothesis(*columns(sample)) for sample in reversed(samples)]
     fresh = [StandardOptimalAlgorithm(matrix).hypothesis(*columns(sample)) for sample in samples]
     assert forward == backward[::-1] == fresh
+
+
+def test_saving() -> None:
+    for kind in (StandardOptimalAlgorithm, LittlestoneListLearner, VersionSpaceListLearner):
+        learner = kind(thresholds(3))
+        copy = copy_of(learner)
+        assert (copy.n_points, repr(copy)[:20]) == (3, repr(learner)[:20])
+        method = "hypothesis" if kind is StandardOptimalAlgorithm else "lists"
+        assert getattr(copy, method)([1], [1]) == getattr(learner, method)([1], [1])
+    tournament = TournamentLearner(thresholds(3), block_length=2, max_examples=99)
+    runs = [
+        t.learn([0, 1, 2] * 33, [1, 0, 0] * 33, np.random.default_rng(3)) for t in (tournament, copy_of(tournament))
+    ]
+    assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize(

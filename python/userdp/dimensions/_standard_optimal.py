@@ -64,7 +64,32 @@ def _sample(points: Any, labels: Any, n_points: int) -> list[tuple[int, bool]]:
     return list(zip(columns.tolist(), bits.astype(bool).tolist(), strict=True))
 
 
-class StandardOptimalAlgorithm:
+class _VersionSpaceLearner:
+    """What the learners here have in common: a matrix, and what is known of its version spaces."""
+
+    n_points: int
+    littlestone_dimension: int
+
+    def __init__(self, matrix: Matrix, budget: int | None, progress: Progress) -> None:
+        self._table = matrix_of(matrix)
+        self.n_points = self._table.shape[1]
+        self._spaces = _core.VersionSpaces(self._table)
+        with progress_bar(progress, "Littlestone dimension") as report:
+            self.littlestone_dimension = self._spaces.littlestone(budget_of(budget), report)
+
+    def __repr__(self) -> str:
+        concepts, points = self._table.shape
+        return f"<{type(self).__name__} of a {concepts} x {points} matrix>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_spaces"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._spaces = _core.VersionSpaces(self._table)
+
+
+class StandardOptimalAlgorithm(_VersionSpaceLearner):
     """The online learner with the fewest mistakes: it predicts the label that leaves the larger Littlestone dimension.
 
     On labels of any one concept of the class it makes at most LDim mistakes, whatever the points and their order, and
@@ -115,11 +140,7 @@ class StandardOptimalAlgorithm:
     """
 
     def __init__(self, matrix: Matrix, *, budget: int | None = None, progress: Progress = None) -> None:
-        table = matrix_of(matrix)
-        self.n_points: int = table.shape[1]
-        self._spaces = _core.VersionSpaces(table)
-        with progress_bar(progress, "Littlestone dimension") as report:
-            self.littlestone_dimension: int = self._spaces.littlestone(budget_of(budget), report)
+        super().__init__(matrix, budget, progress)
 
     def predict(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """What is predicted everywhere after a sample.
@@ -166,7 +187,7 @@ class StandardOptimalAlgorithm:
         return self._spaces.standard_optimal(_sample(points, labels, self.n_points))[1]
 
 
-class LittlestoneListLearner:
+class LittlestoneListLearner(_VersionSpaceLearner):
     """Lists of what the standard optimal algorithm may end with, among which is every concept that explains the sample.
 
     The list has the predictions on the version space of the sample, and on each version space that mistakes of the
@@ -177,7 +198,7 @@ class LittlestoneListLearner:
     ----------
     matrix : array-like with shape (concepts, points), or ConceptClass
         Entries 0 and 1; concepts may repeat.
-    budget : int, optional
+    budget, progress
         As of `StandardOptimalAlgorithm`.
 
     Attributes
@@ -212,11 +233,8 @@ class LittlestoneListLearner:
     13
     """
 
-    def __init__(self, matrix: Matrix, *, budget: int | None = None) -> None:
-        table = matrix_of(matrix)
-        self.n_points: int = table.shape[1]
-        self._spaces = _core.VersionSpaces(table)
-        self.littlestone_dimension: int = self._spaces.littlestone(budget_of(budget))
+    def __init__(self, matrix: Matrix, *, budget: int | None = None, progress: Progress = None) -> None:
+        super().__init__(matrix, budget, progress)
         points = self._spaces.distinct_columns
         self.max_list_size: int = sum(points**mistakes for mistakes in range(self.littlestone_dimension + 1))
         if self.max_list_size > MAX_LIST_SIZE:
