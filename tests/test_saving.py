@@ -17,7 +17,8 @@ from userdp.learners._saving import _read, _written
 PARAMETERS = [
     None, True, 1, -(2**70), 0.1, float("inf"), 5e-324, "a", "", Fraction(1, 3), LogRatio(3, 2), uuid.UUID(int=7),
     b"", b"\x00\xff", range(2, 9, 3), (), (1, (2, "a")), [1, [None]], {"a": 1, 2: Fraction(1)}, np.float32(0.1),
-    np.int64(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("a"), np.arange(3, dtype=">i2"), np.array(3.5), np.zeros((0, 2)),
+    np.int64(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("a"), np.arange(3, dtype=">i2"),
+    np.array(3.5), np.zeros((0, 2)),
     np.array([2**64 - 1], dtype=np.uint64), np.array([[True], [False]]), np.array(["a", "bcd"]),
     np.array([1, "a", None], dtype=object), np.array([0.1, np.inf], dtype=np.float32),
 ]  # fmt: skip
