@@ -16,6 +16,7 @@ mod grouped;
 mod laws;
 mod local;
 mod matrix;
+mod public;
 mod run;
 mod sampler;
 mod score;
@@ -62,6 +63,8 @@ mod _core {
     use crate::local::{PyLocalRandomizer, hadamard_transform};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
+    #[pymodule_export]
+    use crate::public::PyPublicSeed;
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]

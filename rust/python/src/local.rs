@@ -90,7 +90,7 @@ impl PyLocalRandomizer {
     ) -> Reports<'py> {
         let items = Secret::new(items.as_slice()?.to_vec());
         let (words, steps) = match &self.0 {
-            Randomizer::Subset(law) => (law.words(), 64) // per word,
+            Randomizer::Subset(law) => (law.words(), 64),
             _ => (1, 1),
         };
         let fill = |source: &mut Source, reports: &mut [i64], control: &Control| match &self.0 {
