@@ -14,6 +14,7 @@ __all__ = [
     "Granularity",
     "GroupedExponentialRate",
     "Level",
+    "LocalRandomizer",
     "NegativeBinomialTable",
     "PmfMatrix",
     "PublicSeed",
@@ -41,6 +42,7 @@ __all__ = [
     "family_profile",
     "family_worst",
     "first_rows",
+    "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
     "hockey_stick_float64",
@@ -406,3 +408,17 @@ def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDA
 def scheffe_scores(
     masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
 ) -> npt.NDArray[np.int64]: ...
+
+@final
+class LocalRandomizer:
+    @staticmethod
+    def randomized_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def subset_selection(epsilon: Level, items: int, size: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def hadamard_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @property
+    def favour(self) -> int: ...
+    def report_many(self, source: Source, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+
+def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...

@@ -14,6 +14,7 @@ mod exponential;
 mod family;
 mod grouped;
 mod laws;
+mod local;
 mod matrix;
 mod public;
 mod run;
@@ -58,6 +59,8 @@ mod _core {
         PyCategorical, PyCoin, PyGeometric, PyNegativeBinomialTable, PyTwoSidedGeometric, PyUniformInteger,
         random_subsets,
     };
+    #[pymodule_export]
+    use crate::local::{PyLocalRandomizer, hadamard_transform};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]

@@ -1,0 +1,3 @@
+//! What users send when nobody is given their data.
+
+pub mod local;
