@@ -11,6 +11,7 @@
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
 //!   one user is replaced)
+//! * 4: [`protocol`] (what users send, and what that protects)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
@@ -22,6 +23,7 @@ pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
+pub mod protocol;
 pub mod rng;
 pub mod sampler;
 pub mod score;
