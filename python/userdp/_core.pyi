@@ -20,6 +20,7 @@ __all__ = [
     "PublicSeed",
     "RefusalTable",
     "ScoreSelection",
+    "ShuffleNoise",
     "Source",
     "StableFamily",
     "ThresholdSweep",
@@ -55,11 +56,13 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
+    "negative_binomial_divergence",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
     "psi_scores",
+    "random_permutation",
     "random_subsets",
     "range_minimum",
     "renyi_divergence",
@@ -270,6 +273,25 @@ class NegativeBinomialTable:
     def sample_many(self, source: Source, size: int) -> npt.NDArray[np.int64]: ...
 
 @final
+class ShuffleNoise:
+    def __new__(cls, r: Fraction, p: Fraction, users: int, two_counts: bool) -> ShuffleNoise: ...
+    @staticmethod
+    def calibrated(
+        epsilon: Level, delta: Fraction, users: int, all_users: int, two_counts: bool, beta: Fraction | None
+    ) -> ShuffleNoise: ...
+    @property
+    def r(self) -> Fraction: ...
+    @property
+    def p(self) -> Fraction: ...
+    @property
+    def numerators(self) -> list[int]: ...
+    def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
+    def quantile(self, beta: Fraction, all_users: int) -> int | None: ...
+    def reports(
+        self, items: npt.NDArray[np.int64], buckets: int, complement: bool, source: Source
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...
+
+@final
 class Geometric:
     def __new__(cls, p: Fraction) -> Geometric: ...
     def sample(self, source: Source) -> int: ...
@@ -422,3 +444,7 @@ class LocalRandomizer:
     def report_many(self, source: Source, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 
 def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+def negative_binomial_divergence(
+    r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
+) -> tuple[Fraction, Fraction]: ...
+def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...

@@ -21,6 +21,7 @@ mod run;
 mod sampler;
 mod score;
 mod selection;
+mod shuffle;
 mod stability;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
@@ -73,6 +74,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
+    #[pymodule_export]
+    use crate::shuffle::{PyShuffleNoise, negative_binomial_divergence, random_permutation};
     #[pymodule_export]
     use crate::stability::{
         PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
