@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import parse_positive
+from userdp._numbers import nearest_float, parse_positive, shown
+from userdp._pmf import Pmf
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
@@ -18,10 +20,12 @@ from userdp.stability._learner import ClassLearner, Labels
 if TYPE_CHECKING:
     from userdp.stability import PublicSeed
 
-__all__ = ["RepresentationLearner", "power_law"]
+__all__ = ["RepresentationLearner", "positive_float", "power_law", "rational_base"]
 
 RACE = "representation"
 """The label of the race in the public seed."""
+
+LARGEST_EXPONENT = 709.0
 
 CELLS = 2**22
 """Hypotheses times users that race at a time."""
@@ -77,7 +81,7 @@ class RepresentationLearner(ClassLearner):
 
     def __init__(self, hypotheses: ConceptClass, *, gamma: float | Fraction | str, default: int = 0) -> None:
         super().__init__(hypotheses, default)
-        self.gamma = _float(gamma, "gamma")
+        self.gamma = positive_float(gamma, "gamma")
 
     def __repr__(self) -> str:
         return f"RepresentationLearner({self.hypotheses!r}, gamma={self.gamma:g})"
@@ -125,7 +129,7 @@ class RepresentationLearner(ClassLearner):
             found[first:last][voting] = np.argmax(weights + keys, axis=0)
         return found
 
-    def law(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> dict[int, Fraction]:
+    def law(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
         """The law of one user's vote over the public seed, exactly.
 
         Parameters
@@ -138,24 +142,32 @@ class RepresentationLearner(ClassLearner):
 
         Returns
         -------
-        dict from int to Fraction
-            The probability of every index.
+        Pmf
+            Over the indices of hypotheses.
         """
         rows = len(labels)
         if rows == 0:
-            return {self.default: Fraction(1)}
-        errors = ClassErrors(self.hypotheses, _alone(X, labels)).mistakes()[:, 0].tolist()
-        ratio = Fraction(math.exp(self.gamma / rows)) if base is None else parse_positive(base, "base")
-        return power_law({index: -wrong for index, wrong in enumerate(errors)}, ratio)
+            return Pmf((self.default,), (1,))
+        errors = ClassErrors(self.hypotheses, _alone(X, labels)).mistakes()[:, 0]
+        return power_law(
+            range(self.hypotheses.size), (-errors.astype(np.int64)).tolist(), rational_base(base, self.gamma / rows)
+        )
 
 
-def power_law(exponents: dict[Any, int], base: Fraction) -> dict[Any, Fraction]:
+def power_law(outputs: Iterable[Hashable], exponents: Sequence[int], base: Fraction) -> Pmf:
     """Probabilities proportional to base**exponent, exactly."""
-    least, most = min(exponents.values()), max(exponents.values())
+    least, most = min(exponents), max(exponents)
     up, down = base.numerator, base.denominator
-    weights = {item: up ** (power - least) * down ** (most - power) for item, power in exponents.items()}
-    total = sum(weights.values())
-    return {item: Fraction(weight, total) for item, weight in weights.items()}
+    return Pmf(tuple(outputs), tuple(up ** (power - least) * down ** (most - power) for power in exponents))
+
+
+def rational_base(base: Any, exponent: float) -> Fraction:
+    """The base that is given, or the float nearest to e**exponent as a rational number."""
+    if base is None and exponent > LARGEST_EXPONENT:
+        raise ValueError(
+            f"base must be given where e**{exponent:g} is no float: gamma is large for so few rows or blocks"
+        )
+    return Fraction(math.exp(exponent)) if base is None else parse_positive(base, "base")
 
 
 def _alone(X: npt.NDArray[Any], labels: Labels) -> UserData:
@@ -163,8 +175,9 @@ def _alone(X: npt.NDArray[Any], labels: Labels) -> UserData:
     return UserData(X, labels, np.zeros(len(labels), dtype=np.uint32), 1, max(1, len(labels)))
 
 
-def _float(value: Any, name: str) -> float:
-    number = float(parse_positive(value, name))
+def positive_float(value: Any, name: str) -> float:
+    """Read a number above 0 as a float."""
+    number = nearest_float(parse_positive(value, name))
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a positive number in the range of floats; got {value!r}")
+        raise ValueError(f"{name} must be a positive number in the range of floats; got {shown(value)}")
     return number
