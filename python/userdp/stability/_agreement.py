@@ -44,7 +44,11 @@ def _race(p: Sequence[int], q: Sequence[int]) -> Enclosure:
     The maximum is p_y / p_x where q_y / p_y is at most q_x / p_x: sums from both ends in the order of q / p.
     """
     present = [x for x in range(len(p)) if p[x] or q[x]]
-    order = sorted(present, key=functools.cmp_to_key(lambda x, y: q[x] * p[y] - q[y] * p[x]))
+
+    def compare(x: int, y: int) -> int:
+        return q[x] * p[y] - q[y] * p[x]
+
+    order = sorted(present, key=functools.cmp_to_key(compare))
     head, tail = 0, sum(q)
     low = high = 0
     for x in order:
@@ -108,7 +112,7 @@ def stability_from_agreement(agreement: Delta, eta: Delta) -> Fraction:
     rho, threshold = parse_delta(agreement, "agreement"), parse_delta(eta, "eta")
     if threshold == 1:
         return Fraction(int(rho == 1))
-    return max(Fraction(0), 1 - (1 - rho) / ((1 - threshold) * max(1, 2 * threshold)))
+    return max(Fraction(0), 1 - (1 - rho) / ((1 - threshold) * max(Fraction(1), 2 * threshold)))
 
 
 def agreement_from_stability(eta: Delta, nu: Delta) -> Fraction:

@@ -74,6 +74,8 @@ class ListStabilityLearner(StableLearner):
     6
     """
 
+    default: Listed
+
     def __init__(
         self,
         list_learner: ListLearner,

@@ -98,7 +98,8 @@ class ListLearner(ABC):
         if not isinstance(self.hypotheses, DomainClass):
             raise TypeError(f"tables of bits need a class over a finite domain; got {shown(self.hypotheses)}")
         table = np.unpackbits(np.frombuffer(one, dtype=np.uint8), count=self.hypotheses.domain_size).astype(np.bool_)
-        return table[points - self.hypotheses.first]
+        said: npt.NDArray[np.bool_] = table[points - self.hypotheses.first]
+        return said
 
 
 class VersionSpace(ListLearner):

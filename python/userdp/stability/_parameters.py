@@ -135,7 +135,7 @@ def representation_parameters(
     >>> f"{representation_parameters(16, **wanted, calibration='paper').m:.3g}"
     '9.79e+15'
     >>> f"{representation_parameters(16, **wanted).m:.3g}"
-    '?'
+    '8.07e+08'
     """
     count = positive(size, "size")
     error, failure, threshold = (
@@ -212,8 +212,9 @@ def list_parameters(
 
     Examples
     --------
-    >>> list_parameters(10, list_eta=1)
-    ?
+    >>> plan = list_parameters(10, list_eta=1)
+    >>> round(plan.gamma, 2), plan.k1, f"{plan.k2:.3g}"
+    (25.96, 2397, '4.91e+07')
     """
     count, stability = positive(list_size, "list_size"), float(parse_delta(list_eta, "list_eta"))
     if not stability:

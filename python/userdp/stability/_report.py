@@ -155,11 +155,12 @@ class StabilityReport:
 
     def summary(self) -> str:
         """The report in words."""
+        alpha, best = _short(self.alpha), _text(self.global_stability)
         lines = [
             f"Stability of {self.learner}",
             f"  {self.samples:,} samples of m={self.m} from {len(self.distribution)} examples, "
             f"{self.outcomes:,} distinct outcomes",
-            f"  the likeliest item of error at most {_short(self.alpha)} has probability {_text(self.global_stability)}",
+            f"  the likeliest item of error at most {alpha} has probability {best}",
         ]
         if self.list_size is not None:
             lines.append(f"  lists have at most {self.list_size} items")

@@ -56,9 +56,9 @@ class RepresentationLearner(ClassLearner):
 
     Notes
     -----
-    *Purity.* The number of errors is an exact integer, the weight -gamma e / r (r the user's own number of rows) and the
-    race are correctly rounded operations on this user's numbers and the seed's keys, one by one: the vote is the same
-    bits alone or among a million users. Rounding moves the probabilities of a vote by parts in 2**50, which matters to
+    *Purity.* The number of errors e is an exact integer; the weight -gamma e / r, with r the user's own number of rows,
+    and the race are correctly rounded operations on this user's numbers and the seed's keys: the vote is the same alone
+    and among a million users. Rounding moves the probabilities of a vote by parts in 2**50, which matters to
     no claim: privacy rests on the vote being a function of the user's rows and the seed, whatever function it is.
 
     *Stability.* docs/proofs/stability.md has the theorem and its constants; `userdp.audit.audit_stability` computes the
@@ -88,9 +88,9 @@ class RepresentationLearner(ClassLearner):
 
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> int:
         """The index that one user votes for; see `StableLearner.item`."""
-        return int(self.items(_alone(X, labels), seed)[0])
+        return self.items(_alone(X, labels), seed)[0]
 
-    def items(self, data: UserData, seed: PublicSeed) -> npt.NDArray[np.int64]:
+    def items(self, data: UserData, seed: PublicSeed) -> list[int]:
         """The index that every user votes for.
 
         Parameters
@@ -101,7 +101,7 @@ class RepresentationLearner(ClassLearner):
 
         Returns
         -------
-        ndarray of int64 with shape (n_users,)
+        list of int of length n_users
 
         Raises
         ------
@@ -127,7 +127,8 @@ class RepresentationLearner(ClassLearner):
             weights = -(self.gamma * errors[:, voting]) / rows[first:last][voting]
             # argmax takes the first of equal numbers: ties go to the lowest index.
             found[first:last][voting] = np.argmax(weights + keys, axis=0)
-        return found
+        votes: list[int] = found.tolist()
+        return votes
 
     def law(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
         """The law of one user's vote over the public seed, exactly.
