@@ -65,7 +65,7 @@ mod _core {
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
-    use crate::public::PyPublicSeed;
+    use crate::public::{PyPublicSeed, quantised_masses};
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]
