@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod convert;
 mod counts;
+mod dimension;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -36,6 +37,8 @@ mod _core {
         clipped_pairwise_scores, least_errors_above, psi_scores, scheffe_scores, surrogate_scores,
         user_errors, user_errors_above,
     };
+    #[pymodule_export]
+    use crate::dimension::PyVersionSpaces;
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
