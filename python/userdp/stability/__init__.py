@@ -7,6 +7,21 @@ Correlated Sampling", NeurIPS 2021).
 
 from __future__ import annotations
 
+from userdp.stability._decision_lists import DecisionListQueries
 from userdp.stability._learner import ClassLearner, StableLearner
+from userdp.stability._margin_perceptron import MarginPerceptronQueries
+from userdp.stability._queries import Oracle, StatisticalQueryAlgorithm
+from userdp.stability._query_learner import StatisticalQueryLearner
+from userdp.stability._query_parameters import QueryParameters, query_parameters
 
-__all__ = ["ClassLearner", "StableLearner"]
+__all__ = [
+    "ClassLearner",
+    "DecisionListQueries",
+    "MarginPerceptronQueries",
+    "Oracle",
+    "QueryParameters",
+    "StableLearner",
+    "StatisticalQueryAlgorithm",
+    "StatisticalQueryLearner",
+    "query_parameters",
+]
