@@ -16,6 +16,7 @@ __all__ = [
     "Level",
     "NegativeBinomialTable",
     "PmfMatrix",
+    "PublicSeed",
     "RefusalTable",
     "ScoreSelection",
     "Source",
@@ -188,6 +189,12 @@ class Source:
     def index_below(self, bound: int) -> int: ...
     def subset(self, population: int, size: int) -> list[int]: ...
     def weighted(self, weights: Sequence[int]) -> int: ...
+
+@final
+class PublicSeed:
+    def __new__(cls, bytes: bytes) -> PublicSeed: ...
+    def block(self, label: str, i: int, j: int) -> bytes: ...
+    def race_keys(self, label: str, i: int, count: int) -> npt.NDArray[np.float64]: ...
 
 @final
 class TruncatedDiscreteLaplaceTable:

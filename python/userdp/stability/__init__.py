@@ -1,8 +1,9 @@
-"""Learners whose outcome is stable, and how stable they are: what users have in common without sharing data.
+"""Stability by public randomness: users who learn alone, on their own rows, and mostly agree.
 
-Users who run the same stable learner on their own rows, with the same public randomness, mostly agree on one
-hypothesis; a private selection then finds it (GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via
-Correlated Sampling", NeurIPS 2021).
+Users who run the same stable learner with the same public seed vote for one hypothesis, which a private selection then
+finds (GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling", NeurIPS 2021). Everything
+here is about how often users agree. Privacy never rests on it: see `userdp.selection` and `userdp.protocols` for what
+protects them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from userdp.stability._margin_perceptron import MarginPerceptronQueries
 from userdp.stability._queries import Oracle, StatisticalQueryAlgorithm
 from userdp.stability._query_learner import StatisticalQueryLearner
 from userdp.stability._query_parameters import QueryParameters, query_parameters
+from userdp.stability._seed import PublicSeed
 
 __all__ = [
     "ClassLearner",
     "DecisionListQueries",
     "MarginPerceptronQueries",
     "Oracle",
+    "PublicSeed",
     "QueryParameters",
     "StableLearner",
     "StatisticalQueryAlgorithm",

@@ -154,9 +154,9 @@ def _root_above(number: int) -> Fraction:
     return Fraction(root if root * root == number << 40 else root + 1, 1 << 20)
 
 
-def _product(weights: Weights, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _product(weights: Weights, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """w.x for every row, column by column: see `points`."""
-    product = np.zeros(len(rows))
+    product: npt.NDArray[Any] = np.zeros(len(rows))
     for weight, column in zip(weights, rows.T, strict=True):
         product += float(weight) * column
     return product

@@ -192,7 +192,8 @@ def first_columns(X: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 
 def bits_of_digits(count: int, base: int) -> int:
     """The bits of the largest number with so many digits."""
-    return max(1, (base**count - 1).bit_length())
+    largest: int = base**count - 1
+    return max(1, largest.bit_length())
 
 
 def bytes_of_digits(digits: tuple[int, ...], base: int) -> bytes:

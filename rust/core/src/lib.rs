@@ -5,9 +5,9 @@
 //! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
-//!   (uniform random integers), [`subsets`] (subsets and count vectors by rank)
+//!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and count vectors by rank)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
-//!   distributions that are drawn from)
+//!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where laws overlap)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
 //!   one user is replaced)
@@ -16,12 +16,14 @@
 //! arithmetic where that cannot decide. Nothing here knows of Python.
 
 pub mod control;
+pub mod correlated;
 pub mod ct;
 pub mod divergence;
 pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
+pub mod public;
 pub mod rng;
 pub mod sampler;
 pub mod score;

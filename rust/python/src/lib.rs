@@ -15,6 +15,7 @@ mod family;
 mod grouped;
 mod laws;
 mod matrix;
+mod public;
 mod run;
 mod sampler;
 mod score;
@@ -59,6 +60,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
+    #[pymodule_export]
+    use crate::public::PyPublicSeed;
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]
