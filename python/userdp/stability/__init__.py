@@ -1,9 +1,8 @@
-"""Stability by public randomness: users who learn alone, on their own rows, and mostly agree.
+"""Stability by public randomness: users who run the same learner by the same public seed mostly agree.
 
-Users who run the same stable learner with the same public seed vote for one hypothesis, which a private selection then
-finds (GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling", NeurIPS 2021). Everything
-here is about how often users agree. Privacy never rests on it: see `userdp.selection` and `userdp.protocols` for what
-protects them.
+A private selection then finds what they agree on (GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via
+Correlated Sampling", NeurIPS 2021). Everything here is about how often users agree. Privacy never rests on it: see
+`userdp.selection` and `userdp.protocols` for what protects them.
 """
 
 from __future__ import annotations
