@@ -56,7 +56,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     *Error.* If some unit vector w* has y w*.x >= g on all rows, and answers are within `tolerance`, the perceptron
     stops within max_rounds rounds with error at most alpha. Proof: docs/proofs/statistical_queries.md.
 
-    *Queries.* (d + 1) max_rounds + 1.
+    *Queries.* (d + 1) max_rounds.
 
     Linear separators of {0, 1}^d may have margins as small as d^-d, and this takes as many rounds then; they need the
     rescaling perceptron of DV08, which is not here.
@@ -71,10 +71,10 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     --------
     >>> algorithm = MarginPerceptronQueries(2, margin=0.25, alpha=0.1)
     >>> algorithm.intervals, algorithm.max_rounds, algorithm.max_queries
-    (453, 696, 2089)
+    (453, 696, 2088)
     >>> practical = MarginPerceptronQueries(2, margin=0.25, alpha=0.1, tolerance=0.05, max_rounds=8)
     >>> practical.intervals, practical.max_queries, practical.hypothesis_bits
-    (20, 25, 17)
+    (20, 24, 17)
     """
 
     rowwise: ClassVar[bool] = True
@@ -93,7 +93,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
                 raise ValueError(f"tolerance must be below alpha; got {tolerance} and {alpha}")
         enough = int(Fraction(196, 45) / (self.margin**2 * self.alpha))
         self.max_rounds = enough if max_rounds is None else positive(max_rounds, "max_rounds")
-        self.max_queries = (self.n_features + 1) * self.max_rounds + 1
+        self.max_queries = (self.n_features + 1) * self.max_rounds
         # Every round moves a weight by at most 1.
         self._most = self.max_rounds * self.intervals
         self._base = 2 * self._most + 1
@@ -162,7 +162,7 @@ def _product(weights: Weights, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return product
 
 
-def _signs(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+def _signs(labels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     return 2.0 * labels - 1.0
 
 

@@ -81,7 +81,9 @@ class StatisticalQueryLearner(StableLearner):
     >>> items = StatisticalQueryLearner(algorithm).items(UserData(X, labels, users, 60, 500), PublicSeed(bytes(32)))
     >>> (item, votes), *_ = Counter(items).most_common()
     >>> algorithm.describe(algorithm.decode(item))
-    'if x0 and not x1: 1'
+    'if x0: 1; else if not x2: 1; else 0'
+    >>> votes >= 50
+    True
     """
 
     default: bytes
