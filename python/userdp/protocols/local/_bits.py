@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,9 @@ class BitwiseMajority(NumberedSymbols):
 
     def _read_value(self, item: Any, slot: int) -> int:
         try:
-            bits = self._bits(np.asarray(item).reshape(1, -1))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                bits = self._bits(np.asarray(item).reshape(1, -1))
         except Exception:  # whatever a user's item does, it is no item
             return 0
         return int(bits[0, slot % self.n_bits]) if bits.shape[1] == self.n_bits else 0
@@ -118,8 +121,7 @@ class BitwiseMajority(NumberedSymbols):
         if isinstance(items, np.ndarray) and items.dtype.kind in "biu" and items.ndim == 2:
             if items.shape[1] != self.n_bits:
                 return np.zeros(len(items), dtype=np.int64)
-            valid = ((items == 0) | (items == 1)).all(axis=1)
-            return np.where(valid, items[np.arange(len(items)), slots % self.n_bits], 0).astype(np.int64)
+            return np.ascontiguousarray(self._bits(items)[np.arange(len(items)), slots % self.n_bits])
         values = [self._read_value(item, int(slot)) for item, slot in zip(items, slots, strict=True)]
         return np.array(values, dtype=np.int64)
 

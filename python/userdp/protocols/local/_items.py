@@ -215,7 +215,7 @@ class ItemProtocol(LocalProtocol):
         --------
         >>> from userdp.protocols.local import HadamardResponse
         >>> HadamardResponse.users_needed(agreement="0.9", beta="0.01", epsilon=1, n_items=1000)
-        383
+        320
         """
         protocol = cls(n_users=1, round_id="planning", **parameters)
         share = float(majority(agreement))
