@@ -37,7 +37,9 @@ def reports(protocol: LocalProtocol, items: Any, seed: int = 1, **slots: Any) ->
 @pytest.mark.parametrize("protocol", [*small(n_users=7), bits(), bits("0.3", 3, 7)], ids=repr)
 def test_json_makes_the_same_protocol(protocol: LocalProtocol) -> None:
     again = LocalProtocol.from_json(protocol.to_json())
-    assert type(again) is type(protocol) and again == protocol and hash(again) == hash(protocol)
+    assert type(again) is type(protocol)
+    assert again == protocol
+    assert hash(again) == hash(protocol)
     assert again.certified_ratio == protocol.certified_ratio
     assert pickle.loads(pickle.dumps(protocol)) == protocol
     assert type(protocol).from_json(protocol.to_json()) == protocol
@@ -45,7 +47,14 @@ def test_json_makes_the_same_protocol(protocol: LocalProtocol) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", "3", '{"protocol": "local-hadamard-response"}', '{"protocol": "x", "epsilon": {"ratio": "2", "exponent": "0"}}'],
+    [
+        "",
+        "[]",
+        "{}",
+        "3",
+        '{"protocol": "local-hadamard-response"}',
+        '{"protocol": "x", "epsilon": {"ratio": "2", "exponent": "0"}}',
+    ],
 )
 def test_other_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="text"):
@@ -62,7 +71,7 @@ def test_json_of_another_class_is_refused() -> None:
 
 def test_every_public_parameter_is_in_the_fingerprint() -> None:
     base = HadamardResponse(**PUBLIC)
-    others = [
+    others: list[LocalProtocol] = [
         HadamardResponse(**{**PUBLIC, **change})
         for change in ({"epsilon": 2}, {"n_items": 11}, {"n_users": 501}, {"round_id": "s"}, {"default": 1})
     ]
@@ -97,7 +106,8 @@ def test_bad_public_parameters_are_refused(kind: Any, change: dict[str, Any], me
 
 
 def test_bad_parameters_of_one_protocol() -> None:
-    for size in (0, 10, -1, 1.5):
+    sizes: list[Any] = [0, 10, -1, 1.5]
+    for size in sizes:
         with pytest.raises(ValueError, match="subset_size"):
             SubsetSelection(**PUBLIC, subset_size=size)
     common: dict[str, Any] = {"epsilon": 1, "n_users": 5, "round_id": "r"}
@@ -157,8 +167,9 @@ def test_slots_of_many_reports() -> None:
     assert server.receive_many(protocol.report_many([1, 2], slots=np.array([499, 0], dtype=np.uint16))) == 2
 
 
-@pytest.mark.parametrize("protocol", [KRandomizedResponse(**PUBLIC), SubsetSelection(**PUBLIC), HadamardResponse(**PUBLIC)])
-def test_strangers_messages_are_counted_and_never_raise(protocol: Any) -> None:
+@pytest.mark.parametrize("kind", ITEMS)
+def test_strangers_messages_are_counted_and_never_raise(kind: Any) -> None:
+    protocol = kind(**PUBLIC)
     server = protocol.server()
     good = protocol.client(7).report(2)
     slot = len(good) - protocol.symbol_bytes - 4
@@ -222,7 +233,8 @@ def test_servers_are_merged() -> None:
     right.receive_many(table[200:])
     right.receive(b"")
     left.merge(right)
-    assert np.array_equal(left.counts, whole.counts) and left.accepted == 500
+    assert np.array_equal(left.counts, whole.counts)
+    assert left.accepted == 500
     assert left.rejected == {"wrong length": 1}
     with pytest.raises(ValueError, match="slots that have been counted"):
         left.merge(right)

@@ -34,7 +34,7 @@ def sylvester(size: int) -> list[list[int]]:
 
 
 def hadamard_columns(k: int) -> int:
-    return next(2**power for power in range(64) if 2**power > k)
+    return next(1 << power for power in range(64) if 1 << power > k)
 
 
 def hadamard_response(k: int, e: Fraction) -> Channel:
@@ -46,13 +46,12 @@ def hadamard_response(k: int, e: Fraction) -> Channel:
 
 def symmetric_unary(k: int, half: Fraction) -> Channel:
     """k bits, that of the item being 1, each flipped with probability 1 / (1 + half); half^2 = E."""
-    return [
-        {
-            bits: math.prod((half if bit == (place == u) else Fraction(1)) / (1 + half) for place, bit in enumerate(bits))
-            for bits in product((0, 1), repeat=k)
-        }
-        for u in range(k)
-    ]
+
+    def mass(u: int, bits: tuple[int, ...]) -> Fraction:
+        kept = sum(bit == (place == u) for place, bit in enumerate(bits))
+        return half**kept / (1 + half) ** k
+
+    return [{bits: mass(u, bits) for bits in product((0, 1), repeat=k)} for u in range(k)]
 
 
 def largest_ratio(channel: Channel) -> Fraction:
@@ -62,7 +61,9 @@ def largest_ratio(channel: Channel) -> Fraction:
 def support_matrix(channel: Channel, supports: Supports) -> list[list[Fraction]]:
     """P[a report of a user with item v supports u], in row u and column v."""
     k = len(channel)
-    return [[sum((p for y, p in channel[v].items() if supports(y, u)), Fraction(0)) for v in range(k)] for u in range(k)]
+    return [
+        [sum((p for y, p in channel[v].items() if supports(y, u)), Fraction(0)) for v in range(k)] for u in range(k)
+    ]
 
 
 def variance_of_support(channel: Channel, supports: Supports, u: int, v: int) -> Fraction:

@@ -110,7 +110,9 @@ class ItemProtocol(LocalProtocol):
         return self.keep_probability - self.other_probability
 
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
-        return (self._supports(counts) - n_reports * float(self.other_probability)) / float(self._gap)
+        supports = self._supports(counts).astype(np.float64)
+        estimates: npt.NDArray[np.float64] = (supports - n_reports * float(self.other_probability)) / float(self._gap)
+        return estimates
 
     def _selected(self, counts: Integers) -> int:
         # The estimate grows with the support, and argmax takes the first of equals.
