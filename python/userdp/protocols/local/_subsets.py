@@ -63,8 +63,8 @@ class KRandomizedResponse(NumberedSymbols, SetProtocol):
 
     Notes
     -----
-    *Law.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other item with
-    probability (1 - p) / (k - 1), exactly.
+    *Law.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other item
+    with probability (1 - p) / (k - 1), exactly.
 
     *Privacy.* Every symbol has one of these two probabilities under every item, and their ratio is at most E =
     e**epsilon, checked in integers: each report is epsilon-DP for its user, and so is the transcript when one user's
@@ -220,4 +220,5 @@ class SubsetSelection(SetProtocol):
 
     def _counted(self, encoded: Messages, slots: Integers) -> Integers:
         bits = np.unpackbits(encoded, axis=1, bitorder="little", count=self.n_items)
-        return bits.sum(axis=0, dtype=np.int64)
+        holding: Integers = bits.sum(axis=0, dtype=np.int64)
+        return holding
