@@ -20,8 +20,8 @@ class SharedOffsetRounding:
 
     With the offset s of a query, u becomes floor(intervals * (u - low) + s) / intervals + low. The result is one of the
     two grid points next to u, of mean u over the seed and less than 1 / intervals from it; users with u and v get
-    different results with probability exactly min(1, intervals * |u - v|). Where no grid point is between them, no other
-    way of drawing from the same two laws does better.
+    different results with probability exactly min(1, intervals * |u - v|). Where no grid point is between them, no
+    other way of drawing from the same two laws does better.
 
     Privacy does not depend on any of this.
 

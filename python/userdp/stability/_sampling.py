@@ -65,7 +65,7 @@ class CorrelatedSampler:
     >>> [sampler.sample([0.2, 0.3, 0.5], query=query) for query in range(8)]
     [2, 0, 2, 2, 1, 1, 2, 1]
     >>> [sampler.sample([0.25, 0.3, 0.45], query=query) for query in range(8)]
-    [?]
+    [2, 0, 2, 2, 1, 0, 2, 1]
     """
 
     def __init__(
