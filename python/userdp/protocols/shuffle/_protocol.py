@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp._numbers import Delta, Epsilon, LogRatio, positive, shown
+from userdp._pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols._messages import MessageFormat, Messages
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
@@ -113,6 +114,11 @@ class ShuffleProtocol(ABC):
         """The mean of the noise in one count when all users take part."""
         return self._noise.mean
 
+    def user_noise(self) -> Pmf:
+        """What one user adds to each count, as it is drawn: outputs 0, 1, ... and weights of total 2**128."""
+        weights = self._noise.core.numerators
+        return Pmf(tuple(range(len(weights))), tuple(weights))
+
     def noise_quantile(self, beta: Delta) -> int:
         """A number that the noise in one count exceeds with probability at most beta, when all users take part.
 
@@ -154,6 +160,11 @@ class ShuffleProtocol(ABC):
         """How many messages the round has on average, at most."""
         return self.n_users * self.messages_per_user
 
+    @property
+    def message_bytes(self) -> int:
+        """The length of every message."""
+        return self._format.width
+
     # The parties.
 
     def client(self) -> Client:
@@ -162,7 +173,7 @@ class ShuffleProtocol(ABC):
 
     def shuffler(self) -> Shuffler:
         """The mixer between users and server."""
-        return Shuffler(self._format.width)
+        return Shuffler(self.message_bytes)
 
     @abstractmethod
     def server(self) -> Server:
