@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 from fractions import Fraction as F
 from typing import Any
 
@@ -77,11 +78,11 @@ def test_perturbed_weights_move_the_law_by_the_hyperbolic_tangent() -> None:
     assert closest > 0.95
 
 
-def binomial_below(k: int, p: float, count: int) -> float:
-    """The probability of fewer than count successes in k."""
+def binomial(k: int, p: float, counts: Iterable[int]) -> float:
+    """The probability that the number of successes in k is among counts."""
     logs = (
         math.lgamma(k + 1) - math.lgamma(i + 1) - math.lgamma(k - i + 1) + i * math.log(p) + (k - i) * math.log1p(-p)
-        for i in range(count)
+        for i in counts
     )
     return math.fsum(map(math.exp, logs))
 
@@ -94,8 +95,8 @@ def test_blocks_are_enough(list_size: int, list_eta: Any) -> None:
     assert plan.listed_failure == pytest.approx(0.9 * tau)
     # Candidates are sandwiched: by exact binomial tails, with less than what the Chernoff bound in the plan allows.
     least = math.ceil(tau * plan.k1)
-    missing = list_size / (1.1 * tau) * binomial_below(plan.k1, 1.1 * tau, least)
-    extra = (list_size / (0.45 * tau) + 1) * (1 - binomial_below(plan.k1, 0.9 * tau, least))
+    missing = list_size / (1.1 * tau) * binomial(plan.k1, 1.1 * tau, range(least))
+    extra = (list_size / (0.45 * tau) + 1) * binomial(plan.k1, 0.9 * tau, range(least, plan.k1 + 1))
     # What is left out, and what the frequencies miss.
     left_out = list_size / (0.9 * tau) * math.exp(-0.9 * plan.gamma * tau)
 
