@@ -14,11 +14,13 @@ __all__ = [
     "Granularity",
     "GroupedExponentialRate",
     "Level",
+    "LocalRandomizer",
     "NegativeBinomialTable",
     "PmfMatrix",
     "PublicSeed",
     "RefusalTable",
     "ScoreSelection",
+    "ShuffleNoise",
     "Source",
     "StableFamily",
     "ThresholdSweep",
@@ -41,6 +43,7 @@ __all__ = [
     "family_profile",
     "family_worst",
     "first_rows",
+    "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
     "hockey_stick_float64",
@@ -53,11 +56,13 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
+    "negative_binomial_divergence",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
     "psi_scores",
+    "random_permutation",
     "random_subsets",
     "range_minimum",
     "renyi_divergence",
@@ -268,6 +273,25 @@ class NegativeBinomialTable:
     def sample_many(self, source: Source, size: int) -> npt.NDArray[np.int64]: ...
 
 @final
+class ShuffleNoise:
+    def __new__(cls, r: Fraction, p: Fraction, users: int, two_counts: bool) -> ShuffleNoise: ...
+    @staticmethod
+    def calibrated(
+        epsilon: Level, delta: Fraction, users: int, all_users: int, two_counts: bool, beta: Fraction | None
+    ) -> ShuffleNoise: ...
+    @property
+    def r(self) -> Fraction: ...
+    @property
+    def p(self) -> Fraction: ...
+    @property
+    def numerators(self) -> list[int]: ...
+    def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
+    def quantile(self, beta: Fraction, all_users: int) -> int | None: ...
+    def reports(
+        self, items: npt.NDArray[np.int64], buckets: int, complement: bool, source: Source
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...
+
+@final
 class Geometric:
     def __new__(cls, p: Fraction) -> Geometric: ...
     def sample(self, source: Source) -> int: ...
@@ -406,3 +430,21 @@ def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDA
 def scheffe_scores(
     masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
 ) -> npt.NDArray[np.int64]: ...
+
+@final
+class LocalRandomizer:
+    @staticmethod
+    def randomized_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def subset_selection(epsilon: Level, items: int, size: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def hadamard_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @property
+    def favour(self) -> int: ...
+    def report_many(self, source: Source, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+
+def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+def negative_binomial_divergence(
+    r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
+) -> tuple[Fraction, Fraction]: ...
+def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...

@@ -15,7 +15,7 @@ from userdp._numbers import Bounds, Delta, Epsilon, parse_delta, parse_level, po
 from userdp._progress import Progress, progress_bar
 from userdp.lddp import check_lddp
 
-__all__ = ["EmpiricalStability", "empirical_stability"]
+__all__ = ["EmpiricalStability", "clopper_pearson", "empirical_stability"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,14 +140,14 @@ def empirical_stability(
     return EmpiricalStability(
         samples=count,
         stable=stable,
-        probability=_clopper_pearson(stable, count, confidence),
+        probability=clopper_pearson(stable, count, confidence),
         confidence=confidence,
         n_users=users,
         deletions=removed,
     )
 
 
-def _clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
+def clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
     """The interval outside which the observation has probability at most (1 - confidence) / 2 on either side."""
     tail = (1 - confidence) / 2
 

@@ -14,12 +14,14 @@ mod exponential;
 mod family;
 mod grouped;
 mod laws;
+mod local;
 mod matrix;
 mod public;
 mod run;
 mod sampler;
 mod score;
 mod selection;
+mod shuffle;
 mod stability;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
@@ -59,6 +61,8 @@ mod _core {
         random_subsets,
     };
     #[pymodule_export]
+    use crate::local::{PyLocalRandomizer, hadamard_transform};
+    #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::public::PyPublicSeed;
@@ -70,6 +74,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
+    #[pymodule_export]
+    use crate::shuffle::{PyShuffleNoise, negative_binomial_divergence, random_permutation};
     #[pymodule_export]
     use crate::stability::{
         PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
