@@ -14,10 +14,13 @@ __all__ = [
     "Granularity",
     "GroupedExponentialRate",
     "Level",
+    "LocalRandomizer",
     "NegativeBinomialTable",
     "PmfMatrix",
+    "PublicSeed",
     "RefusalTable",
     "ScoreSelection",
+    "ShuffleNoise",
     "Source",
     "StableFamily",
     "ThresholdSweep",
@@ -41,6 +44,7 @@ __all__ = [
     "family_profile",
     "family_worst",
     "first_rows",
+    "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
     "hockey_stick_float64",
@@ -53,11 +57,14 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
+    "negative_binomial_divergence",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
     "psi_scores",
+    "quantised_masses",
+    "random_permutation",
     "random_subsets",
     "range_minimum",
     "renyi_divergence",
@@ -191,6 +198,21 @@ class Source:
     def weighted(self, weights: Sequence[int]) -> int: ...
 
 @final
+class PublicSeed:
+    def __new__(cls, bytes: bytes) -> PublicSeed: ...
+    def block(self, label: str, i: int, j: int) -> bytes: ...
+    def race_keys(self, label: str, i: int, count: int) -> npt.NDArray[np.float64]: ...
+    def race(
+        self,
+        label: str,
+        i: int,
+        weights: npt.NDArray[np.float64],
+        logarithms: bool,
+        items: Sequence[bytes] | None,
+    ) -> int: ...
+    def darts(self, label: str, i: int, weights: Sequence[int], total: int, most: int | None) -> int | None: ...
+
+@final
 class TruncatedDiscreteLaplaceTable:
     def __new__(cls, epsilon: Level, delta: Fraction, tight: bool) -> TruncatedDiscreteLaplaceTable: ...
     @property
@@ -274,6 +296,25 @@ class NegativeBinomialTable:
     def remainder(self) -> int: ...
     def sample(self, source: Source) -> int: ...
     def sample_many(self, source: Source, size: int) -> npt.NDArray[np.int64]: ...
+
+@final
+class ShuffleNoise:
+    def __new__(cls, r: Fraction, p: Fraction, users: int, two_counts: bool) -> ShuffleNoise: ...
+    @staticmethod
+    def calibrated(
+        epsilon: Level, delta: Fraction, users: int, all_users: int, two_counts: bool, beta: Fraction | None
+    ) -> ShuffleNoise: ...
+    @property
+    def r(self) -> Fraction: ...
+    @property
+    def p(self) -> Fraction: ...
+    @property
+    def numerators(self) -> list[int]: ...
+    def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
+    def quantile(self, beta: Fraction, all_users: int) -> int | None: ...
+    def reports(
+        self, items: npt.NDArray[np.int64], buckets: int, complement: bool, source: Source
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...
 
 @final
 class Geometric:
@@ -385,6 +426,7 @@ class ThresholdSweep:
     def groups(self, t: int, slots: int = 0) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]: ...
     def median_groups(self, low: int, high: int, s: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]: ...
 
+def quantised_masses(masses: _Masses, total: int) -> list[int]: ...
 def range_minimum(starts: npt.NDArray[np.uint64], scores: npt.NDArray[np.int64], low: int, high: int) -> int: ...
 def separating_threshold(m: int, p: float, q: float) -> tuple[int, float, float]: ...
 def binomial_tail(m: int, p: float, t: int) -> float: ...
@@ -414,3 +456,21 @@ def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDA
 def scheffe_scores(
     masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
 ) -> npt.NDArray[np.int64]: ...
+
+@final
+class LocalRandomizer:
+    @staticmethod
+    def randomized_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def subset_selection(epsilon: Level, items: int, size: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def hadamard_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @property
+    def favour(self) -> int: ...
+    def report_many(self, source: Source, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+
+def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+def negative_binomial_divergence(
+    r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
+) -> tuple[Fraction, Fraction]: ...
+def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...
