@@ -16,17 +16,22 @@ import pytest
 
 from oracle import dimensions as oracle
 from test_dimensions import concepts_of, cube, parities, random_matrices, thresholds
-from userdp.dimensions import (
-    ListLearner,
-    LittlestoneListLearner,
-    StandardOptimalAlgorithm,
-    TournamentLearner,
-    VersionSpaceListLearner,
-)
+from userdp.dimensions import StandardOptimalAlgorithm
 from userdp.exceptions import BudgetError
+from userdp.learners import DecisionStumps, FiniteClass, Thresholds
+from userdp.stability import (
+    AccurateLists,
+    ListLearner,
+    ListStabilityLearner,
+    LittlestoneLists,
+    PublicSeed,
+    TournamentLearner,
+    VersionSpace,
+)
 
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/dimensions.json").read_text())["cases"]
 Sample = list[tuple[int, int]]
+SEED = PublicSeed(bytes(range(32)))
 
 
 def columns(sample: Sample) -> tuple[list[int], list[int]]:
@@ -86,17 +91,16 @@ def test_predictions_depend_on_the_sample_alone() -> None:
 
 
 def test_saving() -> None:
-    for kind in (StandardOptimalAlgorithm, LittlestoneListLearner, VersionSpaceListLearner):
-        learner = kind(thresholds(3))
-        copy = copy_of(learner)
-        assert (copy.n_points, repr(copy)[:20]) == (3, repr(learner)[:20])
-        method = "hypothesis" if kind is StandardOptimalAlgorithm else "lists"
-        assert getattr(copy, method)([1], [1]) == getattr(learner, method)([1], [1])
-    tournament = TournamentLearner(thresholds(3), block_length=2, max_examples=99)
-    runs = [
-        t.learn([0, 1, 2] * 33, [1, 0, 0] * 33, np.random.default_rng(3)) for t in (tournament, copy_of(tournament))
-    ]
-    assert runs[0] == runs[1]
+    algorithm = StandardOptimalAlgorithm(thresholds(3))
+    assert copy_of(algorithm).hypothesis([1], [1]) == algorithm.hypothesis([1], [1])
+    lists = LittlestoneLists(Thresholds(3))
+    sample = np.array([2]), np.array([1], dtype=np.uint8)
+    assert copy_of(lists).lists(*sample) == lists.lists(*sample)
+    tournament = TournamentLearner(Thresholds(3), block_length=2, max_examples=99)
+    X, labels = np.array([1, 2, 3] * 33)[:, None], np.array([0, 0, 1] * 33, dtype=np.uint8)
+    assert copy_of(tournament).item(X, labels, SEED) == tournament.item(X, labels, SEED)
+    for learner in (algorithm, lists, tournament):
+        assert repr(copy_of(learner)) == repr(learner)
 
 
 @pytest.mark.parametrize(
@@ -114,62 +118,89 @@ def test_saving() -> None:
     ],
 )
 def test_bad_samples(points: Any, labels: Any, error: Any, message: str) -> None:
-    for learner in (LittlestoneListLearner(thresholds(3)), VersionSpaceListLearner(thresholds(3))):
-        with pytest.raises(error, match=message):
-            learner.lists(points, labels)
-    for method in ("predict", "mistakes", "hypothesis"):
+    for method in ("predict", "mistakes", "hypothesis", "explanations"):
         with pytest.raises(error, match=message):
             getattr(StandardOptimalAlgorithm(thresholds(3)), method)(points, labels)
 
 
-def test_littlestone_lists() -> None:
+def test_explanations() -> None:
     """All that is listed is predicted after some LDim further labels, and all that explain the sample are listed."""
     rng = np.random.default_rng(5)
     for matrix in random_matrices(40, 6):
-        learner = LittlestoneListLearner(matrix)
-        assert isinstance(learner, ListLearner)
+        algorithm = StandardOptimalAlgorithm(matrix)
         points = rng.integers(matrix.shape[1], size=rng.integers(4))
         labels = matrix[rng.integers(len(matrix))][points]
         consistent = frozenset(
             c for c in concepts_of(matrix) if all(c[x] == y for x, y in zip(points, labels, strict=True))
         )
-        listed = learner.lists(points, labels)
-        assert list(listed) == sorted(set(listed))
-        assert len(listed) <= learner.max_list_size
+        listed = algorithm.explanations(points, labels)
+        assert listed == sorted(set(listed))
+        assert len(listed) <= algorithm.max_explanations
         assert {bytes(c) for c in consistent} <= set(listed)
-        depth = learner.littlestone_dimension
-        assert set(listed) <= {bytes(oracle.optimal(v)) for v in oracle.restrictions(consistent, depth)}
+        further = oracle.restrictions(consistent, algorithm.littlestone_dimension)
+        assert set(listed) <= {bytes(oracle.optimal(v)) for v in further}
         order = rng.permutation(len(points))
-        assert learner.lists(points[order], labels[order]) == listed
+        assert algorithm.explanations(points[order], labels[order]) == listed
 
 
-def test_littlestone_lists_hold_what_is_not_in_the_class() -> None:
-    listed = LittlestoneListLearner(cube(3)[[1, 2, 4]]).lists([], [])
-    assert bytes(3) in listed
+def test_a_tie_at_a_point_and_at_its_negation() -> None:
+    """Both are predicted 0, so that one of them is a mistake, and the list must follow it."""
+    listed = StandardOptimalAlgorithm([[0, 1], [1, 0]]).explanations([], [])
+    assert listed == [bytes(row) for row in ([0, 0], [0, 1], [1, 0])]
 
 
-def test_version_space_lists() -> None:
-    for matrix in random_matrices(40, 7):
-        learner = VersionSpaceListLearner(matrix)
-        assert isinstance(learner, ListLearner)
-        concepts = concepts_of(matrix)
-        assert learner.max_list_size == len(concepts)
-        for labels in itertools.product((0, 1), repeat=min(3, matrix.shape[1])):
-            points = range(len(labels))
-            expected = [bytes(c) for c in sorted(concepts) if c[: len(labels)] == labels]
-            assert learner.lists(list(points), list(labels)) == expected
+def test_explanations_outside_the_class() -> None:
+    assert bytes(3) in StandardOptimalAlgorithm(cube(3)[[1, 2, 4]]).explanations([], [])
 
 
-def test_lists_of_samples_that_nothing_explains() -> None:
-    for learner in (LittlestoneListLearner(thresholds(3)), VersionSpaceListLearner(thresholds(3))):
-        assert list(learner.lists([0, 2], [0, 1])) == []
-        assert list(learner.lists([1, 1], [0, 1])) == []
+def test_samples_that_nothing_explains() -> None:
+    algorithm = StandardOptimalAlgorithm(thresholds(3))
+    assert algorithm.explanations([0, 2], [0, 1]) == algorithm.explanations([1, 1], [0, 1]) == []
 
 
-def test_lists_that_would_be_too_long() -> None:
-    with pytest.raises(BudgetError, match="use VersionSpaceListLearner"):
-        LittlestoneListLearner(thresholds(100))
-    assert VersionSpaceListLearner(thresholds(100)).max_list_size == 101
+def test_littlestone_lists() -> None:
+    """The explanations as packed tables, with points as the class has them."""
+    hypotheses = Thresholds(7)
+    lists, table = LittlestoneLists(hypotheses), hypotheses.predict(np.arange(1, 8)).T.astype(np.uint8)
+    assert isinstance(lists, ListLearner)
+    assert (lists.littlestone_dimension, lists.list_size) == (3, 1 + 7 + 49 + 343)
+    for row in table:
+        points = np.array([2, 6, 2])
+        found = lists.lists(points, row[points - 1])
+        assert np.packbits(row).tobytes() in found
+        expected = StandardOptimalAlgorithm(table).explanations(points - 1, row[points - 1])
+        assert [np.packbits(list(one)).tobytes() for one in expected] == found
+        mistakes = lists.mistakes(found, np.arange(1, 8), row)
+        assert mistakes.tolist() == [sum(a != b for a, b in zip(one, row.tolist(), strict=True)) for one in expected]
+
+
+def test_littlestone_lists_vote() -> None:
+    """A user with all points votes for the target, whatever the seed."""
+    lists = AccurateLists(LittlestoneLists(Thresholds(3)), alpha="0.1", holdout=3)
+    learner = ListStabilityLearner(lists, eta=1, k1=2, k2=1, gamma=3)
+    X = np.array([[1], [2], [3]] * 6)
+    labels = (X[:, 0] > 1).astype(np.uint8)
+    for seed in range(20):
+        item = learner.item(X, labels, PublicSeed(bytes([seed] * 32)))
+        assert item == np.packbits([0, 1, 1]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "error", "message"),
+    [
+        (Thresholds(100), BudgetError, "use VersionSpace"),
+        (thresholds(3), TypeError, "finite domain"),
+        (DecisionStumps([[0.5], [0.5]]), TypeError, "finite domain"),
+    ],
+)
+def test_bad_classes(hypotheses: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        LittlestoneLists(hypotheses)
+    if error is TypeError:
+        with pytest.raises(error, match=message):
+            TournamentLearner(hypotheses, block_length=1, max_examples=10)
+    else:
+        assert VersionSpace(hypotheses).list_size == 101
 
 
 @pytest.mark.parametrize(
@@ -213,12 +244,13 @@ def test_the_learner_draws_from_the_law() -> None:
         row: sum((level.get(row, Fraction(0)) for level in laws), Fraction(0)) / len(laws) for row in set().union(*laws)
     }
     assert sum(law.values()) == 1
-    learner = TournamentLearner(matrix, block_length=1, max_examples=400)
+    learner = TournamentLearner(FiniteClass(matrix), block_length=1, max_examples=400)
     rng = np.random.default_rng(8)
     counts: Counter[bytes] = Counter()
     for _ in range(runs):
         points = rng.integers(3, size=400)
-        counts[learner.learn(points, np.array(target)[points], rng)] += 1
+        item = learner.item(points[:, None], np.array(target, dtype=np.uint8)[points], PublicSeed(rng.bytes(32)))
+        counts[learner.predict(item, np.arange(3)[:, None]).astype(np.uint8).tobytes()] += 1
     radius = math.sqrt(math.log(2 * len(law) / 1e-7) / (2 * runs))
     assert set(counts) <= set(law)
     distances = {row: abs(counts[row] / runs - float(mass)) for row, mass in law.items()}
@@ -232,15 +264,24 @@ def test_the_learner_draws_from_the_law() -> None:
 
 
 def test_tournaments_without_enough_examples() -> None:
-    learner = TournamentLearner(thresholds(3), block_length=5, max_examples=4, default=[1, 1, 0])
-    assert learner.learn([0] * 100, [1] * 100, np.random.default_rng(1)) == learner.default == bytes([1, 1, 0])
-    assert TournamentLearner(thresholds(3), block_length=1, max_examples=9).learn(
-        [], [], np.random.default_rng(1)
-    ) == bytes(3)
-    # One label everywhere: the rivals never differ, and the examples run out.
-    many = TournamentLearner(thresholds(1), block_length=1, max_examples=60)
-    outcomes = {many.learn([0] * 60, [1] * 60, np.random.default_rng(seed)) for seed in range(20)}
-    assert outcomes == {bytes([0]), bytes([1])}
+    learner = TournamentLearner(Thresholds(3), block_length=5, max_examples=4, default=2)
+    X, ones = np.ones((60, 1)), np.ones(60, dtype=np.uint8)
+    table = Thresholds(3).predict(np.arange(1, 4))[:, 2]
+    assert learner.item(X, ones, SEED) == learner.default == np.packbits(table).tobytes()
+    assert learner.item(X[:0], ones[:0], SEED) == learner.default
+    # One point with one label: the rivals never differ, and the examples run out unless k = 0.
+    one = TournamentLearner(FiniteClass([[0], [1]]), block_length=1, max_examples=60)
+    outcomes = {one.item(X * 0, ones, PublicSeed(bytes([seed] * 32))) for seed in range(20)}
+    assert outcomes == {np.packbits([0]).tobytes(), np.packbits([1]).tobytes()}
+
+
+def test_a_tournament_reads_no_more_than_it_may() -> None:
+    learner = TournamentLearner(Thresholds(7), block_length=2, max_examples=40)
+    X = np.random.default_rng(4).integers(1, 8, size=(90, 1))
+    labels = (X[:, 0] > 4).astype(np.uint8)
+    other = np.where(np.arange(90) < 40, labels, 1 - labels).astype(np.uint8)
+    for seed in (PublicSeed(bytes([i] * 32)) for i in range(10)):
+        assert learner.item(X, labels, seed) == learner.item(X, other, seed)
 
 
 @pytest.mark.parametrize(
@@ -248,15 +289,11 @@ def test_tournaments_without_enough_examples() -> None:
     [
         ({"block_length": 0}, "block_length"),
         ({"max_examples": 0}, "max_examples"),
-        ({"default": [0, 1]}, "default"),
-        ({"default": [0, 1, 2]}, "default"),
+        ({"default": 4}, "default"),
+        ({"default": -1}, "default"),
+        ({"default": True}, "default"),
     ],
 )
 def test_bad_tournaments(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        TournamentLearner(thresholds(3), **{"block_length": 1, "max_examples": 10, **arguments})
-
-
-def test_coins_must_be_a_generator() -> None:
-    with pytest.raises(TypeError, match="coins"):
-        TournamentLearner(thresholds(3), block_length=1, max_examples=10).learn([0], [1], 7)  # type: ignore[arg-type]
+        TournamentLearner(Thresholds(3), **{"block_length": 1, "max_examples": 10, **arguments})

@@ -19,23 +19,13 @@ from userdp.dimensions._representation import (
     representation_size,
     representation_size_bounds,
 )
-from userdp.dimensions._standard_optimal import (
-    ListLearner,
-    LittlestoneListLearner,
-    StandardOptimalAlgorithm,
-    VersionSpaceListLearner,
-)
-from userdp.dimensions._tournament import TournamentLearner
+from userdp.dimensions._standard_optimal import StandardOptimalAlgorithm
 from userdp.dimensions._vc import growth_function, shattered_points, vc_dimension
 
 __all__ = [
     "LearnedRepresentation",
-    "ListLearner",
-    "LittlestoneListLearner",
     "ShatteredTree",
     "StandardOptimalAlgorithm",
-    "TournamentLearner",
-    "VersionSpaceListLearner",
     "growth_function",
     "littlestone_dimension",
     "mistake_tree",
