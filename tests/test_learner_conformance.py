@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import (
     AgnosticPACClassifier,
+    CorrelatedSamplingClassifier,
     DecisionStumps,
     FiniteClass,
     PointFunctions,
@@ -43,6 +44,10 @@ CLASSIFIERS = [
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
     AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(8)),
+    CorrelatedSamplingClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), model="central-pure"),
+    CorrelatedSamplingClassifier(epsilon=1, concepts=Thresholds(8), model="local"),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(4), model="shuffle"),
 ]
 
 MISSING = "groups is missing"
@@ -65,7 +70,7 @@ SOMETIMES = {
 def identified(classifier: Any) -> str:
     parameters = classifier.get_params(deep=False)
     over = type(parameters["concepts"]).__name__ if "concepts" in parameters else parameters["domain_size"]
-    return f"{type(classifier).__name__}-{parameters.get('method', 'any')}-{over}"
+    return f"{type(classifier).__name__}-{parameters.get('method', parameters.get('model', 'any'))}-{over}"
 
 
 def checked(classifier: Any) -> list[dict[str, Any]]:

@@ -139,8 +139,8 @@ class StandardOptimalAlgorithm:
         TypeError, ValueError
             Naming the argument.
         """
-        row: npt.NDArray[np.uint8] = np.frombuffer(self.hypothesis(points, labels), dtype=np.uint8)
-        return row.copy()
+        row: npt.NDArray[np.uint8] = np.frombuffer(self.hypothesis(points, labels), dtype=np.uint8).copy()
+        return row
 
     def hypothesis(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> bytes:
         """The same as `predict` in canonical bytes: one byte, 0 or 1, for each point."""

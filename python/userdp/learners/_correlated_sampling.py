@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 from userdp._delstab.bottom import BOTTOM
-from userdp._numbers import parse_delta, parse_positive, shown
+from userdp._numbers import is_integer, parse_delta, parse_positive, shown
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._concept_classifier import ConceptClassifier
 from userdp.learners._contributions import UserData
@@ -16,7 +16,7 @@ from userdp.learners._privacy import Budget, split_budget
 from userdp.learners._program import Draw, Program
 from userdp.learners._ranges import open_unit_interval
 from userdp.learners._selection_models import SelectionModel, check_model, selection_model
-from userdp.stability import ClassLearner, PublicSeed, RepresentationLearner
+from userdp.stability import PublicSeed, RepresentationLearner, StableLearner
 
 __all__ = ["CorrelatedSamplingClassifier"]
 
@@ -59,8 +59,9 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
         err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
         agree less often. By default ln(size / beta) / alpha without a representation, and 2 ln(2 size / beta) / alpha
         with one. Privacy does not depend on it.
-    stable_learner : ClassLearner, optional
-        What users run instead, such as `userdp.stability.ListStabilityLearner`; over the same hypotheses.
+    stable_learner : StableLearner, optional
+        What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
+        in the class (or representation); every other vote counts as one for the public default.
     public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
         Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
         fresh one from the operating system in each fit. It is not secret; `public_seed_` is the one that was used.
@@ -145,7 +146,7 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
         model: str = "central-approx",
         representation: ConceptClass | None = None,
         gamma: float | None = None,
-        stable_learner: ClassLearner | None = None,
+        stable_learner: StableLearner | None = None,
         public_seed: Any = None,
         m: int | None = None,
         alpha: float = 0.1,
@@ -207,18 +208,13 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
             parse_positive(self.gamma, "gamma")
         if self.stable_learner is None:
             return
-        if not isinstance(self.stable_learner, ClassLearner):
-            raise TypeError(f"stable_learner must be a ClassLearner or None; got {shown(self.stable_learner)}")
+        if not isinstance(self.stable_learner, StableLearner):
+            raise TypeError(f"stable_learner must be a StableLearner or None; got {shown(self.stable_learner)}")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
-        if self.stable_learner.hypotheses.size != self.hypotheses.size:
-            raise ValueError(
-                f"stable_learner must vote for the {self.hypotheses.size} hypotheses that are selected from; got one "
-                f"for {self.stable_learner.hypotheses.size}"
-            )
 
     @property
-    def _learner(self) -> ClassLearner:
+    def _learner(self) -> StableLearner:
         """What every user runs."""
         if self.stable_learner is not None:
             return self.stable_learner
@@ -248,12 +244,16 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
     def _program(self, data: UserData) -> Program:
         seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
         selection = self._selection(data.n_users)
-        votes = selection.argument(self._learner.items(data, seed))
+        votes = selection.argument([self._index(vote) for vote in self._learner.items(data, seed)])
 
         def program(draw: Draw) -> tuple[str, Hashable]:
             return seed.hex, draw(selection.mechanism, votes)
 
         return program
+
+    def _index(self, vote: Any) -> int:
+        """A vote as the index of a hypothesis. Total: it is private."""
+        return int(vote) if is_integer(vote) and 0 <= vote < self.hypotheses.size else DEFAULT
 
     def _outcomes(self) -> Sequence[tuple[str, Hashable]]:
         if self.public_seed is None:
