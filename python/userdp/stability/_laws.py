@@ -25,8 +25,8 @@ Law: TypeAlias = "PmfLike | Mapping[Hashable, Any]"
 Method: TypeAlias = Literal["race", "darts", "inverse-cdf"]
 METHODS = ("race", "darts", "inverse-cdf")
 
-MAX_BITS = 1 << 21
-"""Bits of the common denominator of an exact agreement: beyond them arithmetic takes minutes."""
+MAX_BITS = 1 << 20
+"""Bits of the common denominator of an exact agreement: beyond them arithmetic takes many seconds."""
 MAX_PAIRS = 4_000_000
 
 
@@ -60,7 +60,7 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
     TypeError, ValueError
         Naming the argument, for what is not a law, and for laws over different items.
     BudgetError
-        For a race of so many different ratios p_x / q_x that the exact fraction has over 2**21 bits.
+        For a race of so many different ratios p_x / q_x that the exact fraction has over 2**20 bits.
 
     Notes
     -----

@@ -23,12 +23,12 @@ use userdp_core::{
 const RELATIVE_ERROR: f64 = 1.0 / (1_u64 << 50) as f64;
 
 fn seed() -> PublicSeed {
-    PublicSeed::new(std::array::from_fn(|index| u8::try_from(index).unwrap()))
+    PublicSeed::new(std::array::from_fn(|index| u8::try_from(index).expect("below 32")))
 }
 
 /// |value - exact| / |exact|, at most.
 fn relative_error(value: f64, exact: &BigRational) -> f64 {
-    let signed = BigRational::from_float(value).unwrap();
+    let signed = BigRational::from_float(value).expect("a finite number");
     rational_to_f64(&((signed - exact) / exact).abs(), Direction::Up)
 }
 
