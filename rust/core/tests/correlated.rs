@@ -201,3 +201,24 @@ fn the_first_largest_sum_wins_across_tasks() {
     late[150_001] = -5.0;
     assert_eq!(winner(Weights::Logarithms(&late)), 150_001);
 }
+
+#[test]
+fn items_win_across_tasks_whatever_their_order() {
+    let count = 150_000_u32;
+    let mut items: Vec<[u8; 4]> = (0..count).map(u32::to_be_bytes).collect();
+    let weights = vec![1.0; items.len()];
+    let winner = |items: &[[u8; 4]], logarithms: &[f64]| {
+        let weights = Weights::Logarithms(logarithms);
+        items[race::winner_of_items(&seed(), "items", 2, items, weights, &Control::new()).unwrap()]
+    };
+    let address = seed().items("items", 2);
+    let key = |item: &[u8; 4]| -ln(exponential(address.word(item)));
+    let best = items.iter().copied().max_by(|a, b| key(a).total_cmp(&key(b))).unwrap();
+    let level: Vec<f64> = items.iter().map(|item| -key(item)).collect();
+    assert_eq!(winner(&items, &weights), best);
+    assert_eq!(winner(&items, &level), [0; 4]);
+    items.reverse();
+    assert_eq!(winner(&items, &weights), best);
+    let level: Vec<f64> = items.iter().map(|item| -key(item)).collect();
+    assert_eq!(winner(&items, &level), [0; 4]);
+}
