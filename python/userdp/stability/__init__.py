@@ -15,6 +15,7 @@ from userdp.stability._laws import disagreement_probability, joint_distribution
 from userdp.stability._learner import ClassLearner, StableLearner
 from userdp.stability._list_stability import ListStabilityLearner
 from userdp.stability._lists import AccurateLists, ListLearner, VersionSpace, filter_examples, version_space_examples
+from userdp.stability._littlestone import LittlestoneLists, TournamentLearner
 from userdp.stability._margin_perceptron import MarginPerceptronQueries
 from userdp.stability._measure import AgreementEstimate, measure_agreement
 from userdp.stability._parameters import (
@@ -43,6 +44,7 @@ __all__ = [
     "ListLearner",
     "ListParameters",
     "ListStabilityLearner",
+    "LittlestoneLists",
     "MarginPerceptronQueries",
     "Oracle",
     "PublicSeed",
@@ -55,6 +57,7 @@ __all__ = [
     "StableLearner",
     "StatisticalQueryAlgorithm",
     "StatisticalQueryLearner",
+    "TournamentLearner",
     "VersionSpace",
     "agreement_from_stability",
     "audit_stability",
