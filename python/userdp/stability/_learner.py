@@ -39,9 +39,8 @@ class StableLearner(ABC):
     Replacing a user changes that user's item and no other. This is what the privacy of everything after it rests on, so
     a subclass must make `item` a function of its arguments alone: public randomness is asked of the seed by address
     (``seed.block(label, i, j)``), never drawn from a stream whose position depends on how much another user drew, and
-    nothing may be kept from user to user, neither in the object nor elsewhere (a warm start, a cache of what was seen, a
-    list of hypotheses seen before, NumPy's global generator). `items` cannot check it; see docs/proofs/stability.md for
-    what goes wrong.
+    nothing may be kept from user to user: no warm start, no cache or list of what was seen before, no global generator.
+    `items` cannot check it; docs/proofs/stability.md says what goes wrong.
     """
 
     default: Hashable
@@ -64,6 +63,16 @@ class StableLearner(ABC):
         hashable
             An exception counts as `default` in `items`.
         """
+
+    def predict(self, item: Any, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """What the hypothesis that an item stands for says about rows, True for label 1.
+
+        Raises
+        ------
+        NotImplementedError
+            For learners whose items are not hypotheses.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what its items predict")
 
     def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
         """One item for every user slot 0, ..., n_users - 1, each from that user's rows alone.
@@ -118,6 +127,11 @@ class ClassLearner(StableLearner):
             raise ValueError(f"default must be an index in 0, ..., {hypotheses.size - 1}; got {shown(default)}")
         self.hypotheses = hypotheses
         self.default = int(default)
+
+    def predict(self, item: int, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """What a hypothesis says about rows; see `StableLearner.predict`."""
+        predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(self.hypotheses.points(X), item, item + 1)[:, 0]
+        return predictions
 
 
 def rows_by_user(data: UserData) -> Iterator[npt.NDArray[np.intp]]:

@@ -58,7 +58,8 @@ class BitwiseMajority(NumberedSymbols):
 
     References
     ----------
-    GKM21, Theorem 5 (iii), has hypotheses of b bits; its own selection looks at all 2**b of them. Proofs: docs/proofs/local_protocols.md.
+    GKM21, Theorem 5 (iii), has hypotheses of b bits; its own selection looks at all 2**b of them. Proofs:
+    docs/proofs/local_protocols.md.
 
     Examples
     --------

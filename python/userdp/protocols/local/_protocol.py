@@ -324,6 +324,10 @@ class LocalProtocol(ABC):
         """One symbol from its bytes."""
 
     @abstractmethod
+    def _encoded(self, symbol: Any) -> Messages:
+        """The bytes of one symbol, shape (1, symbol_bytes): the inverse of `_symbol`."""
+
+    @abstractmethod
     def _encode(self, reports: Integers) -> Messages:
         """The bytes of the core's reports, shape (n, symbol_bytes)."""
 

@@ -210,6 +210,11 @@ class SubsetSelection(SetProtocol):
     def _symbol(self, encoded: Messages) -> tuple[int, ...]:
         return tuple(int(item) for item in np.flatnonzero(np.unpackbits(encoded, bitorder="little")))
 
+    def _encoded(self, symbol: tuple[int, ...]) -> Messages:
+        members = np.zeros((1, 8 * self.symbol_bytes), dtype=np.uint8)
+        members[0, list(symbol)] = 1
+        return np.packbits(members, axis=1, bitorder="little")
+
     def _encode(self, reports: Integers) -> Messages:
         words = -(-self.n_items // 64)
         in_order = np.ascontiguousarray(reports.astype("<i8").reshape(-1, words))
