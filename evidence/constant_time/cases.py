@@ -376,7 +376,7 @@ CASES = [
     ),
     reports(
         "subset selection",
-        # Sets of three words; their 149 words of 64 bits come from a key.
+        # Sets of three words; their words come from a key.
         lambda level: _core.LocalRandomizer.subset_selection(level, 150, 38, 7),
         150,
         {LOCAL + "others": 8, LOCAL + "insert": 8, SUBSET: 8},
