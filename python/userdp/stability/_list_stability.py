@@ -15,14 +15,15 @@ from userdp._pmf import Pmf
 from userdp.stability._learner import Labels, StableLearner
 from userdp.stability._lists import Listed, ListLearner
 from userdp.stability._representation import positive_float, power_law, rational_base
+from userdp.stability._sampling import CorrelatedSampler
 
 if TYPE_CHECKING:
     from userdp.stability import PublicSeed
 
 __all__ = ["ListStabilityLearner"]
 
-RACE = "list stability "
-"""The label of a hypothesis' key in the public seed, before the hypothesis."""
+RACE = "list stability"
+"""The label of the race in the public seed."""
 
 
 class ListStabilityLearner(StableLearner):
@@ -110,9 +111,9 @@ class ListStabilityLearner(StableLearner):
         candidates = sorted(frequencies)
         if not candidates:
             return self.default
-        weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
-        keys = np.array([seed.race_keys(RACE + _name(one), 0, 1)[0] for one in candidates])
-        return candidates[int(np.argmax(weights + keys))]
+        log_weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
+        sampler = CorrelatedSampler(seed, label=RACE)
+        return candidates[sampler.sample(log_weights=log_weights, items=[_name(one) for one in candidates])]
 
     def predict(self, item: Listed, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
@@ -153,6 +154,6 @@ class ListStabilityLearner(StableLearner):
         return {one: last.get(one, 0) for one, lists in first.items() if lists >= least}
 
 
-def _name(one: Listed) -> str:
-    """A hypothesis as text, different for different ones."""
-    return one.hex() if isinstance(one, bytes) else f"#{one}"
+def _name(one: Listed) -> bytes:
+    """What a hypothesis is, as bytes; different for different ones of one kind."""
+    return one if isinstance(one, bytes) else one.to_bytes(8, "little")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import parse_delta, positive, shown
+from userdp._numbers import positive, shown
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.learners._domain_classes import DomainClass
+from userdp.learners._ranges import open_unit_fraction
 
 if TYPE_CHECKING:
     from userdp.stability._learner import Labels
@@ -174,7 +175,7 @@ class AccurateLists(ListLearner):
         if not isinstance(learner, ListLearner):
             raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
-        self.alpha, self.holdout = open_fraction(alpha, "alpha"), positive(holdout, "holdout")
+        self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
 
     def __repr__(self) -> str:
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"
@@ -216,7 +217,7 @@ def version_space_examples(size: int, alpha: float | Fraction | str) -> int:
     >>> version_space_examples(100, 0.1)
     52
     """
-    count, error = positive(size, "size"), open_fraction(alpha, "alpha")
+    count, error = positive(size, "size"), open_unit_fraction(alpha, "alpha")
     return max(1, math.floor(math.log(count / 0.45) / -math.log1p(-float(error))) + 1)
 
 
@@ -241,19 +242,5 @@ def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float |
     1981
     """
     count = positive(list_size, "list_size")
-    error, failure = float(open_fraction(alpha, "alpha")), float(open_fraction(zeta, "zeta"))
+    error, failure = float(open_unit_fraction(alpha, "alpha")), float(open_unit_fraction(zeta, "zeta"))
     return math.ceil(2 * math.log(2 * count / failure) / error**2)
-
-
-def open_fraction(value: Any, name: str) -> Fraction:
-    """Read a number in (0, 1) exactly.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
-    number = parse_delta(value, name)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be in (0, 1); got {shown(value)}")
-    return number
