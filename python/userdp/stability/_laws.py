@@ -12,6 +12,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from userdp._masses import PmfLike, fractions_of, masses_of
 from userdp._numbers import shown
 from userdp._pmf import Pmf, aligned
@@ -64,7 +66,7 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
     -----
     GKM21, Theorem 8 (the bound 2d); the exact laws, and the proof that the race is never worse than darts, are in
     docs/proofs/correlated_sampling.md. The result is of the ideal draws: 64 bits an item and rounding move the
-    race by less than k * 2**-58 + 2**-38, and quantised weights move darts by less than 4 k / total.
+    race by less than k * 2**-58 + 2**-38, and quantised weights move darts by less than 2 k / total.
 
     Examples
     --------
@@ -168,7 +170,9 @@ def _integers(law: Any, name: str) -> list[int]:
     masses = masses_of(law, name)
     if isinstance(masses, tuple):
         return masses[0]
-    if not (abs(masses.sum() - 1) <= 1e-9 and masses.min() >= 0):  # the second test is for NaN too
+    with np.errstate(invalid="ignore"):
+        is_law = masses.size > 0 and abs(masses.sum() - 1) <= 1e-9 and masses.min() >= 0  # false for NaN
+    if not is_law:
         raise ValueError(f"{name}: probabilities must be finite numbers >= 0 that sum to 1 within 1e-9")
     fractions = fractions_of(masses)
     scale = math.lcm(*{mass.denominator for mass in fractions})

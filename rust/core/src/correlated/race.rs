@@ -12,7 +12,6 @@ use crate::{
     simd::Kernel,
 };
 use rayon::prelude::*;
-use std::cmp::Ordering;
 
 /// Words made and used at a time: they stay in the nearest cache.
 const CHUNK: usize = 1 << 10;
@@ -54,19 +53,22 @@ impl Weights<'_> {
         }
     }
 
+    fn is_fit(&self, item: usize) -> bool {
+        match self {
+            Self::Plain(weights) => (0.0..f64::INFINITY).contains(&weights[item]),
+            Self::Logarithms(logarithms) => logarithms[item] < f64::INFINITY,
+        }
+    }
+
     /// The reason why these are no weights.
     fn error(&self) -> Error {
         let (name, accepted) = match self {
             Self::Plain(_) => ("weights", "a finite number >= 0"),
             Self::Logarithms(_) => ("log_weights", "a finite number or -inf"),
         };
-        let unfit = |&(_, &value): &(usize, &f64)| match self {
-            Self::Plain(_) => !(0.0..f64::INFINITY).contains(&value),
-            // NaN is not below infinity.
-            Self::Logarithms(_) => value.partial_cmp(&f64::INFINITY) != Some(Ordering::Less),
-        };
-        match self.values().iter().enumerate().find(unfit) {
-            Some((index, value)) => {
+        match (0..self.len()).find(|&index| !self.is_fit(index)) {
+            Some(index) => {
+                let value = self.values()[index];
                 Error::invalid(name, format!("entry {value:?} at index {index} is not {accepted}"))
             }
             None => Error::invalid(name, "all are zero; at least one item needs a positive weight"),
@@ -168,14 +170,10 @@ pub fn winner_of_items<B: AsRef<[u8]> + Sync>(
         if index % CHUNK == 0 {
             control.check()?;
         }
-        let logarithm = weights.logarithm(index);
-        let fit = match weights {
-            Weights::Plain(weights) => weights[index] >= 0.0,
-            Weights::Logarithms(_) => true,
-        };
-        if !fit || logarithm.is_nan() || logarithm == f64::INFINITY {
+        if !weights.is_fit(index) {
             return Err(weights.error());
         }
+        let logarithm = weights.logarithm(index);
         if logarithm == f64::NEG_INFINITY {
             continue;
         }
