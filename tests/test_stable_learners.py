@@ -18,10 +18,10 @@ from userdp.learners._contributions import UserData
 from userdp.stability import (
     AccurateLists,
     CorrelatedSampler,
-    ListLearner,
     ListStabilityLearner,
     PublicSeed,
     RepresentationLearner,
+    RowListLearner,
     StableLearner,
     VersionSpace,
     _representation,
@@ -52,12 +52,12 @@ def learners() -> list[StableLearner]:
         ListStabilityLearner(
             AccurateLists(VersionSpace(thresholds), alpha="0.4", holdout=1), eta="2/3", k1=3, k2=1, gamma=3
         ),
-        ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=b"\0"),
+        ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=bytes(8)),
     ]
 
 
-class Tables(ListLearner):
-    """Lists any functions, as tables of bits: the labels seen, other points 0, and its complement there."""
+class Tables(RowListLearner):
+    """Lists any functions: the labels seen, with 0 or 1 elsewhere; and one that is never among the first two."""
 
     def __init__(self) -> None:
         self.hypotheses = Thresholds(8)
@@ -68,7 +68,7 @@ class Tables(ListLearner):
         table[points - 1] = labels
         other = 1 - table
         other[points - 1] = labels
-        return [np.packbits(own).tobytes() for own in (table, other, 1 - table)]
+        return [own.tobytes() for own in (table, other, np.full(8, 1, dtype=np.uint8))]
 
 
 @pytest.mark.parametrize("learner", learners(), ids=str)
@@ -239,9 +239,9 @@ def test_votes_of_lists_one_by_one(learner: ListStabilityLearner) -> None:
 def test_predictions_of_votes() -> None:
     X = np.array([[0], [1], [4], [9]])
     assert RepresentationLearner(Thresholds(8), gamma=1).predict(3, X).tolist() == [False, False, True, True]
-    tables = ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=b"\0")
-    assert tables.predict(bytes([0b10010001]), X).tolist() == [True, True, True, True]
-    assert tables.predict(bytes([0b00010000]), X).tolist() == [False, False, True, False]
+    tables = ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=bytes(8))
+    assert tables.predict(bytes([1, 0, 0, 1, 0, 0, 0, 1]), X).tolist() == [True, True, True, True]
+    assert tables.predict(bytes([0, 0, 0, 1, 0, 0, 0, 0]), X).tolist() == [False, False, True, False]
     with pytest.raises(NotImplementedError, match="Failing"):
         Failing(lambda X: 0).predict(0, X)
 
@@ -253,12 +253,14 @@ def test_lists_of_a_version_space() -> None:
     assert space.lists(points[:2], labels[:2]) == [0, 1]
     assert space.lists(points, labels) == []
     # All blocks at once, as one by one.
-    assert space.frequencies(points[:, None], labels, 2) == ListLearner.frequencies(space, points[:, None], labels, 2)
+    assert space.frequencies(points[:, None], labels, 2) == RowListLearner.frequencies(
+        space, points[:, None], labels, 2
+    )
     assert space.frequencies(points[:, None], labels, 4) == {0: 3, 1: 3, 2: 2}
 
 
 def test_lists_without_what_looks_inaccurate() -> None:
-    class All(ListLearner):
+    class All(RowListLearner):
         hypotheses = Thresholds(3)
         list_size = 4
 
@@ -368,7 +370,7 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
         (lambda: VersionSpace([[0]]), TypeError, "hypotheses must be a ConceptClass"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=1, holdout=1), ValueError, "alpha must be strictly"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=0.5, holdout=0), ValueError, "holdout must be"),
-        (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a ListLearner"),
+        (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a RowListLearner"),
         (lambda: measure(learner=3), TypeError, "learner must be a StableLearner"),
         (lambda: measure(sampler=3), TypeError, "sampler must be"),
         (lambda: measure(sampler=lambda g, n: (np.ones(n), np.ones(n))), ValueError, "sampler must return X"),

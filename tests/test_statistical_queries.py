@@ -414,8 +414,8 @@ def test_every_sequence_of_bytes_is_a_hypothesis(algorithm: Any) -> None:
             BudgetError,
             "max_queries",
         ),
-        (lambda: query_parameters(lists(), agreement=1, failure=0.1), ValueError, "agreement"),
-        (lambda: query_parameters(lists(), agreement=0.5, failure=0), ValueError, "failure"),
+        (lambda: query_parameters(lists(), eta=1), ValueError, "eta"),
+        (lambda: query_parameters(lists(), nu=0), ValueError, "nu"),
     ],
 )
 def test_bad_public_arguments_are_refused(make: Any, error: Any, message: str) -> None:

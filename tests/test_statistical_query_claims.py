@@ -174,12 +174,12 @@ def test_rows_by_the_formula() -> None:
     algorithm = DecisionListQueries(2, alpha="0.3", length=2)
     tau, q = Fraction(3, 100), 2 * 5 + 3
     assert (algorithm.tolerance, algorithm.max_queries, algorithm.intervals) == (tau, q, 34)
-    found = query_parameters(algorithm, agreement="0.9", failure="1/3")
+    found = query_parameters(algorithm, eta="0.9", nu="2/3")
     budget = Fraction(1, 3) * Fraction(1, 10)
-    assert found.rows == math.ceil(2 * tau * (34 * q / budget) ** 2)
-    assert found.fresh_rows == q * found.rows
+    assert found.m == math.ceil(2 * tau * (34 * q / budget) ** 2)
+    assert found.fresh_m == q * found.m
     perceptron = MarginPerceptronQueries(2, margin="0.5", alpha="0.2", max_rounds=3)
-    assert query_parameters(perceptron, agreement="0.9", failure="1/3").rows == math.ceil(
+    assert query_parameters(perceptron, eta="0.9", nu="2/3").m == math.ceil(
         (perceptron.intervals * 9 / budget) ** 2
     )
 

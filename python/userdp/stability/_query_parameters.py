@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TypeAlias
 
 from userdp.learners._ranges import open_unit_fraction
 from userdp.stability._queries import StatisticalQueryAlgorithm, check_algorithm
 
 __all__ = ["QueryParameters", "query_parameters"]
 
+Probability: TypeAlias = "float | Fraction | str"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class QueryParameters:
-    """What a statistical-query algorithm needs to be stable.
+    """What makes `StatisticalQueryLearner` stable.
 
     Attributes
     ----------
@@ -23,52 +25,75 @@ class QueryParameters:
         I: answers are multiples of 1/I.
     queries : int
         q, the most there are.
-    rows : int
+    m : int
         Rows of each user that are enough.
-    fresh_rows : int
-        As many where every query has rows of its own, as GKM21's Algorithm 5 has it: q times as many.
+    fresh_m : int
+        As many where every query has rows of its own, as in GKM21's Algorithm 5: q times as many.
+    eta, nu : Fraction
+        With probability nu over the public seed, a user votes for the hypothesis in common with probability at least
+        eta.
     """
 
     intervals: int
     queries: int
-    rows: int
+    m: int
+    eta: Fraction
+    nu: Fraction
 
     @property
-    def fresh_rows(self) -> int:
+    def fresh_m(self) -> int:
         """Rows of each user where every query has its own."""
-        return self.queries * self.rows
+        return self.queries * self.m
 
 
-def query_parameters(algorithm: StatisticalQueryAlgorithm, *, agreement: Any, failure: Any) -> QueryParameters:
-    """Rows of each user with which an algorithm is (agreement, 1 - failure)-pseudo-globally stable.
+def query_parameters(
+    algorithm: StatisticalQueryAlgorithm, *, eta: Probability = "0.9", nu: Probability = "0.9"
+) -> QueryParameters:
+    """The number of rows with which `StatisticalQueryLearner` is (eta, nu)-pseudo-globally stable.
 
     Parameters
     ----------
     algorithm : StatisticalQueryAlgorithm
-    agreement : float, Fraction or decimal string
-        eta in (0, 1): the part of users who get the hypothesis that is the canonical one for the public seed.
-    failure : float, Fraction or decimal string
-        v in (0, 1): the part of public seeds for which that may not be so.
+    eta : number in (0, 1)
+        How likely a user should vote for the hypothesis in common.
+    nu : number in (0, 1)
+        For how much of the public randomness.
 
     Returns
     -------
     QueryParameters
-        With rows = ceil(variance (I q / (v (1 - eta)))^2).
+        With m = ceil(variance (I q / ((1 - nu) (1 - eta)))^2), exactly.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
 
     Notes
     -----
     The chance that a user's hypothesis is not the one that the means of the distribution give is at most
-    q I sqrt(variance / rows) <= v (1 - eta), and Markov's inequality says for how many seeds it is at most 1 - eta.
-    This is for every distribution, and most are far kinder: measure the agreement on synthetic data before you believe
-    that so many rows are needed. Privacy needs none of it. Proof: docs/proofs/statistical_queries.md.
+    q I sqrt(variance / m) <= (1 - nu) (1 - eta), and by Markov's inequality it is above 1 - eta for at most 1 - nu of
+    the seeds. A worst case over all distributions: far fewer rows are enough on most, see `measure_agreement`. Privacy
+    needs none of it. Proof: docs/proofs/statistical_queries.md.
+
+    References
+    ----------
+    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Lemma 32.
 
     Examples
     --------
     >>> from userdp.stability import DecisionListQueries
-    >>> query_parameters(DecisionListQueries(3, alpha="0.1", length=2), agreement="0.8", failure="0.5")
-    QueryParameters(intervals=140, queries=17, rows=8092000)
+    >>> parameters = query_parameters(DecisionListQueries(3, alpha="0.1", length=2), eta="0.8", nu="0.5")
+    >>> parameters.intervals, parameters.queries, parameters.m
+    (140, 17, 8092000)
     """
     check_algorithm(algorithm)
-    eta, v = open_unit_fraction(agreement, "agreement"), open_unit_fraction(failure, "failure")
-    ratio: Fraction = algorithm.intervals * algorithm.max_queries / (v * (1 - eta))
-    return QueryParameters(algorithm.intervals, algorithm.max_queries, math.ceil(algorithm.variance * ratio**2))
+    agreed, share = open_unit_fraction(eta, "eta"), open_unit_fraction(nu, "nu")
+    ratio: Fraction = algorithm.intervals * algorithm.max_queries / ((1 - share) * (1 - agreed))
+    return QueryParameters(
+        intervals=algorithm.intervals,
+        queries=algorithm.max_queries,
+        m=math.ceil(algorithm.variance * ratio**2),
+        eta=agreed,
+        nu=share,
+    )
