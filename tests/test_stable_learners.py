@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 from userdp import BudgetError
+from userdp.audit import audit_stability
+from userdp.dimensions import LittlestoneListLearner
 from userdp.learners import FiniteClass, Intervals, PointFunctions, Thresholds
 from userdp.learners._contributions import UserData
 from userdp.stability import (
     AccurateLists,
     CorrelatedSampler,
     ListStabilityLearner,
+    PointLists,
     PublicSeed,
     RepresentationLearner,
     RowListLearner,
@@ -51,6 +54,9 @@ def learners() -> list[StableLearner]:
         ListStabilityLearner(VersionSpace(thresholds), eta=1, k1=2, k2=3, gamma=10, default=7),
         ListStabilityLearner(
             AccurateLists(VersionSpace(thresholds), alpha="0.4", holdout=1), eta="2/3", k1=3, k2=1, gamma=3
+        ),
+        ListStabilityLearner(
+            PointLists(LittlestoneListLearner(thresholds), thresholds), eta=1, k1=2, k2=3, gamma=4, default=bytes(8)
         ),
         ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=bytes(8)),
     ]
@@ -246,6 +252,23 @@ def test_predictions_of_votes() -> None:
         Failing(lambda X: 0).predict(0, X)
 
 
+def test_lists_of_learners_on_points() -> None:
+    thresholds = Thresholds(6)
+    inner = LittlestoneListLearner(thresholds)
+    lists = PointLists(inner, thresholds)
+    distribution = {(x, int(x > 2)): F(1, 6) for x in range(1, 7)}
+    report = audit_stability(lists, distribution, m=2, alpha=0)
+    assert report.list_size is not None
+    assert report.list_size <= inner.max_list_size
+    # The target is on every list.
+    target = bytes([0, 0, 1, 1, 1, 1])
+    assert report.global_stability.lower == 1
+    assert {own.item for own in report.items if own.probability.lower == 1} == {target}
+    X = np.tile(np.arange(1, 7), 30)[:, None]
+    vote = ListStabilityLearner(lists, eta=1, k1=5, k2=10, gamma=100).item(X, (X[:, 0] > 2).astype(np.uint8), SEED)
+    assert vote == target
+
+
 def test_lists_of_a_version_space() -> None:
     hypotheses = FiniteClass([[0, 0, 1], [0, 1, 1], [1, 1, 1]])
     space = VersionSpace(hypotheses)
@@ -349,6 +372,12 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
     data = UserData(np.ones((1, 1)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 2**22, 2**20)
     with pytest.raises(BudgetError, match="comparisons"):
         RepresentationLearner(Thresholds(2**10), gamma=1).items(data, SEED)
+    with pytest.raises(BudgetError, match="comparisons"):
+        ListStabilityLearner(VersionSpace(Thresholds(2**10)), eta=1, k1=2, k2=1, gamma=1).items(data, SEED)
+    flat = UserData(np.ones((1, 0)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 1, 1)
+    for learner in learners():
+        with pytest.raises(ValueError, match="must have a column 0"):
+            learner.items(flat, SEED)
 
 
 @pytest.mark.parametrize(
@@ -371,6 +400,9 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=1, holdout=1), ValueError, "alpha must be strictly"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=0.5, holdout=0), ValueError, "holdout must be"),
         (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a RowListLearner"),
+        (lambda: PointLists(3, Thresholds(2)), TypeError, "learner must be a userdp.dimensions"),
+        (lambda: PointLists(LittlestoneListLearner(Thresholds(2)), 3), TypeError, "class over a finite domain"),
+        (lambda: PointLists(LittlestoneListLearner(Thresholds(2)), Thresholds(3)), ValueError, "as many points"),
         (lambda: measure(learner=3), TypeError, "learner must be a StableLearner"),
         (lambda: measure(sampler=3), TypeError, "sampler must be"),
         (lambda: measure(sampler=lambda g, n: (np.ones(n), np.ones(n))), ValueError, "sampler must return X"),

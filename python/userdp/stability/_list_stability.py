@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from userdp._numbers import parse_delta, positive, shown
 from userdp._pmf import Pmf
+from userdp.learners._class_errors import check_work
+from userdp.learners._contributions import UserData
 from userdp.stability._learner import Labels, StableLearner
 from userdp.stability._lists import Listed, RowListLearner
 from userdp.stability._representation import positive_float, power_law, rational_base
@@ -114,6 +116,20 @@ class ListStabilityLearner(StableLearner):
         log_weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
         sampler = CorrelatedSampler(seed, label=RACE)
         return candidates[sampler.sample(log_weights=log_weights, items=[_name(one) for one in candidates])]
+
+    def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
+        """One vote for every user slot; see `StableLearner.items`.
+
+        Raises
+        ------
+        ValueError
+            For too few columns.
+        BudgetError
+            For too large a class, number of users or m, which are public.
+        """
+        self.list_learner.hypotheses.points(data.X[:0])
+        check_work(self.list_learner.hypotheses, data.n_users, data.m)
+        return super().items(data, seed)
 
     def predict(self, item: Listed, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""

@@ -170,6 +170,8 @@ class PointLists(RowListLearner):
     [[0, 0, 0], [0, 0, 1]]
     """
 
+    hypotheses: DomainClass
+
     def __init__(self, learner: ListLearner, hypotheses: DomainClass) -> None:
         if not isinstance(learner, ListLearner):
             raise TypeError(f"learner must be a userdp.dimensions.ListLearner; got {shown(learner)}")
