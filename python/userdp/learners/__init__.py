@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from userdp.learners._hypothesis import HypothesisSelector
     from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
+    from userdp.learners._statistical_queries import StatisticalQueryClassifier
     from userdp.learners._threshold import ThresholdClassifier
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "PointFunctions",
     "PrivacyRecord",
     "RealizablePACClassifier",
+    "StatisticalQueryClassifier",
     "ThresholdClassifier",
     "Thresholds",
     "UniformConvergence",
@@ -80,6 +82,7 @@ _ESTIMATORS = {
     "HypothesisSelector": "_hypothesis",
     "PairwiseScoreSelector": "_pairwise",
     "RealizablePACClassifier": "_realizable",
+    "StatisticalQueryClassifier": "_statistical_queries",
     "ThresholdClassifier": "_threshold",
     "as_finite_algorithm": "_base",
 }

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from userdp._numbers import positive
 from userdp.exceptions import BudgetError
 from userdp.learners._ranges import open_unit_fraction
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._queries import (
     Oracle,
     StatisticalQuery,
@@ -32,6 +33,7 @@ Rules = tuple[int, ...]
 """For every term 0 if it is not in the list, else 1 + 2 round + label: the order is by round, then by term."""
 
 
+@saved_as_parameter
 class DecisionListQueries(StatisticalQueryAlgorithm):
     """Learn decision lists over yes-no features: "if a then 0, else if b and not c then 1, ..., else 0".
 

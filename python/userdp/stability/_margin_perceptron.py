@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from userdp._numbers import positive
 from userdp.learners._ranges import open_unit_fraction
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._queries import (
     Oracle,
     StatisticalQuery,
@@ -30,6 +31,7 @@ Weights = tuple[int, ...]
 """Multiples of 1/intervals: predictions do not depend on the unit."""
 
 
+@saved_as_parameter
 class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     """Learn a halfspace through the origin, {x : w.x > 0}, that separates the classes with a margin.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp._numbers import shown
 from userdp.exceptions import BudgetError
 from userdp.learners._contributions import UserData
 from userdp.stability._learner import Labels, StableLearner, rows_by_user
@@ -92,6 +93,11 @@ class StatisticalQueryLearner(StableLearner):
         check_algorithm(algorithm)
         self.algorithm = algorithm
         self.default = algorithm.encode(algorithm.default)
+        if not self._is_item(self.default):
+            raise ValueError(
+                f"algorithm must encode its default in hypothesis_bits={shown(algorithm.hypothesis_bits)}, rounded up "
+                f"to bytes; got {shown(self.default)}"
+            )
 
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> bytes:
         """The hypothesis of one user, as bytes."""
@@ -148,8 +154,12 @@ class StatisticalQueryLearner(StableLearner):
         except Exception:
             return self.default
         # An algorithm may catch what stops it.
-        sound = type(item) is bytes and len(item) == len(self.default) and not ask.exceeded
-        return item if sound else self.default
+        return item if self._is_item(item) and not ask.exceeded else self.default
+
+    def _is_item(self, item: object) -> bool:
+        """Whether it is a number below 2**hypothesis_bits, as big-endian bytes."""
+        bits = self.algorithm.hypothesis_bits
+        return type(item) is bytes and len(item) == -(-bits // 8) and int.from_bytes(item, "big") >> bits == 0
 
 
 @dataclass(frozen=True)
