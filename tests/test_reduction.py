@@ -584,7 +584,7 @@ def test_empirical_stability_against_the_exact_probability(symmetric: bool) -> N
 
 def test_clopper_pearson_interval() -> None:
     # Against its definition in fractions.
-    from userdp._empirical import clopper_pearson
+    from userdp._intervals import clopper_pearson
 
     for trials, successes in ((10, 0), (10, 10), (10, 3), (57, 20), (400, 399)):
         bounds = clopper_pearson(successes, trials, 0.95)

@@ -34,6 +34,7 @@ from userdp.learners._stumps import DecisionStumps
 if TYPE_CHECKING:
     from userdp.learners._agnostic import AgnosticPACClassifier
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._correlated_sampling import CorrelatedSamplingClassifier
     from userdp.learners._hypothesis import HypothesisSelector
     from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
@@ -44,6 +45,7 @@ __all__ = [
     "AgnosticPACClassifier",
     "BoostedSize",
     "ConceptClass",
+    "CorrelatedSamplingClassifier",
     "DecisionStumps",
     "FiniteClass",
     "HashedPointFunctions",
@@ -79,6 +81,7 @@ __all__ = [
 
 _ESTIMATORS = {
     "AgnosticPACClassifier": "_agnostic",
+    "CorrelatedSamplingClassifier": "_correlated_sampling",
     "HypothesisSelector": "_hypothesis",
     "PairwiseScoreSelector": "_pairwise",
     "RealizablePACClassifier": "_realizable",

@@ -54,7 +54,7 @@ def present(counts: Counts, item_of: Callable[[object], ItemT | None]) -> list[t
     Raises
     ------
     TypeError, ValueError
-        For counts that are not of distinct items, or negative.
+        For counts that are not of items, or negative.
     """
     if not isinstance(counts, Mapping):
         raise TypeError(f"counts must be a mapping from items to counts; got {shown(counts)}")
@@ -69,8 +69,6 @@ def present(counts: Counts, item_of: Callable[[object], ItemT | None]) -> list[t
         item = item_of(key)
         if item is None:
             raise ValueError(f"counts: {shown(key)} is not an item of this selection")
-        if item in found:
-            raise ValueError(f"counts: {shown(key)} is there twice")
         found[item] = int(count)
     return sorted(((item, count) for item, count in found.items() if count), key=_order)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp._empirical import clopper_pearson
+from userdp._intervals import clopper_pearson
 from userdp._numbers import Bounds, Delta, positive, shown
 from userdp.exceptions import BudgetError
 from userdp.learners._contributions import UserData

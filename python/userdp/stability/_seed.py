@@ -26,8 +26,8 @@ class PublicSeed:
     every seed that was fixed before the data, known to an attacker or not, and noise never comes from it. A seed that
     depends on the data, such as a hash of them, voids every proof.
 
-    Bits are found by an address, a label and numbers; there is no position that one draw moves for the next. What a user
-    draws is therefore a function of the seed and of what is passed, never of what others drew before.
+    Bits are found by an address, a label and numbers; there is no position that one draw moves for the next. What a
+    user draws is therefore a function of the seed and of what is passed, never of what others drew before.
 
     Parameters
     ----------

@@ -2,5 +2,6 @@
 //!
 //! Nothing here protects anybody: privacy never rests on these draws, only how often users agree does.
 
+pub mod darts;
 pub mod logarithm;
 pub mod race;

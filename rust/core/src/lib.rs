@@ -11,7 +11,7 @@
 //!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where laws overlap)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
-//!   one user is replaced)
+//!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes)
 //! * 4: [`protocol`] (what users send when nobody is given their data, and what that protects)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
@@ -20,6 +20,7 @@
 pub mod control;
 pub mod correlated;
 pub mod ct;
+pub mod dimension;
 pub mod divergence;
 pub mod error;
 pub mod exact;

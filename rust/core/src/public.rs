@@ -51,38 +51,63 @@ impl PublicSeed {
 
     /// The block of 32 bytes at an address.
     pub fn block(&self, label: &str, i: u64, j: u64) -> [u8; 32] {
-        self.hash(Kind::Block, label, &[&i.to_le_bytes(), &j.to_le_bytes()])
+        self.hash(Kind::Block, label, &[i.to_le_bytes(), j.to_le_bytes()].concat())
     }
 
     /// The stream of words at an address.
     pub fn words(&self, label: &str, i: u64) -> Words {
-        Words(ChaCha20Rng::from_seed(self.hash(Kind::Stream, label, &[&i.to_le_bytes()])))
+        Words(ChaCha20Rng::from_seed(self.hash(Kind::Stream, label, &i.to_le_bytes())))
     }
 
-    /// The word of an item, whatever list it stands in.
-    pub fn item_word(&self, label: &str, i: u64, item: &[u8]) -> u64 {
-        let hash = self.hash(Kind::Item, label, &[&i.to_le_bytes(), item]);
-        u64::from_le_bytes(*hash.first_chunk().unwrap_or(&[0; 8])) // 32 bytes have a first chunk
+    /// The words of items at an address, whatever list they stand in.
+    pub fn items(&self, label: &str, i: u64) -> Items {
+        Items(self.hashing(Kind::Item, label).chain_update(i.to_le_bytes()))
     }
 
-    fn hash(&self, kind: Kind, label: &str, tail: &[&[u8]]) -> [u8; 32] {
-        let mut state = Hmac::<Sha256>::new(&self.padded().into());
-        state.update(DOMAIN);
-        state.update(&[kind as u8]);
-        state.update(&(label.len() as u64).to_le_bytes());
-        state.update(label.as_bytes());
-        for part in tail {
-            state.update(part);
-        }
-        state.finalize().into_bytes().into()
+    fn hash(&self, kind: Kind, label: &str, tail: &[u8]) -> [u8; 32] {
+        self.hashing(kind, label).chain_update(tail).finalize().into_bytes().into()
     }
 
-    /// The key as HMAC pads it, to the 64 bytes of a SHA-256 block.
-    fn padded(&self) -> [u8; 64] {
+    fn hashing(&self, kind: Kind, label: &str) -> Hmac<Sha256> {
+        // HMAC itself pads keys with zeros to the 64 bytes of a SHA-256 block.
         let mut key = [0; 64];
         key[..32].copy_from_slice(&self.0);
-        key
+        Hmac::new(&key.into())
+            .chain_update(DOMAIN)
+            .chain_update([kind as u8])
+            .chain_update((label.len() as u64).to_le_bytes())
+            .chain_update(label.as_bytes())
     }
+}
+
+/// The words of items by their bytes.
+#[derive(Clone)]
+pub struct Items(Hmac<Sha256>);
+
+impl fmt::Debug for Items {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Items(..)")
+    }
+}
+
+impl Items {
+    /// The word of an item.
+    pub fn word(&self, item: &[u8]) -> u64 {
+        let hash = self.0.clone().chain_update(item).finalize().into_bytes();
+        hash.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    }
+}
+
+/// A uniform integer below `bound` from a uniform word; `None` for the few words that would make some likelier.
+///
+/// # Numerics
+/// word * bound = 2^64 q + r with q < bound. For each q, r runs through the numbers below 2^64 of one residue class modulo
+/// `bound`, which are as many for every q once those below 2^64 mod `bound` are left out.
+#[allow(clippy::cast_possible_truncation)]
+pub fn below(word: u64, bound: u64) -> Option<u64> {
+    let product = u128::from(word) * u128::from(bound);
+    let (low, high) = (product as u64, (product >> 64) as u64);
+    (low >= bound.wrapping_neg() % bound).then_some(high)
 }
 
 /// A stream of 64-bit words by index.

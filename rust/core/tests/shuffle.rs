@@ -17,7 +17,8 @@ fn ratio(numerator: i64, denominator: i64) -> BigRational {
 
 /// P[0], ..., P[last] of NB(r, p) for an integer r.
 fn masses(r: i64, p: &BigRational, last: i64) -> Vec<BigRational> {
-    let mut mass = num_traits::pow(BigRational::one() - p, usize::try_from(r).expect("a number of successes"));
+    let mut mass =
+        num_traits::pow(BigRational::one() - p, usize::try_from(r).expect("a number of successes"));
     (0..=last)
         .map(|k| {
             let now = mass.clone();

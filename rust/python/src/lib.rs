@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod convert;
 mod counts;
+mod dimension;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -37,6 +38,8 @@ mod _core {
         user_errors, user_errors_above,
     };
     #[pymodule_export]
+    use crate::dimension::PyVersionSpaces;
+    #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
     use crate::divergence::{
@@ -65,7 +68,7 @@ mod _core {
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
-    use crate::public::PyPublicSeed;
+    use crate::public::{PyPublicSeed, quantised_masses};
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]

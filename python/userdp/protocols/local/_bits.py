@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,8 @@ class BitwiseMajority(NumberedSymbols):
 
     Notes
     -----
-    *Law.* The bit is kept with probability p = E / (E + 1), rounded down to a multiple of 2**-128, and flipped otherwise.
-    An item that is not a sequence of n_bits zeros and ones stands for all zeros.
+    *Law.* The bit is kept with probability p = E / (E + 1), rounded down to a multiple of 2**-128, and flipped
+    otherwise. An item that is not a sequence of n_bits zeros and ones stands for all zeros.
 
     *Privacy.* A message depends on its user's item and slot only, and either symbol's ratio is at most E = e**epsilon,
     checked in integers. The slot must be the user's own number, fixed without data, for instance at enrolment: if it is
@@ -84,9 +85,7 @@ class BitwiseMajority(NumberedSymbols):
             raise ValueError(f"n_bits must be at most 2**24; got {shown(n_bits)}")
         if positive(n_users, "n_users") < self.n_bits:
             raise ValueError(f"n_users must be at least n_bits={self.n_bits}, a slot for every bit; got {n_users}")
-        super().__init__(
-            epsilon=epsilon, n_users=n_users, round_id=round_id, neighbours=neighbours, n_bits=self.n_bits
-        )
+        super().__init__(epsilon=epsilon, n_users=n_users, round_id=round_id, neighbours=neighbours, n_bits=self.n_bits)
 
     @property
     def n_symbols(self) -> int:
@@ -109,7 +108,9 @@ class BitwiseMajority(NumberedSymbols):
 
     def _read_value(self, item: Any, slot: int) -> int:
         try:
-            bits = self._bits(np.asarray(item).reshape(1, -1))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                bits = self._bits(np.asarray(item).reshape(1, -1))
         except Exception:  # whatever a user's item does, it is no item
             return 0
         return int(bits[0, slot % self.n_bits]) if bits.shape[1] == self.n_bits else 0
@@ -118,8 +119,7 @@ class BitwiseMajority(NumberedSymbols):
         if isinstance(items, np.ndarray) and items.dtype.kind in "biu" and items.ndim == 2:
             if items.shape[1] != self.n_bits:
                 return np.zeros(len(items), dtype=np.int64)
-            valid = ((items == 0) | (items == 1)).all(axis=1)
-            return np.where(valid, items[np.arange(len(items)), slots % self.n_bits], 0).astype(np.int64)
+            return np.ascontiguousarray(self._bits(items)[np.arange(len(items)), slots % self.n_bits])
         values = [self._read_value(item, int(slot)) for item, slot in zip(items, slots, strict=True)]
         return np.array(values, dtype=np.int64)
 
@@ -137,7 +137,8 @@ class BitwiseMajority(NumberedSymbols):
 
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
         p = float(self.keep_probability)
-        return (counts[:, 1] - counts.sum(axis=1) * (1 - p)) / (2 * p - 1)
+        estimates: npt.NDArray[np.float64] = (counts[:, 1] - counts.sum(axis=1) * (1 - p)) / (2 * p - 1)
+        return estimates
 
     def _selected(self, counts: Integers) -> npt.NDArray[np.uint8]:
         return (counts[:, 1] > counts[:, 0]).astype(np.uint8)

@@ -43,6 +43,11 @@ def for_items(
     best size are never worse than single items, which are subsets of size 1. Hadamard response is close to them where
     epsilon is small, and needs 28 bytes and no time for each item.
 
+    Raises
+    ------
+    TypeError, ValueError
+        As the protocols, and when no message is as short as max_message_bytes.
+
     Examples
     --------
     >>> from userdp.protocols import local
@@ -52,14 +57,13 @@ def for_items(
     'HadamardResponse'
     """
     limit = positive(max_message_bytes, "max_message_bytes")
-    parameters = {"n_items": n_items, "n_users": n_users, "default": default}
-    found: ItemProtocol = HadamardResponse(epsilon=epsilon, round_id=round_id, **parameters)
-    for candidate in CANDIDATES:
-        if n_items <= candidate.items_limit:
-            protocol = candidate(epsilon=epsilon, round_id=round_id, **parameters)
-            fits = protocol.format.width <= limit
-            if fits and (found.format.width > limit or protocol.squared_error < found.squared_error):
-                found = protocol
-    if found.format.width > limit:
-        raise ValueError(f"max_message_bytes must be at least {found.format.width}; got {limit}")
-    return found
+    protocols = [
+        candidate(epsilon=epsilon, n_items=n_items, n_users=n_users, round_id=round_id, default=default)
+        for candidate in CANDIDATES
+        if candidate is CANDIDATES[0] or n_items <= candidate.items_limit
+    ]
+    short = [protocol for protocol in protocols if protocol.format.width <= limit]
+    if not short:
+        least = min(protocol.format.width for protocol in protocols)
+        raise ValueError(f"max_message_bytes must be at least {least}; got {limit}")
+    return min(short, key=lambda protocol: protocol.squared_error)

@@ -102,7 +102,8 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
 
         sums = _core.hadamard_transform(np.ascontiguousarray(counts))
         # As many of either sign as there are reports: the sum and row 0 have the same parity.
-        return (sums[0] + sums[1 : self.n_items + 1]) // 2
+        supports: Integers = (sums[0] + sums[1 : self.n_items + 1]) // 2
+        return supports
 
     def _separation(self) -> Separation:
         p = self.keep_probability

@@ -110,7 +110,9 @@ class ItemProtocol(LocalProtocol):
         return self.keep_probability - self.other_probability
 
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
-        return (self._supports(counts) - n_reports * float(self.other_probability)) / float(self._gap)
+        supports = self._supports(counts).astype(np.float64)
+        estimates: npt.NDArray[np.float64] = (supports - n_reports * float(self.other_probability)) / float(self._gap)
+        return estimates
 
     def _selected(self, counts: Integers) -> int:
         # The estimate grows with the support, and argmax takes the first of equals.
@@ -215,7 +217,7 @@ class ItemProtocol(LocalProtocol):
         --------
         >>> from userdp.protocols.local import HadamardResponse
         >>> HadamardResponse.users_needed(agreement="0.9", beta="0.01", epsilon=1, n_items=1000)
-        383
+        320
         """
         protocol = cls(n_users=1, round_id="planning", **parameters)
         share = float(majority(agreement))

@@ -28,6 +28,9 @@ class NumberedSymbols(LocalProtocol):
     def _symbol(self, encoded: Messages) -> int:
         return int(numbers_of(encoded)[0])
 
+    def _encoded(self, symbol: int) -> Messages:
+        return self._encode(np.array([symbol]))
+
     def _encode(self, reports: Integers) -> Messages:
         return reports.astype(SYMBOL).view(np.uint8).reshape(-1, SYMBOL.itemsize)
 

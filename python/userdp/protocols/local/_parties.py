@@ -65,7 +65,8 @@ class LocalClient:
         source = source_of(random_state)
         self._has_reported = True
         value = np.array([self.protocol._read_value(item, self.slot)], dtype=np.int64)
-        return self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
+        message: bytes = self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
+        return message
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a LocalClient is not copied or saved: each copy could report once; make it where it is used")
@@ -224,5 +225,3 @@ class LocalServer:
     def standard_error(self) -> npt.NDArray[np.float64]:
         """The standard deviation of each entry of the histogram, at its own estimate."""
         return self.protocol._standard_errors(self.counts, self.accepted)
-
-

@@ -130,7 +130,7 @@ class LocalProtocol(ABC):
             ratio, exponent = Fraction(level["ratio"]), Fraction(level["exponent"])
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise ValueError(f"text is not the JSON of a local protocol: {type(error).__name__}: {error}") from None
-        found = {protocol.kind: protocol for protocol in _all_protocols(LocalProtocol)}.get(kind)
+        found = _protocols_by_kind().get(kind)
         if found is None or not issubclass(found, cls):
             raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
         if ratio != 1 and exponent != 0:
@@ -233,7 +233,10 @@ class LocalProtocol(ABC):
         return LocalServer(self)
 
     def report_many(
-        self, items: Sequence[Any] | npt.ArrayLike, *, slots: npt.ArrayLike | None = None,
+        self,
+        items: Sequence[Any] | npt.ArrayLike,
+        *,
+        slots: npt.ArrayLike | None = None,
         random_state: int | None = None,
     ) -> Messages:
         """The messages of many users at once, for simulations and for devices that speak for several users.
@@ -268,7 +271,7 @@ class LocalProtocol(ABC):
         numbers = np.asarray(slots)
         if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
             raise TypeError(f"slots must be one-dimensional integers; got {shown(slots)}")
-        if numbers.size and not (0 <= numbers.min() and numbers.max() < self.n_users):
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.n_users):
             raise ValueError(f"slots must be from 0 to {self.n_users - 1}; got {shown(slots)}")
         if len(np.unique(numbers)) != len(numbers):
             raise ValueError("slots must be distinct: a user who reports twice loses twice the epsilon")
@@ -302,7 +305,7 @@ class LocalProtocol(ABC):
 
     @abstractmethod
     def _read_value(self, item: Any, slot: int) -> int:
-        """What a user with this item randomizes. Total: -1, which stands for the default, in place of what is no item."""
+        """What a user with this item randomizes. Total: the default, or -1 for it, in place of what is no item."""
 
     @abstractmethod
     def _values(self, items: Any, slots: Integers) -> Integers:
@@ -319,6 +322,10 @@ class LocalProtocol(ABC):
     @abstractmethod
     def _symbol(self, encoded: Messages) -> Any:
         """One symbol from its bytes."""
+
+    @abstractmethod
+    def _encoded(self, symbol: Any) -> Messages:
+        """The bytes of one symbol, shape (1, symbol_bytes): the inverse of `_symbol`."""
 
     @abstractmethod
     def _encode(self, reports: Integers) -> Messages:
@@ -349,10 +356,15 @@ class LocalProtocol(ABC):
         """The standard deviations of the histogram's entries, at their own estimates."""
 
 
-def _all_protocols(base: type[LocalProtocol]) -> list[type[LocalProtocol]]:
-    """The concrete protocols below a class."""
-    below = [found for child in base.__subclasses__() for found in _all_protocols(child)]
-    return [*([base] if hasattr(base, "kind") else []), *below]
+def _protocols_by_kind() -> dict[str, type[LocalProtocol]]:
+    """The protocols that can be described."""
+    found, classes = {}, LocalProtocol.__subclasses__()
+    while classes:
+        protocol = classes.pop()
+        classes += protocol.__subclasses__()
+        if hasattr(protocol, "kind"):
+            found[protocol.kind] = protocol
+    return found
 
 
 def failure_probability(beta: Delta) -> float:

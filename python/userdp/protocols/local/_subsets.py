@@ -63,8 +63,8 @@ class KRandomizedResponse(NumberedSymbols, SetProtocol):
 
     Notes
     -----
-    *Law.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other item with
-    probability (1 - p) / (k - 1), exactly.
+    *Law.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other item
+    with probability (1 - p) / (k - 1), exactly.
 
     *Privacy.* Every symbol has one of these two probabilities under every item, and their ratio is at most E =
     e**epsilon, checked in integers: each report is epsilon-DP for its user, and so is the transcript when one user's
@@ -207,6 +207,11 @@ class SubsetSelection(SetProtocol):
     def _symbol(self, encoded: Messages) -> tuple[int, ...]:
         return tuple(int(item) for item in np.flatnonzero(np.unpackbits(encoded, bitorder="little")))
 
+    def _encoded(self, symbol: tuple[int, ...]) -> Messages:
+        members = np.zeros((1, 8 * self.symbol_bytes), dtype=np.uint8)
+        members[0, list(symbol)] = 1
+        return np.packbits(members, axis=1, bitorder="little")
+
     def _encode(self, reports: Integers) -> Messages:
         words = -(-self.n_items // 64)
         in_order = np.ascontiguousarray(reports.astype("<i8").reshape(-1, words))
@@ -220,4 +225,5 @@ class SubsetSelection(SetProtocol):
 
     def _counted(self, encoded: Messages, slots: Integers) -> Integers:
         bits = np.unpackbits(encoded, axis=1, bitorder="little", count=self.n_items)
-        return bits.sum(axis=0, dtype=np.int64)
+        holding: Integers = bits.sum(axis=0, dtype=np.int64)
+        return holding

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp._numbers import Delta, Epsilon, LogRatio, positive, shown
-from userdp._randomness import source_of
+from userdp._pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols._messages import MessageFormat, Messages
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
@@ -114,6 +114,11 @@ class ShuffleProtocol(ABC):
         """The mean of the noise in one count when all users take part."""
         return self._noise.mean
 
+    def user_noise(self) -> Pmf:
+        """What one user adds to each count, as it is drawn: outputs 0, 1, ... and weights of total 2**128."""
+        weights = self._noise.core.numerators
+        return Pmf(tuple(range(len(weights))), tuple(weights))
+
     def noise_quantile(self, beta: Delta) -> int:
         """A number that the noise in one count exceeds with probability at most beta, when all users take part.
 
@@ -155,6 +160,11 @@ class ShuffleProtocol(ABC):
         """How many messages the round has on average, at most."""
         return self.n_users * self.messages_per_user
 
+    @property
+    def message_bytes(self) -> int:
+        """The length of every message."""
+        return self._format.width
+
     # The parties.
 
     def client(self) -> Client:
@@ -163,15 +173,14 @@ class ShuffleProtocol(ABC):
 
     def shuffler(self) -> Shuffler:
         """The mixer between users and server."""
-        return Shuffler(self._format.width)
+        return Shuffler(self.message_bytes)
 
     @abstractmethod
     def server(self) -> Server:
         """The analyst's half."""
 
-    def _simulated(self, items: Any, random_state: int | None) -> Any:
+    def _simulated(self, items: Any, source: _core.Source) -> Any:
         """The server after a round of all users, who are simulated in this process."""
-        source = source_of(random_state, stacklevel=4)
         codes = item_codes(items, self._n_values, self.default)
         if len(codes) != self.n_users:
             raise ValueError(f"items must have one item for each of {self.n_users} users; got {len(codes)}")

@@ -87,16 +87,56 @@ dispatched! {
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn add_logarithms_body(weights: &[f64], sums: &mut [f64]) {
+fn add_logarithms_body(weights: &[f64], sums: &mut [f64]) -> bool {
+    let mut fit = true;
     for (sum, &weight) in sums.iter_mut().zip(weights) {
+        fit &= (0.0..f64::INFINITY).contains(&weight);
         *sum += ln(weight);
     }
+    fit
 }
 
 dispatched! {
-    /// Adds the logarithms of weights >= 0.
-    pub fn add_logarithms(weights: &[f64], sums: &mut [f64])
+    /// Adds the logarithms of weights; false when one of them is not a finite number >= 0.
+    pub fn add_logarithms(weights: &[f64], sums: &mut [f64]) -> bool
         = add_logarithms_body(weights, sums),
           add_logarithms_body(weights, sums),
           add_logarithms_body(weights, sums);
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn add_body(logarithms: &[f64], sums: &mut [f64]) -> bool {
+    let mut fit = true;
+    for (sum, &logarithm) in sums.iter_mut().zip(logarithms) {
+        fit &= logarithm < f64::INFINITY;
+        *sum += logarithm;
+    }
+    fit
+}
+
+dispatched! {
+    /// Adds logarithms; false when one of them is neither a finite number nor minus infinity.
+    pub fn add(logarithms: &[f64], sums: &mut [f64]) -> bool
+        = add_body(logarithms, sums), add_body(logarithms, sums), add_body(logarithms, sums);
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn largest_body(sums: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let larger = |a: f64, b: f64| if b > a { b } else { a };
+    let (chunks, rest) = sums.as_chunks::<LANES>();
+    let mut lanes = [f64::NEG_INFINITY; LANES];
+    for chunk in chunks {
+        for (lane, &sum) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, sum);
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f64::NEG_INFINITY, larger)
+}
+
+dispatched! {
+    /// The largest of some numbers that are not NaN.
+    pub fn largest(sums: &[f64]) -> f64 = largest_body(sums), largest_body(sums), largest_body(sums);
 }

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 ///
 /// # Guarantee
 /// Of `symbols` symbols in proportion, `favoured` are favoured. A favoured symbol is p / favoured likely and another one
-/// (1 - p) / (symbols - favoured), in proportion. Neither is more than E times the other: checked in integers against a
+/// (1 - p) / (symbols - favoured), in proportion. The first is above the second by at most the factor E: checked in integers against a
 /// number that is proved not to exceed E. p is the largest multiple of 2^-128 of which that holds.
 #[derive(Debug, Clone)]
 pub struct Favour {
@@ -45,11 +45,10 @@ impl Favour {
         Ok(coin)
     }
 
-    /// Both ratios are at most E.
+    /// The ratio is above 1 and at most E.
     fn certify(&self, lower: &LowerMultiplier) -> Result<()> {
         let (favoured, other) = self.weights();
-        let within = |a: &Natural, b: &Natural| (a << 128_u32) <= b * lower.numerator();
-        if within(&favoured, &other) && within(&other, &favoured) {
+        if favoured > other && (favoured << 128_u32) <= other * lower.numerator() {
             return Ok(());
         }
         Err(Error::invalid("epsilon", "is too small: no coin of 128 bits has a bias this little"))

@@ -146,3 +146,31 @@ fn larger(a: Interval, b: Interval) -> Interval {
     let of = |a: Dyadic, b: Dyadic| if a.compare(&b) == Ordering::Less { b } else { a };
     Interval { lower: of(a.lower, b.lower), upper: of(a.upper, b.upper) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The larger of both directions is `down` wherever anybody has looked, so that `up` needs a test of its own.
+    #[test]
+    fn upward_shifts_are_those_of_all_counts() {
+        let control = Control::new();
+        let ratio = |a: i64, b: i64| Rational::new(Integer::from(a), Integer::from(b));
+        for (r, p) in [(2, ratio(1, 10)), (5, ratio(1, 3)), (9, ratio(2, 5)), (30, ratio(1, 20))] {
+            let law = NegativeBinomialLaw::new(&ratio(r, 1), &p, &control).unwrap();
+            for e in [ratio(1, 1), ratio(5, 4), ratio(2, 1), ratio(5, 1), ratio(21, 1)] {
+                let mut exact = Rational::zero();
+                let mut mass = num_traits::pow(Rational::one() - &p, usize::try_from(r).unwrap());
+                for k in 0..120 {
+                    let next = &mass * &p * ratio(k + r, k + 1);
+                    exact += (&mass - &e * &next).max(Rational::zero());
+                    mass = next;
+                }
+                let found = up(&law, &Interval::rational(&e, BITS), &e);
+                assert!(exact <= found.upper.to_rational(), "{r} {p} {e}");
+                assert!(found.lower.to_rational() <= &exact + ratio(1, 1 << 40), "{r} {p} {e}");
+                assert_eq!(exact.is_zero(), found.upper.mantissa.is_zero(), "{r} {p} {e}");
+            }
+        }
+    }
+}

@@ -58,11 +58,8 @@ impl FloatLaw {
         let mut sum = f[0];
         match change {
             Change::OneCount => {
-                sum += f
-                    .windows(2)
-                    .map(|pair| pair[1] - e * pair[0])
-                    .take_while(|gain| *gain > 0.0)
-                    .sum::<f64>();
+                // Not only up to the first that is not positive: the smallest masses may have become 0.
+                sum += f.windows(2).map(|pair| (pair[1] - e * pair[0]).max(0.0)).sum::<f64>();
                 if e * p < 1.0
                     && let Some(first) = first_above(e * p * (r - 1.0) / (1.0 - e * p), tail)
                 {
