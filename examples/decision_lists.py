@@ -1,9 +1,9 @@
 """Decision lists from people's own rows: one vote of each, and one common list.
 
-A hundred people each have a thousand rows of ten yes-no features. What the label is follows a list of three rules, which
-nobody knows. There are more than 10^17 lists that could be meant, so nobody can count votes for each; but people who
-run the same statistical-query algorithm, with the same public offsets, mostly end with the same one, and that one can
-be selected with (1, 10^-6)-DP for every person and all of their rows at once.
+A hundred people each have a thousand rows of ten yes-no features. What the label is follows a list of three rules,
+which nobody knows. There are more than 10^17 lists that could be meant, so nobody can count votes for each; but people
+who run the same statistical-query algorithm, with the same public offsets, mostly end with the same one, and that one
+can be selected with (1, 10^-6)-DP for every person and all of their rows at once.
 
 Run with ``python examples/decision_lists.py``; it needs scikit-learn: ``pip install 'userdp[learn]'``. Every number
 that is printed is computed. Only what `fit` keeps is private; the agreement is measured on synthetic data.

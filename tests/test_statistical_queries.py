@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -49,14 +51,15 @@ class OneMean(StatisticalQueryAlgorithm):
         return Fraction(int.from_bytes(item, "big", signed=True), self.intervals)
 
 
-class Listed:
-    """A stand-in for a public seed, with the offsets that are listed."""
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A public seed with the offsets that are listed."""
 
-    def __init__(self, *offsets: Fraction) -> None:
-        self.offsets = offsets
+    def seed(*offsets: Fraction) -> PublicSeed:
+        monkeypatch.setattr(PublicSeed, "offset", lambda self, label, i=0: offsets[i])
+        return PublicSeed(bytes(32))
 
-    def offset(self, label: str, i: int = 0) -> Fraction:
-        return self.offsets[i]
+    return seed
 
 
 def data_of(users: list[list[tuple[Any, int]]], m: int | None = None) -> UserData:
@@ -81,7 +84,7 @@ def offset_of(seed: PublicSeed, i: int) -> Fraction:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_shared_offsets_disagree_as_the_closed_form_says(case: Any) -> None:
+def test_shared_offsets_disagree_as_the_closed_form_says(case: Any, listed: Any) -> None:
     intervals = case["input"]["I"]
     means = [Fraction(case["input"][name]) for name in "uv"]
     algorithm = OneMean(intervals)
@@ -90,7 +93,7 @@ def test_shared_offsets_disagree_as_the_closed_form_says(case: Any) -> None:
     pieces = math.lcm(*((intervals * mean).denominator for mean in means))
     differ, laws = Fraction(0), ({}, {})
     for piece in range(pieces):
-        seed: Any = Listed(Fraction(piece, pieces))
+        seed = listed(Fraction(piece, pieces))
         answers = [algorithm.decode(item) for item in StatisticalQueryLearner(algorithm).items(data_of(people), seed)]
         differ += Fraction(answers[0] != answers[1], pieces)
         for law, answer in zip(laws, answers, strict=True):
@@ -100,13 +103,13 @@ def test_shared_offsets_disagree_as_the_closed_form_says(case: Any) -> None:
         assert law == {answer: Fraction(weight) for answer, weight in case["expected"][f"{name}_law"].items()}
 
 
-def test_the_disagreement_of_one_query_is_the_mean_of_the_distance() -> None:
+def test_the_disagreement_of_one_query_is_the_mean_of_the_distance(listed: Any) -> None:
     m, intervals, u = 4, 5, Fraction(1, 3)
     learner = StatisticalQueryLearner(OneMean(intervals))
     # Means are k/4 and u: pieces of 1/12 hold all ends.
     pieces, total = 12, Fraction(0)
     for piece in range(pieces):
-        seed: Any = Listed(Fraction(piece, pieces))
+        seed = listed(Fraction(piece, pieces))
         whole = math.floor(intervals * u + Fraction(piece, pieces))
         for ones in range(m + 1):
             rows = [((float(row < ones),), 0) for row in range(m)]
@@ -122,12 +125,12 @@ def test_the_disagreement_of_one_query_is_the_mean_of_the_distance() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1, -0.5, 0.25, 7, -7, math.inf, -math.inf, math.nan])
-def test_answers_are_on_the_grid_and_below_one_interval_away(value: float) -> None:
+def test_answers_are_on_the_grid_and_below_one_interval_away(value: float, listed: Any) -> None:
     inside = Fraction(0) if math.isnan(value) else Fraction(max(-1.0, min(1.0, value)))
     for intervals in (1 + 1, 7, 10):
         learner = StatisticalQueryLearner(OneMean(intervals))
         for offset in (Fraction(0), Fraction(1, 2), 1 - Fraction(1, 2**256)):
-            seed: Any = Listed(offset)
+            seed = listed(offset)
             answer = learner.algorithm.decode(learner.items(data_of([[((value,), 0)]]), seed)[0])
             assert answer == oracle.rounded(inside, intervals, offset)
             assert -1 <= answer <= 1
@@ -270,8 +273,8 @@ class CentredTogether(Centred):
 
 
 @pytest.mark.parametrize(("kind", "others_change"), [(Centred, False), (CentredTogether, True)])
-def test_only_what_says_it_is_row_by_row_is_asked_of_many_together(kind: Any, others_change: bool) -> None:
-    seed: Any = Listed(Fraction(0))
+def test_only_what_says_it_is_row_by_row_is_asked_of_many_together(kind: Any, others_change: bool, listed: Any) -> None:
+    seed = listed(Fraction(0))
     learner = StatisticalQueryLearner(kind(10))
     before = learner.items(data_of([[((0.5,), 0)], [((0.25,), 0)], [((0.5,), 0)]]), seed)
     after = learner.items(data_of([[((1.0,), 0)], [((0.25,), 0)], [((0.5,), 0)]]), seed)
@@ -325,11 +328,11 @@ class Misbehaving(OneMean):
 
 
 @pytest.mark.parametrize("how", ["points", "raise", "too many", "caught", "shape", "text", "warning", "long", "type"])
-def test_only_the_user_on_whom_an_algorithm_fails_has_the_default(how: str) -> None:
+def test_only_the_user_on_whom_an_algorithm_fails_has_the_default(how: str, listed: Any) -> None:
     algorithm = Misbehaving(how)
     learner = StatisticalQueryLearner(algorithm)
     people = [[((0.0,), 1)] * 3, [((1.0,), 1)] * 3, [], [((0.0,), 0)]]
-    seed: Any = Listed(Fraction(0), Fraction(0))
+    seed = listed(Fraction(0), Fraction(0))
     other = algorithm.encode(Fraction(1, 10))
     assert learner.items(data_of(people), seed) == [other, learner.default, learner.default, other]
     assert learner.default != other
@@ -367,6 +370,14 @@ def test_digits_are_numbers_and_back() -> None:
         assert len(seen) == base**count
         if base**count < 256**width:
             assert digits_of_bytes((base**count).to_bytes(width, "big"), count, base) is None
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
+def test_what_is_shown_makes_the_algorithm_again(algorithm: Any) -> None:
+    for again in (eval(repr(algorithm)), pickle.loads(pickle.dumps(algorithm)), copy.deepcopy(algorithm)):
+        for name in ("tolerance", "max_queries", "hypothesis_bits", "intervals", "default"):
+            assert getattr(again, name) == getattr(algorithm, name)
+    assert repr(DecisionListQueries(3, alpha=0.1)).startswith("DecisionListQueries(n_features=3, alpha=0.1, ")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)

@@ -16,6 +16,7 @@ from userdp._pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners._privacy import ExactEpsilon
 from userdp.learners._program import Mechanism
+from userdp.learners._selection_models import IN_PROCESS, LocalRound
 from userdp.protocols.local import BitwiseMajority
 from userdp.selection import ApproximateSelection, PureSelection
 
@@ -86,7 +87,7 @@ def hypothesis_votes(
             raise ValueError(
                 f"model='local' needs a user for every bit of a hypothesis at least, {n_bits}; got {n_users} users"
             )
-        protocol = BitwiseMajority(epsilon=epsilon, n_bits=n_bits, n_users=n_users, round_id="simulated")
+        protocol = BitwiseMajority(epsilon=epsilon, n_bits=n_bits, n_users=n_users, round_id=IN_PROCESS)
         return HypothesisVotes(ReportedBits(protocol), lambda votes: _bits(votes, n_bits), bytes_of)
     raise ValueError(
         "model='shuffle' is not for statistical queries: every user would send messages for each possible hypothesis, "
@@ -95,20 +96,19 @@ def hypothesis_votes(
     )
 
 
-@dataclass(frozen=True)
-class ReportedBits:
-    """The law of what the server of `BitwiseMajority` selects, as a number, when every user reports."""
+class ReportedBits(LocalRound):
+    """What the server of `BitwiseMajority` selects, as a number, when every user has reported once."""
 
     protocol: BitwiseMajority
 
-    def _draw(self, source: _core.Source, bits: Bits) -> int:
-        protocol, slots = self.protocol, np.arange(self.protocol.n_users)
-        server = protocol.server()
-        server.receive_many(protocol._reports(protocol._values(bits, slots), slots, source))
-        return int("".join(map(str, server.select().tolist())), 2)
+    def __init__(self, protocol: BitwiseMajority) -> None:
+        super().__init__(protocol, range(2**protocol.n_bits))
 
-    def pmf(self, bits: Bits) -> Pmf:
-        """The law of a draw: bits are independent, since every user reports one.
+    def _draw(self, source: _core.Source, items: Any) -> int:
+        return int("".join(map(str, super()._draw(source, items).tolist())), 2)
+
+    def pmf(self, items: Any) -> Pmf:
+        """The law of a draw, in which bits are independent, since every user reports one.
 
         Raises
         ------
@@ -123,9 +123,9 @@ class ReportedBits:
             )
         weights = [1]
         for place in range(n_bits):
-            one, zero = self._bit(bits[place::n_bits, place])
+            one, zero = self._bit(items[place::n_bits, place])
             weights = [weight * side for weight in weights for side in (zero, one)]
-        return Pmf(tuple(range(2**n_bits)), tuple(weights))
+        return Pmf(tuple(self.outputs), tuple(weights))
 
     def _bit(self, votes: Bits) -> tuple[int, int]:
         """In proportion to the probabilities that a bit is selected as 1 and as 0: a tie is a 0."""
