@@ -36,7 +36,7 @@ def main() -> None:
     lists = DecisionListQueries(FEATURES, alpha=0.1, length=3, tolerance=0.02)
     print(f"{2.0**lists.hypothesis_bits:.0e} possible lists; at most {lists.max_queries} queries of each person.")
 
-    agreement = measure_agreement(StatisticalQueryLearner(lists), sample, m=ROWS, trials=1000)
+    agreement = measure_agreement(StatisticalQueryLearner(lists), sample, m=ROWS, trials=300)
     print(f"Two people with {ROWS} rows {agreement}.")
     selection = ApproximateSelection(epsilon=EPSILON, delta=DELTA)
     print(f"If 9 in 10 have the common list, {selection.users_needed(agreement='0.9', beta='0.1')} people are enough.")
