@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp._delstab.bottom import BOTTOM
 from userdp._pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners._privacy import ExactEpsilon
-from userdp.learners._program import Mechanism
-from userdp.learners._selection_models import IN_PROCESS, LocalRound
+from userdp.learners._selection_models import IN_PROCESS, LocalRound, SelectionModel
 from userdp.protocols.local import BitwiseMajority
 from userdp.selection import ApproximateSelection, PureSelection
 
 if TYPE_CHECKING:
     from userdp import _core
 
-__all__ = ["HypothesisVotes", "hypothesis_votes"]
+__all__ = ["hypothesis_votes", "listed_votes"]
 
 PURE_BITS = 64
 """The most bits of a hypothesis among all of which `PureSelection` chooses."""
@@ -34,28 +31,9 @@ PMF_USERS = 2**10
 Bits = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class HypothesisVotes:
-    """One draw that selects a common vote.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        Private for lists of votes that differ in one.
-    argument : callable
-        The mechanism's argument from the votes of all users: bytes, one for each.
-    item : callable
-        The vote that an outcome stands for, as bytes, or BOTTOM.
-    """
-
-    mechanism: Mechanism
-    argument: Callable[[Sequence[bytes]], Any]
-    item: Callable[[Any], Any]
-
-
 def hypothesis_votes(
     model: str, *, epsilon: ExactEpsilon, delta: Fraction, n_bits: int, n_users: int, default: bytes
-) -> HypothesisVotes:
+) -> SelectionModel:
     """The selection of a model, for votes that are numbers of so many bits, as big-endian bytes.
 
     Raises
@@ -72,7 +50,7 @@ def hypothesis_votes(
 
     if model == "central-approx":
         approximate = ApproximateSelection(epsilon=epsilon, delta=delta, default=default)
-        return HypothesisVotes(approximate, approximate.tally, lambda outcome: outcome)
+        return SelectionModel(approximate, approximate.tally)
     if model == "central-pure":
         if n_bits > PURE_BITS:
             raise BudgetError(
@@ -81,14 +59,14 @@ def hypothesis_votes(
                 "algorithm with shorter hypotheses"
             )
         pure = PureSelection(epsilon=epsilon, n_items=2**n_bits, default=_number(default))
-        return HypothesisVotes(pure, lambda votes: pure.tally(map(_number, votes)), bytes_of)
+        return SelectionModel(pure, lambda votes: pure.tally(map(_number, votes)), bytes_of)
     if model == "local":
         if n_users < n_bits:
             raise ValueError(
                 f"model='local' needs a user for every bit of a hypothesis at least, {n_bits}; got {n_users} users"
             )
         protocol = BitwiseMajority(epsilon=epsilon, n_bits=n_bits, n_users=n_users, round_id=IN_PROCESS)
-        return HypothesisVotes(ReportedBits(protocol), lambda votes: _bits(votes, n_bits), bytes_of)
+        return SelectionModel(ReportedBits(protocol), lambda votes: _bits(votes, n_bits), bytes_of)
     raise ValueError(
         "model='shuffle' is not for statistical queries: every user would send messages for each possible hypothesis, "
         f"2**{n_bits} of them. Use model='local', in which every user sends one message, or "
@@ -151,7 +129,7 @@ def _bits(votes: Sequence[bytes], n_bits: int) -> Bits:
 
 
 def listed_votes(n_bits: int, width: int) -> list[Any]:
-    """All votes, and BOTTOM.
+    """All votes.
 
     Raises
     ------
@@ -162,4 +140,4 @@ def listed_votes(n_bits: int, width: int) -> list[Any]:
         raise BudgetError(
             f"the law over 2**{n_bits} hypotheses is not listed (limit 2**{PMF_BITS}); audit a smaller algorithm"
         )
-    return [*(number.to_bytes(width, "big") for number in range(2**n_bits)), BOTTOM]
+    return [number.to_bytes(width, "big") for number in range(2**n_bits)]

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from userdp._delstab.bottom import BOTTOM
-from userdp._numbers import parse_delta
-from userdp.learners._base import UserLevelClassifier
-from userdp.learners._contributions import UserData
-from userdp.learners._hypothesis_votes import HypothesisVotes, hypothesis_votes, listed_votes
-from userdp.learners._privacy import Budget, split_budget
-from userdp.learners._program import Draw, Program
-from userdp.learners._selection_models import check_model
-from userdp.stability import PublicSeed, StatisticalQueryAlgorithm, StatisticalQueryLearner
+from userdp.learners._hypothesis_votes import hypothesis_votes, listed_votes
+from userdp.learners._selection_models import SelectionModel
+from userdp.learners._voting import VotingClassifier
+from userdp.stability import StatisticalQueryAlgorithm, StatisticalQueryLearner
 
 __all__ = ["StatisticalQueryClassifier"]
 
 Self = TypeVar("Self", bound="StatisticalQueryClassifier")
 
 
-class StatisticalQueryClassifier(UserLevelClassifier):
+class StatisticalQueryClassifier(VotingClassifier):
     """Let every user run a statistical-query algorithm on their own rows, and select a common hypothesis privately.
 
     Users whose rows come from one distribution mostly get the same hypothesis, because their answers are rounded by the
@@ -179,15 +173,13 @@ class StatisticalQueryClassifier(UserLevelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        StatisticalQueryLearner(self.algorithm)
-        delta = parse_delta(self.delta)
-        check_model(self.model, delta)
-        if self.public_seed is not None:
-            PublicSeed(self.public_seed)
         # As many users as bits: whether there are enough shows when there are data.
-        self._votes(max(2, self.algorithm.hypothesis_bits))
+        self._selection(max(2, self._learner().algorithm.hypothesis_bits))
 
-    def _votes(self, n_users: int) -> HypothesisVotes:
+    def _learner(self) -> StatisticalQueryLearner:
+        return StatisticalQueryLearner(self.algorithm)
+
+    def _selection(self, n_users: int) -> SelectionModel:
         return hypothesis_votes(
             self.model,
             epsilon=self._budget()["selection"],
@@ -197,38 +189,15 @@ class StatisticalQueryClassifier(UserLevelClassifier):
             default=self._default,
         )
 
+    def _selected(self) -> Sequence[Hashable]:
+        return listed_votes(self.algorithm.hypothesis_bits, len(self._default))
+
     @property
     def _default(self) -> bytes:
-        default: bytes = StatisticalQueryLearner(self.algorithm).default
-        return default
+        return self._learner().default
 
-    def _delta(self) -> Fraction:
-        return parse_delta(self.delta)
-
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, {"selection": 1})
-
-    def _program(self, data: UserData) -> Program:
-        seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
-        selection = self._votes(data.n_users)
-        votes: Any = StatisticalQueryLearner(self.algorithm).items(data, seed)
-        argument = selection.argument(votes)
-
-        def program(draw: Draw) -> tuple[str, Hashable]:
-            return seed.hex, selection.item(draw(selection.mechanism, argument))
-
-        return program
-
-    def _outcomes(self) -> Sequence[tuple[str, Hashable]]:
-        if self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
-        seed = PublicSeed(self.public_seed).hex
-        return [(seed, vote) for vote in listed_votes(self.algorithm.hypothesis_bits, len(self._default))]
-
-    def _accept(self, outcome: tuple[str, Any]) -> None:
-        self.public_seed_, item = outcome
-        self.selected_ = item is not BOTTOM
-        self.item_ = item if self.selected_ else self._default
+    def _keep(self, vote: bytes) -> None:
+        self.item_ = vote
 
     @property
     def hypothesis(self) -> Any:
