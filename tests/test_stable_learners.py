@@ -14,17 +14,16 @@ import pytest
 
 from userdp import BudgetError
 from userdp.audit import audit_stability
-from userdp.dimensions import LittlestoneListLearner
 from userdp.learners import FiniteClass, Intervals, PointFunctions, Thresholds
 from userdp.learners._contributions import UserData
 from userdp.stability import (
     AccurateLists,
     CorrelatedSampler,
+    ListLearner,
     ListStabilityLearner,
-    PointLists,
+    LittlestoneLists,
     PublicSeed,
     RepresentationLearner,
-    RowListLearner,
     StableLearner,
     VersionSpace,
     _representation,
@@ -55,14 +54,12 @@ def learners() -> list[StableLearner]:
         ListStabilityLearner(
             AccurateLists(VersionSpace(thresholds), alpha="0.4", holdout=1), eta="2/3", k1=3, k2=1, gamma=3
         ),
-        ListStabilityLearner(
-            PointLists(LittlestoneListLearner(thresholds), thresholds), eta=1, k1=2, k2=3, gamma=4, default=bytes(8)
-        ),
+        ListStabilityLearner(LittlestoneLists(thresholds), eta=1, k1=2, k2=3, gamma=4, default=bytes(8)),
         ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=bytes(8)),
     ]
 
 
-class Tables(RowListLearner):
+class Tables(ListLearner):
     """Lists any functions: the labels seen, with 0 or 1 elsewhere; and one that is never among the first two."""
 
     def __init__(self) -> None:
@@ -254,12 +251,11 @@ def test_predictions_of_votes() -> None:
 
 def test_lists_of_learners_on_points() -> None:
     thresholds = Thresholds(6)
-    inner = LittlestoneListLearner(thresholds)
-    lists = PointLists(inner, thresholds)
+    lists = LittlestoneLists(thresholds)
     distribution = {(x, int(x > 2)): F(1, 6) for x in range(1, 7)}
     report = audit_stability(lists, distribution, m=2, alpha=0)
     assert report.list_size is not None
-    assert report.list_size <= inner.max_list_size
+    assert report.list_size <= lists.list_size
     # The target is on every list.
     target = bytes([0, 0, 1, 1, 1, 1])
     assert report.global_stability.lower == 1
@@ -276,14 +272,12 @@ def test_lists_of_a_version_space() -> None:
     assert space.lists(points[:2], labels[:2]) == [0, 1]
     assert space.lists(points, labels) == []
     # All blocks at once, as one by one.
-    assert space.frequencies(points[:, None], labels, 2) == RowListLearner.frequencies(
-        space, points[:, None], labels, 2
-    )
+    assert space.frequencies(points[:, None], labels, 2) == ListLearner.frequencies(space, points[:, None], labels, 2)
     assert space.frequencies(points[:, None], labels, 4) == {0: 3, 1: 3, 2: 2}
 
 
 def test_lists_without_what_looks_inaccurate() -> None:
-    class All(RowListLearner):
+    class All(ListLearner):
         hypotheses = Thresholds(3)
         list_size = 4
 
@@ -399,10 +393,7 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
         (lambda: VersionSpace([[0]]), TypeError, "hypotheses must be a ConceptClass"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=1, holdout=1), ValueError, "alpha must be strictly"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=0.5, holdout=0), ValueError, "holdout must be"),
-        (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a RowListLearner"),
-        (lambda: PointLists(3, Thresholds(2)), TypeError, "learner must be a userdp.dimensions"),
-        (lambda: PointLists(LittlestoneListLearner(Thresholds(2)), 3), TypeError, "class over a finite domain"),
-        (lambda: PointLists(LittlestoneListLearner(Thresholds(2)), Thresholds(3)), ValueError, "as many points"),
+        (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a ListLearner"),
         (lambda: measure(learner=3), TypeError, "learner must be a StableLearner"),
         (lambda: measure(sampler=3), TypeError, "sampler must be"),
         (lambda: measure(sampler=lambda g, n: (np.ones(n), np.ones(n))), ValueError, "sampler must return X"),

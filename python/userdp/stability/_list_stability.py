@@ -15,7 +15,7 @@ from userdp._pmf import Pmf
 from userdp.learners._class_errors import check_work
 from userdp.learners._contributions import UserData
 from userdp.stability._learner import Labels, StableLearner
-from userdp.stability._lists import Listed, RowListLearner
+from userdp.stability._lists import Listed, ListLearner
 from userdp.stability._representation import positive_float, power_law, rational_base
 from userdp.stability._sampling import CorrelatedSampler
 
@@ -38,7 +38,7 @@ class ListStabilityLearner(StableLearner):
 
     Parameters
     ----------
-    list_learner : RowListLearner
+    list_learner : ListLearner
         For instance `VersionSpace`.
     eta : float, Fraction or decimal string in (0, 1]
         The list stability that is assumed: some hypothesis is on a list with at least this probability.
@@ -57,7 +57,7 @@ class ListStabilityLearner(StableLearner):
     Notes
     -----
     The vote is an index where the list learner lists hypotheses of its class, and the bytes of a function where it
-    lists any functions (see `RowListLearner.lists`). The key of a hypothesis in the race is found in the seed by what
+    lists any functions (see `ListLearner.lists`). The key of a hypothesis in the race is found in the seed by what
     the hypothesis is, not by its place in a list, so that users with different candidates share keys.
 
     All of eta, k1, k2 and gamma are public and free: they say how often users agree, and privacy does not depend on it.
@@ -81,7 +81,7 @@ class ListStabilityLearner(StableLearner):
 
     def __init__(
         self,
-        list_learner: RowListLearner,
+        list_learner: ListLearner,
         *,
         eta: float | Fraction | str,
         k1: int,
@@ -89,8 +89,8 @@ class ListStabilityLearner(StableLearner):
         gamma: float | Fraction | str,
         default: Listed = 0,
     ) -> None:
-        if not isinstance(list_learner, RowListLearner):
-            raise TypeError(f"list_learner must be a RowListLearner; got {shown(list_learner)}")
+        if not isinstance(list_learner, ListLearner):
+            raise TypeError(f"list_learner must be a ListLearner; got {shown(list_learner)}")
         if isinstance(default, bool) or not isinstance(default, (int, bytes)):
             raise TypeError(f"default must be an int or bytes; got {shown(default)}")
         self.list_learner, self.default = list_learner, default

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import positive, shown
-from userdp.dimensions import ListLearner
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
@@ -23,13 +22,13 @@ from userdp.learners._ranges import open_unit_fraction
 if TYPE_CHECKING:
     from userdp.stability._learner import Labels
 
-__all__ = ["AccurateLists", "Listed", "RowListLearner", "VersionSpace", "filter_examples", "version_space_examples"]
+__all__ = ["AccurateLists", "ListLearner", "Listed", "VersionSpace", "filter_examples", "version_space_examples"]
 
 Listed: TypeAlias = "int | bytes"
 """A hypothesis of the class, by index; or any function on the points of a domain, as one byte 0 or 1 for each."""
 
 
-class RowListLearner(ABC):
+class ListLearner(ABC):
     """Turns examples into a list of hypotheses (GKM21, Definition 16).
 
     It is (L, eta)-list globally stable under a distribution when lists have at most L hypotheses and some accurate
@@ -103,7 +102,7 @@ class RowListLearner(ABC):
         return said
 
 
-class VersionSpace(RowListLearner):
+class VersionSpace(ListLearner):
     """All hypotheses of a class without a mistake.
 
     When the target is in the class it is on every list: (size, 1)-list globally stable with error 0, the simplest
@@ -135,13 +134,13 @@ class VersionSpace(RowListLearner):
         return f"VersionSpace({self.hypotheses!r})"
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[int]:
-        """The indices of hypotheses without a mistake; see `RowListLearner.lists`."""
+        """The indices of hypotheses without a mistake; see `ListLearner.lists`."""
         right = self.hypotheses.predict(points) == labels.astype(np.bool_)[:, None]
         consistent: list[int] = np.flatnonzero(right.all(axis=0)).tolist()
         return consistent
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> dict[Listed, int]:
-        """See `RowListLearner.frequencies`: the same, all blocks at once."""
+        """See `ListLearner.frequencies`: the same, all blocks at once."""
         size = len(labels) // blocks
         check_work(self.hypotheses, blocks, size)
         owners = np.repeat(np.arange(blocks, dtype=np.uint32), size)
@@ -150,48 +149,7 @@ class VersionSpace(RowListLearner):
         return {int(index): int(counts[index]) for index in np.flatnonzero(counts)}
 
 
-class PointLists(RowListLearner):
-    """A list learner on points, such as `userdp.dimensions.LittlestoneListLearner`, for rows that a class reads.
-
-    Parameters
-    ----------
-    learner : userdp.dimensions.ListLearner
-        On the points 0, ..., n_points - 1. Its lists must be functions of the sample alone.
-    hypotheses : class over a finite domain of n_points points
-        It says what point a row is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from userdp.dimensions import LittlestoneListLearner
-    >>> from userdp.learners import Thresholds
-    >>> lists = PointLists(LittlestoneListLearner(Thresholds(3)), Thresholds(3))
-    >>> [list(one) for one in lists.lists(np.array([2]), np.array([0], dtype=np.uint8))]
-    [[0, 0, 0], [0, 0, 1]]
-    """
-
-    hypotheses: DomainClass
-
-    def __init__(self, learner: ListLearner, hypotheses: DomainClass) -> None:
-        if not isinstance(learner, ListLearner):
-            raise TypeError(f"learner must be a userdp.dimensions.ListLearner; got {shown(learner)}")
-        if not isinstance(hypotheses, DomainClass):
-            raise TypeError(f"hypotheses must be a class over a finite domain; got {shown(hypotheses)}")
-        if learner.n_points != hypotheses.domain_size:
-            raise ValueError(
-                f"hypotheses must be over as many points as the learner, {learner.n_points}; got {shown(hypotheses)}"
-            )
-        self.learner, self.hypotheses, self.list_size = learner, hypotheses, learner.max_list_size
-
-    def __repr__(self) -> str:
-        return f"PointLists({self.learner!r}, {self.hypotheses!r})"
-
-    def lists(self, points: npt.NDArray[Any], labels: Labels) -> Sequence[bytes]:
-        """The learner's list; see `RowListLearner.lists`."""
-        return self.learner.lists(points - self.hypotheses.first, labels)
-
-
-class AccurateLists(RowListLearner):
+class AccurateLists(ListLearner):
     """The lists of another learner, without the hypotheses that look inaccurate on fresh examples (GKM21, Lemma 19).
 
     Of each block the last `holdout` examples are kept from the other learner, and a hypothesis stays when it gets at
@@ -199,7 +157,7 @@ class AccurateLists(RowListLearner):
 
     Parameters
     ----------
-    learner : RowListLearner
+    learner : ListLearner
     alpha : float, Fraction or decimal string in (0, 1)
         The error that the learner promises of its stable hypothesis.
     holdout : int
@@ -212,9 +170,9 @@ class AccurateLists(RowListLearner):
     may be dropped otherwise, so (L, eta)-list global stability becomes (L, eta - zeta).
     """
 
-    def __init__(self, learner: RowListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
-        if not isinstance(learner, RowListLearner):
-            raise TypeError(f"learner must be a RowListLearner; got {shown(learner)}")
+    def __init__(self, learner: ListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
+        if not isinstance(learner, ListLearner):
+            raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
         self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
 
@@ -222,7 +180,7 @@ class AccurateLists(RowListLearner):
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[Listed]:
-        """The hypotheses that stay; none when there are no examples but fresh ones. See `RowListLearner.lists`."""
+        """The hypotheses that stay; none when there are no examples but fresh ones. See `ListLearner.lists`."""
         kept = len(labels) - self.holdout
         if kept <= 0:
             return []
@@ -232,7 +190,7 @@ class AccurateLists(RowListLearner):
         return [one for one, errors in zip(listed, wrong.tolist(), strict=True) if errors <= most]
 
     def predict(self, one: Listed, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """As the other learner; see `RowListLearner.predict`."""
+        """As the other learner; see `ListLearner.predict`."""
         return self.learner.predict(one, points)
 
 

@@ -20,7 +20,7 @@ from userdp.exceptions import BudgetError
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.stability._learner import StableLearner
-from userdp.stability._lists import RowListLearner
+from userdp.stability._lists import ListLearner
 
 __all__ = ["Errors", "Outcome", "Samples", "read_law", "read_masses", "runner"]
 
@@ -193,11 +193,11 @@ def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
             return [Outcome(frozenset([(item, 1)])) for item in learner.items(rows.users(members), seed)]
 
         return together
-    if hasattr(learner, "law") or isinstance(learner, RowListLearner):
+    if hasattr(learner, "law") or isinstance(learner, ListLearner):
         if seeded:
             raise TypeError(f"seeds are for a StableLearner or a callable; got {shown(learner)}")
         rows = _Rows(atoms)
-        lists = isinstance(learner, RowListLearner)
+        lists = isinstance(learner, ListLearner)
 
         def outcome(member: Member, seed: Any) -> Any:
             X, labels = rows.sample(member)
@@ -225,7 +225,7 @@ def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
     return one_by_one
 
 
-def _cut(learner: RowListLearner, X: npt.NDArray[Any], labels: npt.NDArray[np.uint8]) -> Iterator[Hashable]:
+def _cut(learner: ListLearner, X: npt.NDArray[Any], labels: npt.NDArray[np.uint8]) -> Iterator[Hashable]:
     """The list that counts: without what goes beyond the size of lists."""
     return iter(learner.frequencies(X, labels, 1))
 
@@ -309,7 +309,7 @@ class Errors:
             return None
         X = self.rows.X
         try:
-            listed = isinstance(self.learner, RowListLearner)
+            listed = isinstance(self.learner, ListLearner)
             said = self.learner.predict(item, self.learner.hypotheses.points(X) if listed else X)
         except NotImplementedError:
             self._unknown()
