@@ -251,8 +251,8 @@ def test_every_outcome_of_the_coin_and_of_a_subset(k: int, w: int) -> None:
     for item in range(k):
         masses: Counter[tuple[int, ...]] = Counter()
         for (coin, weight), values in product(((0, keep), (2**128 - 1, 2**128 - keep)), product(*map(range, bounds))):
-            words = [(2 * value + 1) * 2**63 // bound for value, bound in zip(values, bounds, strict=True)]
-            bytes_ = coin.to_bytes(16, "little") + b"".join(word.to_bytes(8, "little") for word in words)
+            words = [(2 * value + 1) * 2**31 // bound for value, bound in zip(values, bounds, strict=True)]
+            bytes_ = coin.to_bytes(16, "little") + b"".join(word.to_bytes(4, "little") for word in words)
             masses[protocol._draw(_core.Source.listed(bytes_), item)] += weight
         assert {y: m * each for y, m in masses.items()} == law(protocol, item)
 
@@ -260,9 +260,9 @@ def test_every_outcome_of_the_coin_and_of_a_subset(k: int, w: int) -> None:
 def test_rejected_words_of_a_subset_are_replaced_together() -> None:
     protocol = SubsetSelection(epsilon=LogRatio(3), n_items=4, n_users=1, round_id="listed", subset_size=2)
     coin = bytes(16)
-    # 2^64 mod 3 = 1: of three others, the word 0 is rejected.
-    rejected = (0).to_bytes(8, "little") + bytes(16)
-    accepted = b"".join(word.to_bytes(8, "little") for word in (2**63, 2**63, 0))
+    # 2^32 mod 3 = 1: of three others, the word 0 is rejected.
+    rejected = bytes(12)
+    accepted = b"".join(word.to_bytes(4, "little") for word in (2**31, 2**31, 0))
     with_rejection = protocol._draw(_core.Source.listed(coin + rejected + accepted), 1)
     assert with_rejection == protocol._draw(_core.Source.listed(coin + accepted), 1)
     with pytest.raises(OSError, match="used up"):
@@ -275,7 +275,7 @@ def test_subsets_of_several_words_hold_the_item_as_often_as_the_coin_says(k: int
     always, never = bytes(16), b"\xff" * 16
     for item in (0, 1, 62, 63, 64, 65, 126, 127, 128, k - 1):
         if item < k:
-            words = _core.Source(item).below(2 ** (64 * (k - 1))).to_bytes(8 * (k - 1), "little")
+            words = _core.Source(item).below(2 ** (32 * (k - 1))).to_bytes(4 * (k - 1), "little")
             with_it = protocol._draw(_core.Source.listed(always + words), item)
             without = protocol._draw(_core.Source.listed(never + words), item)
             assert item in with_it

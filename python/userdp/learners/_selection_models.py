@@ -41,10 +41,13 @@ class SelectionModel:
         Private for lists of votes that differ in one.
     argument : callable
         The mechanism's argument, from the votes of all users, one for each.
+    vote : callable
+        The vote that an outcome of the mechanism stands for, or BOTTOM; by default the outcome.
     """
 
     mechanism: Mechanism
-    argument: Callable[[Sequence[Hashable]], Any]
+    argument: Callable[[Sequence[Any]], Any]
+    vote: Callable[[Any], Hashable] = lambda outcome: outcome
 
 
 def check_model(model: Any, delta: Fraction) -> None:
@@ -129,7 +132,9 @@ class LocalRound:
         def program(draw: Draw) -> Hashable:
             symbols = [draw(self.protocol, item, slot) for slot, item in enumerate(items)]
             encoded = np.concatenate([self.protocol._encoded(symbol) for symbol in symbols])
-            selected: Hashable = self.protocol._selected(self.protocol._counted(encoded, np.arange(len(items))))
+            counts = self.protocol._no_counts()
+            self.protocol._count(counts, encoded, np.arange(len(items)))
+            selected: Hashable = self.protocol._selected(counts)
             return selected
 
         return law_of(program, self.outputs)

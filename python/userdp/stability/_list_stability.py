@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,20 @@ import numpy.typing as npt
 
 from userdp._numbers import parse_delta, positive, shown
 from userdp._pmf import Pmf
+from userdp.learners._class_errors import check_work
+from userdp.learners._contributions import UserData
 from userdp.stability._learner import Labels, StableLearner
 from userdp.stability._lists import Listed, ListLearner
 from userdp.stability._representation import positive_float, power_law, rational_base
+from userdp.stability._sampling import CorrelatedSampler
 
 if TYPE_CHECKING:
     from userdp.stability import PublicSeed
 
 __all__ = ["ListStabilityLearner"]
 
-RACE = "list stability "
-"""The label of a hypothesis' key in the public seed, before the hypothesis."""
+RACE = "list stability"
+"""The label of the race in the public seed."""
 
 
 class ListStabilityLearner(StableLearner):
@@ -53,8 +56,8 @@ class ListStabilityLearner(StableLearner):
 
     Notes
     -----
-    The vote is an index where the list learner lists hypotheses of its class, and the packed table of a function where
-    it lists any functions (see `ListLearner.lists`). The key of a hypothesis in the race is found in the seed by what
+    The vote is an index where the list learner lists hypotheses of its class, and the bytes of a function where it
+    lists any functions (see `ListLearner.lists`). The key of a hypothesis in the race is found in the seed by what
     the hypothesis is, not by its place in a list, so that users with different candidates share keys.
 
     All of eta, k1, k2 and gamma are public and free: they say how often users agree, and privacy does not depend on it.
@@ -110,9 +113,23 @@ class ListStabilityLearner(StableLearner):
         candidates = sorted(frequencies)
         if not candidates:
             return self.default
-        weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
-        keys = np.array([seed.race_keys(RACE + _name(one), 0, 1)[0] for one in candidates])
-        return candidates[int(np.argmax(weights + keys))]
+        log_weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
+        sampler = CorrelatedSampler(seed, label=RACE)
+        return candidates[sampler.sample(log_weights=log_weights, items=[_name(one) for one in candidates])]
+
+    def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
+        """One vote for every user slot; see `StableLearner.items`.
+
+        Raises
+        ------
+        ValueError
+            For too few columns.
+        BudgetError
+            For too large a class, number of users or m, which are public.
+        """
+        self.list_learner.hypotheses.points(data.X[:0])
+        check_work(self.list_learner.hypotheses, data.n_users, data.m)
+        return super().items(data, seed)
 
     def predict(self, item: Listed, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
@@ -153,6 +170,6 @@ class ListStabilityLearner(StableLearner):
         return {one: last.get(one, 0) for one, lists in first.items() if lists >= least}
 
 
-def _name(one: Listed) -> str:
-    """A hypothesis as text, different for different ones."""
-    return one.hex() if isinstance(one, bytes) else f"#{one}"
+def _name(one: Listed) -> bytes:
+    """What a hypothesis is, as bytes; different for different ones of one kind."""
+    return one if isinstance(one, bytes) else one.to_bytes(8, "little")

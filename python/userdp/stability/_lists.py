@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import parse_delta, positive, shown
+from userdp._numbers import positive, shown
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.learners._domain_classes import DomainClass
+from userdp.learners._ranges import open_unit_fraction
 
 if TYPE_CHECKING:
     from userdp.stability._learner import Labels
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AccurateLists", "ListLearner", "Listed", "VersionSpace", "filter_examples", "version_space_examples"]
 
 Listed: TypeAlias = "int | bytes"
-"""A hypothesis of the class, by index; or any function on the points of a domain, as its packed table of bits."""
+"""A hypothesis of the class, by index; or any function on the points of a domain, as one byte 0 or 1 for each."""
 
 
 class ListLearner(ABC):
@@ -58,8 +59,8 @@ class ListLearner(ABC):
         Returns
         -------
         sequence of int or of bytes
-            Indices of hypotheses; or, for functions outside the class, ``numpy.packbits`` of what they say about the
-            points of the domain in ascending order, as bytes. One kind throughout; repetitions do not count.
+            Indices of hypotheses; or, for functions outside the class, what they say about the points of the domain in
+            ascending order, one byte 0 or 1 for each. One kind throughout; repetitions do not count.
         """
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> Mapping[Listed, int]:
@@ -90,15 +91,14 @@ class ListLearner(ABC):
         Raises
         ------
         TypeError
-            For a table of bits where the class has no domain of points in order.
+            For bytes where the class has no domain of points in order.
         """
         if not isinstance(one, bytes):
             predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(points, one, one + 1)[:, 0]
             return predictions
         if not isinstance(self.hypotheses, DomainClass):
-            raise TypeError(f"tables of bits need a class over a finite domain; got {shown(self.hypotheses)}")
-        table = np.unpackbits(np.frombuffer(one, dtype=np.uint8), count=self.hypotheses.domain_size).astype(np.bool_)
-        said: npt.NDArray[np.bool_] = table[points - self.hypotheses.first]
+            raise TypeError(f"lists of bytes need a class over a finite domain; got {shown(self.hypotheses)}")
+        said: npt.NDArray[np.bool_] = np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
         return said
 
 
@@ -174,7 +174,7 @@ class AccurateLists(ListLearner):
         if not isinstance(learner, ListLearner):
             raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
-        self.alpha, self.holdout = open_fraction(alpha, "alpha"), positive(holdout, "holdout")
+        self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
 
     def __repr__(self) -> str:
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"
@@ -216,7 +216,7 @@ def version_space_examples(size: int, alpha: float | Fraction | str) -> int:
     >>> version_space_examples(100, 0.1)
     52
     """
-    count, error = positive(size, "size"), open_fraction(alpha, "alpha")
+    count, error = positive(size, "size"), open_unit_fraction(alpha, "alpha")
     return max(1, math.floor(math.log(count / 0.45) / -math.log1p(-float(error))) + 1)
 
 
@@ -241,19 +241,5 @@ def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float |
     1981
     """
     count = positive(list_size, "list_size")
-    error, failure = float(open_fraction(alpha, "alpha")), float(open_fraction(zeta, "zeta"))
+    error, failure = float(open_unit_fraction(alpha, "alpha")), float(open_unit_fraction(zeta, "zeta"))
     return math.ceil(2 * math.log(2 * count / failure) / error**2)
-
-
-def open_fraction(value: Any, name: str) -> Fraction:
-    """Read a number in (0, 1) exactly.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
-    number = parse_delta(value, name)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be in (0, 1); got {shown(value)}")
-    return number

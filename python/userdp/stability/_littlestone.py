@@ -27,10 +27,6 @@ COINS = "tournament"
 _Example = tuple[int, int]
 
 
-def _packed(row: bytes) -> bytes:
-    return np.packbits(np.frombuffer(row, dtype=np.uint8)).tobytes()
-
-
 def _check_class(hypotheses: Any) -> None:
     if not isinstance(hypotheses, DomainClass):
         raise TypeError(f"hypotheses must be a class on a finite domain, such as FiniteClass; got {shown(hypotheses)}")
@@ -93,9 +89,9 @@ class LittlestoneLists(ListLearner):
         return f"LittlestoneLists({self.hypotheses!r})"
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[bytes]:
-        """Packed tables of bits; see `ListLearner.lists`."""
+        """One byte 0 or 1 for each point; see `ListLearner.lists`."""
         found = self._algorithm.explanations(points - self.hypotheses.first, labels)
-        return [_packed(row) for row in found]
+        return list(found)
 
 
 class _NoMoreExamples(Exception):
@@ -125,7 +121,7 @@ class TournamentLearner(StableLearner):
     ----------
     littlestone_dimension : int
     default : bytes
-        The packed table of bits of that hypothesis. All items are such tables.
+        What that hypothesis says about the points in order, one byte 0 or 1 for each. All items are such tables.
 
     Raises
     ------
@@ -180,26 +176,27 @@ class TournamentLearner(StableLearner):
         self.littlestone_dimension: int = self._algorithm.littlestone_dimension
         domain = np.arange(hypotheses.first, hypotheses.first + hypotheses.domain_size)
         table = hypotheses.predict(domain, int(default), int(default) + 1)[:, 0]
-        self.default = np.packbits(table).tobytes()
+        self.default = table.astype(np.uint8).tobytes()
 
     def __repr__(self) -> str:
         sizes = f"block_length={self.block_length}, max_examples={self.max_examples}"
         return f"TournamentLearner({self.hypotheses!r}, {sizes})"
 
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> bytes:
-        """The hypothesis that one user votes for, as a packed table of bits; see `StableLearner.item`."""
+        """The hypothesis that one user votes for, one byte 0 or 1 for each point; see `StableLearner.item`."""
         points = self.hypotheses.points(X[: self.max_examples]) - self.hypotheses.first
         sample = list(zip(points.tolist(), labels.tolist(), strict=False))
         run = _Run(self._algorithm, self.block_length, sample, seed.generator(COINS))
         try:
-            return _packed(run.predictions())
+            return run.predictions()
         except _NoMoreExamples:
             return self.default
 
     def predict(self, item: bytes, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
-        table = np.unpackbits(np.frombuffer(item, dtype=np.uint8), count=self.hypotheses.domain_size).astype(np.bool_)
-        said: npt.NDArray[np.bool_] = table[self.hypotheses.points(X) - self.hypotheses.first]
+        said: npt.NDArray[np.bool_] = np.frombuffer(item, dtype=np.bool_)[
+            self.hypotheses.points(X) - self.hypotheses.first
+        ]
         return said
 
 

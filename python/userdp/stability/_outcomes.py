@@ -283,7 +283,7 @@ class Errors:
         if alpha == 1:
             return
         if given is None and self.rows is None:
-            raise TypeError("alpha: accuracy needs errors, a function from item to error, for this learner")
+            self._unknown()
         known = getattr(learner, "hypotheses", None) or getattr(
             getattr(learner, "list_learner", None), "hypotheses", None
         )
@@ -305,15 +305,21 @@ class Errors:
                 raise ValueError(f"errors: the error of {shown(item)} must be in [0, 1]; got {shown(error)}")
             return error
         if self.rows is None:
+            self._unknown()
             return None
         X = self.rows.X
         try:
             listed = isinstance(self.learner, ListLearner)
             said = self.learner.predict(item, self.learner.hypotheses.points(X) if listed else X)
         except NotImplementedError:
+            self._unknown()
             return None
         wrong = np.asarray(said) != self.rows.labels.astype(np.bool_)
         return sum((mass for mass, bad in zip(self.atoms.values(), wrong, strict=True) if bad), Fraction(0))
+
+    def _unknown(self) -> None:
+        if self.alpha < 1:
+            raise TypeError("alpha: accuracy needs errors, a function from item to error, for this learner")
 
     def accurate(self, error: Fraction | None) -> bool:
         """Whether an error counts as accurate."""

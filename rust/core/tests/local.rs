@@ -109,7 +109,13 @@ fn bits_are_inserted_at_every_place() {
     for words in 1..4_usize {
         for item in 0..64 * words as u64 {
             for bit in [0, 1] {
-                let mut bits: Vec<i64> = (0..words).map(|_| source.bits().expect("bits") as i64).collect();
+                let mut bits: Vec<i64> = (0..words)
+                    .map(|_| {
+                        i64::from_le_bytes(
+                            source.bits().expect("bits").to_le_bytes()[..8].try_into().expect("8"),
+                        )
+                    })
+                    .collect();
                 bits[words - 1] &= i64::MAX;
                 let mut expected: Vec<u64> =
                     ones(&bits).into_iter().map(|place| place + u64::from(place >= item)).collect();
@@ -124,8 +130,8 @@ fn bits_are_inserted_at_every_place() {
 
 #[test]
 fn others_are_drawn_one_after_the_other() {
-    // The words of the values 2, 0 and 0 below 3, 2 and 1, and a rejected one: 2^64 mod 3 = 1.
-    let third = u64::MAX / 3 + 1;
+    // The words of the values 2, 0 and 0 below 3, 2 and 1, and a rejected one: 2^32 mod 3 = 1.
+    let third = (1 << 32) / 3 + 1;
     let rejected = [1, 0, 0];
     let mut bits = [-1];
     assert_eq!(userdp_ct_local_others(1, &[2 * third, 0, 0], &rejected, &mut bits), 1);
@@ -134,7 +140,10 @@ fn others_are_drawn_one_after_the_other() {
     assert_eq!(bits, [0b001]);
     assert_eq!(userdp_ct_local_others(2, &[2 * third, 0, 0], &rejected, &mut bits), 1);
     assert_eq!(bits, [0b110]);
-    assert_eq!(userdp_ct_local_others(3, &[2 * third, u64::MAX, u64::MAX], &rejected, &mut bits), 1);
+    assert_eq!(
+        userdp_ct_local_others(3, &[2 * third, (1 << 32) - 1, (1 << 32) - 1], &rejected, &mut bits),
+        1
+    );
     assert_eq!(bits, [0b111]);
     assert_eq!(userdp_ct_local_others(2, &[0, 0, 0], &rejected, &mut bits), 0);
 }

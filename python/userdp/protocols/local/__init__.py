@@ -22,6 +22,7 @@ from __future__ import annotations
 from userdp.protocols.local._bits import BitwiseMajority
 from userdp.protocols.local._choice import for_items
 from userdp.protocols.local._hadamard import HadamardResponse
+from userdp.protocols.local._items import ItemProtocol
 from userdp.protocols.local._parties import LocalClient, LocalServer
 from userdp.protocols.local._protocol import LocalProtocol
 from userdp.protocols.local._subsets import KRandomizedResponse, SubsetSelection
@@ -29,6 +30,7 @@ from userdp.protocols.local._subsets import KRandomizedResponse, SubsetSelection
 __all__ = [
     "BitwiseMajority",
     "HadamardResponse",
+    "ItemProtocol",
     "KRandomizedResponse",
     "LocalClient",
     "LocalProtocol",

@@ -58,7 +58,8 @@ class BitwiseMajority(NumberedSymbols):
 
     References
     ----------
-    GKM21, Theorem 5 (iii). Proofs: docs/proofs/local_protocols.md.
+    GKM21, Theorem 5 (iii), has hypotheses of b bits; its own selection looks at all 2**b of them. Proofs:
+    docs/proofs/local_protocols.md.
 
     Examples
     --------
@@ -131,9 +132,11 @@ class BitwiseMajority(NumberedSymbols):
 
     # --- counts
 
-    def _counted(self, encoded: Messages, slots: Integers) -> Integers:
-        places = 2 * (slots % self.n_bits) + numbers_of(encoded)
-        return np.bincount(places, minlength=2 * self.n_bits).astype(np.int64, copy=False).reshape(-1, 2)
+    def _no_counts(self) -> Integers:
+        return np.zeros((self.n_bits, 2), dtype=np.int64)
+
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
+        np.add.at(counts, (slots % self.n_bits, numbers_of(encoded)), 1)
 
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
         p = float(self.keep_probability)

@@ -37,8 +37,11 @@ class NumberedSymbols(LocalProtocol):
     def _valid(self, encoded: Messages) -> npt.NDArray[np.bool_]:
         return numbers_of(encoded) < self.n_symbols
 
-    def _counted(self, encoded: Messages, slots: Integers) -> Integers:
-        return np.bincount(numbers_of(encoded), minlength=self.n_symbols).astype(np.int64, copy=False)
+    def _no_counts(self) -> Integers:
+        return np.zeros(self.n_symbols, dtype=np.int64)
+
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
+        np.add.at(counts, numbers_of(encoded), 1)
 
 
 def numbers_of(encoded: Messages) -> Integers:

@@ -96,8 +96,7 @@ class LocalServer:
 
     def __init__(self, protocol: LocalProtocol) -> None:
         self.protocol = protocol
-        none: Messages = np.empty((0, protocol.symbol_bytes), dtype=np.uint8)
-        self.counts = protocol._counted(none, np.empty(0, dtype=np.int64))
+        self.counts = protocol._no_counts()
         self._taken = np.zeros(protocol.n_users, dtype=np.bool_)
         self._tally = Tally()
 
@@ -160,7 +159,7 @@ class LocalServer:
         self._tally.reject("slot taken", int(len(free) - free.sum()))
         slots = slots[free]
         self._taken[slots] = True
-        self.counts += self.protocol._counted(symbols[free], slots)
+        self.protocol._count(self.counts, symbols[free], slots)
         self._tally.accept(len(slots))
         return len(slots)
 

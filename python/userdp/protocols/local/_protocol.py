@@ -336,8 +336,12 @@ class LocalProtocol(ABC):
         """Which rows of bytes are symbols."""
 
     @abstractmethod
-    def _counted(self, encoded: Messages, slots: Integers) -> Integers:
-        """What valid symbols add to a server's counts."""
+    def _no_counts(self) -> Integers:
+        """The counts of a server without reports."""
+
+    @abstractmethod
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
+        """Add valid symbols to a server's counts."""
 
     @abstractmethod
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:

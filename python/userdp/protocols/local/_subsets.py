@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KRandomizedResponse", "SubsetSelection"]
 
+ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
+"""How many bits of a byte are set."""
+
 
 class SetProtocol(ItemProtocol):
     """A report is a set of `subset_size` items, which holds the user's item more often than others."""
@@ -218,12 +221,15 @@ class SubsetSelection(SetProtocol):
         return in_order.view(np.uint8).reshape(-1, 8 * words)[:, : self.symbol_bytes]
 
     def _valid(self, encoded: Messages) -> npt.NDArray[np.bool_]:
-        bits = np.unpackbits(encoded, axis=1, bitorder="little")
-        right_size = bits.sum(axis=1, dtype=np.int64) == self.subset_size
-        valid: npt.NDArray[np.bool_] = right_size & ~bits[:, self.n_items :].any(axis=1)
+        right_size = ONES[encoded].sum(axis=1, dtype=np.int64) == self.subset_size
+        beyond = encoded[:, -1].astype(np.int64) >> (self.n_items - 8 * (self.symbol_bytes - 1))
+        valid: npt.NDArray[np.bool_] = right_size & (beyond == 0)
         return valid
 
-    def _counted(self, encoded: Messages, slots: Integers) -> Integers:
+    def _no_counts(self) -> Integers:
+        return np.zeros(self.n_items, dtype=np.int64)
+
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
         bits = np.unpackbits(encoded, axis=1, bitorder="little", count=self.n_items)
-        holding: Integers = bits.sum(axis=0, dtype=np.int64)
-        return holding
+        # A block of messages is below 2^16 of them, and sums of short integers are fast.
+        counts += bits.sum(axis=0, dtype=np.uint16)

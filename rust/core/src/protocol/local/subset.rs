@@ -6,6 +6,9 @@ use crate::{Error, Result, control::Control, ct, ct::Secret, exact::Level, rng::
 /// More items than this are refused: a report has a bit for each, and takes time for each.
 pub const SUBSET_ITEMS_LIMIT: u64 = 1 << 16;
 
+/// Bytes of the words that others are drawn with.
+const WORD_BYTES: usize = 4;
+
 /// Symbols: the sets of w of the items 0, ..., k - 1, as k bits in words of 64, the lowest bit first.
 ///
 /// # Guarantee
@@ -18,7 +21,7 @@ pub struct SubsetSelection {
     items: Items,
     favour: Favour,
     size: u64,
-    /// 2^64 mod j, for j = k - 1, ..., 1: which words are rejected.
+    /// 2^32 mod j, for j = k - 1, ..., 1: which words are rejected.
     rejected: Vec<u64>,
 }
 
@@ -37,7 +40,7 @@ impl SubsetSelection {
             items,
             favour: Favour::new(level, size, items.count)?,
             size,
-            rejected: (1..items.count).rev().map(|bound| bound.wrapping_neg() % bound).collect(),
+            rejected: (1..items.count).rev().map(|bound| (1 << 32) % bound).collect(),
         })
     }
 
@@ -51,7 +54,7 @@ impl SubsetSelection {
         self.rejected.len() / 64 + 1
     }
 
-    /// A report of every item, one after the other. Each takes 16 random bytes for the coin and 8 (k - 1) for the set.
+    /// A report of every item, one after the other. Each takes 16 random bytes for the coin and 4 (k - 1) for the set.
     ///
     /// Secret: the items and the reports.
     ///
@@ -64,14 +67,12 @@ impl SubsetSelection {
         reports: &mut [i64],
         control: &Control,
     ) -> Result<()> {
-        let width = 16 + 8 * self.rejected.len();
+        let width = 16 + WORD_BYTES * self.rejected.len();
         let mut words = Secret::new(vec![0_u64; self.rejected.len()]);
         report_each(items, (width, self.words()), source, reports, control, |item, bytes, source, place| {
             let (coin, rest) = split_word(bytes);
             let against = self.favour.against(coin);
-            for (word, bytes) in words.iter_mut().zip(rest.as_chunks::<8>().0) {
-                *word = u64::from_le_bytes(*bytes);
-            }
+            read_words(rest, &mut words);
             let others = self.size.wrapping_sub(against ^ 1);
             userdp_revealed_subset_rejection(self, others, &mut words, source, place)?;
             userdp_ct_local_insert(self.items.read(item), against ^ 1, place);
@@ -81,18 +82,23 @@ impl SubsetSelection {
 }
 
 ct::kernel! {
-    /// Writes a bit for each of the numbers j whose remainders are `rejected`, in order: 1 with probability r / j where r
-    /// of `size` ones are left. 1 unless a word is rejected; then the bits mean nothing. Secret: `size`, `words` and the
-    /// result. Public: `rejected`.
+    /// Writes a bit for each number j = n, ..., 1 whose remainders 2^32 mod j are `rejected`: 1 with probability r / j where
+    /// r of `size` ones are left. `words` have 32 bits each. 1 unless one of them is rejected; then the bits mean nothing.
+    /// Secret: `size`, `words` and the result. Public: `rejected`.
     pub fn userdp_ct_local_others(size: u64, words: &[u64], rejected: &[u64], bits: &mut [i64]) -> u64 {
+        let (mut left, mut accepted, mut bound) = (size, 1, rejected.len() as u64);
         bits.fill(0);
-        let (mut left, mut accepted) = (size, 1);
-        for (place, (&word, &remainder)) in words.iter().zip(rejected).enumerate() {
-            let bound = (rejected.len() as u64).wrapping_sub(place as u64);
-            let chosen = ct::less(ct::high_product(word, bound), left);
-            accepted &= ct::less(word.wrapping_mul(bound), remainder) ^ 1;
-            left = left.wrapping_sub(chosen);
-            bits[place / 64] |= (chosen << (place % 64)).cast_signed();
+        for ((words, rejected), bits) in words.chunks(64).zip(rejected.chunks(64)).zip(bits) {
+            let mut drawn = 0;
+            for (place, (&word, &remainder)) in words.iter().zip(rejected).enumerate() {
+                let product = word.wrapping_mul(bound);
+                let chosen = ct::less(product >> 32, left);
+                accepted &= ct::less(product & 0xffff_ffff, remainder) ^ 1;
+                left = left.wrapping_sub(chosen);
+                drawn |= chosen << place;
+                bound = bound.wrapping_sub(1);
+            }
+            *bits = drawn.cast_signed();
         }
         ct::barrier(accepted)
     }
@@ -118,8 +124,8 @@ ct::kernel! {
 ct::revealed! {
     /// The bits of the first words that are accepted: those given, then the source's.
     ///
-    /// Revealed: how often one of the words was rejected, which has probability below 2^-32. Each time all are replaced,
-    /// so that those that are accepted are independent of the ones before them.
+    /// Revealed: how often one of the words was rejected, which has probability below k^2 / 2^33. Each time all are
+    /// replaced, so that those that are accepted are independent of the ones before them.
     ///
     /// # Errors
     /// As [`Source::fill`].
@@ -127,12 +133,17 @@ ct::revealed! {
         randomizer: &SubsetSelection, size: u64, words: &mut [u64], source: &mut Source, bits: &mut [i64],
     ) -> Result<()> {
         while userdp_ct_local_others(size, words, &randomizer.rejected, bits) == 0 {
-            let mut bytes = Secret::new(vec![0; 8 * words.len()]);
+            let mut bytes = Secret::new(vec![0; WORD_BYTES * words.len()]);
             source.fill(&mut bytes)?;
-            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-                *word = u64::from_le_bytes(*bytes);
-            }
+            read_words(&bytes, words);
         }
         Ok(())
+    }
+}
+
+/// The words that bytes stand for. Secret: both.
+fn read_words(bytes: &[u8], words: &mut [u64]) {
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<WORD_BYTES>().0) {
+        *word = u64::from(u32::from_le_bytes(*bytes));
     }
 }
