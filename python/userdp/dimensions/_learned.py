@@ -75,10 +75,11 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
     failure_exact = parse_failure(failure, "failure")
     if failure_exact == 0:
         raise ValueError(f"failure must be above 0; got {shown(failure)}")
-    group = float(level) * n_users
-    tries = -math.log(failure_exact) / float(1 - beta_exact)
-    if group > 700 or math.exp(group) * tries > 2 * MAX_RUNS:
-        raise BudgetError(_too_many(f"about e^{group + math.log(tries):.4g}", n_users))
+    # Twice what is allowed is surely too much; the exact number is taken below.
+    missed = _core.ln_bounds(1 / failure_exact)[1]
+    log_runs = float(level) * n_users + math.log(missed) - _core.ln_bounds(1 - beta_exact)[1]
+    if log_runs > math.log(2 * MAX_RUNS):
+        raise BudgetError(_too_many(f"about e^{log_runs:.4g}", n_users))
     # e^(n epsilon), and the chance of a hypothesis that is good for a given target, from below.
     _, most = _core.exp_bounds(core_level(PrivacyLevel(level.ratio**n_users, level.exponent * n_users)), _BITS)
     least, _ = _core.exp_bounds(core_level(level), _BITS)
@@ -89,7 +90,7 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
             f"delta={shown(delta)} is too large for {n_users} users: (epsilon, delta) for one user says nothing "
             "about all of them unless delta (e^(n epsilon) - 1)/(e^epsilon - 1) < 1 - beta"
         )
-    runs = math.ceil(Fraction(_core.ln_bounds(1 / failure_exact)[1]) / chance)
+    runs = math.ceil(Fraction(missed) / chance)
     if runs > MAX_RUNS:
         raise BudgetError(_too_many(str(runs), n_users))
     return max(runs, 1)
