@@ -16,8 +16,9 @@ from userdp.learners._saving import _read, _written
 
 PARAMETERS = [
     None, True, 1, -(2**70), 0.1, float("inf"), 5e-324, "a", "", Fraction(1, 3), LogRatio(3, 2), uuid.UUID(int=7),
-    range(2, 9, 3), (), (1, (2, "a")), [1, [None]], {"a": 1, 2: Fraction(1)}, np.float32(0.1), np.int64(-3),
-    np.uint64(2**64 - 1), np.bool_(True), np.str_("a"), np.arange(3, dtype=">i2"), np.array(3.5), np.zeros((0, 2)),
+    b"", b"\x00\xff", range(2, 9, 3), (), (1, (2, "a")), [1, [None]], {"a": 1, 2: Fraction(1)}, np.float32(0.1),
+    np.int64(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("a"), np.arange(3, dtype=">i2"),
+    np.array(3.5), np.zeros((0, 2)),
     np.array([2**64 - 1], dtype=np.uint64), np.array([[True], [False]]), np.array(["a", "bcd"]),
     np.array([1, "a", None], dtype=object), np.array([0.1, np.inf], dtype=np.float32),
 ]  # fmt: skip
@@ -33,7 +34,9 @@ def test_every_kind_of_parameter_comes_back(value: Any) -> None:
         assert isinstance(value, np.generic) or type(again) is type(value)
 
 
-@pytest.mark.parametrize("value", [{1, 2}, b"a", 1j, np.array([1j]), np.array(["2020-01-01"], dtype="M8[D]"), object()])
+@pytest.mark.parametrize(
+    "value", [{1, 2}, bytearray(b"a"), 1j, np.array([1j]), np.array(["2020-01-01"], dtype="M8[D]"), object()]
+)
 def test_other_kinds_are_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="cannot be saved as JSON; use pickle"):
         _written(value)
@@ -48,7 +51,8 @@ def test_classes_are_told_apart_by_more_than_their_names() -> None:
 
 HOSTILE = [
     {"fraction": "1e99999999"}, {"fraction": "1/0"}, {"fraction": [1]}, {"float": "0x1p99999"}, {"float": 1},
-    {"int": "9" * 5000}, {"log_ratio": ["1", "0"]}, {"log_ratio": ["1"] * 9}, {"uuid": "x"}, {"range": [1, 2, 0]},
+    {"int": "9" * 5000}, {"log_ratio": ["1", "0"]}, {"log_ratio": ["1"] * 9}, {"uuid": "x"},
+    {"bytes": "0"}, {"bytes": 7}, {"range": [1, 2, 0]},
     {"array": {"dtype": "V2147483647", "shape": [3], "entries": [1, 2, 3]}},
     {"array": {"dtype": "M8[s]", "shape": [1], "entries": [1]}},
     {"array": {"dtype": "i1", "shape": [1], "entries": [1000]}},

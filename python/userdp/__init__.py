@@ -9,6 +9,7 @@ The public modules:
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
+* `userdp.selection`: the item that most people have, chosen privately
 * `userdp.learners`: pure-DP classifiers and selectors for people who give several examples each
 * `userdp.estimation`: distributions from people's examples
 * `userdp.stability`: public randomness by which users with similar data draw the same answer
@@ -97,6 +98,7 @@ _MODULES = (
     "mechanisms",
     "reduction",
     "report",
+    "selection",
 )
 
 __all__ = [

@@ -14,17 +14,20 @@ __all__ = [
     "Granularity",
     "GroupedExponentialRate",
     "Level",
+    "LocalRandomizer",
     "NegativeBinomialTable",
     "PmfMatrix",
     "PublicSeed",
     "RefusalTable",
     "ScoreSelection",
+    "ShuffleNoise",
     "Source",
     "StableFamily",
     "ThresholdSweep",
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
     "UniformInteger",
+    "VersionSpaces",
     "__version__",
     "binomial_tail",
     "check_groups",
@@ -41,6 +44,7 @@ __all__ = [
     "family_profile",
     "family_worst",
     "first_rows",
+    "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
     "hockey_stick_float64",
@@ -53,12 +57,14 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "minimum_hitting_set",
+    "negative_binomial_divergence",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
     "psi_scores",
     "quantised_masses",
+    "random_permutation",
     "random_subsets",
     "range_minimum",
     "renyi_divergence",
@@ -262,6 +268,20 @@ class UniformInteger:
     def sample_many(self, source: Source, size: int) -> npt.NDArray[np.int64]: ...
 
 @final
+class VersionSpaces:
+    def __new__(cls, matrix: npt.NDArray[np.uint8]) -> VersionSpaces: ...
+    @property
+    def reduced_shape(self) -> tuple[int, int]: ...
+    @property
+    def distinct_columns(self) -> int: ...
+    def shattered(self, budget: int, progress: _Progress = None) -> list[int]: ...
+    def growth(self, k: int, budget: int, progress: _Progress = None) -> int: ...
+    def littlestone(self, budget: int, progress: _Progress = None) -> int: ...
+    def mistake_tree(self, budget: int, progress: _Progress = None) -> tuple[list[int], list[int]]: ...
+    def standard_optimal(self, sample: Sequence[tuple[int, bool]]) -> tuple[bytes, int]: ...
+    def explanations(self, sample: Sequence[tuple[int, bool]]) -> list[bytes]: ...
+
+@final
 class Categorical:
     def __new__(cls, weights: Sequence[int]) -> Categorical: ...
     def sample(self, source: Source) -> int: ...
@@ -276,6 +296,25 @@ class NegativeBinomialTable:
     def remainder(self) -> int: ...
     def sample(self, source: Source) -> int: ...
     def sample_many(self, source: Source, size: int) -> npt.NDArray[np.int64]: ...
+
+@final
+class ShuffleNoise:
+    def __new__(cls, r: Fraction, p: Fraction, users: int, two_counts: bool) -> ShuffleNoise: ...
+    @staticmethod
+    def calibrated(
+        epsilon: Level, delta: Fraction, users: int, all_users: int, two_counts: bool, beta: Fraction | None
+    ) -> ShuffleNoise: ...
+    @property
+    def r(self) -> Fraction: ...
+    @property
+    def p(self) -> Fraction: ...
+    @property
+    def numerators(self) -> list[int]: ...
+    def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
+    def quantile(self, beta: Fraction, all_users: int) -> int | None: ...
+    def reports(
+        self, items: npt.NDArray[np.int64], buckets: int, complement: bool, source: Source
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...
 
 @final
 class Geometric:
@@ -417,3 +456,21 @@ def psi_scores(psi: npt.NDArray[np.int64], rows: _UserRows, tau: int) -> npt.NDA
 def scheffe_scores(
     masses: npt.NDArray[np.int64], histograms: npt.NDArray[np.uint32], tau: int
 ) -> npt.NDArray[np.int64]: ...
+
+@final
+class LocalRandomizer:
+    @staticmethod
+    def randomized_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def subset_selection(epsilon: Level, items: int, size: int, default: int) -> LocalRandomizer: ...
+    @staticmethod
+    def hadamard_response(epsilon: Level, items: int, default: int) -> LocalRandomizer: ...
+    @property
+    def favour(self) -> int: ...
+    def report_many(self, source: Source, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+
+def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+def negative_binomial_divergence(
+    r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
+) -> tuple[Fraction, Fraction]: ...
+def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...

@@ -59,6 +59,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
     def _budget(self) -> Budget:
         """What epsilon is spent on; depends on parameters only."""
 
+    def _delta(self) -> Fraction:
+        """The delta of the guarantee; from parameters only."""
+        return Fraction(0)
+
     @abstractmethod
     def _program(self, data: UserData) -> Program:
         """What is drawn on the data; see `userdp.learners._program`."""
@@ -91,7 +95,7 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         self.unit_ = "record" if groups is None else "user"
         self.privacy_ = PrivacyRecord(
             epsilon=exact_epsilon(self.epsilon),
-            delta=Fraction(0),
+            delta=self._delta(),
             neighbours="replace",
             unit="record" if groups is None else "user",
             budget=self._budget(),

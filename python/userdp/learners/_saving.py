@@ -36,7 +36,7 @@ def to_json(estimator: Any) -> str:
     Raises
     ------
     TypeError
-        For a parameter that is no number, string, UUID, sequence, mapping, array or concept class.
+        For a parameter that is no number, string, bytes, UUID, sequence, mapping, array or concept class.
     """
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
     content = {
@@ -90,6 +90,8 @@ def _written(value: Any) -> Any:
         return {"log_ratio": [str(value.numerator), str(value.denominator)]}
     if isinstance(value, UUID):
         return {"uuid": str(value)}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
     if isinstance(value, range):
         return {"range": [_written(number) for number in (value.start, value.stop, value.step)]}
     if isinstance(value, tuple):
@@ -129,6 +131,8 @@ def _read(value: Any) -> Any:
         return LogRatio(*map(int, content))
     if kind == "uuid":
         return UUID(content)
+    if kind == "bytes":
+        return bytes.fromhex(content)
     if kind == "range":
         return range(*map(_read, content))
     if kind == "tuple":

@@ -19,7 +19,7 @@ from userdp._numbers import shown
 from userdp._pmf import Pmf, aligned
 from userdp.exceptions import BudgetError
 
-__all__ = ["agreement_of_race", "disagreement_probability", "joint_distribution"]
+__all__ = ["disagreement_of_darts", "disagreement_probability", "joint_distribution", "race_terms"]
 
 Law: TypeAlias = "PmfLike | Mapping[Hashable, Any]"
 Method: TypeAlias = Literal["race", "darts", "inverse-cdf"]
@@ -79,8 +79,8 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(method)}")
     _, a, b = read_pair(p, q)
     if method == "race":
-        return 1 - agreement_of_race(a, b)
-    return _darts(a, b) if method == "darts" else _inverse_cdf(a, b)
+        return 1 - _agreement_of_race(a, b)
+    return disagreement_of_darts(a, b) if method == "darts" else _inverse_cdf(a, b)
 
 
 def joint_distribution(p: Law, q: Law) -> dict[tuple[Any, Any], Fraction]:
@@ -179,8 +179,19 @@ def _integers(law: Any, name: str) -> list[int]:
     return [mass.numerator * (scale // mass.denominator) for mass in fractions]
 
 
-def agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
-    """The probability that races of two lists of integer weights have the same winner.
+def _agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
+    terms = race_terms(a, b)
+    bits = sum(bottom.bit_length() for _, bottom in terms)
+    if bits > MAX_BITS:
+        raise BudgetError(
+            f"the exact agreement of a race of {len(terms):,} different ratios has about {bits:,} bits, over "
+            f"{MAX_BITS:,}; method='darts' gives a bound by much shorter numbers"
+        )
+    return Fraction(*_sum(terms)) if terms else Fraction(0)
+
+
+def race_terms(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
+    """Quotients whose sum is the probability that races of two lists of integer weights have the same winner.
 
     Sorted by a_x / b_x, the largest first, max(a_y / a_x, b_y / b_x) is a_y / a_x for all y up to x's class of equal
     ratios and b_y / b_x behind it: prefix sums A and suffix sums B give every term a_x b_x / (A b_x + B a_x).
@@ -192,17 +203,11 @@ def agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
             divisor = math.gcd(weight, other)
             sums = classes.setdefault((weight // divisor, other // divisor), [0, 0])
             sums[0], sums[1] = sums[0] + weight, sums[1] + other
-    bits = sum(x.bit_length() + y.bit_length() for x, y in map(tuple, classes.values()))
-    if bits > MAX_BITS:
-        raise BudgetError(
-            f"the exact agreement of a race of {len(classes):,} different ratios has about {bits:,} bits, over "
-            f"{MAX_BITS:,}; method='darts' gives a bound by much shorter numbers"
-        )
     prefix, suffix, terms = only_a, sum(b), []
     for _, (weight, other) in sorted(classes.items(), key=lambda item: Fraction(*item[0]), reverse=True):
         prefix, suffix = prefix + weight, suffix - other
         terms.append((weight * other, prefix * other + suffix * weight))
-    return Fraction(*_sum(terms)) if terms else Fraction(0)
+    return terms
 
 
 def _sum(terms: list[tuple[int, int]]) -> tuple[int, int]:
@@ -214,7 +219,8 @@ def _sum(terms: list[tuple[int, int]]) -> tuple[int, int]:
     return a * d + b * c, b * d
 
 
-def _darts(a: Sequence[int], b: Sequence[int]) -> Fraction:
+def disagreement_of_darts(a: Sequence[int], b: Sequence[int]) -> Fraction:
+    """The probability that darts of two lists of integer weights hit different items first."""
     total_a, total_b = sum(a), sum(b)
     pairs = [(weight * total_b, other * total_a) for weight, other in zip(a, b, strict=True)]
     whole = total_a * total_b

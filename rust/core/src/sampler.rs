@@ -25,7 +25,7 @@ pub use coin::Coin;
 pub use discrete_laplace::DiscreteLaplaceTables;
 pub use inversion::{Geometric, TwoSidedGeometric};
 pub use kappa::kappa;
-pub use negative_binomial::NegativeBinomialTable;
+pub use negative_binomial::{NegativeBinomialMasses, NegativeBinomialTable};
 pub use refusal::RefusalTable;
 pub use table::Table;
 pub use tdlap::{KappaRule, TruncatedDiscreteLaplaceTable};

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod convert;
 mod counts;
+mod dimension;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -14,12 +15,14 @@ mod exponential;
 mod family;
 mod grouped;
 mod laws;
+mod local;
 mod matrix;
 mod public;
 mod run;
 mod sampler;
 mod score;
 mod selection;
+mod shuffle;
 mod stability;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
@@ -34,6 +37,8 @@ mod _core {
         clipped_pairwise_scores, least_errors_above, psi_scores, scheffe_scores, surrogate_scores,
         user_errors, user_errors_above,
     };
+    #[pymodule_export]
+    use crate::dimension::PyVersionSpaces;
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
@@ -59,6 +64,8 @@ mod _core {
         random_subsets,
     };
     #[pymodule_export]
+    use crate::local::{PyLocalRandomizer, hadamard_transform};
+    #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::public::{PyPublicSeed, quantised_masses};
@@ -70,6 +77,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
+    #[pymodule_export]
+    use crate::shuffle::{PyShuffleNoise, negative_binomial_divergence, random_permutation};
     #[pymodule_export]
     use crate::stability::{
         PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,

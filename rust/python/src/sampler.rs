@@ -32,6 +32,11 @@ impl PySource {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Works with the random bits, in a thread that does not hold the interpreter lock.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Source) -> T) -> T {
+        work(&mut self.lock())
+    }
+
     /// Draws without the interpreter lock, which another holder of this source may be waiting for.
     pub(crate) fn draw<T: Send>(
         &self,

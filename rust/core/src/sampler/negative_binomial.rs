@@ -13,6 +13,77 @@ const BITS: i64 = 256;
 /// Entries between two looks at the control.
 const CHECK_EVERY: u64 = 1 << 8;
 
+/// Enclosures of P[0], P[1], ... of NB(r, p), one after the other.
+///
+/// # Numerics
+/// P[0] = e^(r ln(1 - p)) is enclosed; P[k + 1] = P[k] p (k + r) / (k + 1) is multiplied with outward rounding to 256
+/// bits, which costs a relative 2^-254 a step.
+#[derive(Debug, Clone)]
+pub struct NegativeBinomialMasses {
+    r: Rational,
+    p: Rational,
+    k: u64,
+    mass: Interval,
+}
+
+impl NegativeBinomialMasses {
+    /// Starts at k = 0.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for r <= 0 and p outside (0, 1); [`Error::TooLarge`] for a mean above
+    /// [`SIZE_LIMIT`].
+    pub fn new(r: &Rational, p: &Rational) -> Result<Self> {
+        if !r.is_positive() {
+            return Err(Error::invalid("r", "must be > 0"));
+        }
+        if !p.is_positive() || p >= &Rational::one() {
+            return Err(Error::invalid("p", "must be in (0, 1), ends excluded"));
+        }
+        let failure = Rational::one() - p;
+        let mean = r * p / &failure;
+        if mean > Rational::from_integer(Integer::from(SIZE_LIMIT)) {
+            return Err(too_large());
+        }
+        // r |ln(1 - p)| is at most the mean.
+        let exponent = ln(&failure, BITS + 32).times(&Interval::rational(r, BITS + 32), BITS + 32);
+        let mass = exp_interval(&exponent, BITS + 8);
+        Ok(Self { r: r.clone(), p: p.clone(), k: 0, mass })
+    }
+
+    /// The k that is enclosed now.
+    pub fn k(&self) -> u64 {
+        self.k
+    }
+
+    /// P[k].
+    pub fn mass(&self) -> &Interval {
+        &self.mass
+    }
+
+    /// P[k + 1] / P[k] = p (k + r) / (k + 1) as two integers.
+    pub fn step(&self) -> (Integer, Integer) {
+        let above = (self.r.denom() * self.k + self.r.numer()) * self.p.numer();
+        (above, self.r.denom() * self.p.denom() * (self.k + 1))
+    }
+
+    /// True when P falls from k on, at this and all later steps: p (k + r) < k + 1 holds for all larger k as well.
+    pub fn falls(&self) -> bool {
+        let (above, below) = self.step();
+        above < below
+    }
+
+    /// Goes on to k + 1.
+    pub fn advance(&mut self) {
+        let (above, below) = self.step();
+        let ratio = Interval {
+            lower: Dyadic::quotient(&above, &below, BITS, false),
+            upper: Dyadic::quotient(&above, &below, BITS, true),
+        };
+        self.mass = self.mass.times(&ratio, BITS);
+        self.k += 1;
+    }
+}
+
 /// Integers over 2^128 next to P[k] = C(k + r - 1, k) (1 - p)^r p^k, k = 0, 1, ....
 ///
 /// # Guarantee
@@ -30,52 +101,25 @@ impl NegativeBinomialTable {
     /// Floors of lower bounds of the ideal probabilities, up to the last that is not 0, and the remainder on the
     /// largest (the first of them).
     ///
-    /// # Numerics
-    /// P[0] = e^(r ln(1 - p)) is enclosed; P[k + 1] = P[k] p (k + r) / (k + 1) is multiplied with outward rounding to
-    /// 256 bits, which costs a relative 2^-254 a step.
-    ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for r <= 0 and p outside (0, 1); [`Error::TooLarge`] for more than [`SIZE_LIMIT`]
-    /// entries; [`Error::Cancelled`].
+    /// As [`NegativeBinomialMasses::new`]; [`Error::TooLarge`] for more than [`SIZE_LIMIT`] entries;
+    /// [`Error::Cancelled`].
     pub fn new(r: &Rational, p: &Rational, control: &Control) -> Result<Self> {
-        if !r.is_positive() {
-            return Err(Error::invalid("r", "must be > 0"));
-        }
-        if !p.is_positive() || p >= &Rational::one() {
-            return Err(Error::invalid("p", "must be in (0, 1), ends excluded"));
-        }
-        let failure = Rational::one() - p;
-        let mean = r * p / &failure;
-        if mean > Rational::from_integer(Integer::from(SIZE_LIMIT)) {
-            return Err(too_large());
-        }
-        // r |ln(1 - p)| is at most the mean.
-        let exponent = ln(&failure, BITS + 32).times(&Interval::rational(r, BITS + 32), BITS + 32);
-        let mut ideal = exp_interval(&exponent, BITS + 8);
+        let mut masses = NegativeBinomialMasses::new(r, p)?;
         let mut numerators = Vec::new();
-        let mut k = 0_u64;
         loop {
-            if k.is_multiple_of(CHECK_EVERY) {
+            if masses.k.is_multiple_of(CHECK_EVERY) {
                 control.check()?;
             }
-            let numerator = units(&ideal.lower);
-            // p (k + r) / (k + 1) in integers.
-            let above = (r.denom() * k + r.numer()) * p.numer();
-            let below = r.denom() * p.denom() * (k + 1);
-            // p (k + r) < k + 1 holds for all larger k as well: the ideal law falls from here on.
-            if numerator.is_zero() && above < below {
+            let numerator = units(&masses.mass.lower);
+            if numerator.is_zero() && masses.falls() {
                 break;
             }
-            if k == SIZE_LIMIT {
+            if masses.k == SIZE_LIMIT {
                 return Err(too_large());
             }
             numerators.push(numerator);
-            let ratio = Interval {
-                lower: Dyadic::quotient(&above, &below, BITS, false),
-                upper: Dyadic::quotient(&above, &below, BITS, true),
-            };
-            ideal = ideal.times(&ratio, BITS);
-            k += 1;
+            masses.advance();
         }
         Self::completed(numerators)
     }

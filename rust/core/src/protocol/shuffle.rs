@@ -1,0 +1,16 @@
+//! Protocols behind a shuffler: everybody sends messages and some more, and only their numbers are seen.
+//!
+//! Every one of n users sends x + Z copies of one message, Z ~ NB(r / n, p). The numbers add up to NB(r, p) noise.
+
+mod divergence;
+mod law;
+mod noise;
+mod permutation;
+mod reports;
+mod search;
+
+pub use divergence::{Change, divergence};
+pub use law::NegativeBinomialLaw;
+pub use noise::{Goal, ShuffleNoise};
+pub use permutation::permute;
+pub use reports::{Reports, reports};

@@ -1,0 +1,172 @@
+//! Noise of n users together, and what it hides with the tables that are drawn from.
+
+use super::{Change, NegativeBinomialLaw, divergence::divergence, law::BITS, search};
+use crate::{
+    Error, Result,
+    control::Control,
+    exact::{
+        Integer, Interval, Level, Natural, Rational,
+        dyadic::Dyadic,
+        rounding::{Direction, rational_from_f64, rational_to_f64},
+    },
+    sampler::NegativeBinomialTable,
+};
+use num_traits::{One, Signed};
+
+/// The largest exponent of a level here.
+const LARGEST_EPSILON: i64 = 64;
+/// p and r are searched as multiples of 2^-P_PLACES and 2^-R_PLACES.
+const P_PLACES: u32 = 32;
+const R_PLACES: u32 = 20;
+/// How often r is raised when the search was too optimistic.
+const ATTEMPTS: u32 = 24;
+
+/// What a search makes small.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// The mean of all the noise.
+    Mean,
+    /// The T with P[noise > T] at most this.
+    Quantile(f64),
+}
+
+/// The noise that a number of honest users add up to: each draws from a table next to NB(r / users, p).
+#[derive(Debug)]
+pub struct ShuffleNoise {
+    law: NegativeBinomialLaw,
+    table: NegativeBinomialTable,
+    users: u64,
+    change: Change,
+}
+
+/// Refuses levels whose powers are too long to work with.
+fn check_level(level: &Level) -> Result<()> {
+    let large = level.exponent() > &Rational::from_integer(Integer::from(LARGEST_EPSILON))
+        || level.ratio() > &Rational::from_integer(Integer::one() << 92_u32)
+        || level.ratio() < &Rational::one();
+    if large {
+        return Err(Error::invalid("epsilon", format!("must be from 0 to {LARGEST_EPSILON} here")));
+    }
+    Ok(())
+}
+
+impl ShuffleNoise {
+    /// The noise NB(r, p) of this many users together.
+    ///
+    /// # Errors
+    /// As [`NegativeBinomialLaw::new`] and [`NegativeBinomialTable::new`]; [`Error::InvalidArgument`] without users.
+    pub fn new(r: &Rational, p: &Rational, users: u64, change: Change, control: &Control) -> Result<Self> {
+        if users == 0 {
+            return Err(Error::invalid("users", "must be at least 1"));
+        }
+        let law = NegativeBinomialLaw::new(r, p, control)?;
+        let share = r / Rational::from_integer(Integer::from(users));
+        let table = NegativeBinomialTable::new(&share, p, control)?;
+        Ok(Self { law, table, users, change })
+    }
+
+    /// Noise that is certified to hide a change at this level and delta, with about the least mean or quantile of
+    /// the noise of `all` >= `users` users of whom `users` are counted on.
+    ///
+    /// # Errors
+    /// As [`ShuffleNoise::new`]; [`Error::InvalidArgument`] for epsilon = 0, a delta outside (0, 1), and one that is
+    /// too small for tables of 128 bits.
+    pub fn calibrated(
+        level: &Level,
+        delta: &Rational,
+        users: u64,
+        all: u64,
+        change: Change,
+        goal: Goal,
+        control: &Control,
+    ) -> Result<Self> {
+        check_level(level)?;
+        let e = level.enclosure(BITS);
+        if e.lower.to_rational() <= Rational::one() {
+            return Err(Error::invalid("epsilon", "must be > 0 here"));
+        }
+        if !delta.is_positive() || delta >= &Rational::one() {
+            return Err(Error::invalid("delta", "must be in (0, 1) here, ends excluded"));
+        }
+        let unreachable = || {
+            Error::invalid(
+                "delta",
+                "is too small here: the tables of noise have probabilities of 128 bits, and at most 2^20 values. \
+                 Choose a larger delta or epsilon",
+            )
+        };
+        let epsilon = e.lower.to_f64(Direction::Nearest).ln();
+        let target = rational_to_f64(delta, Direction::Nearest) * (1.0 - 2.0_f64.powi(-16));
+        let surplus = all as f64 / users as f64;
+        let (r, rate) =
+            search::best(epsilon, target, change, goal, surplus, control)?.ok_or_else(unreachable)?;
+        let rounded = |x: f64, places: u32| {
+            let scaled = rational_from_f64(x) * (Integer::one() << places);
+            Rational::new(scaled.ceil().to_integer(), Integer::one() << places)
+        };
+        let p = rounded((-rate).exp(), P_PLACES);
+        let r = rounded(r, R_PLACES);
+        for attempt in 0..ATTEMPTS {
+            let more = Rational::new(Integer::from((1_u64 << attempt) - 1), Integer::one() << R_PLACES);
+            let noise = Self::new(&(&r + more), &p, users, change, control)?;
+            if &noise.delta(level, control)?.upper.to_rational() <= delta {
+                return Ok(noise);
+            }
+        }
+        Err(unreachable())
+    }
+
+    /// The law that the shares would add up to with tables of infinite precision.
+    pub fn law(&self) -> &NegativeBinomialLaw {
+        &self.law
+    }
+
+    /// What one user draws from.
+    pub fn table(&self) -> &NegativeBinomialTable {
+        &self.table
+    }
+
+    /// Encloses the least delta at this level for the sums of what is really drawn.
+    ///
+    /// # Guarantee
+    /// A sum of n draws of tables is within n t of NB(r, p) in total variation, t the certified distance of one
+    /// table, and c independent sums are within c n t. A divergence at E of two laws changes by at most (1 + E) times
+    /// the distance that both move by.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an epsilon above 64; [`Error::Cancelled`].
+    pub fn delta(&self, level: &Level, control: &Control) -> Result<Interval> {
+        check_level(level)?;
+        let ideal = divergence(&self.law, level, self.change, control)?;
+        let distance = self.distance(self.users).times(&Interval::integer(self.change.counts()), BITS);
+        let weight = level.enclosure(BITS).plus(&Interval::integer(1), BITS);
+        let slack = distance.times(&weight, BITS).upper;
+        let slack = Interval { lower: slack.negated(), upper: slack };
+        let moved = ideal.plus(&slack, BITS);
+        let zero = Dyadic::integer(Integer::ZERO);
+        let lower = if moved.lower.sign().is_lt() { zero } else { moved.lower };
+        Ok(Interval { lower, upper: moved.upper })
+    }
+
+    /// A T that the noise of `all` users together exceeds with probability at most beta, certified, and the least
+    /// such T of the ideal law unless beta is at a tie; `None` when beta is too small to tell.
+    ///
+    /// # Errors
+    /// As [`NegativeBinomialLaw::new`].
+    pub fn quantile(&self, beta: &Rational, all: u64, control: &Control) -> Result<Option<usize>> {
+        let more = self.distance(all).upper.to_rational();
+        if all == self.users {
+            return Ok(self.law.quantile(beta, &more));
+        }
+        let ratio = Rational::new(Integer::from(all), Integer::from(self.users));
+        let law = NegativeBinomialLaw::new(&(self.law.r() * ratio), self.law.p(), control)?;
+        Ok(law.quantile(beta, &more))
+    }
+
+    /// A bound on the total variation distance of a sum of this many tables to the ideal law.
+    fn distance(&self, users: u64) -> Interval {
+        let units = self.table.remainder() * Natural::from(users);
+        let mantissa = Integer::from(units);
+        Interval { lower: Dyadic::integer(Integer::ZERO), upper: Dyadic { mantissa, exponent: -128 } }
+    }
+}

@@ -1,0 +1,55 @@
+//! What users send.
+
+use crate::{Error, Result, control::Control, ct::Secret, rng::Source, sampler::Table};
+
+/// The most messages of one call.
+const MESSAGES_LIMIT: usize = 1 << 28;
+
+/// The messages of some users, one user after the other.
+#[derive(Debug, Default)]
+pub struct Reports {
+    /// The bucket that each message names; in increasing order within a user.
+    pub messages: Vec<u32>,
+    /// How many messages each user sends.
+    pub counts: Vec<u64>,
+}
+
+/// Every user's messages: for each bucket b, x + Z messages of b, Z a draw of the table, x = 1 when b is the user's
+/// item, or, for the complement, when it is not.
+///
+/// An item that is no bucket has x = 0 (complement: 1) everywhere. The draws read the whole table, whatever they are;
+/// what is done with them shows how many messages there are, as sending them does.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] without buckets; [`Error::TooLarge`] for more than 2^28 messages; as [`Source::fill`];
+/// [`Error::Cancelled`].
+pub fn reports(
+    table: &Table,
+    items: &[i64],
+    buckets: u32,
+    complement: bool,
+    source: &mut Source,
+    control: &Control,
+) -> Result<Reports> {
+    if buckets == 0 {
+        return Err(Error::invalid("n_items", "must be at least 1"));
+    }
+    let mut sent = Reports::default();
+    let mut noise = Secret::new(vec![0_i64; buckets as usize]);
+    for &item in items {
+        table.draw_many(source, &mut noise, control)?;
+        let before = sent.messages.len();
+        for (bucket, &extra) in (0..buckets).zip(noise.iter()) {
+            let input = u64::from((i64::from(bucket) == item) != complement);
+            let copies = usize::try_from(extra.unsigned_abs() + input).unwrap_or(usize::MAX);
+            if copies > MESSAGES_LIMIT - sent.messages.len() {
+                return Err(Error::too_large(format!(
+                    "more than {MESSAGES_LIMIT} messages in one call; take fewer users at a time"
+                )));
+            }
+            sent.messages.resize(sent.messages.len() + copies, bucket);
+        }
+        sent.counts.push((sent.messages.len() - before) as u64);
+    }
+    Ok(sent)
+}
