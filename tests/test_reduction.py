@@ -584,10 +584,10 @@ def test_empirical_stability_against_the_exact_probability(symmetric: bool) -> N
 
 def test_clopper_pearson_interval() -> None:
     # Against its definition in fractions.
-    from userdp._empirical import _clopper_pearson
+    from userdp._intervals import clopper_pearson
 
     for trials, successes in ((10, 0), (10, 10), (10, 3), (57, 20), (400, 399)):
-        bounds = _clopper_pearson(successes, trials, 0.95)
+        bounds = clopper_pearson(successes, trials, 0.95)
 
         def tail(p: float, low: int, high: int, trials: int = trials) -> F:
             q = F(p)
@@ -597,8 +597,8 @@ def test_clopper_pearson_interval() -> None:
             assert float(tail(bounds.lower, successes, trials + 1)) == pytest.approx(0.025, rel=1e-6)
         if successes < trials:
             assert float(tail(bounds.upper, 0, successes + 1)) == pytest.approx(0.025, rel=1e-6)
-    assert _clopper_pearson(0, 10, 0.95).lower == 0
-    assert _clopper_pearson(10, 10, 0.95).upper == 1
+    assert clopper_pearson(0, 10, 0.95).lower == 0
+    assert clopper_pearson(10, 10, 0.95).upper == 1
 
 
 def test_bad_simulations() -> None:

@@ -163,6 +163,33 @@ def true_values(low: int, high: int) -> dict[str, Integers]:
     }
 
 
+def items(k: int) -> dict[str, Integers]:
+    """Items of 8 users: all alike, all different, and some that are none."""
+    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    generator = np.random.default_rng(k)
+    return {
+        "first": np.zeros(8, dtype=np.int64),
+        "last": np.full(8, k - 1, dtype=np.int64),
+        "middle": np.full(8, k // 2, dtype=np.int64),
+        "none, below": np.full(8, lowest),
+        "none, above": np.full(8, highest),
+        "inside": generator.integers(0, k, 8),
+        "any": generator.integers(-k, 2 * k, 8),
+    }
+
+
+def reports(name: str, make: Callable[[_core.Level], Any], k: int, calls: Mapping[str, int], **changes: Any) -> Case:
+    """Reports of 8 users with secret items, each from two words."""
+    return Case(
+        f"LocalRandomizer, {name}",
+        make=lambda: make(_core.Level(Fraction(3), Fraction(0))),
+        draw=lambda law, values: law.report_many(_core.Source(), values),
+        calls={LOCAL + "item": 8, COUNT: 8, **calls},
+        values=items(k),
+        **({"draws": 8, "random_bytes": 256} | changes),
+    )
+
+
 def several(kernel: str, make: Callable[[], Any], name: str, **changes: Any) -> Case:
     """16 draws at once from a sampler without secret values, each from one word."""
     return Case(name, make, lambda law, _: law.sample(size=16), 16, 256, {kernel: 16}, **changes)
@@ -172,6 +199,7 @@ COUNT, COIN, UNIFORM = "userdp_ct_count", "userdp_ct_coin", "userdp_ct_uniform"
 LAPLACE = "userdp_ct_discrete_laplace"
 TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
 EXPONENTIAL = "userdp_ct_exponential_"
+LOCAL, SUBSET = "userdp_ct_local_", "userdp_revealed_subset_rejection"
 GROUPED, DISORDER = "userdp_ct_grouped_", "userdp_revealed_grouped_disorder"
 
 
@@ -333,4 +361,26 @@ CASES = [
         random=small_words,
     ),
     several(COUNT, lambda: NegativeBinomial(r="1/3", p="1/2"), "NegativeBinomial"),
+    reports(
+        "randomized response",
+        lambda level: _core.LocalRandomizer.randomized_response(level, 1000, 7),
+        1000,
+        {LOCAL + "other": 8, UNIFORM: 8, REJECTION: 8},
+        random=small_words,
+    ),
+    reports(
+        "Hadamard response",
+        lambda level: _core.LocalRandomizer.hadamard_response(level, 1000, 7),
+        1000,
+        {LOCAL + "column": 8},
+    ),
+    reports(
+        "subset selection",
+        # Sets of three words; their words come from a key.
+        lambda level: _core.LocalRandomizer.subset_selection(level, 150, 38, 7),
+        150,
+        {LOCAL + "others": 8, LOCAL + "insert": 8, SUBSET: 8},
+        draws=24,
+        random_bytes=32,
+    ),
 ]

@@ -9,8 +9,10 @@ The public modules:
 * `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
+* `userdp.selection`: the item that most people have, chosen privately
 * `userdp.learners`: pure-DP classifiers and selectors for people who give several examples each
 * `userdp.estimation`: distributions from people's examples
+* `userdp.stability`: public randomness by which users with similar data draw the same answer
 * `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
@@ -96,6 +98,7 @@ _MODULES = (
     "mechanisms",
     "reduction",
     "report",
+    "selection",
 )
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +10,7 @@ from typing import Any
 
 from userdp._distributions import read_distribution
 from userdp._evaluation import pmf_error_of
+from userdp._intervals import clopper_pearson
 from userdp._numbers import Bounds, Delta, Epsilon, parse_delta, parse_level, positive
 from userdp._progress import Progress, progress_bar
 from userdp.lddp import check_lddp
@@ -140,31 +140,8 @@ def empirical_stability(
     return EmpiricalStability(
         samples=count,
         stable=stable,
-        probability=_clopper_pearson(stable, count, confidence),
+        probability=clopper_pearson(stable, count, confidence),
         confidence=confidence,
         n_users=users,
         deletions=removed,
     )
-
-
-def _clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
-    """The interval outside which the observation has probability at most (1 - confidence) / 2 on either side."""
-    tail = (1 - confidence) / 2
-
-    def at_least(p: float, k: int) -> float:
-        logs = (
-            math.log(math.comb(trials, i)) + i * math.log(p) + (trials - i) * math.log1p(-p)
-            for i in range(k, trials + 1)
-        )
-        return math.fsum(map(math.exp, logs))
-
-    def root(k: int, level: float) -> float:
-        low, high = 0.0, 1.0
-        for _ in range(50):
-            middle = (low + high) / 2
-            low, high = (middle, high) if at_least(middle, k) < level else (low, middle)
-        return low
-
-    lower = 0.0 if successes == 0 else root(successes, tail)
-    upper = 1.0 if successes == trials else root(successes + 1, 1 - tail)
-    return Bounds(lower, upper)

@@ -24,15 +24,18 @@ from userdp._numbers import Delta, Epsilon, capped_power, parse_delta, parse_lev
 from userdp._progress import Progress
 from userdp.algorithms import AdditiveAlgorithm, Dataset, User, is_symmetric
 from userdp.report import AuditReport, Witness
+from userdp.stability import StabilityReport, audit_stability
 
 __all__ = [
     "AuditReport",
     "GeneralizationReport",
+    "StabilityReport",
     "Witness",
     "audit_dataset",
     "audit_item_level",
     "audit_pair",
     "audit_perfect_generalization",
+    "audit_stability",
     "audit_user_level",
     "simplex_grid",
 ]

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from userdp._delstab.bottom import BOTTOM
-from userdp._delstab.calibration import TOTAL, CalibrationName, as_epsilon, calibrate
+from userdp._delstab.calibration import TOTAL, CalibrationName, calibrate
 from userdp._delstab.encoding import users_of
 from userdp._delstab.engines import AnyStability, Plan, Relation, check_arguments, find_stability, plan
 from userdp._delstab.explanation import Explanation, explained
@@ -23,6 +23,7 @@ from userdp._delstab.law import PmfBounds, bounded_law, exact_law
 from userdp._delstab.relation import InnerLaws
 from userdp._delstab.windows import TotalLaws, certified
 from userdp._evaluation import mechanism_name, outputs_of
+from userdp._levels import as_epsilon
 from userdp._numbers import Delta, Epsilon, LogRatio, shown
 from userdp._pmf import Pmf
 from userdp._progress import Progress, progress_bar

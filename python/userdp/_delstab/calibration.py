@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 from userdp import _core
-from userdp._levels import core_level
-from userdp._numbers import Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
+from userdp._levels import ROOT_BITS, core_level, level_root
+from userdp._numbers import Epsilon, PrivacyLevel, parse_delta, parse_level, shown
 from userdp.exceptions import BudgetError
 
 __all__ = ["TOTAL", "Calibration", "CalibrationName", "calibrate"]
@@ -22,8 +22,6 @@ __all__ = ["TOTAL", "Calibration", "CalibrationName", "calibrate"]
 CalibrationName: TypeAlias = Literal["optimal", "tight", "paper"]
 TOTAL = 1 << 128
 """The denominator of every tabulated probability."""
-BITS = 64
-"""Significant bits kept of numbers that are irrational, rounded down."""
 PROOF_BITS = 512
 """Precision of the enclosures of e^epsilon in which a calibration is checked."""
 
@@ -139,14 +137,14 @@ def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float |
 
 def _paper(level: PrivacyLevel, delta: Fraction) -> Calibration:
     """Algorithm 1 as printed: epsilon / 3 for everything, delta-bar = delta / (e^2eb + e^eb + 2), 4 kappa deletions."""
-    inner = _root(level, 3)
+    inner = level_root(level, 3)
     low, high = _enclosed(inner)
     return _from_laplace("paper", level, delta, inner, _rounded_down(delta / (high * high + high + 2), low == high))
 
 
 def _tight(level: PrivacyLevel, delta: Fraction) -> Calibration:
     """Algorithm 1 with delta-bar = delta / (2 + e^eb) and the least kappa whose table has ends of at most delta-bar."""
-    inner = _root(level, 3)
+    inner = level_root(level, 3)
     low, high = _enclosed(inner)
     return _from_laplace("tight", level, delta, inner, _rounded_down(delta / (2 + high), low == high))
 
@@ -183,7 +181,7 @@ def _from_laplace(
 
 def _optimal(level: PrivacyLevel, delta: Fraction) -> Calibration:
     """The least refusal probabilities there are at (4 epsilon / 5, delta / 2), and a relation at epsilon / 10."""
-    inner = _root(level, 10)
+    inner = level_root(level, 10)
     noise = PrivacyLevel(level.ratio / inner.ratio**2, level.exponent - 2 * inner.exponent)
     low, high = _enclosed(inner)
     noise_delta = delta / 2
@@ -204,13 +202,6 @@ def _optimal(level: PrivacyLevel, delta: Fraction) -> Calibration:
     )
 
 
-def as_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
-    """The level as people write it."""
-    if level.exponent:
-        return level.exponent
-    return LogRatio(level.ratio.numerator, level.ratio.denominator)
-
-
 def _enclosed(level: PrivacyLevel) -> tuple[Fraction, Fraction]:
     """Fractions around e^epsilon, equal when it is rational."""
     if not level.exponent:
@@ -219,34 +210,11 @@ def _enclosed(level: PrivacyLevel) -> tuple[Fraction, Fraction]:
 
 
 def _rounded_down(value: Fraction, exact: bool) -> Fraction:
-    """The value itself if it is exact, else its first 64 significant bits."""
+    """The value itself if it is exact, else its first `ROOT_BITS` significant bits."""
     if exact:
         return value
-    shift = BITS - (value.numerator.bit_length() - value.denominator.bit_length())
+    shift = ROOT_BITS - (value.numerator.bit_length() - value.denominator.bit_length())
     return value * Fraction(2) ** shift // 1 / Fraction(2) ** shift
-
-
-def _root(level: PrivacyLevel, degree: int) -> PrivacyLevel:
-    """The level of epsilon / degree: exact if e^epsilon is a power of e or the root is rational, else rounded down."""
-    if level.exponent:
-        return PrivacyLevel(Fraction(1), level.exponent / degree)
-    top, bottom = level.ratio.numerator, level.ratio.denominator
-    exact = Fraction(_integer_root(top, degree), _integer_root(bottom, degree))
-    if exact**degree == level.ratio:
-        return PrivacyLevel(exact, Fraction(0))
-    # Enough bits to tell the root from 1 however small epsilon is.
-    bits = BITS + (bottom // (top - bottom)).bit_length() + degree.bit_length()
-    return PrivacyLevel(Fraction(_integer_root((top << degree * bits) // bottom, degree), 1 << bits), Fraction(0))
-
-
-def _integer_root(value: int, degree: int) -> int:
-    """Largest r with r^degree <= value, by Newton's method from above."""
-    root = 1 << -(-value.bit_length() // degree)
-    while True:
-        step = ((degree - 1) * root + value // root ** (degree - 1)) // degree
-        if step >= root:
-            return root
-        root = step
 
 
 def _check_levels(calibration: Calibration) -> None:

@@ -34,15 +34,18 @@ from userdp.learners._stumps import DecisionStumps
 if TYPE_CHECKING:
     from userdp.learners._agnostic import AgnosticPACClassifier
     from userdp.learners._base import as_finite_algorithm
+    from userdp.learners._correlated_sampling import CorrelatedSamplingClassifier
     from userdp.learners._hypothesis import HypothesisSelector
     from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
+    from userdp.learners._statistical_queries import StatisticalQueryClassifier
     from userdp.learners._threshold import ThresholdClassifier
 
 __all__ = [
     "AgnosticPACClassifier",
     "BoostedSize",
     "ConceptClass",
+    "CorrelatedSamplingClassifier",
     "DecisionStumps",
     "FiniteClass",
     "HashedPointFunctions",
@@ -54,6 +57,7 @@ __all__ = [
     "PointFunctions",
     "PrivacyRecord",
     "RealizablePACClassifier",
+    "StatisticalQueryClassifier",
     "ThresholdClassifier",
     "Thresholds",
     "UniformConvergence",
@@ -77,9 +81,11 @@ __all__ = [
 
 _ESTIMATORS = {
     "AgnosticPACClassifier": "_agnostic",
+    "CorrelatedSamplingClassifier": "_correlated_sampling",
     "HypothesisSelector": "_hypothesis",
     "PairwiseScoreSelector": "_pairwise",
     "RealizablePACClassifier": "_realizable",
+    "StatisticalQueryClassifier": "_statistical_queries",
     "ThresholdClassifier": "_threshold",
     "as_finite_algorithm": "_base",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,7 +48,11 @@ class ConceptClassifier(UserLevelClassifier):
                 raise ValueError(f"concepts and representation must be over as many points; got {domains}")
         open_unit_interval(self.alpha, "alpha")
 
-    def _outcomes(self) -> Sequence[int]:
+    def _outcomes(self) -> Sequence[Hashable]:
+        return self._listed()
+
+    def _listed(self) -> range:
+        """The hypotheses, when they are few enough for an exact law."""
         if self.hypotheses.size > MAX_LISTED:
             raise BudgetError(
                 f"the law over {self.hypotheses.size} hypotheses is not listed (limit {MAX_LISTED}); audit a smaller "
@@ -56,7 +60,7 @@ class ConceptClassifier(UserLevelClassifier):
             )
         return range(self.hypotheses.size)
 
-    def _accept(self, outcome: int) -> None:
+    def _accept(self, outcome: Any) -> None:
         self.concept_ = outcome
 
     def describe(self) -> str:

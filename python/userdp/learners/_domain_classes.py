@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import positive
+from userdp._tables import read_table
 from userdp.exceptions import BudgetError
 from userdp.learners._concept_class import Bits, ConceptClass, Points, check_size, column_of
 from userdp.learners._points import points_of
@@ -97,20 +98,9 @@ class FiniteClass(DomainClass):
     first = 0
 
     def __init__(self, matrix: npt.ArrayLike, *, feature: int = 0) -> None:
-        try:
-            table = np.array(matrix)
-        except ValueError:
-            raise ValueError("matrix must have rows of one length") from None
-        if table.ndim != 2 or not table.size:
-            raise ValueError(
-                f"matrix must have the shape (hypotheses, points), neither of them 0; got the shape {table.shape}"
-            )
-        if table.dtype.kind not in "biuf":
-            raise TypeError(f"matrix must have entries 0 and 1; got dtype {table.dtype}")
-        if not np.all((table == 0) | (table == 1)):
-            raise ValueError("matrix must have entries 0 and 1 only")
+        table = read_table(matrix, "hypotheses, points")
         check_size(len(table), "matrix", "give fewer")
-        self.matrix: Bits = table.astype(np.bool_)
+        self.matrix: Bits = table
         self.matrix.flags.writeable = False
         # Bytes of rows, so that equal rows meet.
         packed = np.packbits(self.matrix, axis=1)

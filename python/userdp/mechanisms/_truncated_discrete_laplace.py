@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from userdp._numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, round_up, shown
+from userdp._numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
 from userdp._pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms._law import IntegerLaw
@@ -14,7 +14,7 @@ from userdp.mechanisms._law import IntegerLaw
 if TYPE_CHECKING:
     from userdp import _core
 
-__all__ = ["TruncatedDiscreteLaplace", "kappa"]
+__all__ = ["TruncatedDiscreteLaplace", "kappa", "noise_parameters"]
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
@@ -58,11 +58,12 @@ def kappa(epsilon: Epsilon, delta: Delta) -> int:
     from userdp import _core
     from userdp._levels import core_level
 
-    level, probability = _parameters(epsilon, delta)
+    level, probability = noise_parameters(epsilon, delta)
     return _core.kappa(core_level(level), probability)
 
 
-def _parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
+def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
+    """Read epsilon > 0 and 0 < delta < 1."""
     level, probability = parse_level(epsilon), parse_delta(delta)
     if level == PrivacyLevel(Fraction(1), Fraction(0)):
         raise ValueError(f"epsilon must be > 0 here; got {shown(epsilon)}")
@@ -129,7 +130,7 @@ class TruncatedDiscreteLaplace(IntegerLaw):
     def __init__(self, *, epsilon: Epsilon, delta: Delta, kappa: Literal["paper", "tight"] = "paper") -> None:
         if kappa not in ("paper", "tight"):
             raise ValueError(f"kappa must be 'paper' or 'tight'; got {shown(kappa)}")
-        self._level, self._delta = _parameters(epsilon, delta)
+        self._level, self._delta = noise_parameters(epsilon, delta)
         super().__init__(epsilon=epsilon, delta=delta, kappa=kappa)
 
     @cached_property
@@ -149,11 +150,10 @@ class TruncatedDiscreteLaplace(IntegerLaw):
     def certified_epsilon(self) -> float:
         """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
         from userdp import _core
+        from userdp._levels import epsilon_above
 
-        of_the_table = _core.ln_bounds(self._core_law.largest_ratio)[1]
         # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
-        requested = round_up(self._level.exponent) if self._level.ratio == 1 else _core.ln_bounds(self._level.ratio)[1]
-        return min(of_the_table, requested)
+        return min(_core.ln_bounds(self._core_law.largest_ratio)[1], epsilon_above(self._level))
 
     @property
     def certified_delta(self) -> Fraction:

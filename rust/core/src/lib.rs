@@ -5,25 +5,29 @@
 //! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
-//!   (uniform random integers), [`subsets`] (subsets and count vectors by rank)
+//!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
+//!   count vectors by rank)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
-//!   distributions that are drawn from)
+//!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where laws overlap)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
-//!   one user is replaced)
-//! * 4: [`protocol`] (what users send, and what that protects)
+//!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes)
+//! * 4: [`protocol`] (what users send when nobody is given their data, and what that protects)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
 
 pub mod control;
+pub mod correlated;
 pub mod ct;
+pub mod dimension;
 pub mod divergence;
 pub mod error;
 pub mod exact;
 pub mod family;
 pub mod pmf;
 pub mod protocol;
+pub mod public;
 pub mod rng;
 pub mod sampler;
 pub mod score;

@@ -1,3 +1,4 @@
-//! Protocols of many parties: the noise of every user, and what all of it together protects.
+//! What users send when nobody is given their data, and what that protects.
 
+pub mod local;
 pub mod shuffle;

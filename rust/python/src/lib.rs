@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod convert;
 mod counts;
+mod dimension;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -14,7 +15,9 @@ mod exponential;
 mod family;
 mod grouped;
 mod laws;
+mod local;
 mod matrix;
+mod public;
 mod run;
 mod sampler;
 mod score;
@@ -34,6 +37,8 @@ mod _core {
         clipped_pairwise_scores, least_errors_above, psi_scores, scheffe_scores, surrogate_scores,
         user_errors, user_errors_above,
     };
+    #[pymodule_export]
+    use crate::dimension::PyVersionSpaces;
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
@@ -59,7 +64,11 @@ mod _core {
         random_subsets,
     };
     #[pymodule_export]
+    use crate::local::{PyLocalRandomizer, hadamard_transform};
+    #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
+    #[pymodule_export]
+    use crate::public::{PyPublicSeed, quantised_masses};
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]

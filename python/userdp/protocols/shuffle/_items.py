@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from userdp._numbers import Delta, Epsilon, positive, shown
+from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
 from userdp.protocols.shuffle._parties import HistogramServer, Integers, SelectionServer
@@ -135,7 +136,7 @@ class Histogram(_OfItems):
         -------
         ndarray of int64 with shape (n_items,)
         """
-        estimates: Integers = self._simulated(items, random_state).histogram()
+        estimates: Integers = self._simulated(items, source_of(random_state)).histogram()
         return estimates
 
 
@@ -189,5 +190,5 @@ class Selection(_OfItems):
         random_state : None or int
             For tests only.
         """
-        selected: int = self._simulated(items, random_state).select()
+        selected: int = self._simulated(items, source_of(random_state)).select()
         return selected

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from userdp import _core
 from userdp._numbers import Delta, Epsilon, LogRatio, positive, shown
 from userdp._pmf import Pmf
-from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
 from userdp.protocols._messages import MessageFormat, Messages
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
@@ -180,9 +179,8 @@ class ShuffleProtocol(ABC):
     def server(self) -> Server:
         """The analyst's half."""
 
-    def _simulated(self, items: Any, random_state: int | None) -> Any:
+    def _simulated(self, items: Any, source: _core.Source) -> Any:
         """The server after a round of all users, who are simulated in this process."""
-        source = source_of(random_state, stacklevel=4)
         codes = item_codes(items, self._n_values, self.default)
         if len(codes) != self.n_users:
             raise ValueError(f"items must have one item for each of {self.n_users} users; got {len(codes)}")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp._numbers import Delta, Epsilon
+from userdp._randomness import source_of
 from userdp.protocols._messages import Messages
 from userdp.protocols.shuffle._noise import SharedNoise
 from userdp.protocols.shuffle._parties import CountServer, Integers
@@ -133,7 +134,7 @@ class NegativeBinomialSum(ShuffleProtocol):
         random_state : None or int
             For tests only.
         """
-        estimate: int = self._simulated(items, random_state).estimate()
+        estimate: int = self._simulated(items, source_of(random_state)).estimate()
         return estimate
 
     def _reports(self, codes: Integers, source: _core.Source) -> tuple[Any, Any]:

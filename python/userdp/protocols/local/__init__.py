@@ -1,0 +1,40 @@
+"""The local model: every user sends one message that is private by itself, and nobody is trusted with more.
+
+A protocol object is the public description: parameters, the number of users, the name of the round. It is made from the
+same arguments on all machines, or sent as JSON. `protocol.client(slot)` is one user's half and `protocol.server()` the
+half of whoever counts:
+
+>>> from userdp.protocols import local
+>>> protocol = local.HadamardResponse(epsilon=1, n_items=10, n_users=1000, round_id="fruit-1")
+>>> server = protocol.server()
+>>> server.receive(protocol.client(slot=0).report(3))
+True
+>>> server.receive(protocol.client(slot=1).report(7))
+True
+>>> server.accepted
+2
+
+Neighbours differ in what one user holds; who takes part is public (docs/proofs/local_protocols.md).
+"""
+
+from __future__ import annotations
+
+from userdp.protocols.local._bits import BitwiseMajority
+from userdp.protocols.local._choice import for_items
+from userdp.protocols.local._hadamard import HadamardResponse
+from userdp.protocols.local._items import ItemProtocol
+from userdp.protocols.local._parties import LocalClient, LocalServer
+from userdp.protocols.local._protocol import LocalProtocol
+from userdp.protocols.local._subsets import KRandomizedResponse, SubsetSelection
+
+__all__ = [
+    "BitwiseMajority",
+    "HadamardResponse",
+    "ItemProtocol",
+    "KRandomizedResponse",
+    "LocalClient",
+    "LocalProtocol",
+    "LocalServer",
+    "SubsetSelection",
+    "for_items",
+]

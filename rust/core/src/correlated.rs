@@ -1,0 +1,7 @@
+//! Correlated sampling: draws of similar laws by the same public randomness, which agree as often as the laws overlap.
+//!
+//! Nothing here protects anybody: privacy never rests on these draws, only how often users agree does.
+
+pub mod darts;
+pub mod logarithm;
+pub mod race;

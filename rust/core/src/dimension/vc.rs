@@ -1,0 +1,174 @@
+//! Shattered sets, and the most patterns that a number of points can show.
+//!
+//! A set of points splits the concepts into cells, one for each pattern that occurs on it.
+
+use super::concepts::{Concepts, common, size};
+use crate::{Error, Result, control::Control};
+
+type Cells = Vec<Box<[u64]>>;
+
+/// A walk over sets of points, each extended by later points only.
+struct Walk<'a> {
+    concepts: &'a Concepts,
+    left: u64,
+    control: &'a Control,
+}
+
+impl Walk<'_> {
+    /// Counts one set; false when the budget is used up.
+    fn step(&mut self) -> Result<bool> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.control.advance(1)?;
+        Ok(true)
+    }
+
+    fn cut(&self, cells: &Cells, point: usize) -> Cells {
+        let parts = cells.iter().flat_map(|cell| self.concepts.split(cell, point));
+        parts.filter(|part| size(part) > 0).collect()
+    }
+
+    /// Extends a shattered set by `more` of the points: Some(true) when that works, None when the budget is used up.
+    fn shatter(
+        &mut self,
+        cells: &Cells,
+        points: &[usize],
+        more: u32,
+        chosen: &mut Vec<usize>,
+    ) -> Result<Option<bool>> {
+        if more == 0 {
+            return Ok(Some(true));
+        }
+        if !self.step()? {
+            return Ok(None);
+        }
+        // Every cell must still show all patterns of the points to come; sets of shattered points are shattered, so a
+        // point that fails here fails for all larger sets.
+        let least = 1 << (more - 1);
+        let open: Vec<usize> = points
+            .iter()
+            .copied()
+            .filter(|&point| {
+                cells.iter().all(|cell| {
+                    let ones = common(cell, self.concepts.ones(point));
+                    ones >= least && size(cell) - ones >= least
+                })
+            })
+            .collect();
+        for (index, &point) in open.iter().enumerate() {
+            if open.len() - index < more as usize {
+                break;
+            }
+            chosen.push(point);
+            let cells = self.cut(cells, point);
+            match self.shatter(&cells, &open[index + 1..], more - 1, chosen)? {
+                Some(false) => {}
+                decided => return Ok(decided),
+            }
+            chosen.pop();
+        }
+        Ok(Some(false))
+    }
+
+    /// The most cells that `more` further points can make, if more than `best`. None when the budget is used up.
+    fn most_cells(
+        &mut self,
+        cells: &Cells,
+        points: &[usize],
+        more: usize,
+        best: usize,
+    ) -> Result<Option<usize>> {
+        if !self.step()? {
+            return Ok(None);
+        }
+        let mut best = best.max(cells.len());
+        let open: Vec<usize> = points
+            .iter()
+            .copied()
+            .filter(|&point| {
+                cells.iter().any(|cell| {
+                    let ones = common(cell, self.concepts.ones(point));
+                    ones > 0 && ones < size(cell)
+                })
+            })
+            .collect();
+        if more == 0 || open.is_empty() {
+            return Ok(Some(best));
+        }
+        let ceiling = |cells: &Cells, more: usize| -> usize {
+            let patterns = 1_usize.checked_shl(u32::try_from(more).unwrap_or(u32::MAX)).unwrap_or(usize::MAX);
+            cells.iter().map(|cell| size(cell).min(patterns)).sum()
+        };
+        if ceiling(cells, more) <= best {
+            return Ok(Some(best));
+        }
+        // Promising points first: they raise `best`, which closes the rest.
+        let mut branches: Vec<(usize, Cells)> =
+            open.iter().enumerate().map(|(index, &point)| (index, self.cut(cells, point))).collect();
+        branches.sort_by_key(|(index, cells)| (usize::MAX - cells.len(), *index));
+        // A branch may use the points that come after its own in this order, so that each set is met once.
+        let order: Vec<usize> = branches.iter().map(|(index, _)| open[*index]).collect();
+        for (rank, (_, cells)) in branches.iter().enumerate() {
+            if ceiling(cells, more - 1) > best {
+                match self.most_cells(cells, &order[rank + 1..], more - 1, best)? {
+                    Some(found) => best = found,
+                    None => return Ok(None),
+                }
+            }
+        }
+        Ok(Some(best))
+    }
+}
+
+fn too_many(what: &str, lower: usize, upper: usize, budget: u64) -> Error {
+    Error::too_large(format!(
+        "{what} is between {lower} and {upper} (both proved), and {budget} sets of points did not suffice to decide it; \
+         raise budget=, or go on with the bounds"
+    ))
+}
+
+fn walk<'a>(concepts: &'a Concepts, budget: u64, control: &'a Control) -> Walk<'a> {
+    control.set_total(usize::try_from(budget).unwrap_or(usize::MAX));
+    Walk { concepts, left: budget, control }
+}
+
+/// Columns of the given matrix that form a largest shattered set: its size is the VC dimension.
+///
+/// # Errors
+/// [`Error::TooLarge`] when more than `budget` sets would have to be looked at; the message has the bounds that are proved
+/// by then. [`Error::Cancelled`].
+pub fn shattered(concepts: &Concepts, budget: u64, control: &Control) -> Result<Vec<usize>> {
+    let mut walk = walk(concepts, budget, control);
+    let points: Vec<usize> = (0..concepts.points()).collect();
+    let ceiling = concepts.concepts().ilog2();
+    let mut largest = Vec::new();
+    for more in 1..=ceiling {
+        let mut chosen = Vec::new();
+        match walk.shatter(&vec![concepts.all()], &points, more, &mut chosen)? {
+            Some(true) => largest = chosen,
+            Some(false) => break,
+            None => return Err(too_many("the VC dimension", largest.len(), ceiling as usize, budget)),
+        }
+    }
+    let mut columns: Vec<usize> = largest.into_iter().map(|point| concepts.column_of(point)).collect();
+    columns.sort_unstable();
+    Ok(columns)
+}
+
+/// The growth function: the most patterns that the concepts show on any k points.
+///
+/// # Errors
+/// As of [`shattered`].
+pub fn growth(concepts: &Concepts, k: usize, budget: u64, control: &Control) -> Result<usize> {
+    let mut walk = walk(concepts, budget, control);
+    let points: Vec<usize> = (0..concepts.points()).collect();
+    if k >= points.len() {
+        return Ok(concepts.concepts());
+    }
+    walk.most_cells(&vec![concepts.all()], &points, k, 0)?.ok_or_else(|| {
+        let patterns = 1_usize.checked_shl(u32::try_from(k).unwrap_or(u32::MAX)).unwrap_or(usize::MAX);
+        too_many("the growth function", 1, concepts.concepts().min(patterns), budget)
+    })
+}

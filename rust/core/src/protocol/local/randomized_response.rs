@@ -1,0 +1,75 @@
+//! k-ary randomized response: the item itself, or any other one.
+
+use super::{Favour, ITEMS_LIMIT, Items, report_each, split_word};
+use crate::{
+    Result,
+    control::Control,
+    ct,
+    exact::{Level, Natural},
+    rng::Source,
+    sampler::Uniform,
+};
+
+/// Symbols 0, ..., k - 1: an item's own with the coin's probability, each other one equally likely.
+#[derive(Debug, Clone)]
+pub struct RandomizedResponse {
+    items: Items,
+    favour: Favour,
+    /// How far another symbol is: 1, ..., k - 1, less 1.
+    offset: Uniform,
+}
+
+impl RandomizedResponse {
+    /// The randomizer of k items.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] for k outside 2, ..., [`ITEMS_LIMIT`], a default that is no item, and as
+    /// [`Favour::new`].
+    pub fn new(level: &Level, items: u64, default: u64) -> Result<Self> {
+        Ok(Self {
+            items: Items::new(items, default, ITEMS_LIMIT)?,
+            favour: Favour::new(level, 1, items)?,
+            offset: Uniform::new(&Natural::from(items - 1))?,
+        })
+    }
+
+    /// The coin.
+    pub fn favour(&self) -> &Favour {
+        &self.favour
+    }
+
+    /// A report of every item. Each takes 16 random bytes for the coin and 16 for the offset.
+    ///
+    /// Secret: the items and the reports.
+    ///
+    /// # Errors
+    /// As [`Source::fill`]; [`crate::Error::Cancelled`].
+    #[allow(clippy::cast_possible_truncation)] // below k
+    pub fn report_many(
+        &self,
+        items: &[i64],
+        source: &mut Source,
+        reports: &mut [i64],
+        control: &Control,
+    ) -> Result<()> {
+        report_each(items, (32, 1), source, reports, control, |item, bytes, source, place| {
+            let (coin, rest) = split_word(bytes);
+            let offset = self.offset.value(split_word(rest).0, source)? as u64;
+            let item = self.items.read(item);
+            let against = self.favour.against(coin);
+            let symbol = userdp_ct_local_other(item, self.items.count, against, offset.wrapping_add(1));
+            place[0] = symbol.cast_signed();
+            Ok(())
+        })
+    }
+}
+
+ct::kernel! {
+    /// `item`, or with `against` = 1 the item `offset` places further round the circle of `items`. Secret: `item`,
+    /// `against`, `offset` and the result. Public: `items`.
+    pub fn userdp_ct_local_other(item: u64, items: u64, against: u64, offset: u64) -> u64 {
+        let moved = item.wrapping_add(offset & ct::mask(against));
+        let beyond = ct::less(moved, items) ^ 1;
+        moved.wrapping_sub(items & ct::mask(beyond))
+    }
+}
