@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,11 +87,11 @@ def times(n: int, k: int, epsilon: float) -> list[str]:
     rows = []
     for kind, plain in zip(PROTOCOLS, PLAIN, strict=True):
         protocol = kind(epsilon=epsilon, n_items=k, n_users=n, round_id="bench")
-        clients, messages = timed(lambda protocol=protocol: protocol.report_many(items))
+        clients, messages = timed(partial(protocol.report_many, items))
         server = protocol.server()
-        received, _ = timed(lambda server=server, messages=messages: server.receive_many(messages))
+        received, _ = timed(partial(server.receive_many, messages))
         decoded, _ = timed(server.histogram)
-        of_plain, _ = timed(lambda plain=plain: plain(items, k, epsilon))
+        of_plain, _ = timed(partial(plain, items, k, epsilon))
         cells = [clients, received, decoded, of_plain]
         rows.append([kind.__name__, str(protocol.format.width), *map(human, cells)])
     heads = ["protocol", "bytes", "clients", "server", "histogram", "all of it in numpy, floats"]
