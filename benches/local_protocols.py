@@ -21,7 +21,7 @@ from userdp.protocols.local import HadamardResponse, ItemProtocol, KRandomizedRe
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-PROTOCOLS = (KRandomizedResponse, HadamardResponse, SubsetSelection)
+PROTOCOLS: tuple[Callable[..., ItemProtocol], ...] = (KRandomizedResponse, HadamardResponse, SubsetSelection)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -93,7 +93,7 @@ def times(n: int, k: int, epsilon: float) -> list[str]:
         decoded, _ = timed(server.histogram)
         of_plain, _ = timed(partial(plain, items, k, epsilon))
         cells = [clients, received, decoded, of_plain]
-        rows.append([kind.__name__, str(protocol.format.width), *map(human, cells)])
+        rows.append([type(protocol).__name__, str(protocol.format.width), *map(human, cells)])
     heads = ["protocol", "bytes", "clients", "server", "histogram", "all of it in numpy, floats"]
     return [f"### {n:,} clients, k = {k:,}, ε = {epsilon}", "", *table(heads, rows), ""]
 
@@ -105,7 +105,7 @@ def errors(n: int, k: int, epsilon: float, rounds: int) -> list[str]:
     truth = np.bincount(items, minlength=k)
     rows = []
     for kind in PROTOCOLS:
-        protocol: ItemProtocol = kind(epsilon=epsilon, n_items=k, n_users=n, round_id="bench")
+        protocol = kind(epsilon=epsilon, n_items=k, n_users=n, round_id="bench")
         squares, worst = [], []
         for _ in range(rounds):
             server = protocol.server()
@@ -118,7 +118,7 @@ def errors(n: int, k: int, epsilon: float, rounds: int) -> list[str]:
         bound = protocol.error_bound("0.05")
         rows.append(
             [
-                kind.__name__,
+                type(protocol).__name__,
                 f"{np.sqrt(theory):.1f}",
                 f"{np.sqrt(np.mean(squares)):.1f}",
                 f"{ratio:.3f} ± {2 * spread:.3f}",
