@@ -13,7 +13,7 @@ import pytest
 from userdp.datasets import load_wage_panel
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("linearmodels") is None, reason="needs the wage panel")
+needs_panel = pytest.mark.skipif(importlib.util.find_spec("linearmodels") is None, reason="needs the wage panel")
 
 
 def smallest_stable(members: int, others: int, deletions: int) -> int:
@@ -32,6 +32,7 @@ def smallest_stable(members: int, others: int, deletions: int) -> int:
     )
 
 
+@needs_panel
 def test_private_vote(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "private_vote.py"), run_name="__main__")
     out = capsys.readouterr().out
@@ -55,6 +56,7 @@ def test_private_vote(capsys: pytest.CaptureFixture[str]) -> None:
     assert "DelStab of it: holds" in out
 
 
+@needs_panel
 def test_union_membership(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
     runpy.run_path(str(EXAMPLES / "union_membership.py"), run_name="__main__")
@@ -78,3 +80,20 @@ def test_union_membership(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(float(row[2]) <= always[0] + 6e-4 for row in rows[:6])
     assert re.search(r"if schooling > \d+ years", out)
     assert "Spent: 0.3 on choice of t, 0.7 on threshold" in out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="needs scikit-learn")
+def test_decision_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "decision_lists.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    # 21 terms, of which each is unused or joins in one of three rounds with one of two labels.
+    assert f"{7.0**21:.0e} possible lists; at most {2 * (21 + 20) + 3} queries" in out
+    agreed = int(re.search(r"agreed in (\d+) of 300 pairs", out)[1])  # type: ignore[index]
+    assert agreed > 270
+    # Whatever the seed: a wrong rule errs on 1/16 of the rows at least, and joins for a person below 1/25, which is 2.9
+    # standard deviations away. So fewer than 78 of 100 have the common list with probability below 1e-9 at most, and
+    # others would need 24 votes for one and the same other list besides.
+    assert "81 people are enough" in out
+    assert "if x7: 0; else if not x2: 1; else if x5: 1; else 0" in out
+    assert "right on 100.0% of fresh rows" in out
+    assert "epsilon = 1.0, delta = 1e-06" in out

@@ -22,13 +22,16 @@ from sklearn.utils.estimator_checks import check_estimator
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import (
     AgnosticPACClassifier,
+    CorrelatedSamplingClassifier,
     DecisionStumps,
     FiniteClass,
     PointFunctions,
     RealizablePACClassifier,
+    StatisticalQueryClassifier,
     ThresholdClassifier,
     Thresholds,
 )
+from userdp.stability import DecisionListQueries, MarginPerceptronQueries
 
 # What scikit-learn's checks pass to fit is a random_state, and that warns.
 IGNORED = InsecureRandomnessWarning
@@ -43,6 +46,15 @@ CLASSIFIERS = [
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
     AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(8)),
+    CorrelatedSamplingClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), model="central-pure"),
+    CorrelatedSamplingClassifier(epsilon=1, concepts=Thresholds(8), model="local"),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(4), model="shuffle"),
+    StatisticalQueryClassifier(epsilon=1, delta=1e-3, algorithm=DecisionListQueries(1, alpha=0.3, tolerance=0.1)),
+    StatisticalQueryClassifier(
+        epsilon=1, algorithm=MarginPerceptronQueries(1, margin=0.3, alpha=0.3, max_rounds=2), model="central-pure"
+    ),
+    StatisticalQueryClassifier(epsilon=1, algorithm=DecisionListQueries(1, alpha=0.3, length=1), model="local"),
 ]
 
 MISSING = "groups is missing"
@@ -64,8 +76,9 @@ SOMETIMES = {
 
 def identified(classifier: Any) -> str:
     parameters = classifier.get_params(deep=False)
-    over = type(parameters["concepts"]).__name__ if "concepts" in parameters else parameters["domain_size"]
-    return f"{type(classifier).__name__}-{parameters.get('method', 'any')}-{over}"
+    over = next(parameters[name] for name in ("concepts", "algorithm", "domain_size") if name in parameters)
+    how = parameters.get("method", parameters.get("model", "any"))
+    return f"{type(classifier).__name__}-{how}-{over if isinstance(over, int) else type(over).__name__}"
 
 
 def checked(classifier: Any) -> list[dict[str, Any]]:

@@ -132,18 +132,18 @@ def test_examples_of_a_block() -> None:
     ("make", "message"),
     [
         (lambda: representation_parameters(0, alpha=0.1, beta=0.1), "size must be at least 1"),
-        (lambda: representation_parameters(2, alpha=0, beta=0.1), "alpha must be in"),
-        (lambda: representation_parameters(2, alpha=0.1, beta=1), "beta must be in"),
-        (lambda: representation_parameters(2, alpha=0.1, beta=0.1, eta=1), "eta must be in"),
-        (lambda: representation_parameters(2, alpha=0.1, beta=0.1, nu=0), "nu must be in"),
+        (lambda: representation_parameters(2, alpha=0, beta=0.1), "alpha must be strictly between 0 and 1"),
+        (lambda: representation_parameters(2, alpha=0.1, beta=1), "beta must be strictly between 0 and 1"),
+        (lambda: representation_parameters(2, alpha=0.1, beta=0.1, eta=1), "eta must be strictly between 0 and 1"),
+        (lambda: representation_parameters(2, alpha=0.1, beta=0.1, nu=0), "nu must be strictly between 0 and 1"),
         (lambda: representation_parameters(2, alpha=0.1, beta=0.1, calibration="loose"), "calibration must be"),  # type: ignore[arg-type]
         (lambda: list_parameters(0, list_eta=1), "list_size must be at least 1"),
         (lambda: list_parameters(2, list_eta=0), "list_eta must be in"),
-        (lambda: list_parameters(2, list_eta=1, eta=1), "eta must be in"),
-        (lambda: list_parameters(2, list_eta=1, nu=1.5), "nu must be in"),
+        (lambda: list_parameters(2, list_eta=1, eta=1), "eta must be strictly between 0 and 1"),
+        (lambda: list_parameters(2, list_eta=1, nu=1.5), "nu must be strictly between 0 and 1"),
         (lambda: list_parameters(2, list_eta=1, eta=0.8, calibration="paper"), "needs eta = nu"),
-        (lambda: version_space_examples(2, 1), "alpha must be in"),
-        (lambda: filter_examples(2, 0.1, 0), "zeta must be in"),
+        (lambda: version_space_examples(2, 1), "alpha must be strictly between 0 and 1"),
+        (lambda: filter_examples(2, 0.1, 0), "zeta must be strictly between 0 and 1"),
     ],
 )
 def test_bad_plans(make: Any, message: str) -> None:

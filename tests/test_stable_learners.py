@@ -13,14 +13,18 @@ import numpy as np
 import pytest
 
 from userdp import BudgetError
+from userdp.audit import audit_stability
+from userdp.dimensions import LittlestoneListLearner
 from userdp.learners import FiniteClass, Intervals, PointFunctions, Thresholds
 from userdp.learners._contributions import UserData
 from userdp.stability import (
     AccurateLists,
-    ListLearner,
+    CorrelatedSampler,
     ListStabilityLearner,
+    PointLists,
     PublicSeed,
     RepresentationLearner,
+    RowListLearner,
     StableLearner,
     VersionSpace,
     _representation,
@@ -51,12 +55,15 @@ def learners() -> list[StableLearner]:
         ListStabilityLearner(
             AccurateLists(VersionSpace(thresholds), alpha="0.4", holdout=1), eta="2/3", k1=3, k2=1, gamma=3
         ),
-        ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=b"\0"),
+        ListStabilityLearner(
+            PointLists(LittlestoneListLearner(thresholds), thresholds), eta=1, k1=2, k2=3, gamma=4, default=bytes(8)
+        ),
+        ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=bytes(8)),
     ]
 
 
-class Tables(ListLearner):
-    """Lists any functions, as tables of bits: the labels seen, other points 0, and its complement there."""
+class Tables(RowListLearner):
+    """Lists any functions: the labels seen, with 0 or 1 elsewhere; and one that is never among the first two."""
 
     def __init__(self) -> None:
         self.hypotheses = Thresholds(8)
@@ -67,7 +74,7 @@ class Tables(ListLearner):
         table[points - 1] = labels
         other = 1 - table
         other[points - 1] = labels
-        return [np.packbits(own).tobytes() for own in (table, other, 1 - table)]
+        return [own.tobytes() for own in (table, other, np.full(8, 1, dtype=np.uint8))]
 
 
 @pytest.mark.parametrize("learner", learners(), ids=str)
@@ -141,9 +148,6 @@ def test_ties_go_to_the_lowest_index() -> None:
     level: Any = Level()
     data = UserData(np.array([[1], [3]]), np.array([0, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint32), 1, 2)
     assert RepresentationLearner(Thresholds(4), gamma=1).items(data, level) == [1]
-    lists = ListStabilityLearner(VersionSpace(Thresholds(4)), eta=1, k1=2, k2=2, gamma=1)
-    rows = np.array([[1], [3], [1], [3]])
-    assert lists.item(rows, np.array([0, 1, 0, 1], dtype=np.uint8), level) == 1
 
 
 def law_by_hand(learner: Any, X: Any, labels: Any, base: F) -> dict[int, F]:
@@ -225,12 +229,11 @@ def test_votes_of_lists_one_by_one(learner: ListStabilityLearner) -> None:
             assert vote == learner.default
             assert law.outputs == (learner.default,)
             continue
-        score = {
-            one: learner.gamma * times / learner.k2
-            + SEED.race_keys("list stability " + (one.hex() if isinstance(one, bytes) else f"#{one}"), 0, 1)[0]
-            for one, times in expected.items()
-        }
-        assert vote == max(score, key=score.__getitem__)
+        drawn = CorrelatedSampler(SEED, label="list stability").sample(
+            log_weights=[learner.gamma * times / learner.k2 for times in expected.values()],
+            items=[one if isinstance(one, bytes) else one.to_bytes(8, "little") for one in expected],
+        )
+        assert vote == list(expected)[drawn]
         total = sum(F(3) ** times for times in expected.values())
         assert dict(zip(law.outputs, law.fractions(), strict=True)) == {
             one: F(3) ** times / total for one, times in expected.items()
@@ -242,11 +245,28 @@ def test_votes_of_lists_one_by_one(learner: ListStabilityLearner) -> None:
 def test_predictions_of_votes() -> None:
     X = np.array([[0], [1], [4], [9]])
     assert RepresentationLearner(Thresholds(8), gamma=1).predict(3, X).tolist() == [False, False, True, True]
-    tables = ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=b"\0")
-    assert tables.predict(bytes([0b10010001]), X).tolist() == [True, True, True, True]
-    assert tables.predict(bytes([0b00010000]), X).tolist() == [False, False, True, False]
+    tables = ListStabilityLearner(Tables(), eta=1, k1=2, k2=2, gamma=2, default=bytes(8))
+    assert tables.predict(bytes([1, 0, 0, 1, 0, 0, 0, 1]), X).tolist() == [True, True, True, True]
+    assert tables.predict(bytes([0, 0, 0, 1, 0, 0, 0, 0]), X).tolist() == [False, False, True, False]
     with pytest.raises(NotImplementedError, match="Failing"):
         Failing(lambda X: 0).predict(0, X)
+
+
+def test_lists_of_learners_on_points() -> None:
+    thresholds = Thresholds(6)
+    inner = LittlestoneListLearner(thresholds)
+    lists = PointLists(inner, thresholds)
+    distribution = {(x, int(x > 2)): F(1, 6) for x in range(1, 7)}
+    report = audit_stability(lists, distribution, m=2, alpha=0)
+    assert report.list_size is not None
+    assert report.list_size <= inner.max_list_size
+    # The target is on every list.
+    target = bytes([0, 0, 1, 1, 1, 1])
+    assert report.global_stability.lower == 1
+    assert {own.item for own in report.items if own.probability.lower == 1} == {target}
+    X = np.tile(np.arange(1, 7), 30)[:, None]
+    vote = ListStabilityLearner(lists, eta=1, k1=5, k2=10, gamma=100).item(X, (X[:, 0] > 2).astype(np.uint8), SEED)
+    assert vote == target
 
 
 def test_lists_of_a_version_space() -> None:
@@ -256,12 +276,14 @@ def test_lists_of_a_version_space() -> None:
     assert space.lists(points[:2], labels[:2]) == [0, 1]
     assert space.lists(points, labels) == []
     # All blocks at once, as one by one.
-    assert space.frequencies(points[:, None], labels, 2) == ListLearner.frequencies(space, points[:, None], labels, 2)
+    assert space.frequencies(points[:, None], labels, 2) == RowListLearner.frequencies(
+        space, points[:, None], labels, 2
+    )
     assert space.frequencies(points[:, None], labels, 4) == {0: 3, 1: 3, 2: 2}
 
 
 def test_lists_without_what_looks_inaccurate() -> None:
-    class All(ListLearner):
+    class All(RowListLearner):
         hypotheses = Thresholds(3)
         list_size = 4
 
@@ -350,6 +372,12 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
     data = UserData(np.ones((1, 1)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 2**22, 2**20)
     with pytest.raises(BudgetError, match="comparisons"):
         RepresentationLearner(Thresholds(2**10), gamma=1).items(data, SEED)
+    with pytest.raises(BudgetError, match="comparisons"):
+        ListStabilityLearner(VersionSpace(Thresholds(2**10)), eta=1, k1=2, k2=1, gamma=1).items(data, SEED)
+    flat = UserData(np.ones((1, 0)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 1, 1)
+    for learner in learners():
+        with pytest.raises(ValueError, match="must have a column 0"):
+            learner.items(flat, SEED)
 
 
 @pytest.mark.parametrize(
@@ -369,9 +397,12 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
         (lambda: lists(gamma=-1), ValueError, "gamma must be > 0"),
         (lambda: lists(default=1.0), TypeError, "default must be an int or bytes"),
         (lambda: VersionSpace([[0]]), TypeError, "hypotheses must be a ConceptClass"),
-        (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=1, holdout=1), ValueError, "alpha must be in"),
+        (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=1, holdout=1), ValueError, "alpha must be strictly"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=0.5, holdout=0), ValueError, "holdout must be"),
-        (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a ListLearner"),
+        (lambda: AccurateLists(3, alpha=0.5, holdout=1), TypeError, "learner must be a RowListLearner"),
+        (lambda: PointLists(3, Thresholds(2)), TypeError, "learner must be a userdp.dimensions"),
+        (lambda: PointLists(LittlestoneListLearner(Thresholds(2)), 3), TypeError, "class over a finite domain"),
+        (lambda: PointLists(LittlestoneListLearner(Thresholds(2)), Thresholds(3)), ValueError, "as many points"),
         (lambda: measure(learner=3), TypeError, "learner must be a StableLearner"),
         (lambda: measure(sampler=3), TypeError, "sampler must be"),
         (lambda: measure(sampler=lambda g, n: (np.ones(n), np.ones(n))), ValueError, "sampler must return X"),

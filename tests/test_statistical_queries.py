@@ -13,64 +13,26 @@ import pytest
 
 from oracle import public_randomness
 from oracle import statistical_queries as oracle
-from userdp.exceptions import BudgetError
+from query_people import ALGORITHMS, OneMean, data_of, lists
 from userdp.learners._contributions import UserData
 from userdp.stability import (
-    DecisionListQueries,
     MarginPerceptronQueries,
     PublicSeed,
-    StatisticalQueryAlgorithm,
     StatisticalQueryLearner,
-    query_parameters,
 )
-from userdp.stability._queries import bits_of_digits, bytes_of_digits, digits_of_bytes
 
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/rounding.json").read_text())
 
 
-class OneMean(StatisticalQueryAlgorithm):
-    """One query, of the first column; the hypothesis is the answer."""
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A public seed with the offsets that are listed."""
 
-    n_features, max_queries, hypothesis_bits, default = 1, 1, 64, Fraction(0)
+    def seed(*offsets: Fraction) -> PublicSeed:
+        monkeypatch.setattr(PublicSeed, "offset", lambda self, label, i=0: offsets[i])
+        return PublicSeed(bytes(32))
 
-    def __init__(self, intervals: int) -> None:
-        self.tolerance = Fraction(1, intervals)
-
-    def run(self, ask: Any) -> Any:
-        return ask(lambda X, labels: X[:, 0])
-
-    def predict(self, hypothesis: Any, X: Any) -> Any:
-        return np.full(len(X), hypothesis > 0)
-
-    def encode(self, hypothesis: Any) -> bytes:
-        return int(hypothesis * self.intervals).to_bytes(8, "big", signed=True)
-
-    def decode(self, item: bytes) -> Any:
-        return Fraction(int.from_bytes(item, "big", signed=True), self.intervals)
-
-
-class Listed:
-    """A stand-in for a public seed, with the offsets that are listed."""
-
-    def __init__(self, *offsets: Fraction) -> None:
-        self.offsets = offsets
-
-    def offset(self, label: str, i: int = 0) -> Fraction:
-        return self.offsets[i]
-
-
-def data_of(users: list[list[tuple[Any, int]]], m: int | None = None) -> UserData:
-    """People's rows, in an order in which no one's rows are side by side."""
-    rows = [(place, user, *row) for user, theirs in enumerate(users) for place, row in enumerate(theirs)]
-    rows.sort(key=lambda row: row[:2])
-    width = len(rows[0][2])
-    return UserData(
-        np.array([row[2] for row in rows], dtype=np.float64).reshape(len(rows), width),
-        np.array([row[3] for row in rows], dtype=np.uint8),
-        np.array([row[1] for row in rows], dtype=np.uint32),
-        len(users),
-        m or max(map(len, users)),
-    )
+    return seed
 
 
 def offset_of(seed: PublicSeed, i: int) -> Fraction:
@@ -81,7 +43,7 @@ def offset_of(seed: PublicSeed, i: int) -> Fraction:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_shared_offsets_disagree_as_the_closed_form_says(case: Any) -> None:
+def test_shared_offsets_disagree_as_the_closed_form_says(case: Any, listed: Any) -> None:
     intervals = case["input"]["I"]
     means = [Fraction(case["input"][name]) for name in "uv"]
     algorithm = OneMean(intervals)
@@ -90,7 +52,7 @@ def test_shared_offsets_disagree_as_the_closed_form_says(case: Any) -> None:
     pieces = math.lcm(*((intervals * mean).denominator for mean in means))
     differ, laws = Fraction(0), ({}, {})
     for piece in range(pieces):
-        seed: Any = Listed(Fraction(piece, pieces))
+        seed = listed(Fraction(piece, pieces))
         answers = [algorithm.decode(item) for item in StatisticalQueryLearner(algorithm).items(data_of(people), seed)]
         differ += Fraction(answers[0] != answers[1], pieces)
         for law, answer in zip(laws, answers, strict=True):
@@ -100,13 +62,13 @@ def test_shared_offsets_disagree_as_the_closed_form_says(case: Any) -> None:
         assert law == {answer: Fraction(weight) for answer, weight in case["expected"][f"{name}_law"].items()}
 
 
-def test_the_disagreement_of_one_query_is_the_mean_of_the_distance() -> None:
+def test_the_disagreement_of_one_query_is_the_mean_of_the_distance(listed: Any) -> None:
     m, intervals, u = 4, 5, Fraction(1, 3)
     learner = StatisticalQueryLearner(OneMean(intervals))
     # Means are k/4 and u: pieces of 1/12 hold all ends.
     pieces, total = 12, Fraction(0)
     for piece in range(pieces):
-        seed: Any = Listed(Fraction(piece, pieces))
+        seed = listed(Fraction(piece, pieces))
         whole = math.floor(intervals * u + Fraction(piece, pieces))
         for ones in range(m + 1):
             rows = [((float(row < ones),), 0) for row in range(m)]
@@ -122,12 +84,12 @@ def test_the_disagreement_of_one_query_is_the_mean_of_the_distance() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1, -0.5, 0.25, 7, -7, math.inf, -math.inf, math.nan])
-def test_answers_are_on_the_grid_and_below_one_interval_away(value: float) -> None:
+def test_answers_are_on_the_grid_and_below_one_interval_away(value: float, listed: Any) -> None:
     inside = Fraction(0) if math.isnan(value) else Fraction(max(-1.0, min(1.0, value)))
     for intervals in (1 + 1, 7, 10):
         learner = StatisticalQueryLearner(OneMean(intervals))
         for offset in (Fraction(0), Fraction(1, 2), 1 - Fraction(1, 2**256)):
-            seed: Any = Listed(offset)
+            seed = listed(offset)
             answer = learner.algorithm.decode(learner.items(data_of([[((value,), 0)]]), seed)[0])
             assert answer == oracle.rounded(inside, intervals, offset)
             assert -1 <= answer <= 1
@@ -135,11 +97,6 @@ def test_answers_are_on_the_grid_and_below_one_interval_away(value: float) -> No
 
 
 # --- whole algorithms are those of the oracle, user by user
-
-
-def lists(**changes: Any) -> DecisionListQueries:
-    arguments: dict[str, Any] = {"n_features": 3, "alpha": "0.4", "tolerance": "0.1", "length": 3}
-    return DecisionListQueries(**(arguments | changes))
 
 
 def random_lists(rng: np.random.Generator, n_users: int, d: int = 3) -> list[list[tuple[Any, int]]]:
@@ -222,13 +179,6 @@ def bad_people(rng: np.random.Generator) -> list[list[tuple[Any, int]]]:
     return people + [[(tuple(row), int(row[0] > 0)) for row in rng.normal(size=(9, 3)).tolist()] for _ in range(20)]
 
 
-ALGORITHMS = [
-    lists(),
-    lists(width=2, length=2),
-    MarginPerceptronQueries(3, margin="0.2", alpha="0.3", tolerance="0.1", max_rounds=4),
-]
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
 def test_together_and_alone_users_have_the_same_item(algorithm: Any) -> None:
     learner, seed = StatisticalQueryLearner(algorithm), PublicSeed("ab" * 32)
@@ -270,8 +220,8 @@ class CentredTogether(Centred):
 
 
 @pytest.mark.parametrize(("kind", "others_change"), [(Centred, False), (CentredTogether, True)])
-def test_only_what_says_it_is_row_by_row_is_asked_of_many_together(kind: Any, others_change: bool) -> None:
-    seed: Any = Listed(Fraction(0))
+def test_only_what_says_it_is_row_by_row_is_asked_of_many_together(kind: Any, others_change: bool, listed: Any) -> None:
+    seed = listed(Fraction(0))
     learner = StatisticalQueryLearner(kind(10))
     before = learner.items(data_of([[((0.5,), 0)], [((0.25,), 0)], [((0.5,), 0)]]), seed)
     after = learner.items(data_of([[((1.0,), 0)], [((0.25,), 0)], [((0.5,), 0)]]), seed)
@@ -325,11 +275,11 @@ class Misbehaving(OneMean):
 
 
 @pytest.mark.parametrize("how", ["points", "raise", "too many", "caught", "shape", "text", "warning", "long", "type"])
-def test_only_the_user_on_whom_an_algorithm_fails_has_the_default(how: str) -> None:
+def test_only_the_user_on_whom_an_algorithm_fails_has_the_default(how: str, listed: Any) -> None:
     algorithm = Misbehaving(how)
     learner = StatisticalQueryLearner(algorithm)
     people = [[((0.0,), 1)] * 3, [((1.0,), 1)] * 3, [], [((0.0,), 0)]]
-    seed: Any = Listed(Fraction(0), Fraction(0))
+    seed = listed(Fraction(0), Fraction(0))
     other = algorithm.encode(Fraction(1, 10))
     assert learner.items(data_of(people), seed) == [other, learner.default, learner.default, other]
     assert learner.default != other
@@ -349,84 +299,3 @@ def test_runs_are_the_same_in_every_version() -> None:
 
 
 PINNED_LISTS = ["0575e0", "05f927", "05757e"]
-
-
-# --- hypotheses as bytes
-
-
-def test_digits_are_numbers_and_back() -> None:
-    for base, count in ((3, 4), (2, 8), (7, 2), (1, 3)):
-        width = -(-bits_of_digits(count, base) // 8)
-        seen = set()
-        for number in range(base**count):
-            digits = tuple(number // base**place % base for place in range(count))
-            item = bytes_of_digits(digits, base)
-            assert len(item) == width
-            assert digits_of_bytes(item, count, base) == digits
-            seen.add(item)
-        assert len(seen) == base**count
-        if base**count < 256**width:
-            assert digits_of_bytes((base**count).to_bytes(width, "big"), count, base) is None
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
-def test_every_sequence_of_bytes_is_a_hypothesis(algorithm: Any) -> None:
-    rng = np.random.default_rng(5)
-    width = len(algorithm.encode(algorithm.default))
-    assert width == -(-algorithm.hypothesis_bits // 8)
-    X = rng.normal(size=(5, 3))
-    for length in (0, 1, width - 1, width, width, width, width, width + 1):
-        item = rng.bytes(length)
-        hypothesis = algorithm.decode(item)
-        assert len(algorithm.encode(hypothesis)) == width
-        assert algorithm.decode(algorithm.encode(hypothesis)) == hypothesis
-        assert algorithm.predict(hypothesis, X).shape == (5,)
-        assert isinstance(algorithm.describe(hypothesis), str)
-        if length != width:
-            assert hypothesis == algorithm.default
-    assert algorithm.decode(b"\xff" * width) == algorithm.default
-    assert not algorithm.predict(algorithm.default, X).any()
-
-
-# --- public arguments
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: DecisionListQueries(0, alpha=0.1), ValueError, "n_features"),
-        (lambda: DecisionListQueries(2.5, alpha=0.1), TypeError, "n_features"),  # type: ignore[arg-type]
-        (lambda: DecisionListQueries(3, alpha=1), ValueError, "alpha"),
-        (lambda: DecisionListQueries(3, alpha=math.nan), ValueError, "alpha"),
-        (lambda: DecisionListQueries(3, alpha=0.1, width=4), ValueError, "width"),
-        (lambda: DecisionListQueries(3, alpha=0.1, length=8), ValueError, "length"),
-        (lambda: DecisionListQueries(3, alpha=0.1, tolerance=0), ValueError, "tolerance"),
-        (lambda: DecisionListQueries(10**6, alpha=0.1), BudgetError, r"2\*\*12"),
-        (lambda: DecisionListQueries(10**6, alpha=0.1, width=10**6), BudgetError, r"2\*\*12"),
-        (lambda: MarginPerceptronQueries(3, margin=0, alpha=0.1), ValueError, "margin"),
-        (lambda: MarginPerceptronQueries(3, margin=0.1, alpha="x"), ValueError, "alpha"),
-        (lambda: MarginPerceptronQueries(3, margin=0.1, alpha=0.1, tolerance=0.1), ValueError, "below alpha"),
-        (lambda: MarginPerceptronQueries(3, margin=0.1, alpha=0.1, max_rounds=0), ValueError, "max_rounds"),
-        (lambda: StatisticalQueryLearner(3), TypeError, "algorithm"),  # type: ignore[arg-type]
-        (lambda: StatisticalQueryLearner(OneMean(2**29)), BudgetError, "tolerance"),
-        (
-            lambda: StatisticalQueryLearner(MarginPerceptronQueries(3, margin="1e-3", alpha="1e-2", tolerance="1e-3")),
-            BudgetError,
-            "max_queries",
-        ),
-        (lambda: query_parameters(lists(), eta=1), ValueError, "eta"),
-        (lambda: query_parameters(lists(), nu=0), ValueError, "nu"),
-    ],
-)
-def test_bad_public_arguments_are_refused(make: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        make()
-
-
-def test_public_shapes_and_too_much_work_are_refused() -> None:
-    learner, seed = StatisticalQueryLearner(lists()), PublicSeed(bytes(32))
-    with pytest.raises(ValueError, match="at least 3 columns"):
-        learner.items(data_of([[((0.0, 1.0), 0)]]), seed)
-    huge = UserData(np.zeros((1, 3)), np.zeros(1, np.uint8), np.zeros(1, np.uint32), 10**6, 10**6)
-    with pytest.raises(BudgetError, match="values of queries"):
-        learner.items(huge, seed)

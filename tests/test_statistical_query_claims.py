@@ -179,9 +179,7 @@ def test_rows_by_the_formula() -> None:
     assert found.m == math.ceil(2 * tau * (34 * q / budget) ** 2)
     assert found.fresh_m == q * found.m
     perceptron = MarginPerceptronQueries(2, margin="0.5", alpha="0.2", max_rounds=3)
-    assert query_parameters(perceptron, eta="0.9", nu="2/3").m == math.ceil(
-        (perceptron.intervals * 9 / budget) ** 2
-    )
+    assert query_parameters(perceptron, eta="0.9", nu="2/3").m == math.ceil((perceptron.intervals * 9 / budget) ** 2)
 
 
 def sampled(rng: np.random.Generator, n_users: int, m: int) -> UserData:

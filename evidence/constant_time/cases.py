@@ -184,7 +184,7 @@ def reports(name: str, make: Callable[[_core.Level], Any], k: int, calls: Mappin
         f"LocalRandomizer, {name}",
         make=lambda: make(_core.Level(Fraction(3), Fraction(0))),
         draw=lambda law, values: law.report_many(_core.Source(), values),
-        calls={LOCAL + "item": 8, COUNT: 8} | calls,
+        calls={LOCAL + "item": 8, COUNT: 8, **calls},
         values=items(k),
         **({"draws": 8, "random_bytes": 256} | changes),
     )

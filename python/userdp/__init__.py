@@ -12,6 +12,7 @@ The public modules:
 * `userdp.selection`: the item that most people have, chosen privately
 * `userdp.learners`: pure-DP classifiers and selectors for people who give several examples each
 * `userdp.estimation`: distributions from people's examples
+* `userdp.stability`: public randomness by which users with similar data draw the same answer
 * `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples

@@ -85,9 +85,14 @@ def two_stages(counts: Mapping[int, int], size: int, a: Fraction) -> tuple[dict[
 
 def at_most(n: int, p: Fraction, k: int) -> Fraction:
     """Pr[Bin(n, p) <= k]"""
-    numerator, denominator = p.numerator, p.denominator
-    ways = (math.comb(n, j) * numerator**j * (denominator - numerator) ** (n - j) for j in range(min(k, n) + 1))
-    return Fraction(sum(ways), denominator**n)
+    if p == 1:
+        return Fraction(int(k >= n))
+    successes, failures = p.numerator, p.denominator - p.numerator
+    ways, total = failures**n, 0
+    for j in range(min(k, n) + 1):
+        total += ways
+        ways = ways * (n - j) * successes // ((j + 1) * failures)
+    return Fraction(total, p.denominator**n)
 
 
 def not_surely_won(n: int, p: Fraction, t: int) -> Fraction:
@@ -97,11 +102,12 @@ def not_surely_won(n: int, p: Fraction, t: int) -> Fraction:
 
 def lost_to_others(n: int, p: Fraction, a: Fraction, size: int) -> Fraction:
     """Pr[the pure selection takes another item], when all users without the common item have one other item."""
-    lost = Fraction(0)
-    for k in range(n + 1):
+
+    def term(k: int) -> Fraction:
         others = a ** (n - k) + size - 2
-        lost += math.comb(n, k) * p**k * (1 - p) ** (n - k) * others / (others + a**k)
-    return lost
+        return math.comb(n, k) * p**k * (1 - p) ** (n - k) * others / (others + a**k)
+
+    return sum(map(term, range(n + 1)), Fraction(0))
 
 
 def least_from_which_on(fails: Callable[[int], Fraction], failure: Fraction, last: int) -> tuple[int, int]:

@@ -6,7 +6,12 @@ points change no dimension: all of them are removed inside.
 
 from __future__ import annotations
 
-from userdp.dimensions._learned import LearnedRepresentation, representation_from_learner, users_implied
+from userdp.dimensions._learned import (
+    LearnedRepresentation,
+    representation_from_learner,
+    representation_runs,
+    users_implied,
+)
 from userdp.dimensions._littlestone import ShatteredTree, littlestone_dimension, mistake_tree
 from userdp.dimensions._representation import (
     representation_dimension,
@@ -14,29 +19,20 @@ from userdp.dimensions._representation import (
     representation_size,
     representation_size_bounds,
 )
-from userdp.dimensions._standard_optimal import (
-    ListLearner,
-    LittlestoneListLearner,
-    StandardOptimalAlgorithm,
-    VersionSpaceListLearner,
-)
-from userdp.dimensions._tournament import TournamentLearner
+from userdp.dimensions._standard_optimal import StandardOptimalAlgorithm
 from userdp.dimensions._vc import growth_function, shattered_points, vc_dimension
 
 __all__ = [
     "LearnedRepresentation",
-    "ListLearner",
-    "LittlestoneListLearner",
     "ShatteredTree",
     "StandardOptimalAlgorithm",
-    "TournamentLearner",
-    "VersionSpaceListLearner",
     "growth_function",
     "littlestone_dimension",
     "mistake_tree",
     "representation_dimension",
     "representation_dimension_bounds",
     "representation_from_learner",
+    "representation_runs",
     "representation_size",
     "representation_size_bounds",
     "shattered_points",

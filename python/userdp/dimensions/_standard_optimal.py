@@ -1,9 +1,8 @@
-"""The standard optimal algorithm, and the lists of all that it may end with."""
+"""The standard optimal algorithm."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,30 +10,8 @@ import numpy.typing as npt
 from userdp import _core
 from userdp._progress import Progress, progress_bar
 from userdp.dimensions._matrix import Matrix, budget_of, matrix_of
-from userdp.exceptions import BudgetError
 
-__all__ = ["ListLearner", "LittlestoneListLearner", "StandardOptimalAlgorithm", "VersionSpaceListLearner"]
-
-MAX_LIST_SIZE = 10**6
-
-
-@runtime_checkable
-class ListLearner(Protocol):
-    """A learner that gives a list of hypotheses instead of one.
-
-    Attributes
-    ----------
-    n_points : int
-        The number of points, 0, ..., n_points - 1.
-    max_list_size : int
-        No list is longer. Public.
-    """
-
-    n_points: int
-    max_list_size: int
-
-    def lists(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> Sequence[bytes]:
-        """The hypotheses for a sample, each one byte (0 or 1) for each point, in increasing order; perhaps none."""
+__all__ = ["StandardOptimalAlgorithm"]
 
 
 def _sample(points: Any, labels: Any, n_points: int) -> list[tuple[int, bool]]:
@@ -115,11 +92,31 @@ class StandardOptimalAlgorithm:
     """
 
     def __init__(self, matrix: Matrix, *, budget: int | None = None, progress: Progress = None) -> None:
-        table = matrix_of(matrix)
-        self.n_points: int = table.shape[1]
-        self._spaces = _core.VersionSpaces(table)
+        self._table = matrix_of(matrix)
+        self.n_points: int = self._table.shape[1]
+        self._spaces = _core.VersionSpaces(self._table)
         with progress_bar(progress, "Littlestone dimension") as report:
             self.littlestone_dimension: int = self._spaces.littlestone(budget_of(budget), report)
+
+    def __repr__(self) -> str:
+        concepts, points = self._table.shape
+        return f"<StandardOptimalAlgorithm of a {concepts} x {points} matrix>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_spaces"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._spaces = _core.VersionSpaces(self._table)
+
+    @property
+    def max_explanations(self) -> int:
+        """The most that `explanations` may list: the sum of p**i for i = 0, ..., LDim.
+
+        p is the number of points without those that are constant or repeat another.
+        """
+        points = self._spaces.distinct_columns
+        return sum(points**mistakes for mistakes in range(self.littlestone_dimension + 1))
 
     def predict(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """What is predicted everywhere after a sample.
@@ -139,8 +136,7 @@ class StandardOptimalAlgorithm:
         TypeError, ValueError
             Naming the argument.
         """
-        row: npt.NDArray[np.uint8] = np.frombuffer(self.hypothesis(points, labels), dtype=np.uint8)
-        return row.copy()
+        return np.array(list(self.hypothesis(points, labels)), dtype=np.uint8)
 
     def hypothesis(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> bytes:
         """The same as `predict` in canonical bytes: one byte, 0 or 1, for each point."""
@@ -166,129 +162,36 @@ class StandardOptimalAlgorithm:
         """
         return self._spaces.standard_optimal(_sample(points, labels, self.n_points))[1]
 
+    def explanations(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> list[bytes]:
+        """What may be predicted in the end for a concept that explains a sample, among which is every such concept.
 
-class LittlestoneListLearner:
-    """Lists of what the standard optimal algorithm may end with, among which is every concept that explains the sample.
-
-    The list has the predictions on the version space of the sample, and on each version space that mistakes of the
-    algorithm lead to from there. Whatever sample the labels of a concept give, this concept is in the list: the learner
-    is list-globally stable with parameter 1 (GKM21, Definition 16).
-
-    Parameters
-    ----------
-    matrix : array-like with shape (concepts, points), or ConceptClass
-        Entries 0 and 1; concepts may repeat.
-    budget : int, optional
-        As of `StandardOptimalAlgorithm`.
-
-    Attributes
-    ----------
-    n_points : int
-    littlestone_dimension : int
-    max_list_size : int
-        The sum of p**i for i = 0, ..., LDim, where p is the number of points without those that are constant or repeat
-        or negate another.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    BudgetError
-        When `max_list_size` is above a million. `VersionSpaceListLearner` has lists of at most as many hypotheses as
-        the class.
-
-    Notes
-    -----
-    A mistake lowers the dimension of the version space, so at most LDim of them follow each other, each at one of p
-    points: this bounds the list. Following the mistakes on a concept c ends at {c} or at predictions equal to c:
-    docs/proofs/dimensions.md. On a finite class the lists of `VersionSpaceListLearner` are mostly shorter; the two
-    differ in what they list beside the target, hypotheses outside the class here.
-
-    Examples
-    --------
-    >>> learner = LittlestoneListLearner([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]])
-    >>> [list(row) for row in learner.lists([0], [1])]
-    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    >>> learner.max_list_size
-    13
-    """
-
-    def __init__(self, matrix: Matrix, *, budget: int | None = None) -> None:
-        table = matrix_of(matrix)
-        self.n_points: int = table.shape[1]
-        self._spaces = _core.VersionSpaces(table)
-        self.littlestone_dimension: int = self._spaces.littlestone(budget_of(budget))
-        points = self._spaces.reduced_shape[1]
-        self.max_list_size: int = sum(points**mistakes for mistakes in range(self.littlestone_dimension + 1))
-        if self.max_list_size > MAX_LIST_SIZE:
-            raise BudgetError(
-                f"lists for {points} points and a Littlestone dimension of {self.littlestone_dimension} may have "
-                f"{self.max_list_size} hypotheses, and at most a million are listed; use VersionSpaceListLearner"
-            )
-
-    def lists(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> Sequence[bytes]:
-        """The list for a sample.
+        The predictions on the version space of the sample, and on each version space that mistakes lead to from there.
 
         Parameters
         ----------
-        points : array-like of int with shape (examples,)
-            Columns of the matrix. The order does not matter.
-        labels : array-like of 0 and 1 with shape (examples,)
+        points, labels
+            As of `predict`; the order does not matter.
 
         Returns
         -------
-        sequence of bytes
-            Each one byte, 0 or 1, for each point; in increasing order, without repetition. Empty when no concept
-            explains the sample.
+        list of bytes
+            As of `hypothesis`; in increasing order, without repetition, at most `max_explanations`. Empty when no
+            concept explains the sample. Hypotheses outside the class may be among them.
 
         Raises
         ------
         TypeError, ValueError
             Naming the argument.
+
+        Notes
+        -----
+        While the predictions differ from a concept, some label of it leads to a version space of smaller dimension that
+        still has it; at dimension 0 it is predicted everywhere. docs/proofs/dimensions.md.
+
+        Examples
+        --------
+        >>> algorithm = StandardOptimalAlgorithm([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]])
+        >>> [list(row) for row in algorithm.explanations([0], [1])]
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
         """
         return self._spaces.explanations(_sample(points, labels, self.n_points))
-
-
-class VersionSpaceListLearner:
-    """Lists of all concepts that explain a sample.
-
-    Parameters
-    ----------
-    matrix : array-like with shape (concepts, points), or ConceptClass
-        Entries 0 and 1; concepts may repeat, and are listed once.
-
-    Attributes
-    ----------
-    n_points : int
-    max_list_size : int
-        The number of distinct concepts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
-    Notes
-    -----
-    The target is in every list: list-globally stable with parameter 1 (GKM21, Definition 16), with lists of at most the
-    size of the class.
-
-    Examples
-    --------
-    >>> learner = VersionSpaceListLearner([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]])
-    >>> [list(row) for row in learner.lists([1], [0])]
-    [[0, 0, 0], [1, 0, 0]]
-    """
-
-    def __init__(self, matrix: Matrix) -> None:
-        self._concepts = np.unique(matrix_of(matrix), axis=0)
-        self.n_points: int = self._concepts.shape[1]
-        self.max_list_size: int = len(self._concepts)
-
-    def lists(self, points: npt.ArrayLike, labels: npt.ArrayLike) -> Sequence[bytes]:
-        """The list for a sample; see `LittlestoneListLearner.lists`."""
-        sample = dict.fromkeys(_sample(points, labels, self.n_points))
-        explains = np.ones(len(self._concepts), dtype=np.bool_)
-        for point, label in sample:
-            explains &= self._concepts[:, point] == label
-        return [row.tobytes() for row in self._concepts[explains]]

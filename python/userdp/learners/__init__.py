@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from userdp.learners._hypothesis import HypothesisSelector
     from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
+    from userdp.learners._statistical_queries import StatisticalQueryClassifier
     from userdp.learners._threshold import ThresholdClassifier
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "PointFunctions",
     "PrivacyRecord",
     "RealizablePACClassifier",
+    "StatisticalQueryClassifier",
     "ThresholdClassifier",
     "Thresholds",
     "UniformConvergence",
@@ -83,6 +85,7 @@ _ESTIMATORS = {
     "HypothesisSelector": "_hypothesis",
     "PairwiseScoreSelector": "_pairwise",
     "RealizablePACClassifier": "_realizable",
+    "StatisticalQueryClassifier": "_statistical_queries",
     "ThresholdClassifier": "_threshold",
     "as_finite_algorithm": "_base",
 }

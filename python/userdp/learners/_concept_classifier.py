@@ -49,6 +49,10 @@ class ConceptClassifier(UserLevelClassifier):
         open_unit_interval(self.alpha, "alpha")
 
     def _outcomes(self) -> Sequence[Hashable]:
+        return self._listed()
+
+    def _listed(self) -> range:
+        """The hypotheses, when they are few enough for an exact law."""
         if self.hypotheses.size > MAX_LISTED:
             raise BudgetError(
                 f"the law over {self.hypotheses.size} hypotheses is not listed (limit {MAX_LISTED}); audit a smaller "

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from userdp._delstab.bottom import BOTTOM
-from userdp._numbers import parse_delta, parse_positive, shown
+from userdp._numbers import is_integer, parse_positive, shown
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._concept_classifier import ConceptClassifier
-from userdp.learners._contributions import UserData
-from userdp.learners._privacy import Budget, split_budget
-from userdp.learners._program import Draw, Program
 from userdp.learners._ranges import open_unit_interval
-from userdp.learners._selection_models import SelectionModel, check_model, selection_model
-from userdp.stability import ClassLearner, PublicSeed, RepresentationLearner
+from userdp.learners._selection_models import SelectionModel, selection_model
+from userdp.learners._voting import VotingClassifier
+from userdp.stability import RepresentationLearner, StableLearner
 
 __all__ = ["CorrelatedSamplingClassifier"]
 
@@ -26,7 +23,7 @@ DEFAULT = 0
 """The hypothesis when nothing is selected: public."""
 
 
-class CorrelatedSamplingClassifier(ConceptClassifier):
+class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     """Let every user vote for one hypothesis with shared public randomness, and select a common vote privately.
 
     Users whose examples come from one distribution mostly vote for the *same* hypothesis, because they all draw by the
@@ -59,8 +56,9 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
         err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
         agree less often. By default ln(size / beta) / alpha without a representation, and 2 ln(2 size / beta) / alpha
         with one. Privacy does not depend on it.
-    stable_learner : ClassLearner, optional
-        What users run instead, such as `userdp.stability.ListStabilityLearner`; over the same hypotheses.
+    stable_learner : StableLearner, optional
+        What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
+        in the class (or representation); every other vote counts as one for the public default.
     public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
         Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
         fresh one from the operating system in each fit. It is not secret; `public_seed_` is the one that was used.
@@ -134,8 +132,6 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
 
     released: ClassVar[tuple[str, ...]] = ("concept_", "selected_")
 
-    model: Any
-
     def __init__(
         self,
         *,
@@ -145,7 +141,7 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
         model: str = "central-approx",
         representation: ConceptClass | None = None,
         gamma: float | None = None,
-        stable_learner: ClassLearner | None = None,
+        stable_learner: StableLearner | None = None,
         public_seed: Any = None,
         m: int | None = None,
         alpha: float = 0.1,
@@ -200,68 +196,47 @@ class CorrelatedSamplingClassifier(ConceptClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         open_unit_interval(self.beta, "beta")
-        check_model(self.model, parse_delta(self.delta))
-        if self.public_seed is not None:
-            PublicSeed(self.public_seed)
         if self.gamma is not None:
             parse_positive(self.gamma, "gamma")
         if self.stable_learner is None:
             return
-        if not isinstance(self.stable_learner, ClassLearner):
-            raise TypeError(f"stable_learner must be a ClassLearner or None; got {shown(self.stable_learner)}")
+        if not isinstance(self.stable_learner, StableLearner):
+            raise TypeError(f"stable_learner must be a StableLearner or None; got {shown(self.stable_learner)}")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
-        if self.stable_learner.hypotheses.size != self.hypotheses.size:
-            raise ValueError(
-                f"stable_learner must vote for the {self.hypotheses.size} hypotheses that are selected from; got one "
-                f"for {self.stable_learner.hypotheses.size}"
-            )
 
-    @property
-    def _learner(self) -> ClassLearner:
-        """What every user runs."""
+    def _learner(self) -> StableLearner:
         if self.stable_learner is not None:
-            return self.stable_learner
+            learner: StableLearner = self.stable_learner
+            return learner
         gamma = self._default_gamma() if self.gamma is None else self.gamma
-        return RepresentationLearner(self.hypotheses, gamma=gamma, default=DEFAULT)
+        return RepresentationLearner(self.hypotheses, gamma=gamma, default=self._default)
 
     def _default_gamma(self) -> float:
         size, alpha, beta = self.hypotheses.size, float(self.alpha), float(self.beta)
         return math.log(size / beta) / alpha if self.representation is None else 2 * math.log(2 * size / beta) / alpha
 
     def _selection(self, n_users: int) -> SelectionModel:
-        return selection_model(
+        selection = selection_model(
             self.model,
             epsilon=self._budget()["selection"],
             delta=self._delta(),
             n_items=self.hypotheses.size,
             n_users=n_users,
-            default=DEFAULT,
+            default=self._default,
         )
+        return replace(selection, argument=lambda votes: selection.argument([self._index(vote) for vote in votes]))
 
-    def _delta(self) -> Fraction:
-        return parse_delta(self.delta)
+    def _index(self, vote: Any) -> int:
+        """A vote as the index of a hypothesis. Total: it is private."""
+        return int(vote) if is_integer(vote) and 0 <= vote < self.hypotheses.size else self._default
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, {"selection": 1})
+    @property
+    def _default(self) -> int:
+        return DEFAULT
 
-    def _program(self, data: UserData) -> Program:
-        seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
-        selection = self._selection(data.n_users)
-        votes = selection.argument(self._learner.items(data, seed))
+    def _selected(self) -> Sequence[Hashable]:
+        return self._listed()
 
-        def program(draw: Draw) -> tuple[str, Hashable]:
-            return seed.hex, draw(selection.mechanism, votes)
-
-        return program
-
-    def _outcomes(self) -> Sequence[tuple[str, Hashable]]:
-        if self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
-        seed = PublicSeed(self.public_seed).hex
-        return [(seed, outcome) for outcome in (*super()._outcomes(), BOTTOM)]
-
-    def _accept(self, outcome: Any) -> None:
-        self.public_seed_, chosen = outcome
-        self.selected_ = chosen is not BOTTOM
-        self.concept_ = chosen if self.selected_ else DEFAULT
+    def _keep(self, vote: int) -> None:
+        self.concept_ = vote

@@ -41,10 +41,13 @@ class SelectionModel:
         Private for lists of votes that differ in one.
     argument : callable
         The mechanism's argument, from the votes of all users, one for each.
+    vote : callable
+        The vote that an outcome of the mechanism stands for, or BOTTOM; by default the outcome.
     """
 
     mechanism: Mechanism
-    argument: Callable[[Sequence[Hashable]], Any]
+    argument: Callable[[Sequence[Any]], Any]
+    vote: Callable[[Any], Hashable] = lambda outcome: outcome
 
 
 def check_model(model: Any, delta: Fraction) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from userdp._delstab.bottom import BOTTOM, Bottom
 from userdp._levels import as_epsilon, epsilon_above, level_root
 from userdp._numbers import Delta, Epsilon
@@ -146,19 +149,18 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
     def _draw(self, source: _core.Source, counts: Counts) -> Item | Bottom:
         entries = self._present(counts)
         number = sum(counts.values()) if self.neighbours == "replace" else len(entries)
-        noises: list[int] = []
-        for start in range(0, number, BLOCK):
-            noises += self._noise._draw_many(source, (min(BLOCK, number - start),)).tolist()
-        return self._choose(entries, noises[: len(entries)])
+        blocks = [
+            self._noise._draw_many(source, (min(BLOCK, number - start),)) for start in range(0, max(number, 1), BLOCK)
+        ]
+        return self._choose(entries, np.concatenate(blocks)[: len(entries)])
 
-    def _choose(self, entries: Sequence[tuple[Item, int]], noises: Sequence[int]) -> Item | Bottom:
+    def _choose(self, entries: Sequence[tuple[Item, int]], noises: npt.ArrayLike) -> Item | Bottom:
         """The outcome for the noises 0, ..., 2 t of the items in order."""
-        lowest = 2 * self.half_width + 1
-        value, best = 0, -1
-        for index, ((_, count), noise) in enumerate(zip(entries, noises, strict=True)):
-            if count + noise - lowest > value:
-                value, best = count + noise - lowest, index
-        return BOTTOM if best < 0 else entries[best][0]
+        if not entries:
+            return BOTTOM
+        values = np.array([count for _, count in entries]) + np.asarray(noises, dtype=np.int64)
+        best = int(np.argmax(values))  # the first one of several
+        return entries[best][0] if values[best] - 2 * self.half_width - 1 >= 1 else BOTTOM
 
     def pmf(self, counts: Counts) -> Pmf:
         """The distribution of the outcome of a release, exactly. Not private: for audits.

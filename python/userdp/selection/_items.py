@@ -23,12 +23,14 @@ _NUMPY_TYPES = (np.integer, np.str_, np.bytes_)
 
 def canonical_item(item: object) -> Item | None:
     """The item as a plain int, str or bytes, or None for anything else; never raises."""
+    if type(item) in _TYPES:
+        return item  # type: ignore[return-value]  # mypy cannot follow `in`
     try:
         if isinstance(item, _NUMPY_TYPES) and not isinstance(item, np.timedelta64):
-            item = item.item()
-        return item if type(item) in _TYPES else None  # type: ignore[return-value]  # mypy cannot follow `in`
+            return canonical_item(item.item())
     except Exception:  # an object may raise when it is looked at, and that is an output
-        return None
+        pass
+    return None
 
 
 def tally(items: Iterable[object], item_of: Callable[[object], ItemT | None]) -> Counter[ItemT | None]:
@@ -58,9 +60,9 @@ def present(counts: Counts, item_of: Callable[[object], ItemT | None]) -> list[t
     """
     if not isinstance(counts, Mapping):
         raise TypeError(f"counts must be a mapping from items to counts; got {shown(counts)}")
-    found: dict[ItemT, int] = {}
+    found: dict[type, list[tuple[ItemT, int]]] = {kind: [] for kind in _TYPES}
     for key, count in counts.items():
-        if not is_integer(count):
+        if type(count) is not int and not is_integer(count):
             raise TypeError(f"counts: the count of {shown(key)} must be an int; got {shown(count)}")
         if count < 0:
             raise ValueError(f"counts: the count {count} of {shown(key)} is negative")
@@ -69,10 +71,6 @@ def present(counts: Counts, item_of: Callable[[object], ItemT | None]) -> list[t
         item = item_of(key)
         if item is None:
             raise ValueError(f"counts: {shown(key)} is not an item of this selection")
-        found[item] = int(count)
-    return sorted(((item, count) for item, count in found.items() if count), key=_order)
-
-
-def _order(entry: tuple[Item, int]) -> tuple[int, Any]:
-    item = entry[0]
-    return _TYPES.index(type(item)), item
+        if count:
+            found[type(item)].append((item, int(count)))
+    return [entry for entries in found.values() for entry in sorted(entries)]

@@ -127,9 +127,11 @@ class PureSelection(Selection[int, int]):
             scores.append(0)
         # Where n is public, the number of distinct items does not show: empty groups before the first item.
         size = 2 * sum(counts.values()) + 1 if self.neighbours == "replace" else 0
-        empty = [0] * max(size - len(starts), 0)
+        empty = max(size - len(starts), 0)
         return GroupedScores(
-            np.array(empty + starts, dtype=np.uint64), np.array(empty + scores, dtype=np.int64), self.n_items - 1
+            np.pad(np.array(starts, dtype=np.uint64), (empty, 0)),
+            np.pad(np.array(scores, dtype=np.int64), (empty, 0)),
+            self.n_items - 1,
         )
 
     def _draw(self, source: _core.Source, counts: Counts) -> int:

@@ -1,16 +1,16 @@
 """How often two users agree who draw from given laws with shared randomness, exactly, and what that says of stability.
 
-The closed forms and the conversions are proved in docs/proofs/stability.md.
+Closed forms: docs/proofs/correlated_sampling.md. Conversions: docs/proofs/stability.md.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from userdp._numbers import Delta, parse_delta
+from userdp.stability._laws import disagreement_of_darts, race_terms
 
 __all__ = ["Enclosure", "Method", "agreement_from_stability", "pair_agreement", "stability_from_agreement"]
 
@@ -35,45 +35,13 @@ def pair_agreement(p: Sequence[int], q: Sequence[int], method: Method) -> Enclos
     tuple of int
         Around 2**256 times the probability, at most len(p) apart.
     """
-    return _FORMS[method](p, q)
-
-
-def _race(p: Sequence[int], q: Sequence[int]) -> Enclosure:
-    """The sum over x of 1 / sum over y of max(p_y / p_x, q_y / q_x).
-
-    The maximum is p_y / p_x where q_y / p_y is at most q_x / p_x: sums from both ends in the order of q / p.
-    """
-    present = [x for x in range(len(p)) if p[x] or q[x]]
-
-    def compare(x: int, y: int) -> int:
-        return q[x] * p[y] - q[y] * p[x]
-
-    order = sorted(present, key=functools.cmp_to_key(compare))
-    head, tail = 0, sum(q)
-    low = high = 0
-    for x in order:
-        head, tail = head + p[x], tail - q[x]
-        if p[x] and q[x]:
-            # Where the ratios of x and y are equal it does not matter which of p_y / p_x and q_y / q_x is taken.
-            top, bottom = (p[x] * q[x]) << PRECISION, head * q[x] + tail * p[x]
-            low, high = low + top // bottom, high - (-top // bottom)
-    return low, high
-
-
-def _darts(p: Sequence[int], q: Sequence[int]) -> Enclosure:
-    """1 - (2 d - sum of |P - Q| min(P, Q)) / (1 + d), d the total variation distance."""
-    of_p, of_q = sum(p), sum(q)
-    total = of_p * of_q
-    pairs = [(a * of_q, b * of_p) for a, b in zip(p, q, strict=True)]
-    distance = sum(abs(a - b) for a, b in pairs)  # 2 d total
-    overlap = sum(abs(a - b) * min(a, b) for a, b in pairs)
-    # Everything times 2 total**2.
-    top = total * (2 * total + distance) - 2 * (distance * total - overlap)
-    bottom = total * (2 * total + distance)
-    return (top << PRECISION) // bottom, -((-top << PRECISION) // bottom)
-
-
-_FORMS: dict[str, Callable[[Sequence[int], Sequence[int]], Enclosure]] = {"race": _race, "darts": _darts}
+    if method == "race":
+        terms = race_terms(p, q)
+    else:
+        agreement = 1 - disagreement_of_darts(p, q)
+        terms = [(agreement.numerator, agreement.denominator)]
+    low = sum((top << PRECISION) // bottom for top, bottom in terms)
+    return low, sum(-((-top << PRECISION) // bottom) for top, bottom in terms)
 
 
 def stability_from_agreement(agreement: Delta, eta: Delta) -> Fraction:

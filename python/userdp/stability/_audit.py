@@ -43,7 +43,7 @@ def audit_stability(
 
     Parameters
     ----------
-    learner : RepresentationLearner, ListStabilityLearner, ListLearner, StableLearner or callable
+    learner : RepresentationLearner, ListStabilityLearner, RowListLearner, StableLearner or callable
         A callable takes a sample, a tuple of m examples, and returns the law of its outcome (a `Pmf` or a mapping from
         item to probability), which users draw from with public randomness; or one item; or a set of items, the list of
         a list learner. With `seeds` it takes a sample and a seed.

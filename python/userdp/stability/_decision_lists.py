@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import positive
+from userdp._numbers import positive, unshared
 from userdp.exceptions import BudgetError
 from userdp.learners._ranges import open_unit_fraction
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._queries import (
     Oracle,
     StatisticalQuery,
@@ -32,6 +33,7 @@ Rules = tuple[int, ...]
 """For every term 0 if it is not in the list, else 1 + 2 round + label: the order is by round, then by term."""
 
 
+@saved_as_parameter
 class DecisionListQueries(StatisticalQueryAlgorithm):
     """Learn decision lists over yes-no features: "if a then 0, else if b and not c then 1, ..., else 0".
 
@@ -101,6 +103,13 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
     def __init__(
         self, n_features: int, *, alpha: Any, width: int = 1, length: int | None = None, tolerance: Any = None
     ) -> None:
+        self._given = {
+            "n_features": n_features,
+            "alpha": unshared(alpha),
+            "width": width,
+            "length": length,
+            "tolerance": unshared(tolerance),
+        }
         self.n_features = positive(n_features, "n_features")
         self.alpha = open_unit_fraction(alpha, "alpha")
         self.width = positive(width, "width")
@@ -190,13 +199,7 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
         return "; else ".join(words)
 
     def _arguments(self) -> dict[str, Any]:
-        return {
-            "n_features": self.n_features,
-            "alpha": self.alpha,
-            "width": self.width,
-            "length": self.length,
-            "tolerance": self.tolerance,
-        }
+        return dict(self._given)
 
 
 def _terms(n_features: int, width: int) -> Iterator[tuple[tuple[int, bool], ...]]:

@@ -12,19 +12,21 @@ from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from userdp._masses import PmfLike, fractions_of, masses_of
 from userdp._numbers import shown
 from userdp._pmf import Pmf, aligned
 from userdp.exceptions import BudgetError
 
-__all__ = ["agreement_of_race", "disagreement_probability", "joint_distribution"]
+__all__ = ["disagreement_of_darts", "disagreement_probability", "joint_distribution", "race_terms"]
 
 Law: TypeAlias = "PmfLike | Mapping[Hashable, Any]"
 Method: TypeAlias = Literal["race", "darts", "inverse-cdf"]
 METHODS = ("race", "darts", "inverse-cdf")
 
-MAX_BITS = 1 << 21
-"""Bits of the common denominator of an exact agreement: beyond them arithmetic takes minutes."""
+MAX_BITS = 1 << 20
+"""Bits of the common denominator of an exact agreement: beyond them arithmetic takes many seconds."""
 MAX_PAIRS = 4_000_000
 
 
@@ -58,13 +60,13 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
     TypeError, ValueError
         Naming the argument, for what is not a law, and for laws over different items.
     BudgetError
-        For a race of so many different ratios p_x / q_x that the exact fraction has over 2**21 bits.
+        For a race of so many different ratios p_x / q_x that the exact fraction has over 2**20 bits.
 
     Notes
     -----
     GKM21, Theorem 8 (the bound 2d); the exact laws, and the proof that the race is never worse than darts, are in
     docs/proofs/correlated_sampling.md. The result is of the ideal draws: 64 bits an item and rounding move the
-    race by less than k * 2**-58 + 2**-38, and quantised weights move darts by less than 4 k / total.
+    race by less than k * 2**-58 + 2**-38, and quantised weights move darts by less than 2 k / total.
 
     Examples
     --------
@@ -77,8 +79,8 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(method)}")
     _, a, b = read_pair(p, q)
     if method == "race":
-        return 1 - agreement_of_race(a, b)
-    return _darts(a, b) if method == "darts" else _inverse_cdf(a, b)
+        return 1 - _agreement_of_race(a, b)
+    return disagreement_of_darts(a, b) if method == "darts" else _inverse_cdf(a, b)
 
 
 def joint_distribution(p: Law, q: Law) -> dict[tuple[Any, Any], Fraction]:
@@ -168,15 +170,28 @@ def _integers(law: Any, name: str) -> list[int]:
     masses = masses_of(law, name)
     if isinstance(masses, tuple):
         return masses[0]
-    if not (abs(masses.sum() - 1) <= 1e-9 and masses.min() >= 0):  # the second test is for NaN too
+    with np.errstate(invalid="ignore"):
+        is_law = masses.size > 0 and abs(masses.sum() - 1) <= 1e-9 and masses.min() >= 0  # false for NaN
+    if not is_law:
         raise ValueError(f"{name}: probabilities must be finite numbers >= 0 that sum to 1 within 1e-9")
     fractions = fractions_of(masses)
     scale = math.lcm(*{mass.denominator for mass in fractions})
     return [mass.numerator * (scale // mass.denominator) for mass in fractions]
 
 
-def agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
-    """The probability that races of two lists of integer weights have the same winner.
+def _agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
+    terms = race_terms(a, b)
+    bits = sum(bottom.bit_length() for _, bottom in terms)
+    if bits > MAX_BITS:
+        raise BudgetError(
+            f"the exact agreement of a race of {len(terms):,} different ratios has about {bits:,} bits, over "
+            f"{MAX_BITS:,}; method='darts' gives a bound by much shorter numbers"
+        )
+    return Fraction(*_sum(terms)) if terms else Fraction(0)
+
+
+def race_terms(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
+    """Quotients whose sum is the probability that races of two lists of integer weights have the same winner.
 
     Sorted by a_x / b_x, the largest first, max(a_y / a_x, b_y / b_x) is a_y / a_x for all y up to x's class of equal
     ratios and b_y / b_x behind it: prefix sums A and suffix sums B give every term a_x b_x / (A b_x + B a_x).
@@ -188,17 +203,11 @@ def agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
             divisor = math.gcd(weight, other)
             sums = classes.setdefault((weight // divisor, other // divisor), [0, 0])
             sums[0], sums[1] = sums[0] + weight, sums[1] + other
-    bits = sum(x.bit_length() + y.bit_length() for x, y in map(tuple, classes.values()))
-    if bits > MAX_BITS:
-        raise BudgetError(
-            f"the exact agreement of a race of {len(classes):,} different ratios has about {bits:,} bits, over "
-            f"{MAX_BITS:,}; method='darts' gives a bound by much shorter numbers"
-        )
     prefix, suffix, terms = only_a, sum(b), []
     for _, (weight, other) in sorted(classes.items(), key=lambda item: Fraction(*item[0]), reverse=True):
         prefix, suffix = prefix + weight, suffix - other
         terms.append((weight * other, prefix * other + suffix * weight))
-    return Fraction(*_sum(terms)) if terms else Fraction(0)
+    return terms
 
 
 def _sum(terms: list[tuple[int, int]]) -> tuple[int, int]:
@@ -210,7 +219,8 @@ def _sum(terms: list[tuple[int, int]]) -> tuple[int, int]:
     return a * d + b * c, b * d
 
 
-def _darts(a: Sequence[int], b: Sequence[int]) -> Fraction:
+def disagreement_of_darts(a: Sequence[int], b: Sequence[int]) -> Fraction:
+    """The probability that darts of two lists of integer weights hit different items first."""
     total_a, total_b = sum(a), sum(b)
     pairs = [(weight * total_b, other * total_a) for weight, other in zip(a, b, strict=True)]
     whole = total_a * total_b

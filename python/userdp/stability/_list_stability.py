@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,20 @@ import numpy.typing as npt
 
 from userdp._numbers import parse_delta, positive, shown
 from userdp._pmf import Pmf
+from userdp.learners._class_errors import check_work
+from userdp.learners._contributions import UserData
 from userdp.stability._learner import Labels, StableLearner
-from userdp.stability._lists import Listed, ListLearner
+from userdp.stability._lists import Listed, RowListLearner
 from userdp.stability._representation import positive_float, power_law, rational_base
+from userdp.stability._sampling import CorrelatedSampler
 
 if TYPE_CHECKING:
     from userdp.stability import PublicSeed
 
 __all__ = ["ListStabilityLearner"]
 
-RACE = "list stability "
-"""The label of a hypothesis' key in the public seed, before the hypothesis."""
+RACE = "list stability"
+"""The label of the race in the public seed."""
 
 
 class ListStabilityLearner(StableLearner):
@@ -35,7 +38,7 @@ class ListStabilityLearner(StableLearner):
 
     Parameters
     ----------
-    list_learner : ListLearner
+    list_learner : RowListLearner
         For instance `VersionSpace`.
     eta : float, Fraction or decimal string in (0, 1]
         The list stability that is assumed: some hypothesis is on a list with at least this probability.
@@ -53,8 +56,8 @@ class ListStabilityLearner(StableLearner):
 
     Notes
     -----
-    The vote is an index where the list learner lists hypotheses of its class, and the packed table of a function where
-    it lists any functions (see `ListLearner.lists`). The key of a hypothesis in the race is found in the seed by what
+    The vote is an index where the list learner lists hypotheses of its class, and the bytes of a function where it
+    lists any functions (see `RowListLearner.lists`). The key of a hypothesis in the race is found in the seed by what
     the hypothesis is, not by its place in a list, so that users with different candidates share keys.
 
     All of eta, k1, k2 and gamma are public and free: they say how often users agree, and privacy does not depend on it.
@@ -78,7 +81,7 @@ class ListStabilityLearner(StableLearner):
 
     def __init__(
         self,
-        list_learner: ListLearner,
+        list_learner: RowListLearner,
         *,
         eta: float | Fraction | str,
         k1: int,
@@ -86,8 +89,8 @@ class ListStabilityLearner(StableLearner):
         gamma: float | Fraction | str,
         default: Listed = 0,
     ) -> None:
-        if not isinstance(list_learner, ListLearner):
-            raise TypeError(f"list_learner must be a ListLearner; got {shown(list_learner)}")
+        if not isinstance(list_learner, RowListLearner):
+            raise TypeError(f"list_learner must be a RowListLearner; got {shown(list_learner)}")
         if isinstance(default, bool) or not isinstance(default, (int, bytes)):
             raise TypeError(f"default must be an int or bytes; got {shown(default)}")
         self.list_learner, self.default = list_learner, default
@@ -110,9 +113,23 @@ class ListStabilityLearner(StableLearner):
         candidates = sorted(frequencies)
         if not candidates:
             return self.default
-        weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
-        keys = np.array([seed.race_keys(RACE + _name(one), 0, 1)[0] for one in candidates])
-        return candidates[int(np.argmax(weights + keys))]
+        log_weights = np.array([self.gamma * frequencies[one] / self.k2 for one in candidates])
+        sampler = CorrelatedSampler(seed, label=RACE)
+        return candidates[sampler.sample(log_weights=log_weights, items=[_name(one) for one in candidates])]
+
+    def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
+        """One vote for every user slot; see `StableLearner.items`.
+
+        Raises
+        ------
+        ValueError
+            For too few columns.
+        BudgetError
+            For too large a class, number of users or m, which are public.
+        """
+        self.list_learner.hypotheses.points(data.X[:0])
+        check_work(self.list_learner.hypotheses, data.n_users, data.m)
+        return super().items(data, seed)
 
     def predict(self, item: Listed, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
@@ -153,6 +170,6 @@ class ListStabilityLearner(StableLearner):
         return {one: last.get(one, 0) for one, lists in first.items() if lists >= least}
 
 
-def _name(one: Listed) -> str:
-    """A hypothesis as text, different for different ones."""
-    return one.hex() if isinstance(one, bytes) else f"#{one}"
+def _name(one: Listed) -> bytes:
+    """What a hypothesis is, as bytes; different for different ones of one kind."""
+    return one if isinstance(one, bytes) else one.to_bytes(8, "little")

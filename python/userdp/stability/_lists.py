@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import parse_delta, positive, shown
+from userdp._numbers import positive, shown
+from userdp.dimensions import ListLearner
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.learners._domain_classes import DomainClass
+from userdp.learners._ranges import open_unit_fraction
 
 if TYPE_CHECKING:
     from userdp.stability._learner import Labels
 
-__all__ = ["AccurateLists", "ListLearner", "Listed", "VersionSpace", "filter_examples", "version_space_examples"]
+__all__ = ["AccurateLists", "Listed", "RowListLearner", "VersionSpace", "filter_examples", "version_space_examples"]
 
 Listed: TypeAlias = "int | bytes"
-"""A hypothesis of the class, by index; or any function on the points of a domain, as its packed table of bits."""
+"""A hypothesis of the class, by index; or any function on the points of a domain, as one byte 0 or 1 for each."""
 
 
-class ListLearner(ABC):
+class RowListLearner(ABC):
     """Turns examples into a list of hypotheses (GKM21, Definition 16).
 
     It is (L, eta)-list globally stable under a distribution when lists have at most L hypotheses and some accurate
@@ -58,8 +60,8 @@ class ListLearner(ABC):
         Returns
         -------
         sequence of int or of bytes
-            Indices of hypotheses; or, for functions outside the class, ``numpy.packbits`` of what they say about the
-            points of the domain in ascending order, as bytes. One kind throughout; repetitions do not count.
+            Indices of hypotheses; or, for functions outside the class, what they say about the points of the domain in
+            ascending order, one byte 0 or 1 for each. One kind throughout; repetitions do not count.
         """
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> Mapping[Listed, int]:
@@ -90,19 +92,18 @@ class ListLearner(ABC):
         Raises
         ------
         TypeError
-            For a table of bits where the class has no domain of points in order.
+            For bytes where the class has no domain of points in order.
         """
         if not isinstance(one, bytes):
             predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(points, one, one + 1)[:, 0]
             return predictions
         if not isinstance(self.hypotheses, DomainClass):
-            raise TypeError(f"tables of bits need a class over a finite domain; got {shown(self.hypotheses)}")
-        table = np.unpackbits(np.frombuffer(one, dtype=np.uint8), count=self.hypotheses.domain_size).astype(np.bool_)
-        said: npt.NDArray[np.bool_] = table[points - self.hypotheses.first]
+            raise TypeError(f"lists of bytes need a class over a finite domain; got {shown(self.hypotheses)}")
+        said: npt.NDArray[np.bool_] = np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
         return said
 
 
-class VersionSpace(ListLearner):
+class VersionSpace(RowListLearner):
     """All hypotheses of a class without a mistake.
 
     When the target is in the class it is on every list: (size, 1)-list globally stable with error 0, the simplest
@@ -134,13 +135,13 @@ class VersionSpace(ListLearner):
         return f"VersionSpace({self.hypotheses!r})"
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[int]:
-        """The indices of hypotheses without a mistake; see `ListLearner.lists`."""
+        """The indices of hypotheses without a mistake; see `RowListLearner.lists`."""
         right = self.hypotheses.predict(points) == labels.astype(np.bool_)[:, None]
         consistent: list[int] = np.flatnonzero(right.all(axis=0)).tolist()
         return consistent
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> dict[Listed, int]:
-        """See `ListLearner.frequencies`: the same, all blocks at once."""
+        """See `RowListLearner.frequencies`: the same, all blocks at once."""
         size = len(labels) // blocks
         check_work(self.hypotheses, blocks, size)
         owners = np.repeat(np.arange(blocks, dtype=np.uint32), size)
@@ -149,7 +150,48 @@ class VersionSpace(ListLearner):
         return {int(index): int(counts[index]) for index in np.flatnonzero(counts)}
 
 
-class AccurateLists(ListLearner):
+class PointLists(RowListLearner):
+    """A list learner on points, such as `userdp.dimensions.LittlestoneListLearner`, for rows that a class reads.
+
+    Parameters
+    ----------
+    learner : userdp.dimensions.ListLearner
+        On the points 0, ..., n_points - 1. Its lists must be functions of the sample alone.
+    hypotheses : class over a finite domain of n_points points
+        It says what point a row is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.dimensions import LittlestoneListLearner
+    >>> from userdp.learners import Thresholds
+    >>> lists = PointLists(LittlestoneListLearner(Thresholds(3)), Thresholds(3))
+    >>> [list(one) for one in lists.lists(np.array([2]), np.array([0], dtype=np.uint8))]
+    [[0, 0, 0], [0, 0, 1]]
+    """
+
+    hypotheses: DomainClass
+
+    def __init__(self, learner: ListLearner, hypotheses: DomainClass) -> None:
+        if not isinstance(learner, ListLearner):
+            raise TypeError(f"learner must be a userdp.dimensions.ListLearner; got {shown(learner)}")
+        if not isinstance(hypotheses, DomainClass):
+            raise TypeError(f"hypotheses must be a class over a finite domain; got {shown(hypotheses)}")
+        if learner.n_points != hypotheses.domain_size:
+            raise ValueError(
+                f"hypotheses must be over as many points as the learner, {learner.n_points}; got {shown(hypotheses)}"
+            )
+        self.learner, self.hypotheses, self.list_size = learner, hypotheses, learner.max_list_size
+
+    def __repr__(self) -> str:
+        return f"PointLists({self.learner!r}, {self.hypotheses!r})"
+
+    def lists(self, points: npt.NDArray[Any], labels: Labels) -> Sequence[bytes]:
+        """The learner's list; see `RowListLearner.lists`."""
+        return self.learner.lists(points - self.hypotheses.first, labels)
+
+
+class AccurateLists(RowListLearner):
     """The lists of another learner, without the hypotheses that look inaccurate on fresh examples (GKM21, Lemma 19).
 
     Of each block the last `holdout` examples are kept from the other learner, and a hypothesis stays when it gets at
@@ -157,7 +199,7 @@ class AccurateLists(ListLearner):
 
     Parameters
     ----------
-    learner : ListLearner
+    learner : RowListLearner
     alpha : float, Fraction or decimal string in (0, 1)
         The error that the learner promises of its stable hypothesis.
     holdout : int
@@ -170,17 +212,17 @@ class AccurateLists(ListLearner):
     may be dropped otherwise, so (L, eta)-list global stability becomes (L, eta - zeta).
     """
 
-    def __init__(self, learner: ListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
-        if not isinstance(learner, ListLearner):
-            raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
+    def __init__(self, learner: RowListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
+        if not isinstance(learner, RowListLearner):
+            raise TypeError(f"learner must be a RowListLearner; got {shown(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
-        self.alpha, self.holdout = open_fraction(alpha, "alpha"), positive(holdout, "holdout")
+        self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
 
     def __repr__(self) -> str:
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[Listed]:
-        """The hypotheses that stay; none when there are no examples but fresh ones. See `ListLearner.lists`."""
+        """The hypotheses that stay; none when there are no examples but fresh ones. See `RowListLearner.lists`."""
         kept = len(labels) - self.holdout
         if kept <= 0:
             return []
@@ -190,7 +232,7 @@ class AccurateLists(ListLearner):
         return [one for one, errors in zip(listed, wrong.tolist(), strict=True) if errors <= most]
 
     def predict(self, one: Listed, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """As the other learner; see `ListLearner.predict`."""
+        """As the other learner; see `RowListLearner.predict`."""
         return self.learner.predict(one, points)
 
 
@@ -216,7 +258,7 @@ def version_space_examples(size: int, alpha: float | Fraction | str) -> int:
     >>> version_space_examples(100, 0.1)
     52
     """
-    count, error = positive(size, "size"), open_fraction(alpha, "alpha")
+    count, error = positive(size, "size"), open_unit_fraction(alpha, "alpha")
     return max(1, math.floor(math.log(count / 0.45) / -math.log1p(-float(error))) + 1)
 
 
@@ -241,19 +283,5 @@ def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float |
     1981
     """
     count = positive(list_size, "list_size")
-    error, failure = float(open_fraction(alpha, "alpha")), float(open_fraction(zeta, "zeta"))
+    error, failure = float(open_unit_fraction(alpha, "alpha")), float(open_unit_fraction(zeta, "zeta"))
     return math.ceil(2 * math.log(2 * count / failure) / error**2)
-
-
-def open_fraction(value: Any, name: str) -> Fraction:
-    """Read a number in (0, 1) exactly.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
-    number = parse_delta(value, name)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be in (0, 1); got {shown(value)}")
-    return number

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import positive
+from userdp._numbers import positive, unshared
 from userdp.learners._ranges import open_unit_fraction
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._queries import (
     Oracle,
     StatisticalQuery,
@@ -30,6 +31,7 @@ Weights = tuple[int, ...]
 """Multiples of 1/intervals: predictions do not depend on the unit."""
 
 
+@saved_as_parameter
 class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     """Learn a halfspace through the origin, {x : w.x > 0}, that separates the classes with a margin.
 
@@ -82,6 +84,13 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     def __init__(
         self, n_features: int, *, margin: Any, alpha: Any, tolerance: Any = None, max_rounds: int | None = None
     ) -> None:
+        self._given = {
+            "n_features": n_features,
+            "margin": unshared(margin),
+            "alpha": unshared(alpha),
+            "tolerance": unshared(tolerance),
+            "max_rounds": max_rounds,
+        }
         self.n_features = positive(n_features, "n_features")
         self.margin = open_unit_fraction(margin, "margin")
         self.alpha = open_unit_fraction(alpha, "alpha")
@@ -139,13 +148,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
         return f"{' + '.join(terms) or '0'} > 0".replace("+ -", "- ")
 
     def _arguments(self) -> dict[str, Any]:
-        return {
-            "n_features": self.n_features,
-            "margin": self.margin,
-            "alpha": self.alpha,
-            "tolerance": self.tolerance,
-            "max_rounds": self.max_rounds,
-        }
+        return dict(self._given)
 
 
 def _root_above(number: int) -> Fraction:

@@ -20,7 +20,7 @@ from userdp.exceptions import BudgetError
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.stability._learner import StableLearner
-from userdp.stability._lists import ListLearner
+from userdp.stability._lists import RowListLearner
 
 __all__ = ["Errors", "Outcome", "Samples", "read_law", "read_masses", "runner"]
 
@@ -193,11 +193,11 @@ def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
             return [Outcome(frozenset([(item, 1)])) for item in learner.items(rows.users(members), seed)]
 
         return together
-    if hasattr(learner, "law") or isinstance(learner, ListLearner):
+    if hasattr(learner, "law") or isinstance(learner, RowListLearner):
         if seeded:
             raise TypeError(f"seeds are for a StableLearner or a callable; got {shown(learner)}")
         rows = _Rows(atoms)
-        lists = isinstance(learner, ListLearner)
+        lists = isinstance(learner, RowListLearner)
 
         def outcome(member: Member, seed: Any) -> Any:
             X, labels = rows.sample(member)
@@ -225,7 +225,7 @@ def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
     return one_by_one
 
 
-def _cut(learner: ListLearner, X: npt.NDArray[Any], labels: npt.NDArray[np.uint8]) -> Iterator[Hashable]:
+def _cut(learner: RowListLearner, X: npt.NDArray[Any], labels: npt.NDArray[np.uint8]) -> Iterator[Hashable]:
     """The list that counts: without what goes beyond the size of lists."""
     return iter(learner.frequencies(X, labels, 1))
 
@@ -283,7 +283,7 @@ class Errors:
         if alpha == 1:
             return
         if given is None and self.rows is None:
-            raise TypeError("alpha: accuracy needs errors, a function from item to error, for this learner")
+            self._unknown()
         known = getattr(learner, "hypotheses", None) or getattr(
             getattr(learner, "list_learner", None), "hypotheses", None
         )
@@ -305,15 +305,21 @@ class Errors:
                 raise ValueError(f"errors: the error of {shown(item)} must be in [0, 1]; got {shown(error)}")
             return error
         if self.rows is None:
+            self._unknown()
             return None
         X = self.rows.X
         try:
-            listed = isinstance(self.learner, ListLearner)
+            listed = isinstance(self.learner, RowListLearner)
             said = self.learner.predict(item, self.learner.hypotheses.points(X) if listed else X)
         except NotImplementedError:
+            self._unknown()
             return None
         wrong = np.asarray(said) != self.rows.labels.astype(np.bool_)
         return sum((mass for mass, bad in zip(self.atoms.values(), wrong, strict=True) if bad), Fraction(0))
+
+    def _unknown(self) -> None:
+        if self.alpha < 1:
+            raise TypeError("alpha: accuracy needs errors, a function from item to error, for this learner")
 
     def accurate(self, error: Fraction | None) -> bool:
         """Whether an error counts as accurate."""

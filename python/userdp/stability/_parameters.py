@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from userdp._numbers import parse_delta, positive, shown
-from userdp.stability._lists import open_fraction
+from userdp.learners._ranges import open_unit_fraction
 
 __all__ = [
     "Calibration",
@@ -139,9 +139,9 @@ def representation_parameters(
     """
     count = positive(size, "size")
     error, failure, threshold = (
-        float(open_fraction(v, n)) for v, n in ((alpha, "alpha"), (beta, "beta"), (eta, "eta"))
+        float(open_unit_fraction(v, n)) for v, n in ((alpha, "alpha"), (beta, "beta"), (eta, "eta"))
     )
-    share = 1 - failure if nu is None else float(open_fraction(nu, "nu"))
+    share = 1 - failure if nu is None else float(open_unit_fraction(nu, "nu"))
     _check_calibration(calibration)
     if calibration == "paper":
         d = math.log2(count)
@@ -219,7 +219,7 @@ def list_parameters(
     count, stability = positive(list_size, "list_size"), float(parse_delta(list_eta, "list_eta"))
     if not stability:
         raise ValueError(f"list_eta must be in (0, 1]; got {shown(list_eta)}")
-    threshold, share = float(open_fraction(eta, "eta")), float(open_fraction(nu, "nu"))
+    threshold, share = float(open_unit_fraction(eta, "eta")), float(open_unit_fraction(nu, "nu"))
     _check_calibration(calibration)
     tau = stability / 2
     if calibration == "paper":

@@ -52,7 +52,7 @@ class StatisticalQueryAlgorithm(ABC):
     max_queries : int
         The most queries. Those who ask for more are stopped and get `default`.
     hypothesis_bits : int
-        The bits in which every hypothesis is encoded.
+        Every hypothesis is encoded as a number of so many bits.
     default : hypothesis
         The public hypothesis of those from whom nothing is learned.
     rowwise : bool
@@ -119,7 +119,7 @@ class StatisticalQueryAlgorithm(ABC):
 
     @abstractmethod
     def encode(self, hypothesis: Any) -> bytes:
-        """A hypothesis as bytes, as many for each (``hypothesis_bits``, rounded up); equal ones as equal bytes."""
+        """A hypothesis as a number below 2**hypothesis_bits, big-endian in as few bytes as hold them all."""
 
     @abstractmethod
     def decode(self, item: bytes) -> Any:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp._numbers import shown
 from userdp.exceptions import BudgetError
 from userdp.learners._contributions import UserData
 from userdp.stability._learner import Labels, StableLearner, rows_by_user
 from userdp.stability._queries import StatisticalQuery, StatisticalQueryAlgorithm, check_algorithm
-
-if TYPE_CHECKING:
-    from userdp.stability import PublicSeed
+from userdp.stability._rounding import SharedOffsetRounding
+from userdp.stability._seed import PublicSeed
 
 __all__ = ["StatisticalQueryLearner"]
 
 LABEL = "statistical query"
 """Where the offsets of the grids are, in the public seed."""
 
-SCALE_BITS = 30
-"""Values of queries are read as multiples of 2**-30, so that sums over at most 2**31 rows are exact in 64 bits."""
+SCALE = 2**30
+"""Values of queries are read as multiples of 1/SCALE, so that sums over at most 2**31 rows are exact in 64 bits."""
+
+RATIO_LIMIT = 2**61
+"""Below this `SharedOffsetRounding.round_ratios` is exact."""
 
 MAX_WORK = 10**13
 """The most values of queries that are evaluated, rows times queries."""
@@ -92,6 +95,11 @@ class StatisticalQueryLearner(StableLearner):
         check_algorithm(algorithm)
         self.algorithm = algorithm
         self.default = algorithm.encode(algorithm.default)
+        if not self._is_item(self.default):
+            raise ValueError(
+                f"algorithm must encode its default in hypothesis_bits={shown(algorithm.hypothesis_bits)}, rounded up "
+                f"to bytes; got {shown(self.default)}"
+            )
 
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> bytes:
         """The hypothesis of one user, as bytes."""
@@ -148,8 +156,12 @@ class StatisticalQueryLearner(StableLearner):
         except Exception:
             return self.default
         # An algorithm may catch what stops it.
-        sound = type(item) is bytes and len(item) == len(self.default) and not ask.exceeded
-        return item if sound else self.default
+        return item if self._is_item(item) and not ask.exceeded else self.default
+
+    def _is_item(self, item: object) -> bool:
+        """Whether it is a number below 2**hypothesis_bits, as big-endian bytes."""
+        bits = self.algorithm.hypothesis_bits
+        return type(item) is bytes and len(item) == -(-bits // 8) and int.from_bytes(item, "big") >> bits == 0
 
 
 @dataclass(frozen=True)
@@ -161,19 +173,16 @@ class _People:
     labels: Labels
     counts: npt.NDArray[np.intp]
 
-    def totals(self, phi: StatisticalQuery) -> list[int]:
-        """Each user's sum of phi, in units of 2**-30."""
+    def totals(self, phi: StatisticalQuery) -> tuple[npt.NDArray[np.int64], int]:
+        """Each user's sum of phi, and how many units of the sum are 1."""
         values = np.asarray(phi(self.points, self.labels))
         if values.shape != self.labels.shape:
             raise ValueError("a query must give one value for every row")
         starts = np.cumsum(self.counts) - self.counts
         if values.dtype == bool:
-            ones = np.add.reduceat(values, starts, dtype=np.int64)
-            return [one << SCALE_BITS for one in ones.tolist()]
+            return np.add.reduceat(values, starts, dtype=np.int64), 1
         inside = np.clip(np.nan_to_num(values.astype(np.float64), nan=0.0), -1, 1)
-        exact = np.rint(inside * 2.0**SCALE_BITS).astype(np.int64)
-        sums: list[int] = np.add.reduceat(exact, starts).tolist()
-        return sums
+        return np.add.reduceat(np.rint(inside * SCALE).astype(np.int64), starts), SCALE
 
     def those(self, chosen: npt.NDArray[np.bool_]) -> _People:
         rows = np.repeat(chosen, self.counts)
@@ -201,14 +210,14 @@ class _Answers:
         self, algorithm: StatisticalQueryAlgorithm, seed: PublicSeed, people: _People, known: list[Any]
     ) -> None:
         self.people, self.others, self.exceeded = people, list[tuple[_People, list[Any]]](), False
-        self._seed, self._known, self._asked = seed, known, 0
-        self._intervals, self._most = algorithm.intervals, algorithm.max_queries
+        self._known, self._asked, self._most = known, 0, algorithm.max_queries
+        self._rounding = SharedOffsetRounding(seed, intervals=algorithm.intervals, label=LABEL)
 
     def __call__(self, phi: StatisticalQuery) -> Fraction:
-        return Fraction(self._learn(phi, lambda places: places), self._intervals)
+        return Fraction(self._learn(phi, lambda places: places), self._rounding.intervals)
 
     def at_most(self, phi: StatisticalQuery, bound: Fraction) -> bool:
-        last = bound * self._intervals // 1
+        last = bound * self._rounding.intervals // 1
         return bool(self._learn(phi, lambda places: [place <= last for place in places]))
 
     def _learn(self, phi: StatisticalQuery, learned: Callable[[list[int]], list[Any]]) -> Any:
@@ -217,7 +226,7 @@ class _Answers:
             self.exceeded = True
             raise _TooManyQueries
         if number == len(self._known):
-            answers = learned(list(self._places(phi, number)))
+            answers = learned(self._places(phi, number))
             here = np.array(answers)
             for answer in set(answers) - {answers[0]}:
                 self.others.append((self.people.those(here == answer), [*self._known, answer]))
@@ -226,9 +235,17 @@ class _Answers:
             self._known.append(answers[0])
         return self._known[number]
 
-    def _places(self, phi: StatisticalQuery, number: int) -> Iterator[int]:
-        """Each user's floor(I u + s), in exact arithmetic."""
-        above, below = Fraction(self._seed.offset(LABEL, number)).as_integer_ratio()
-        for total, count in zip(self.people.totals(phi), self.people.counts.tolist(), strict=True):
-            units = count << SCALE_BITS
-            yield (self._intervals * total * below + above * units) // (units * below)
+    def _places(self, phi: StatisticalQuery, number: int) -> list[int]:
+        """Each user's answer, in units of 1/intervals."""
+        totals, unit = self.people.totals(phi)
+        places = np.empty(len(totals), dtype=np.int64)
+        # Mostly all users have as many rows.
+        for count in np.unique(self.people.counts).tolist():
+            here = self.people.counts == count
+            if self._rounding.intervals * count * unit < RATIO_LIMIT:
+                places[here] = self._rounding.round_ratios(totals[here], count * unit, number)
+            else:
+                means = (Fraction(total, count * unit) for total in totals[here].tolist())
+                places[here] = [self._rounding.round(mean, number) for mean in means]
+        answers: list[int] = (places - self._rounding.intervals).tolist()
+        return answers

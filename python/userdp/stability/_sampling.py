@@ -43,7 +43,7 @@ class CorrelatedSampler:
         For darts: the sum of all integer weights, from 1 to 2**63, the same for all users. Probabilities are rounded to
         multiples of 1 / total.
     max_darts : int or None
-        For darts: after so many the public item `default` is the answer, which it is with probability
+        For darts: after so many the public item `default` is the answer, which happens with probability about
         (1 - 1 / k) ** max_darts. None for no limit.
     default : int
         Index of the public item for that case.

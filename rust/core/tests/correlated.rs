@@ -23,12 +23,12 @@ use userdp_core::{
 const RELATIVE_ERROR: f64 = 1.0 / (1_u64 << 50) as f64;
 
 fn seed() -> PublicSeed {
-    PublicSeed::new(std::array::from_fn(|index| u8::try_from(index).unwrap()))
+    PublicSeed::new(std::array::from_fn(|index| u8::try_from(index).expect("below 32")))
 }
 
 /// |value - exact| / |exact|, at most.
 fn relative_error(value: f64, exact: &BigRational) -> f64 {
-    let signed = BigRational::from_float(value).unwrap();
+    let signed = BigRational::from_float(value).expect("a finite number");
     rational_to_f64(&((signed - exact) / exact).abs(), Direction::Up)
 }
 
@@ -200,4 +200,25 @@ fn the_first_largest_sum_wins_across_tasks() {
     let mut late = vec![f64::NEG_INFINITY; count];
     late[150_001] = -5.0;
     assert_eq!(winner(Weights::Logarithms(&late)), 150_001);
+}
+
+#[test]
+fn items_win_across_tasks_whatever_their_order() {
+    let count = 150_000_u32;
+    let mut items: Vec<[u8; 4]> = (0..count).map(u32::to_be_bytes).collect();
+    let weights = vec![1.0; items.len()];
+    let winner = |items: &[[u8; 4]], logarithms: &[f64]| {
+        let weights = Weights::Logarithms(logarithms);
+        items[race::winner_of_items(&seed(), "items", 2, items, weights, &Control::new()).unwrap()]
+    };
+    let address = seed().items("items", 2);
+    let key = |item: &[u8; 4]| -ln(exponential(address.word(item)));
+    let best = items.iter().copied().max_by(|a, b| key(a).total_cmp(&key(b))).unwrap();
+    let level: Vec<f64> = items.iter().map(|item| -key(item)).collect();
+    assert_eq!(winner(&items, &weights), best);
+    assert_eq!(winner(&items, &level), [0; 4]);
+    items.reverse();
+    assert_eq!(winner(&items, &weights), best);
+    let level: Vec<f64> = items.iter().map(|item| -key(item)).collect();
+    assert_eq!(winner(&items, &level), [0; 4]);
 }

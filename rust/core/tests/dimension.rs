@@ -1,4 +1,5 @@
 //! Dimensions of classes whose dimensions are known, and of all small ones by their definitions.
+#![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -120,7 +121,7 @@ proptest! {
         for (leaf, &concept) in tree.concepts.iter().enumerate() {
             let mut node = leaf + tree.points.len();
             while node > 0 {
-                let label = u8::from(node % 2 == 0);
+                let label = u8::from(node.is_multiple_of(2));
                 node = (node - 1) / 2;
                 prop_assert_eq!(entries[concept * columns + tree.points[node]], label);
             }

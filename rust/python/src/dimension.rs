@@ -4,7 +4,11 @@ use crate::run::{run, run_short};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::{prelude::*, types::PyBytes};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use userdp_core::dimension::{self, Concepts, VersionSpaces};
+use userdp_core::{
+    Error,
+    control::Control,
+    dimension::{self, Concepts, VersionSpaces},
+};
 
 /// A class of concepts given as a matrix, and what is known of its subsets so far.
 #[pyclass(frozen, name = "VersionSpaces", module = "userdp._core")]
@@ -14,6 +18,27 @@ impl PyVersionSpaces {
     // What is known is a set of proved bounds, each written at once: a panic elsewhere leaves none half written.
     fn spaces(&self) -> MutexGuard<'_, VersionSpaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Version spaces for which no thread is started.
+const AT_ONCE: u64 = 64;
+
+/// Asks `question(budget, control)`: on this thread when the answer is near, and otherwise as a long computation. What
+/// the first attempt found out is kept.
+fn ask<T: Send>(
+    py: Python<'_>,
+    question: impl Fn(u64, &Control) -> userdp_core::Result<T> + Send + Sync,
+) -> PyResult<T> {
+    let quick = py.detach(|| {
+        run_short(|| match question(AT_ONCE, &Control::new()) {
+            Err(Error::TooLarge { .. }) => Ok(None),
+            answer => answer.map(Some),
+        })
+    })?;
+    match quick {
+        Some(answer) => Ok(answer),
+        None => run(py, None, |control| question(u64::MAX, control)),
     }
 }
 
@@ -38,6 +63,12 @@ impl PyVersionSpaces {
     fn reduced_shape(&self) -> (usize, usize) {
         let spaces = self.spaces();
         (spaces.concepts().concepts(), spaces.concepts().points())
+    }
+
+    /// How many columns are neither constant nor repeat another.
+    #[getter]
+    fn distinct_columns(&self) -> usize {
+        self.spaces().concepts().distinct_columns().len()
     }
 
     /// The columns of a largest shattered set.
@@ -76,7 +107,7 @@ impl PyVersionSpaces {
         py: Python<'py>,
         sample: Vec<(usize, bool)>,
     ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
-        let prediction = run(py, None, |control| self.spaces().standard_optimal(&sample, control))?;
+        let prediction = ask(py, |budget, control| self.spaces().standard_optimal(&sample, budget, control))?;
         Ok((row(py, &prediction.labels), prediction.mistakes))
     }
 
@@ -86,7 +117,7 @@ impl PyVersionSpaces {
         py: Python<'py>,
         sample: Vec<(usize, bool)>,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let rows = run(py, None, |control| self.spaces().explanations(&sample, control))?;
+        let rows = ask(py, |budget, control| self.spaces().explanations(&sample, budget, control))?;
         Ok(rows.iter().map(|labels| row(py, labels)).collect())
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     simd::Kernel,
 };
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Words made and used at a time: they stay in the nearest cache.
 const CHUNK: usize = 1 << 10;
@@ -115,13 +116,12 @@ pub fn winner(
     weights: Weights<'_>,
     control: &Control,
 ) -> Result<usize> {
-    let best_of = |task: usize| {
+    let best_of = |places: Range<usize>| {
         let mut source = Keys::new(seed, label, i);
-        let mut sums = [0.0; CHUNK];
-        let (mut best, end) = (Best::NONE, weights.len().min((task + 1) * TASK));
-        for first in (task * TASK..end).step_by(CHUNK) {
+        let (mut best, mut sums) = (Best::NONE, [0.0; CHUNK]);
+        for first in places.clone().step_by(CHUNK) {
             control.check()?;
-            let sums = &mut sums[..CHUNK.min(end - first)];
+            let sums = &mut sums[..CHUNK.min(places.end - first)];
             source.read(first, sums);
             let fit = match weights {
                 Weights::Plain(weights) => {
@@ -138,13 +138,22 @@ pub fn winner(
         }
         Ok(best)
     };
-    let tasks = weights.len().div_ceil(TASK);
-    let best = if tasks <= 1 {
-        best_of(0)?
-    } else {
-        (0..tasks).into_par_iter().map(best_of).try_reduce(|| Best::NONE, |a, b| Ok(a.merge(b)))?
-    };
+    let best = in_tasks(weights.len(), best_of, Best::merge)?;
     if best.sum == f64::NEG_INFINITY { Err(weights.error()) } else { Ok(best.item) }
+}
+
+/// Works on parts of `0..count`, few items on the calling thread, and merges the results.
+fn in_tasks<T: Send>(
+    count: usize,
+    work: impl Fn(Range<usize>) -> Result<T> + Sync,
+    merge: impl Fn(T, T) -> T + Sync,
+) -> Result<T> {
+    if count <= TASK {
+        return work(0..count);
+    }
+    let part = |task: usize| work(task * TASK..count.min((task + 1) * TASK));
+    let parts = (0..count.div_ceil(TASK)).into_par_iter().map(part);
+    parts.try_reduce_with(|a, b| Ok(merge(a, b))).unwrap_or_else(|| work(0..0)) // there are parts
 }
 
 /// The winner among items known by their bytes, whatever list they stand in; of several with the same sum the one with
@@ -165,25 +174,31 @@ pub fn winner_of_items<B: AsRef<[u8]> + Sync>(
         return Err(Error::invalid("items", message));
     }
     let address = seed.items(label, i);
-    let mut best = (f64::NEG_INFINITY, None);
-    for (index, item) in items.iter().enumerate() {
-        if index % CHUNK == 0 {
-            control.check()?;
+    let better = |a: Best, b: Best| {
+        // Only two of nothing have no items to compare.
+        let tied = a.sum == b.sum && a.item != b.item;
+        let first = if tied { items[a.item].as_ref() <= items[b.item].as_ref() } else { a.sum >= b.sum };
+        if first { a } else { b }
+    };
+    let best_of = |places: Range<usize>| {
+        let mut best = Best::NONE;
+        for item in places {
+            if item % CHUNK == 0 {
+                control.check()?;
+            }
+            if !weights.is_fit(item) {
+                return Err(weights.error());
+            }
+            let logarithm = weights.logarithm(item);
+            if logarithm > f64::NEG_INFINITY {
+                let sum = logarithm - ln(exponential(address.word(items[item].as_ref())));
+                best = better(best, Best { sum, item });
+            }
         }
-        if !weights.is_fit(index) {
-            return Err(weights.error());
-        }
-        let logarithm = weights.logarithm(index);
-        if logarithm == f64::NEG_INFINITY {
-            continue;
-        }
-        let sum = logarithm - ln(exponential(address.word(item.as_ref())));
-        let smaller = |other: usize| item.as_ref() < items[other].as_ref();
-        if best.1.is_none() || sum > best.0 || (sum == best.0 && best.1.is_some_and(smaller)) {
-            best = (sum, Some(index));
-        }
-    }
-    best.1.ok_or_else(|| weights.error())
+        Ok(best)
+    };
+    let best = in_tasks(weights.len(), best_of, better)?;
+    if best.sum == f64::NEG_INFINITY { Err(weights.error()) } else { Ok(best.item) }
 }
 
 /// The keys of a race, some at a time.

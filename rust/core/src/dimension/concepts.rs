@@ -121,6 +121,16 @@ impl Concepts {
         &self.columns
     }
 
+    /// The first of each kind of column that is not constant, where a point and its negation are two kinds.
+    pub fn distinct_columns(&self) -> Vec<usize> {
+        let mut seen = HashSet::new();
+        let columns = (0..self.columns.len()).filter(|&column| match self.columns[column] {
+            Column::Constant(_) => false,
+            Column::Point { point, negated } => seen.insert((point, negated)),
+        });
+        columns.collect()
+    }
+
     /// Is this column of the given matrix the negation of its point?
     pub(super) fn is_negated(&self, column: usize) -> bool {
         matches!(self.columns[column], Column::Point { negated: true, .. })

@@ -43,14 +43,14 @@ impl VersionSpaces {
 
     /// The predictions of the algorithm on a nonempty version space: 1 where the concepts labelled 1 have the larger
     /// dimension.
-    fn predicted(&mut self, set: &[u64], control: &Control) -> Result<Vec<bool>> {
+    fn predicted(&mut self, set: &[u64], budget: u64, control: &Control) -> Result<Vec<bool>> {
         let mut leans = Vec::with_capacity(self.concepts().points());
         for point in 0..self.concepts().points() {
             control.check()?;
             let mut dimensions = [None; 2];
             for (label, part) in self.concepts().split(set, point).iter().enumerate() {
                 if size(part) > 0 {
-                    dimensions[label] = Some(self.dimension(part, u64::MAX, control)?);
+                    dimensions[label] = Some(self.dimension(part, budget, control)?);
                 }
             }
             leans.push(dimensions[1].cmp(&dimensions[0]));
@@ -70,11 +70,17 @@ impl VersionSpaces {
     /// column, from then on to the end.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a column that the matrix does not have, [`Error::Cancelled`].
-    pub fn standard_optimal(&mut self, sample: &[(usize, bool)], control: &Control) -> Result<Prediction> {
+    /// [`Error::InvalidArgument`] for a column that the matrix does not have, [`Error::Cancelled`], and
+    /// [`Error::TooLarge`] when a dimension that is asked for on the way takes more than `budget` version spaces.
+    pub fn standard_optimal(
+        &mut self,
+        sample: &[(usize, bool)],
+        budget: u64,
+        control: &Control,
+    ) -> Result<Prediction> {
         check(self.concepts().columns().len(), sample)?;
         let mut set = self.concepts().all();
-        let mut labels = self.predicted(&set, control)?;
+        let mut labels = self.predicted(&set, budget, control)?;
         let mut mistakes = 0;
         let mut explained = true;
         for &(column, label) in sample {
@@ -83,7 +89,7 @@ impl VersionSpaces {
                 let rest = self.restricted(&set, column, label);
                 explained = size(&rest) > 0;
                 if explained && rest != set {
-                    labels = self.predicted(&rest, control)?;
+                    labels = self.predicted(&rest, budget, control)?;
                     set = rest;
                 }
             }
@@ -100,7 +106,12 @@ impl VersionSpaces {
     ///
     /// # Errors
     /// As of [`Self::standard_optimal`].
-    pub fn explanations(&mut self, sample: &[(usize, bool)], control: &Control) -> Result<Vec<Vec<bool>>> {
+    pub fn explanations(
+        &mut self,
+        sample: &[(usize, bool)],
+        budget: u64,
+        control: &Control,
+    ) -> Result<Vec<Vec<bool>>> {
         check(self.concepts().columns().len(), sample)?;
         let mut set = self.concepts().all();
         for &(column, label) in sample {
@@ -109,15 +120,15 @@ impl VersionSpaces {
         if size(&set) == 0 {
             return Ok(Vec::new());
         }
-        let points: Vec<usize> =
-            (0..self.concepts().points()).map(|point| self.concepts().column_of(point)).collect();
+        // A tie is a mistake at a point or at its negation, so that both count.
+        let columns = self.concepts().distinct_columns();
         let mut found = BTreeSet::new();
         let mut seen = HashSet::from([set.clone()]);
         let mut open = vec![set];
         while let Some(set) = open.pop() {
             control.advance(1)?;
-            let labels = self.predicted(&set, control)?;
-            for &column in &points {
+            let labels = self.predicted(&set, budget, control)?;
+            for &column in &columns {
                 let rest = self.restricted(&set, column, !labels[column]);
                 if size(&rest) > 0 && seen.insert(rest.clone()) {
                     open.push(rest);
