@@ -236,6 +236,17 @@ def tournament_law(matrix: Any, target: tuple[int, ...], block: int) -> list[dic
     return oracle.tournament_predictions(concepts, target, block, oracle.ldim(concepts) + 1)
 
 
+@pytest.mark.parametrize(("block", "eta"), [(1, 0.507), (2, 0.690), (4, 0.868)])
+def test_measured_stability(block: int, eta: float) -> None:
+    """The exact probability of the likeliest output for the worst target, far above what is proved."""
+    worst = Fraction(1)
+    for target in sorted(concepts_of(thresholds(3))):
+        laws = tournament_law(thresholds(3), target, block)
+        assert len(laws) == 3
+        worst = min(worst, max(sum(law.get(row, Fraction(0)) for law in laws) / 3 for row in set().union(*laws)))
+    assert round(float(worst), 3) == eta > 1 / 4**3 / 3
+
+
 def test_the_learner_draws_from_the_law() -> None:
     """3000 runs; every probability within its Hoeffding radius at a false alarm of 1e-7 in all."""
     matrix, target, runs = thresholds(3), (1, 1, 0), 3000

@@ -10,6 +10,7 @@ The public modules:
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
 * `userdp.selection`: the item that most people have, chosen privately
+* `userdp.dimensions`: VC, Littlestone and representation dimensions of finite classes, exactly
 * `userdp.learners`: pure-DP classifiers and selectors for people who give several examples each
 * `userdp.estimation`: distributions from people's examples
 * `userdp.stability`: public randomness by which users with similar data draw the same answer

@@ -150,7 +150,7 @@ class TournamentLearner(StableLearner):
     >>> from userdp.stability import PublicSeed
     >>> learner = TournamentLearner(Thresholds(3), block_length=2, max_examples=1000)
     >>> X = np.arange(900)[:, None] % 3 + 1
-    >>> item = learner.item(X, (X[:, 0] > 1).astype(np.uint8), PublicSeed(bytes(32)))
+    >>> item = learner.item(X, (X[:, 0] > 1).astype(np.uint8), PublicSeed("01" * 32))
     >>> learner.predict(item, np.array([[1], [2], [3]])).tolist()
     [False, True, True]
     """

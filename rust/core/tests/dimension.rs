@@ -106,6 +106,37 @@ fn work_can_be_cancelled() {
     assert!(spaces(&entries, points).littlestone(PLENTY, &control).unwrap_err().is_cancelled());
 }
 
+#[test]
+fn the_standard_optimal_algorithm_finds_every_threshold() {
+    let (points, control) = (31_usize, Control::new());
+    let mut spaces = spaces(&thresholds(points), points);
+    for cut in 0..=points {
+        let mut sample = Vec::new();
+        loop {
+            let prediction = spaces.standard_optimal(&sample, PLENTY, &control).unwrap();
+            assert_eq!(prediction.mistakes, sample.len());
+            match (0..points).rev().find(|&point| prediction.labels[point] != (point < cut)) {
+                Some(wrong) => sample.push((wrong, wrong < cut)),
+                None => break,
+            }
+        }
+        assert!(sample.len() <= 5);
+    }
+    assert!(spaces.standard_optimal(&[(points, true)], PLENTY, &control).is_err());
+}
+
+#[test]
+fn explanations_hold_what_explains() {
+    let (points, control) = (7_usize, Control::new());
+    let mut spaces = spaces(&thresholds(points), points);
+    let listed = spaces.explanations(&[(1, true), (5, false)], PLENTY, &control).unwrap();
+    for cut in 2..=5 {
+        assert!(listed.contains(&(0..points).map(|point| point < cut).collect()));
+    }
+    assert!(listed.is_sorted());
+    assert!(spaces.explanations(&[(1, false), (5, true)], PLENTY, &control).unwrap().is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
