@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from userdp.protocols.local import HadamardResponse, ItemProtocol, KRandomizedRe
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-PROTOCOLS = (KRandomizedResponse, HadamardResponse, SubsetSelection)
+PROTOCOLS: tuple[Callable[..., ItemProtocol], ...] = (KRandomizedResponse, HadamardResponse, SubsetSelection)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -86,13 +87,13 @@ def times(n: int, k: int, epsilon: float) -> list[str]:
     rows = []
     for kind, plain in zip(PROTOCOLS, PLAIN, strict=True):
         protocol = kind(epsilon=epsilon, n_items=k, n_users=n, round_id="bench")
-        clients, messages = timed(lambda protocol=protocol: protocol.report_many(items))
+        clients, messages = timed(partial(protocol.report_many, items))
         server = protocol.server()
-        received, _ = timed(lambda server=server, messages=messages: server.receive_many(messages))
+        received, _ = timed(partial(server.receive_many, messages))
         decoded, _ = timed(server.histogram)
-        of_plain, _ = timed(lambda plain=plain: plain(items, k, epsilon))
+        of_plain, _ = timed(partial(plain, items, k, epsilon))
         cells = [clients, received, decoded, of_plain]
-        rows.append([kind.__name__, str(protocol.format.width), *map(human, cells)])
+        rows.append([type(protocol).__name__, str(protocol.format.width), *map(human, cells)])
     heads = ["protocol", "bytes", "clients", "server", "histogram", "all of it in numpy, floats"]
     return [f"### {n:,} clients, k = {k:,}, ε = {epsilon}", "", *table(heads, rows), ""]
 
@@ -104,7 +105,7 @@ def errors(n: int, k: int, epsilon: float, rounds: int) -> list[str]:
     truth = np.bincount(items, minlength=k)
     rows = []
     for kind in PROTOCOLS:
-        protocol: ItemProtocol = kind(epsilon=epsilon, n_items=k, n_users=n, round_id="bench")
+        protocol = kind(epsilon=epsilon, n_items=k, n_users=n, round_id="bench")
         squares, worst = [], []
         for _ in range(rounds):
             server = protocol.server()
@@ -117,7 +118,7 @@ def errors(n: int, k: int, epsilon: float, rounds: int) -> list[str]:
         bound = protocol.error_bound("0.05")
         rows.append(
             [
-                kind.__name__,
+                type(protocol).__name__,
                 f"{np.sqrt(theory):.1f}",
                 f"{np.sqrt(np.mean(squares)):.1f}",
                 f"{ratio:.3f} ± {2 * spread:.3f}",

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from law_draws import fits
-from local_protocols import bits, small
+from local_cases import bits, small
 from oracle import local as oracle
 from userdp import LogRatio, _core
 from userdp.algorithms import finite_algorithm

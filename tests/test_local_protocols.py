@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_protocols import ITEMS, bits, small
+from local_cases import ITEMS, bits, small
 from userdp import LogRatio
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.protocols import local
@@ -56,6 +56,9 @@ def test_json_makes_the_same_protocol(protocol: LocalProtocol) -> None:
         "3",
         '{"protocol": "local-hadamard-response"}',
         '{"protocol": "x", "epsilon": {"ratio": "2", "exponent": "0"}}',
+        '{"protocol": "local-hadamard-response", "epsilon": {"ratio": "1", "exponent": "1e999999999"}}',
+        '{"protocol": "local-hadamard-response", "epsilon": {"ratio": "2", "exponent": "1"}}',
+        "[" * 10**5,
     ],
 )
 def test_other_json_is_refused(text: str) -> None:
@@ -243,7 +246,9 @@ def test_servers_are_merged() -> None:
     for other in (KRandomizedResponse(**PUBLIC).server(), None):
         with pytest.raises(ValueError, match="same protocol"):
             left.merge(other)  # type: ignore[arg-type]
-    assert left.receive_many(table) == 0
+    again = pickle.loads(pickle.dumps(left))
+    assert again.receive_many(table) == left.receive_many(table) == 0
+    assert np.array_equal(again.histogram(), whole.histogram())
 
 
 # --- what comes out

@@ -89,7 +89,7 @@ def test_errors_keep_their_bound(estimates: str, beta: float | None) -> None:
 
 def test_mean_and_quantile_are_those_of_the_noise() -> None:
     protocol = protocol_of(NegativeBinomialSum, n_users=50)
-    rounds = 4000
+    rounds = 2000
     sent = protocol.client().report_many([0] * (50 * rounds), random_state=3)
     mean = len(sent) / rounds
     spread = math.sqrt(float(protocol.r * protocol.p / (1 - protocol.p) ** 2) / rounds)
@@ -280,15 +280,11 @@ def test_a_round_needs_all_its_users() -> None:
 
 
 def test_missing_users_move_the_estimates_to_the_documented_side() -> None:
-    for estimates, low, high in (("at_least", 0, 20), ("at_most", 5, 20)):
+    for estimates in ("at_least", "at_most"):
         protocol = protocol_of(NegativeBinomialSum, estimates=estimates, dropout="0.25")
         server = protocol.server()
         server.receive_many(protocol.client().report_many([1] * 15))
-        if estimates == "at_least":
-            assert server.estimate() >= 15
-        else:
-            assert server.estimate() <= 15 + 5
-        assert low <= server.estimate() <= high
+        assert server.estimate() >= 15 if estimates == "at_least" else server.estimate() <= 15 + 5
 
 
 def test_the_loopback_example(capsys: pytest.CaptureFixture[str]) -> None:

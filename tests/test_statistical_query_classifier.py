@@ -223,7 +223,7 @@ def test_seeds_are_public_and_fresh() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"algorithm": 3}, TypeError, "algorithm"),
+        ({"delta": 0.1, "algorithm": 3}, TypeError, "algorithm"),
         ({"model": "shuffle", "delta": 0.1}, ValueError, "model='local'"),
         ({"model": "mail"}, ValueError, "model must be one of"),
         ({"delta": 0}, ValueError, "delta must be in"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Delta, Epsilon, LogRatio, parse_delta, parse_level, positive, shown
+from userdp._numbers import Delta, Epsilon, LogRatio, exact_number, parse_delta, parse_level, positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
@@ -127,13 +127,14 @@ class LocalProtocol(ABC):
         try:
             described = json.loads(text)
             kind, level = described.pop("protocol"), described.pop("epsilon")
-            ratio, exponent = Fraction(level["ratio"]), Fraction(level["exponent"])
-        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            # Numbers of absurd size are refused here, before anything is computed with them.
+            ratio, exponent = exact_number(level["ratio"]), exact_number(level["exponent"])
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"text is not the JSON of a local protocol: {type(error).__name__}: {error}") from None
         found = _protocols_by_kind().get(kind)
         if found is None or not issubclass(found, cls):
             raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
-        if ratio != 1 and exponent != 0:
+        if ratio is None or exponent is None or (ratio != 1 and exponent != 0):
             raise ValueError("text has an epsilon that is neither a number nor the logarithm of one")
         epsilon = exponent if ratio == 1 else LogRatio(ratio.numerator, ratio.denominator)
         try:

@@ -18,8 +18,10 @@ const LARGEST_EPSILON: i64 = 64;
 /// p and r are searched as multiples of 2^-P_PLACES and 2^-R_PLACES.
 const P_PLACES: u32 = 32;
 const R_PLACES: u32 = 20;
-/// How often r is raised when the search was too optimistic.
-const ATTEMPTS: u32 = 24;
+/// How often r is searched again when it was not enough.
+const ATTEMPTS: u32 = 8;
+/// How far below delta the search aims, relatively.
+const MARGIN: f64 = 1e-5;
 
 /// What a search makes small.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,22 +97,28 @@ impl ShuffleNoise {
                  Choose a larger delta or epsilon",
             )
         };
-        let epsilon = e.lower.to_f64(Direction::Nearest).ln();
-        let target = rational_to_f64(delta, Direction::Nearest) * (1.0 - 2.0_f64.powi(-16));
+        let e = e.lower.to_f64(Direction::Nearest);
+        let mut target = rational_to_f64(delta, Direction::Nearest) * (1.0 - MARGIN);
         let surplus = all as f64 / users as f64;
-        let (r, rate) =
-            search::best(epsilon, target, change, goal, surplus, control)?.ok_or_else(unreachable)?;
+        let (mut r, rate) =
+            search::best(e.ln(), e, target, change, goal, surplus, control)?.ok_or_else(unreachable)?;
         let rounded = |x: f64, places: u32| {
             let scaled = rational_from_f64(x) * (Integer::one() << places);
             Rational::new(scaled.ceil().to_integer(), Integer::one() << places)
         };
         let p = rounded((-rate).exp(), P_PLACES);
-        let r = rounded(r, R_PLACES);
-        for attempt in 0..ATTEMPTS {
-            let more = Rational::new(Integer::from((1_u64 << attempt) - 1), Integer::one() << R_PLACES);
-            let noise = Self::new(&(&r + more), &p, users, change, control)?;
-            if &noise.delta(level, control)?.upper.to_rational() <= delta {
+        for _ in 0..ATTEMPTS {
+            let p_float = rational_to_f64(&p, Direction::Nearest);
+            r = search::least_r(p_float, e, target, change, r, MARGIN).ok_or_else(unreachable)?;
+            let noise = Self::new(&rounded(r, R_PLACES), &p, users, change, control)?;
+            let excess = noise.delta(level, control)?.upper.to_rational() - delta;
+            if !excess.is_positive() {
                 return Ok(noise);
+            }
+            // What the tables add hardly depends on r.
+            target = target * (1.0 - MARGIN) - 1.01 * rational_to_f64(&excess, Direction::Up);
+            if target <= 0.0 {
+                break;
             }
         }
         Err(unreachable())

@@ -5,6 +5,9 @@ use crate::{Error, Result, control::Control, ct::Secret, rng::Source, sampler::T
 /// The most messages of one call.
 const MESSAGES_LIMIT: usize = 1 << 28;
 
+/// Users share a call for random bits up to this many draws.
+const DRAWS: usize = 1 << 12;
+
 /// The messages of some users, one user after the other.
 #[derive(Debug, Default)]
 pub struct Reports {
@@ -35,21 +38,25 @@ pub fn reports(
         return Err(Error::invalid("n_items", "must be at least 1"));
     }
     let mut sent = Reports::default();
-    let mut noise = Secret::new(vec![0_i64; buckets as usize]);
-    for &item in items {
-        table.draw_many(source, &mut noise, control)?;
-        let before = sent.messages.len();
-        for (bucket, &extra) in (0..buckets).zip(noise.iter()) {
-            let input = u64::from((i64::from(bucket) == item) != complement);
-            let copies = usize::try_from(extra.unsigned_abs() + input).unwrap_or(usize::MAX);
-            if copies > MESSAGES_LIMIT - sent.messages.len() {
-                return Err(Error::too_large(format!(
-                    "more than {MESSAGES_LIMIT} messages in one call; take fewer users at a time"
-                )));
+    let size = buckets as usize;
+    let together = (DRAWS / size).clamp(1, items.len().max(1));
+    let mut noise = Secret::new(vec![0_i64; size * together]);
+    for users in items.chunks(together) {
+        table.draw_many(source, &mut noise[..size * users.len()], control)?;
+        for (&item, extras) in users.iter().zip(noise.chunks(size)) {
+            let before = sent.messages.len();
+            for (bucket, &extra) in (0..buckets).zip(extras) {
+                let input = u64::from((i64::from(bucket) == item) != complement);
+                let copies = usize::try_from(extra.unsigned_abs() + input).unwrap_or(usize::MAX);
+                if copies > MESSAGES_LIMIT - sent.messages.len() {
+                    return Err(Error::too_large(format!(
+                        "more than {MESSAGES_LIMIT} messages in one call; take fewer users at a time"
+                    )));
+                }
+                sent.messages.resize(sent.messages.len() + copies, bucket);
             }
-            sent.messages.resize(sent.messages.len() + copies, bucket);
+            sent.counts.push((sent.messages.len() - before) as u64);
         }
-        sent.counts.push((sent.messages.len() - before) as u64);
     }
     Ok(sent)
 }

@@ -22,6 +22,10 @@ const ROUNDS: u32 = 3;
 const LARGEST_RATE: f64 = 8.0;
 /// How close to 1 the search goes with r.
 const LEAST_R: f64 = 1.0 + 1.0 / 1024.0;
+/// The most steps towards one r.
+const STEPS: u32 = 60;
+/// How close to delta the search comes before rates are compared.
+const COARSE: f64 = 1e-3;
 /// More noise than this is not looked at.
 const LARGEST_MEAN: f64 = 1e6;
 
@@ -32,6 +36,8 @@ impl FloatLaw {
         let mut below = Vec::new();
         let (mut mass, mut k) = (1.0, mode);
         while k > 0.0 {
+            // Denormal numbers are slow, and 0 is as good.
+            mass = if mass < f64::MIN_POSITIVE { 0.0 } else { mass };
             mass *= k / (p * (k + r - 1.0));
             k -= 1.0;
             below.push(mass);
@@ -92,26 +98,43 @@ fn first_above(x: f64, slice: &[f64]) -> Option<usize> {
     (first < slice.len() as f64).then_some(first as usize)
 }
 
-/// About the least r > 1 that is enough with p.
-fn least_r(p: f64, e: f64, delta: f64, change: Change) -> Option<f64> {
-    let enough = |r: f64| FloatLaw::new(r, p).divergence(r, p, e, change) <= delta;
-    let (mut low, mut high) = (LEAST_R, LEAST_R);
-    while !enough(high) {
-        low = high;
+/// The least r > 1 that is enough with p, up to a relative `tolerance` in delta; `None` for too much noise.
+///
+/// ln delta is about linear in r: the secant, with the weight of an end that stays halved (the Illinois method).
+pub(super) fn least_r(p: f64, e: f64, delta: f64, change: Change, guess: f64, tolerance: f64) -> Option<f64> {
+    let excess = |r: f64| (FloatLaw::new(r, p).divergence(r, p, e, change) / delta).ln().max(-1e3);
+    let (mut low, mut over) = (LEAST_R, excess(LEAST_R));
+    if over <= 0.0 {
+        return Some(low);
+    }
+    let mut high = guess.max(2.0 * LEAST_R);
+    let mut under = excess(high);
+    while under > 0.0 {
+        (low, over) = (high, under);
         high *= 2.0;
         if high * p / (1.0 - p) > LARGEST_MEAN {
             return None;
         }
+        under = excess(high);
     }
-    while high - low > high * 2.0_f64.powi(-22) {
-        let middle = f64::midpoint(low, high);
-        if enough(middle) {
-            high = middle;
-        } else {
-            low = middle;
+    let (mut found, mut best, mut rose) = (high, under, None);
+    for _ in 0..STEPS {
+        if best > -tolerance || high - low <= high * f64::EPSILON {
+            break;
         }
+        let middle = (low + (high - low) * over / (over - under)).clamp(low, high);
+        let value = excess(middle);
+        let rises = value > 0.0;
+        let weight = if rose == Some(rises) { 0.5 } else { 1.0 };
+        if rises {
+            (low, over, under) = (middle, value, under * weight);
+        } else {
+            (high, under, over) = (middle, value, over * weight);
+            (found, best) = (middle, value);
+        }
+        rose = Some(rises);
     }
-    Some(high)
+    Some(found)
 }
 
 /// (r, lambda) with the least quantile or mean of NB(share r, e^-lambda), and among equal quantiles the least mean.
@@ -120,19 +143,20 @@ fn least_r(p: f64, e: f64, delta: f64, change: Change) -> Option<f64> {
 /// [`crate::Error::Cancelled`].
 pub(super) fn best(
     epsilon: f64,
+    e: f64,
     delta: f64,
     change: Change,
     goal: Goal,
     surplus: f64,
     control: &Control,
 ) -> Result<Option<(f64, f64)>> {
-    let e = epsilon.exp();
     let mut found: Option<([f64; 2], f64, f64)> = None;
     let look = |rate: f64, found: &mut Option<([f64; 2], f64, f64)>| -> Result<()> {
         control.check()?;
         let rate = rate.min(LARGEST_RATE);
         let p = (-rate).exp();
-        if let Some(r) = least_r(p, e, delta, change) {
+        let guess = found.map_or(4.0, |(_, r, _)| r);
+        if let Some(r) = least_r(p, e, delta, change, guess, COARSE) {
             let mean = surplus * r * p / (1.0 - p);
             let first = match goal {
                 Goal::Mean => mean,
