@@ -2,7 +2,7 @@
 
     python benches/littlestone.py
 
-Prints Markdown tables. Single calls on an idle machine, the best of a few, since a search has no randomness of its own.
+Prints Markdown tables. Single calls on an idle machine, the best of many, since a search has no randomness of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rounds import described, environment, human
 from userdp.dimensions import littlestone_dimension, mistake_tree
 
 Matrix = npt.NDArray[np.uint8]
-REPEATS = 5
+REPEATS = 100
 
 
 def thresholds(points: int) -> Matrix:
