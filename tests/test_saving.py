@@ -13,6 +13,17 @@ import pytest
 from userdp._numbers import LogRatio
 from userdp.learners import ThresholdClassifier, Thresholds
 from userdp.learners._saving import _read, _written
+from userdp.stability import (
+    AccurateLists,
+    DecisionListQueries,
+    ListStabilityLearner,
+    LittlestoneLists,
+    MarginPerceptronQueries,
+    PublicSeed,
+    RepresentationLearner,
+    TournamentLearner,
+    VersionSpace,
+)
 
 PARAMETERS = [
     None, True, 1, -(2**70), 0.1, float("inf"), 5e-324, "a", "", Fraction(1, 3), LogRatio(3, 2), uuid.UUID(int=7),
@@ -40,6 +51,25 @@ def test_every_kind_of_parameter_comes_back(value: Any) -> None:
 def test_other_kinds_are_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="cannot be saved as JSON; use pickle"):
         _written(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        PublicSeed(bytes(range(32))),
+        RepresentationLearner(Thresholds(5), gamma=0.3, default=2),
+        ListStabilityLearner(VersionSpace(Thresholds(5)), eta="2/3", k1=3, k2=4, gamma=7, default=1),
+        AccurateLists(LittlestoneLists(Thresholds(3)), alpha="1/7", holdout=2),
+        TournamentLearner(Thresholds(3), block_length=2, max_examples=9, default=1),
+        DecisionListQueries(2, alpha=0.2, tolerance=0.1),
+        MarginPerceptronQueries(2, margin=0.2, alpha=0.1, max_rounds=4),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_users_run_comes_back(value: Any) -> None:
+    again = _read(json.loads(json.dumps(_written(value), allow_nan=False)))
+    assert type(again) is type(value)
+    assert _written(again) == _written(value)
 
 
 def test_classes_are_told_apart_by_more_than_their_names() -> None:

@@ -14,6 +14,7 @@ from userdp._numbers import parse_delta, positive, shown
 from userdp._pmf import Pmf
 from userdp.learners._class_errors import check_work
 from userdp.learners._contributions import UserData
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._learner import Labels, StableLearner
 from userdp.stability._lists import Listed, ListLearner
 from userdp.stability._representation import positive_float, power_law, rational_base
@@ -28,6 +29,7 @@ RACE = "list stability"
 """The label of the race in the public seed."""
 
 
+@saved_as_parameter
 class ListStabilityLearner(StableLearner):
     """Every user votes for a hypothesis that is on many lists made from their own rows: Algorithm 1 of GKM21.
 
@@ -100,6 +102,16 @@ class ListStabilityLearner(StableLearner):
             raise ValueError("eta must be in (0, 1]; got 0")
         if self.k1 * self.eta < 2:
             raise ValueError(f"k1 must be at least 2 / eta = {float(2 / self.eta):g}; got {self.k1}")
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "list_learner": self.list_learner,
+            "eta": self.eta,
+            "k1": self.k1,
+            "k2": self.k2,
+            "gamma": self.gamma,
+            "default": self.default,
+        }
 
     def __repr__(self) -> str:
         return (

@@ -18,6 +18,7 @@ from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.learners._domain_classes import DomainClass
 from userdp.learners._ranges import open_unit_fraction
+from userdp.learners._saving import saved_as_parameter
 
 if TYPE_CHECKING:
     from userdp.stability._learner import Labels
@@ -102,6 +103,7 @@ class ListLearner(ABC):
         return said
 
 
+@saved_as_parameter
 class VersionSpace(ListLearner):
     """All hypotheses of a class without a mistake.
 
@@ -130,6 +132,9 @@ class VersionSpace(ListLearner):
         """The number of hypotheses: lists are never cut."""
         return self.hypotheses.size
 
+    def _arguments(self) -> dict[str, Any]:
+        return {"hypotheses": self.hypotheses}
+
     def __repr__(self) -> str:
         return f"VersionSpace({self.hypotheses!r})"
 
@@ -149,6 +154,7 @@ class VersionSpace(ListLearner):
         return {int(index): int(counts[index]) for index in np.flatnonzero(counts)}
 
 
+@saved_as_parameter
 class AccurateLists(ListLearner):
     """The lists of another learner, without the hypotheses that look inaccurate on fresh examples (GKM21, Lemma 19).
 
@@ -175,6 +181,9 @@ class AccurateLists(ListLearner):
             raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
         self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"learner": self.learner, "alpha": self.alpha, "holdout": self.holdout}
 
     def __repr__(self) -> str:
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"

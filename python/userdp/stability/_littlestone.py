@@ -11,6 +11,7 @@ from userdp._numbers import is_integer, positive, shown
 from userdp.dimensions import StandardOptimalAlgorithm
 from userdp.exceptions import BudgetError
 from userdp.learners._domain_classes import DomainClass
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._learner import Labels, StableLearner
 from userdp.stability._lists import ListLearner
 
@@ -32,6 +33,7 @@ def _check_class(hypotheses: Any) -> None:
         raise TypeError(f"hypotheses must be a class on a finite domain, such as FiniteClass; got {shown(hypotheses)}")
 
 
+@saved_as_parameter
 class LittlestoneLists(ListLearner):
     """Lists of what the standard optimal algorithm may end with, among which is every concept that explains the sample.
 
@@ -76,6 +78,7 @@ class LittlestoneLists(ListLearner):
     def __init__(self, hypotheses: DomainClass, *, budget: int | None = None) -> None:
         _check_class(hypotheses)
         self.hypotheses: DomainClass = hypotheses
+        self._budget = budget
         self._algorithm = StandardOptimalAlgorithm(hypotheses, budget=budget)
         self.littlestone_dimension: int = self._algorithm.littlestone_dimension
         self.list_size: int = self._algorithm.max_explanations
@@ -84,6 +87,9 @@ class LittlestoneLists(ListLearner):
                 f"lists for a Littlestone dimension of {self.littlestone_dimension} may have {self.list_size} "
                 "hypotheses here, and at most a million are listed; use VersionSpace"
             )
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"hypotheses": self.hypotheses, "budget": self._budget}
 
     def __repr__(self) -> str:
         return f"LittlestoneLists({self.hypotheses!r})"
@@ -98,6 +104,7 @@ class _NoMoreExamples(Exception):
     """The sample is used up."""
 
 
+@saved_as_parameter
 class TournamentLearner(StableLearner):
     """A globally stable learner: samples compete, and an invented label that divides two of them forces a mistake.
 
@@ -172,11 +179,21 @@ class TournamentLearner(StableLearner):
         self.max_examples = positive(max_examples, "max_examples")
         if not is_integer(default) or not 0 <= default < hypotheses.size:
             raise ValueError(f"default must be an index in 0, ..., {hypotheses.size - 1}; got {shown(default)}")
+        self._default, self._budget = int(default), budget
         self._algorithm = StandardOptimalAlgorithm(hypotheses, budget=budget)
         self.littlestone_dimension: int = self._algorithm.littlestone_dimension
         domain = np.arange(hypotheses.first, hypotheses.first + hypotheses.domain_size)
         table = hypotheses.predict(domain, int(default), int(default) + 1)[:, 0]
         self.default = table.astype(np.uint8).tobytes()
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "hypotheses": self.hypotheses,
+            "block_length": self.block_length,
+            "max_examples": self.max_examples,
+            "default": self._default,
+            "budget": self._budget,
+        }
 
     def __repr__(self) -> str:
         sizes = f"block_length={self.block_length}, max_examples={self.max_examples}"

@@ -15,6 +15,7 @@ from userdp._pmf import Pmf
 from userdp.learners._class_errors import ClassErrors, check_work
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
+from userdp.learners._saving import saved_as_parameter
 from userdp.stability._learner import ClassLearner, Labels
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ CELLS = 2**22
 """Hypotheses times users that race at a time."""
 
 
+@saved_as_parameter
 class RepresentationLearner(ClassLearner):
     """Every user votes for a hypothesis with few errors on their own rows: Algorithm 3 of GKM21.
 
@@ -82,6 +84,9 @@ class RepresentationLearner(ClassLearner):
     def __init__(self, hypotheses: ConceptClass, *, gamma: float | Fraction | str, default: int = 0) -> None:
         super().__init__(hypotheses, default)
         self.gamma = positive_float(gamma, "gamma")
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"hypotheses": self.hypotheses, "gamma": self.gamma, "default": self.default}
 
     def __repr__(self) -> str:
         return f"RepresentationLearner({self.hypotheses!r}, gamma={self.gamma:g})"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp._numbers import is_integer, positive, shown
+from userdp.learners._saving import saved_as_parameter
 
 __all__ = ["PublicSeed"]
 
@@ -19,6 +20,7 @@ BLOCK_VALUES = 2**256
 ADDRESSES = 2**64
 
 
+@saved_as_parameter
 class PublicSeed:
     """Public random bits that every party finds at the same address, from 32 published bytes.
 
@@ -175,6 +177,9 @@ class PublicSeed:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PublicSeed, (self.hex,)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"value": self.hex}
 
     def __repr__(self) -> str:
         return f"PublicSeed({self.hex!r})"
