@@ -4,6 +4,7 @@
 
 use super::concepts::{Concepts, common, size};
 use crate::{Error, Result, control::Control};
+use std::cmp::Reverse;
 
 type Cells = Vec<Box<[u64]>>;
 
@@ -84,35 +85,33 @@ impl Walk<'_> {
             return Ok(None);
         }
         let mut best = best.max(cells.len());
-        let open: Vec<usize> = points
-            .iter()
-            .copied()
-            .filter(|&point| {
-                cells.iter().any(|cell| {
-                    let ones = common(cell, self.concepts.ones(point));
-                    ones > 0 && ones < size(cell)
-                })
-            })
-            .collect();
-        if more == 0 || open.is_empty() {
-            return Ok(Some(best));
-        }
-        let ceiling = |cells: &Cells, more: usize| -> usize {
-            let patterns = 1_usize.checked_shl(u32::try_from(more).unwrap_or(u32::MAX)).unwrap_or(usize::MAX);
-            cells.iter().map(|cell| size(cell).min(patterns)).sum()
+        let patterns = |more: usize| {
+            u32::try_from(more).ok().and_then(|more| 1_usize.checked_shl(more)).unwrap_or(usize::MAX)
         };
-        if ceiling(cells, more) <= best {
+        let sizes: Vec<usize> = cells.iter().map(|cell| size(cell)).collect();
+        if more == 0 || sizes.iter().map(|&size| size.min(patterns(more))).sum::<usize>() <= best {
             return Ok(Some(best));
         }
-        // Promising points first: they raise `best`, which closes the rest.
-        let mut branches: Vec<(usize, Cells)> =
-            open.iter().enumerate().map(|(index, &point)| (index, self.cut(cells, point))).collect();
-        branches.sort_by_key(|(index, cells)| (usize::MAX - cells.len(), *index));
-        // A branch may use the points that come after its own in this order, so that each set is met once.
-        let order: Vec<usize> = branches.iter().map(|(index, _)| open[*index]).collect();
-        for (rank, (_, cells)) in branches.iter().enumerate() {
-            if ceiling(cells, more - 1) > best {
-                match self.most_cells(cells, &order[rank + 1..], more - 1, best)? {
+        // What a point makes of the cells is only counted: to keep the cells of all points would fill the memory.
+        let mut branches = Vec::new();
+        for &point in points {
+            let (mut split, mut ceiling) = (0, 0);
+            for (cell, &size) in cells.iter().zip(&sizes) {
+                let ones = common(cell, self.concepts.ones(point));
+                split += usize::from(ones > 0 && ones < size);
+                ceiling += ones.min(patterns(more - 1)) + (size - ones).min(patterns(more - 1));
+            }
+            if split > 0 {
+                branches.push((split, ceiling, point));
+            }
+        }
+        // Promising points first: they raise `best`, which closes the rest. A branch may use the points that come after
+        // its own in this order, so that each set is met once.
+        branches.sort_by_key(|&(split, ..)| Reverse(split));
+        let order: Vec<usize> = branches.iter().map(|&(.., point)| point).collect();
+        for (rank, &(_, ceiling, point)) in branches.iter().enumerate() {
+            if ceiling > best {
+                match self.most_cells(&self.cut(cells, point), &order[rank + 1..], more - 1, best)? {
                     Some(found) => best = found,
                     None => return Ok(None),
                 }
