@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,16 @@ def test_budgets() -> None:
         vc_dimension(matrix, budget=2)
     with pytest.raises(BudgetError, match="growth function is between"):
         growth_function(matrix, 4, budget=2)
+    # What was found by then is the lower bound, and the answer when it meets the upper one.
+    rng = np.random.default_rng(5)
+    for matrix in (rng.random((60, 12)) < density for density in (0.1, 0.2, 0.5)):
+        for k, budget in itertools.product((2, 4, 6), (1, 3, 10, 100)):
+            try:
+                assert growth_function(matrix, k, budget=budget) == oracle.growth(concepts_of(matrix), k)
+            except BudgetError as error:
+                lower, upper = map(int, re.findall(r"\d+", str(error))[:2])
+                assert lower <= oracle.growth(concepts_of(matrix), k) <= upper != lower
+                assert budget == 1 or lower >= 2
     for budget, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError), ("1", TypeError)):
         with pytest.raises(error, match="budget"):
             littlestone_dimension(matrix, budget=budget)

@@ -12,6 +12,8 @@ type Cells = Vec<Box<[u64]>>;
 struct Walk<'a> {
     concepts: &'a Concepts,
     left: u64,
+    /// The most cells so far.
+    most: usize,
     control: &'a Control,
 }
 
@@ -73,24 +75,18 @@ impl Walk<'_> {
         Ok(Some(false))
     }
 
-    /// The most cells that `more` further points can make, if more than `best`. None when the budget is used up.
-    fn most_cells(
-        &mut self,
-        cells: &Cells,
-        points: &[usize],
-        more: usize,
-        best: usize,
-    ) -> Result<Option<usize>> {
+    /// Looks for more cells by `more` further points; false when the budget is used up.
+    fn look_for_cells(&mut self, cells: &Cells, points: &[usize], more: usize) -> Result<bool> {
         if !self.step()? {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut best = best.max(cells.len());
+        self.most = self.most.max(cells.len());
         let patterns = |more: usize| {
             u32::try_from(more).ok().and_then(|more| 1_usize.checked_shl(more)).unwrap_or(usize::MAX)
         };
         let sizes: Vec<usize> = cells.iter().map(|cell| size(cell)).collect();
-        if more == 0 || sizes.iter().map(|&size| size.min(patterns(more))).sum::<usize>() <= best {
-            return Ok(Some(best));
+        if more == 0 || sizes.iter().map(|&size| size.min(patterns(more))).sum::<usize>() <= self.most {
+            return Ok(true);
         }
         // What a point makes of the cells is only counted: to keep the cells of all points would fill the memory.
         let mut branches = Vec::new();
@@ -105,19 +101,18 @@ impl Walk<'_> {
                 branches.push((split, ceiling, point));
             }
         }
-        // Promising points first: they raise `best`, which closes the rest. A branch may use the points that come after
+        // Promising points first: they raise `most`, which closes the rest. A branch may use the points that come after
         // its own in this order, so that each set is met once.
         branches.sort_by_key(|&(split, ..)| Reverse(split));
         let order: Vec<usize> = branches.iter().map(|&(.., point)| point).collect();
         for (rank, &(_, ceiling, point)) in branches.iter().enumerate() {
-            if ceiling > best {
-                match self.most_cells(&self.cut(cells, point), &order[rank + 1..], more - 1, best)? {
-                    Some(found) => best = found,
-                    None => return Ok(None),
-                }
+            if ceiling > self.most
+                && !self.look_for_cells(&self.cut(cells, point), &order[rank + 1..], more - 1)?
+            {
+                return Ok(false);
             }
         }
-        Ok(Some(best))
+        Ok(true)
     }
 }
 
@@ -130,7 +125,7 @@ fn too_many(what: &str, lower: usize, upper: usize, budget: u64) -> Error {
 
 fn walk<'a>(concepts: &'a Concepts, budget: u64, control: &'a Control) -> Walk<'a> {
     control.set_total(usize::try_from(budget).unwrap_or(usize::MAX));
-    Walk { concepts, left: budget, control }
+    Walk { concepts, left: budget, most: 1, control }
 }
 
 /// Columns of the given matrix that form a largest shattered set: its size is the VC dimension.
@@ -166,8 +161,11 @@ pub fn growth(concepts: &Concepts, k: usize, budget: u64, control: &Control) -> 
     if k >= points.len() {
         return Ok(concepts.concepts());
     }
-    walk.most_cells(&vec![concepts.all()], &points, k, 0)?.ok_or_else(|| {
-        let patterns = 1_usize.checked_shl(u32::try_from(k).unwrap_or(u32::MAX)).unwrap_or(usize::MAX);
-        too_many("the growth function", 1, concepts.concepts().min(patterns), budget)
-    })
+    let patterns = 1_usize.checked_shl(u32::try_from(k).unwrap_or(u32::MAX)).unwrap_or(usize::MAX);
+    let ceiling = concepts.concepts().min(patterns);
+    if walk.look_for_cells(&vec![concepts.all()], &points, k)? || walk.most == ceiling {
+        Ok(walk.most)
+    } else {
+        Err(too_many("the growth function", walk.most, ceiling, budget))
+    }
 }
