@@ -23,8 +23,9 @@ _NUMPY_TYPES = (np.integer, np.str_, np.bytes_)
 
 def canonical_item(item: object) -> Item | None:
     """The item as a plain int, str or bytes, or None for anything else; never raises."""
-    if type(item) in _TYPES:
-        return item  # type: ignore[return-value]  # mypy cannot follow `in`
+    kind = type(item)
+    if kind is int or kind is str or kind is bytes:  # `in` would ask the type of the item what it equals
+        return item  # type: ignore[return-value]  # mypy does not follow `kind`
     try:
         if isinstance(item, _NUMPY_TYPES) and not isinstance(item, np.timedelta64):
             return canonical_item(item.item())

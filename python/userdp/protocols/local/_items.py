@@ -72,7 +72,7 @@ class ItemProtocol(LocalProtocol):
         return number if 0 <= number < self.n_items else -1
 
     def _values(self, items: Any, slots: Integers) -> Integers:
-        if isinstance(items, np.ndarray) and np.issubdtype(items.dtype, np.integer) and items.ndim == 1:
+        if type(items) is np.ndarray and items.dtype.kind in "iu" and items.ndim == 1:
             # Unsigned numbers that do not fit become negative: no items.
             return np.ascontiguousarray(items.astype(np.int64))
         return np.array([self._read_value(item, 0) for item in items], dtype=np.int64)
