@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 import runpy
@@ -121,6 +122,49 @@ def test_bad_parameters_of_one_protocol() -> None:
             BitwiseMajority(n_bits=n_bits, **common)
     with pytest.raises(BudgetError, match="pmf"):
         SubsetSelection(**{**PUBLIC, "n_items": 100}).pmf(1)
+
+
+@pytest.mark.parametrize("kind", [KRandomizedResponse, HadamardResponse])
+def test_parameters_of_other_protocols_are_refused(kind: Any) -> None:
+    described = json.loads(kind(**PUBLIC).to_json()) | {"subset_size": 3}
+    with pytest.raises(TypeError, match="subset_size"):
+        kind(**PUBLIC, subset_size=3)
+    with pytest.raises(ValueError, match="subset_size"):
+        LocalProtocol.from_json(json.dumps(described))
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_arrays_of_items_are_read_like_single_items(kind: Any) -> None:
+    protocol = kind(**PUBLIC)
+    masked = np.ma.masked_array([1, 2], mask=[False, True])  # type: ignore[no-untyped-call]
+    for items in (
+        np.array([1, 2], "m8[s]"),
+        masked,
+        np.array([-1, 2]),
+        np.array([2**64 - 1, 3], np.uint64),
+        np.arange(9)[::2],
+    ):
+        single = [protocol._read_value(item, 0) for item in items]
+        together = protocol._values(items, np.arange(len(items)))
+        assert [int(value) if 0 <= value < protocol.n_items else -1 for value in together] == single
+
+
+def test_bits_are_one_sequence_of_the_right_length() -> None:
+    protocol = BitwiseMajority(epsilon=1, n_bits=3, n_users=10, round_id="a")
+    for none in (
+        range(10**12),
+        [[1, 1, 1]],
+        [[1], [1], [1]],
+        np.ones((3, 1), int),
+        np.array(1),
+        1,
+        "111",
+        [1, 1, 1, 1],
+        [1, 1, 2],
+    ):
+        assert [protocol._read_value(none, slot) for slot in range(3)] == [0, 0, 0]
+    masked = np.ma.masked_array([[1, 1, 1]], mask=[[0, 0, 1]])  # type: ignore[no-untyped-call]
+    assert protocol._values(masked, np.array([1])) == [protocol._read_value(masked[0], 1)]
 
 
 # --- messages

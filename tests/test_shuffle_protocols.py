@@ -211,7 +211,11 @@ def test_whatever_is_collected_is_counted() -> None:
 def test_items_of_narrow_types_fall_back_to_any_default() -> None:
     size = 300
     protocol = protocol_of(Histogram, n_items=size, default=299, n_users=3, estimates="at_least")
-    for items in (np.array([255, 0, 7], np.uint8), np.array([-1, 5, 5], np.int8), np.ma.masked_array([1, 2, 3], mask=1)):  # type: ignore[no-untyped-call]
+    for items in (
+        np.array([255, 0, 7], np.uint8),
+        np.array([-1, 5, 5], np.int8),
+        np.ma.masked_array([1, 2, 3], mask=1),
+    ):  # type: ignore[no-untyped-call]
         kept = [item if type(item) is int else 299 for item in items.tolist()]
         expected = [item if item >= 0 else 299 for item in kept]
         assert item_codes(items, size, 299).tolist() == expected
@@ -263,7 +267,14 @@ def test_descriptions_that_promise_too_much_are_refused(kind: Any) -> None:
     with pytest.raises(ValueError, match="text describes the protocol"):
         kind.from_json(json.dumps(described | {"protocol": "shuffle-other"}))
     absurd = [described | {"ratio": "1e99999999"}, described | {"exponent": float("inf")}, described | {"bits": 3}]
-    for text in ("", "[]", "{}", "[" * 10**5, json.dumps({"protocol": described["protocol"]}), *map(json.dumps, absurd)):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        "[" * 10**5,
+        json.dumps({"protocol": described["protocol"]}),
+        *map(json.dumps, absurd),
+    ):
         with pytest.raises(ValueError, match="text is not the JSON"):
             kind.from_json(text)
 
