@@ -7,6 +7,8 @@ import json
 import math
 import pickle
 import runpy
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from local_cases import ITEMS, bits, small
 from userdp import LogRatio
+from userdp._randomness import source_of
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.protocols import local
 from userdp.protocols.local import (
@@ -24,6 +27,7 @@ from userdp.protocols.local import (
     KRandomizedResponse,
     LocalProtocol,
     SubsetSelection,
+    _parties,
 )
 
 PUBLIC: dict[str, Any] = {"epsilon": 1, "n_items": 10, "n_users": 500, "round_id": "r"}
@@ -184,6 +188,16 @@ def test_one_by_one_is_the_same_as_at_once(protocol: LocalProtocol) -> None:
     assert np.array_equal(one.counts, many.counts)
     assert (one.accepted, one.rejected) == (many.accepted, many.rejected) == (40, {})
     assert one.counts.sum() == 40 * getattr(protocol, "subset_size", 1)
+
+
+def test_of_two_threads_one_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(_parties, "source_of", lambda state: (together.wait(), source_of(state))[1])
+    client = KRandomizedResponse(**PUBLIC).client(3)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(client.report, 1) for _ in range(2)]
+    outcomes = [future.exception() for future in both]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "RuntimeError"]
 
 
 def test_a_client_reports_once_and_is_not_copied() -> None:

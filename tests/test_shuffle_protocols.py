@@ -291,6 +291,7 @@ def test_descriptions_that_promise_too_much_are_refused(kind: Any) -> None:
         ({"delta": Fraction(1, 2**125)}, ValueError, "delta: are too small"),
         ({"n_users": 0}, ValueError, "n_users"),
         ({"n_users": 2.0}, TypeError, "n_users"),
+        ({"n_users": 10**400}, ValueError, "n_users must be at most"),
         ({"n_users": 2**70, "max_messages": 2**90}, ValueError, "n_users must be at most"),
         ({"round_id": ""}, ValueError, "round_id"),
         ({"round_id": 3}, TypeError, "round_id"),

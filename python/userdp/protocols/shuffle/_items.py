@@ -7,7 +7,6 @@ from typing import Any
 
 from userdp._numbers import Delta, Epsilon, positive, shown
 from userdp._randomness import source_of
-from userdp.exceptions import BudgetError
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
 from userdp.protocols.shuffle._parties import HistogramServer, Integers, SelectionServer
 from userdp.protocols.shuffle._protocol import MAX_MESSAGES, ShuffleProtocol, parse_estimates
@@ -42,23 +41,15 @@ class _OfItems(ShuffleProtocol):
         self.default = positive(default, "default", 0)
         if self.default >= self.n_items:
             raise ValueError(f"default must be an item, from 0 to {self.n_items - 1}; got {shown(default)}")
-        sides = parse_estimates(estimates)
-        users, limit = positive(n_users, "n_users"), positive(max_messages, "max_messages")
-        inputs = users * (self.n_items - 1 if sides == "at_most" else 1)
-        if inputs > limit:
-            raise BudgetError(
-                f"a round would have more than {inputs:.3g} messages of at most {limit}; choose fewer items or users, "
-                f"estimates='at_least', or a larger max_messages"
-            )
         super().__init__(
             noise=SharedNoise(
-                epsilon=epsilon, delta=delta, n_users=users, counts=2, dropout=dropout, beta=beta, r=r, p=p
+                epsilon=epsilon, delta=delta, n_users=n_users, counts=2, dropout=dropout, beta=beta, r=r, p=p
             ),
             n_counts=self.n_items,
             n_values=self.n_items,
             round_id=round_id,
-            estimates=sides,
-            max_messages=limit,
+            estimates=parse_estimates(estimates),
+            max_messages=max_messages,
             payload_bytes=4,
         )
 
