@@ -137,6 +137,12 @@ def test_parameters_of_other_protocols_are_refused(kind: Any) -> None:
         LocalProtocol.from_json(json.dumps(described))
 
 
+@pytest.mark.parametrize("items", ["1" * 500, dict.fromkeys(range(500), 1), 1, None])
+def test_many_reports_need_a_sequence_of_items(items: Any) -> None:
+    with pytest.raises(TypeError, match="items must be a sequence"):
+        HadamardResponse(**PUBLIC).report_many(items)
+
+
 @pytest.mark.parametrize("kind", ITEMS)
 def test_arrays_of_items_are_read_like_single_items(kind: Any) -> None:
     protocol = kind(**PUBLIC)

@@ -335,6 +335,14 @@ def test_a_round_needs_all_its_users() -> None:
         protocol_of(Selection).release([0, 1, 2])
 
 
+@pytest.mark.parametrize("items", ["1" * 20, b"1" * 20, dict.fromkeys(range(20), 1), 1, None])
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_round_needs_a_sequence_of_items(kind: Any, items: Any) -> None:
+    for give in (protocol_of(kind).release, protocol_of(kind).client().report_many):
+        with pytest.raises(TypeError, match="items must be a sequence"):
+            give(items)
+
+
 def test_missing_users_move_the_estimates_to_the_documented_side() -> None:
     for estimates in ("at_least", "at_most"):
         protocol = protocol_of(NegativeBinomialSum, estimates=estimates, dropout="0.25")

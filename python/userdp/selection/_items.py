@@ -10,7 +10,7 @@ import numpy as np
 
 from userdp._numbers import is_integer, shown
 
-__all__ = ["Counts", "Item", "ItemT", "canonical_item", "present", "tally"]
+__all__ = ["Counts", "Item", "ItemT", "canonical_item", "check_items", "present", "tally"]
 
 Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"
@@ -34,6 +34,17 @@ def canonical_item(item: object) -> Item | None:
     return None
 
 
+def check_items(items: object) -> None:
+    """Refuse what has no items, such as one item in place of everybody's; nothing private is said of it.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
+
+
 def tally(items: Iterable[object], item_of: Callable[[object], ItemT | None]) -> Counter[ItemT | None]:
     """How many users have each item.
 
@@ -42,8 +53,7 @@ def tally(items: Iterable[object], item_of: Callable[[object], ItemT | None]) ->
     TypeError
         For something that has no items, of which nothing private is said.
     """
-    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
-        raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
+    check_items(items)
     if isinstance(items, np.ndarray):
         if items.ndim != 1:
             raise TypeError(f"items must be one-dimensional; got an array of {items.ndim} dimensions")

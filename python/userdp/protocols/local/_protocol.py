@@ -16,6 +16,7 @@ from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
 from userdp.protocols._messages import MessageFormat, Messages, check_round, described_epsilon
+from userdp.selection._items import check_items
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -257,6 +258,7 @@ class LocalProtocol(ABC):
         TypeError, ValueError
             For slots that are none or are repeated, and another number of items.
         """
+        check_items(items)
         numbers = self._slots(slots)
         if len(items) != len(numbers):  # type: ignore[arg-type]
             raise ValueError(f"items must have one entry per slot, {len(numbers)}; got {len(items)}")  # type: ignore[arg-type]

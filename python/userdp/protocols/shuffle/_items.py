@@ -123,7 +123,7 @@ class Histogram(_OfItems):
         Parameters
         ----------
         items : sequence of n_users items
-            Anything that is no item counts as the default.
+            False and True are the items 0 and 1; anything that is no item counts as the default.
         random_state : None or int
             For tests only.
 

@@ -12,6 +12,7 @@ from userdp import _core
 from userdp._numbers import is_integer
 from userdp._randomness import source_of
 from userdp.protocols._messages import MessageFormat, Messages, Tally, as_bytes, as_table
+from userdp.selection._items import check_items
 
 if TYPE_CHECKING:
     from userdp.protocols.shuffle._protocol import ShuffleProtocol
@@ -23,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 
 def item_codes(items: Any, size: int, default: int) -> Integers:
     """Each item as an int in [0, size): itself, or the default for whatever is none."""
+    check_items(items)
     if type(items) is np.ndarray and items.dtype.kind in "iub" and items.ndim == 1:
         kept = (items >= 0) & (items < size)
         return np.where(kept, items.astype(np.int64), default)
