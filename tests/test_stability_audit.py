@@ -176,7 +176,7 @@ def test_list_stability_over_all_sequences() -> None:
     exact = two_sample_agreement(law, distribution, 4, race_agreement)
     assert report.agreement is not None
     assert report.agreement.lower <= exact <= report.agreement.upper
-    with pytest.raises(ValueError, match="listed in reverse order"):
+    with pytest.raises(ValueError, match="listed in another order"):
         audit_stability(learner, distribution, m=4)
 
 

@@ -106,6 +106,10 @@ class StatisticalQueryLearner(StableLearner):
         user = _People(np.zeros(1, np.intp), self.algorithm.points(X), labels, np.array([len(labels)]))
         return self._items_of(user, seed)[0]
 
+    def predict(self, item: bytes, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """What a hypothesis says about rows; see `StableLearner.predict`."""
+        return self.algorithm.predict(self.algorithm.decode(item), X)
+
     def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
         """One item for every user slot; see `StableLearner.items`.
 
