@@ -428,3 +428,11 @@ def test_a_large_gamma_finds_what_fits() -> None:
     vote = RepresentationLearner(intervals, gamma=1000).item(X, labels, SEED)
     assert intervals.describe(vote)
     assert np.array_equal(intervals.predict(intervals.points(X), vote, vote + 1)[:, 0], labels.astype(bool))
+
+
+def test_no_warning_tells_that_somebody_has_many_errors() -> None:
+    X, labels, users = np.array([[8.0]] * 4), np.zeros(4, dtype=np.uint8), np.zeros(4, dtype=np.uint32)
+    learner = RepresentationLearner(Thresholds(8), gamma=1e308)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner.items(UserData(X, labels, users, 1, 4), SEED)
