@@ -226,7 +226,8 @@ def test_seeds_of_a_stable_learner() -> None:
     report = audit_stability(learner, HALVES, m=3, seeds=seeds, alpha=0, eta="3/4")
     queries = StatisticalQueryLearner(DecisionListQueries(1, alpha="0.1", tolerance="0.2"))
     lists = audit_stability(queries, {(0, 1): F(1, 2), (1, 1): F(1, 2)}, m=2, seeds=seeds, alpha="0.1")
-    assert lists.nu is not None and lists.nu.lower == 1
+    assert lists.nu is not None
+    assert lists.nu.lower == 1
     for own in report.seeds:
         found: dict[int, F] = {}
         for sample, mass in sequences(HALVES, 3):

@@ -311,9 +311,10 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
     Returns
     -------
     FiniteAlgorithm
-        A `SymmetricAlgorithm`, unless the order of users counts, as it does for the bits of a hypothesis that people
-        report one each. On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier and x otherwise; x
-        is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit` draws from.
+        On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier and x otherwise; x
+        is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit` draws from. A
+        `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit of a
+        hypothesis.
 
     Notes
     -----

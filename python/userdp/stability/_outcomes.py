@@ -170,7 +170,11 @@ class Samples:
         outcomes = run(members, seed, callback)
         for place, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
             found[outcome] = found.get(outcome, 0) + self.weight(member)
-            if self.symmetric and place in spread and any(own != outcome for own in run(_orders(member), seed, _silent)):
+            if (
+                self.symmetric
+                and place in spread
+                and any(own != outcome for own in run(_orders(member), seed, _silent))
+            ):
                 sample = tuple(self.examples[number] for number in member)
                 raise ValueError(
                     f"learner: the outcome changes when the sample {shown(sample)} is listed in another order; use "
@@ -192,7 +196,14 @@ def _silent(done: int, total: int) -> None:
 
 
 def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
-    """How to run a learner on samples: objects by their methods, callables by calling them, with seeds if there are any.
+    """How to run a learner on samples: objects by their methods, callables by calling them.
+
+    Parameters
+    ----------
+    learner : object or callable
+    atoms : mapping
+    seeds : collection
+        What is run for each sample; empty for learners that are run without.
 
     Raises
     ------
@@ -300,12 +311,9 @@ class Errors:
             return
         if given is None and self.rows is None:
             self._unknown()
-        known = getattr(learner, "hypotheses", None) or getattr(
-            getattr(learner, "list_learner", None), "hypotheses", None
-        )
         if not isinstance(concepts, (ConceptClass, type(None))):
             raise TypeError(f"concepts must be a ConceptClass or None; got {shown(concepts)}")
-        fitting = known if concepts is None else concepts
+        fitting = getattr(learner, "hypotheses", None) if concepts is None else concepts
         if fitting is not None:
             rows = _Rows(atoms)
             right = fitting.predict(fitting.points(rows.X)) == rows.labels.astype(np.bool_)[:, None]
