@@ -23,7 +23,7 @@ from userdp.learners import StatisticalQueryClassifier, as_finite_algorithm
 from userdp.learners import _hypothesis_votes as votes_module
 from userdp.learners._hypothesis_votes import ReportedBits
 from userdp.protocols.local import BitwiseMajority
-from userdp.stability import DecisionListQueries, MarginPerceptronQueries, PublicSeed
+from userdp.stability import DecisionListQueries, MarginPerceptronQueries, PublicSeed, StatisticalQueryLearner
 
 SEED = "5c" * 32
 F = Fraction
@@ -262,3 +262,23 @@ def test_laws_too_large_to_list_are_refused() -> None:
     for model, delta in (("central-approx", "0.1"), ("local", 0)):
         with pytest.raises(BudgetError, match="not listed"):
             classifier(algorithm=LISTS, m=5, model=model, delta=delta).output_distribution(X, y, groups=users)
+
+
+@pytest.mark.parametrize("state", ["raise", "warn"])
+def test_floating_point_errors_that_a_caller_asks_for(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # They would tell of a user's values, and in common computations change the votes of others.
+    votes, original = [], StatisticalQueryLearner.items
+
+    def recorded(self: Any, data: Any, seed: Any) -> Any:
+        votes.append(original(self, data, seed))
+        return votes[-1]
+
+    monkeypatch.setattr(StatisticalQueryLearner, "items", recorded)
+    X, y, users = people(6, 20)
+    halfspaces = MarginPerceptronQueries(4, margin=0.2, alpha=0.3, max_rounds=3)
+    for entry in (1.0, 5e-324):
+        X = np.where((users == 0)[:, None], [entry, 3.0, 0.0, 0.0], X)
+        with np.errstate(all=state):
+            classifier(algorithm=halfspaces, m=20, delta=0.1).fit(X, y, groups=users)
+    assert votes[0][1:] == votes[1][1:]
+    assert halfspaces.encode(halfspaces.default) not in votes[0]

@@ -21,7 +21,7 @@ from userdp._randomness import source_of
 from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
-from userdp.learners._private_values import equal_to, numbers_of, one_by_one
+from userdp.learners._private_values import equal_to, numbers_of, one_by_one, silence
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._saving import from_json, to_json
 
@@ -89,7 +89,9 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """Draw once and keep what was drawn."""
         self._check_parameters()
         data = self._read(X, y, groups)
-        outcome = run(self._program(data), source_of(self.random_state, stacklevel=4))
+        with silence():
+            program = self._program(data)
+        outcome = run(program, source_of(self.random_state, stacklevel=4))
         self._accept(outcome)
         self.n_users_ = data.n_users
         self.unit_ = "record" if groups is None else "user"
@@ -128,7 +130,10 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         outcomes = self._outcomes()
-        return law_of(self._program(self._read(X, y, groups)), outcomes)
+        data = self._read(X, y, groups)
+        with silence():
+            program = self._program(data)
+        return law_of(program, outcomes)
 
     def __sklearn_is_fitted__(self) -> bool:
         # Reading data sets n_features_in_ before anything is drawn.
