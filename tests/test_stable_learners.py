@@ -434,3 +434,11 @@ def test_a_public_seed_is_needed_whatever_people_have(
     # An error about the seed inside one user's map would count as that user's failure: everybody would get the default.
     with pytest.raises(error, match="public_seed"):
         learner.items(people(np.random.default_rng(5), 3, 12, 8), seed)
+
+
+def test_no_warning_tells_that_somebody_has_many_errors() -> None:
+    X, labels, users = np.array([[8.0]] * 4), np.zeros(4, dtype=np.uint8), np.zeros(4, dtype=np.uint32)
+    learner = RepresentationLearner(Thresholds(8), gamma=1e308)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner.items(UserData(X, labels, users, 1, 4), SEED)

@@ -204,6 +204,17 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
             raise TypeError(f"stable_learner must be a StableLearner or None; got {shown(self.stable_learner)}")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
+        if isinstance(self.stable_learner.default, bytes):
+            raise TypeError(
+                "stable_learner must vote for hypotheses by their index; the votes of "
+                f"{shown(self.stable_learner)} are bytes, like its default, and would all count as one for the default"
+            )
+        own = getattr(self.stable_learner, "hypotheses", None)
+        if isinstance(own, ConceptClass) and own.size != self.hypotheses.size:
+            raise ValueError(
+                f"stable_learner must vote for the {self.hypotheses.size} hypotheses of this classifier; its own class "
+                f"has {own.size}"
+            )
 
     def _learner(self) -> StableLearner:
         if self.stable_learner is not None:

@@ -127,7 +127,8 @@ class RepresentationLearner(ClassLearner):
             block = UserData(X[own], labels[own], users[own] - np.uint32(first), last - first, data.m)
             errors = ClassErrors(self.hypotheses, block).mistakes()
             voting = rows[first:last] > 0
-            weights = -(self.gamma * errors[:, voting]) / rows[first:last][voting]
+            with np.errstate(over="ignore"):  # a warning would tell that somebody has many errors
+                weights = -(self.gamma * errors[:, voting]) / rows[first:last][voting]
             # argmax takes the first of equal numbers: ties go to the lowest index.
             found[first:last][voting] = np.argmax(weights + keys, axis=0)
         votes: list[int] = found.tolist()
