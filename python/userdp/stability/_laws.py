@@ -196,15 +196,19 @@ def race_terms(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     Sorted by a_x / b_x, the largest first, max(a_y / a_x, b_y / b_x) is a_y / a_x for all y up to x's class of equal
     ratios and b_y / b_x behind it: prefix sums A and suffix sums B give every term a_x b_x / (A b_x + B a_x).
     """
-    classes: dict[tuple[int, int], list[int]] = {}
-    only_a = sum(weight for weight, other in zip(a, b, strict=True) if not other)
+    # Different ratios differ by at least 2**-shift, so that rounding down keeps them apart and in order.
+    classes: dict[int, tuple[int, int]] = {}
+    prefix, shift = 0, 2 * max(b, default=0).bit_length()
     for weight, other in zip(a, b, strict=True):
-        if weight and other:
-            divisor = math.gcd(weight, other)
-            sums = classes.setdefault((weight // divisor, other // divisor), [0, 0])
-            sums[0], sums[1] = sums[0] + weight, sums[1] + other
-    prefix, suffix, terms = only_a, sum(b), []
-    for _, (weight, other) in sorted(classes.items(), key=lambda item: Fraction(*item[0]), reverse=True):
+        if not other:
+            prefix += weight
+        elif weight:
+            ratio = (weight << shift) // other
+            so_far = classes.get(ratio, (0, 0))
+            classes[ratio] = so_far[0] + weight, so_far[1] + other
+    suffix, terms = sum(b), []
+    for ratio in sorted(classes, reverse=True):
+        weight, other = classes[ratio]
         prefix, suffix = prefix + weight, suffix - other
         terms.append((weight * other, prefix * other + suffix * weight))
     return terms
