@@ -445,6 +445,24 @@ def test_users_needed_are_enough(kind: Any) -> None:
     assert failures <= 29
 
 
+@pytest.mark.parametrize("change", [{"epsilon": 1e-12}, {"agreement": Fraction(1, 2) + Fraction(1, 10**30)}])
+@pytest.mark.parametrize("kind", [*ITEMS, BitwiseMajority])
+def test_plans_for_too_many_users_are_refused(kind: Any, change: dict[str, Any]) -> None:
+    size = "n_bits" if kind is BitwiseMajority else "n_items"
+    for beta in (0.1, "0.99999999999999999999"):
+        with pytest.raises(BudgetError, match=r"more than 2\*\*32 users"):
+            kind.users_needed(**{"agreement": 0.9, "beta": beta, "epsilon": 1, size: 2} | change)
+
+
+def test_extreme_parameters_have_estimates_and_bounds() -> None:
+    for protocol in (*small(epsilon="1e-30"), bits(epsilon="1e-30")):
+        server = protocol.server()
+        server.receive(protocol.client(0).report([0, 1]))
+        assert np.isfinite(server.histogram()).all()
+        assert np.isfinite(server.standard_error).all()
+        assert server.error_bound(0.1) < server.error_bound("1e-400") < 100 * server.error_bound(0.1)
+
+
 def test_users_needed_of_bits() -> None:
     for epsilon, b, agreement, beta in ((1, 40, 0.9, 0.01), (0.5, 7, 0.75, 0.1)):
         group = 2 * math.log(b / beta) / ((2 * agreement - 1) * math.tanh(epsilon / 2)) ** 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from userdp import _core
     from userdp.protocols.local._parties import LocalClient, LocalServer
 
-__all__ = ["LocalProtocol", "failure_probability"]
+__all__ = ["LocalProtocol", "log_events", "plan_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -370,8 +371,8 @@ def _protocols_by_kind() -> dict[str, type[LocalProtocol]]:
     return found
 
 
-def failure_probability(beta: Delta) -> float:
-    """Read beta, a number in (0, 1).
+def log_events(events: int, beta: Delta) -> float:
+    """ln(events / beta) for so many events that may fail with probability beta together, in (0, 1).
 
     Raises
     ------
@@ -380,4 +381,18 @@ def failure_probability(beta: Delta) -> float:
     number = parse_delta(beta, "beta")
     if not 0 < number < 1:
         raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
-    return float(number)
+    odds = events / number
+    return math.log(odds.numerator) - math.log(odds.denominator)  # of integers beyond all floats, too
+
+
+def plan_of(reports: float, gain: float) -> int:
+    """How many reports are needed, of which each one brings the gain.
+
+    Raises
+    ------
+    BudgetError
+        For more than there may be.
+    """
+    if reports >= gain * USERS_LIMIT:
+        raise BudgetError("more than 2**32 users are needed; plan for more agreement or a larger epsilon or beta")
+    return max(1, math.ceil(reports / gain))
