@@ -128,6 +128,14 @@ def test_bad_parameters_of_one_protocol() -> None:
         SubsetSelection(**{**PUBLIC, "n_items": 100}).pmf(1)
 
 
+@pytest.mark.parametrize("kind", ITEMS)
+def test_levels_of_any_size_are_taken_or_refused_by_name(kind: Any) -> None:
+    assert kind(**PUBLIC | {"epsilon": 10**400}).certified_epsilon < 200
+    for epsilon in (LogRatio(10**5000), LogRatio(10**5000 + 1, 10**5000), Fraction(1, 10**5000)):
+        with pytest.raises(ValueError, match="epsilon must be of numbers below"):
+            kind(**PUBLIC | {"epsilon": epsilon})
+
+
 @pytest.mark.parametrize("kind", [KRandomizedResponse, HadamardResponse])
 def test_parameters_of_other_protocols_are_refused(kind: Any) -> None:
     described = json.loads(kind(**PUBLIC).to_json()) | {"subset_size": 3}

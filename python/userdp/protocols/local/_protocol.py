@@ -30,6 +30,7 @@ Integers = npt.NDArray[np.int64]
 PMF_LIMIT = 2**20
 """The most symbols of a pmf that is written out."""
 USERS_LIMIT = 2**32
+LEVEL_BITS = 2**13
 SLOT = np.dtype("<u4")
 """How a slot begins a message's payload."""
 
@@ -61,6 +62,11 @@ class LocalProtocol(ABC):
             )
         self.epsilon = epsilon
         self._level = parse_level(epsilon)
+        parts = (*self._level.ratio.as_integer_ratio(), *self._level.exponent.as_integer_ratio())
+        if max(part.bit_length() for part in parts) > LEVEL_BITS:
+            raise ValueError(
+                f"epsilon must be of numbers below 2**{LEVEL_BITS}, which messages name; got {shown(epsilon)}"
+            )
         self.n_users = positive(n_users, "n_users")
         if self.n_users > USERS_LIMIT:
             raise ValueError(f"n_users must be at most 2**32; got {shown(n_users)}")
