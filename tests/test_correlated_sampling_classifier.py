@@ -26,7 +26,14 @@ from userdp.learners._contributions import UserData
 from userdp.learners._selection_models import LocalRound
 from userdp.protocols import local
 from userdp.selection import ApproximateSelection, PureSelection
-from userdp.stability import ListStabilityLearner, PublicSeed, RepresentationLearner, StableLearner, VersionSpace
+from userdp.stability import (
+    ListStabilityLearner,
+    PublicSeed,
+    RepresentationLearner,
+    StableLearner,
+    TournamentLearner,
+    VersionSpace,
+)
 
 SEED = PublicSeed(bytes(range(32)))
 EXAMPLES = [(1, 0), (1, 1), (2, 0), (2, 1)]
@@ -305,6 +312,11 @@ def test_a_representation_is_voted_for_instead_of_the_class() -> None:
         ({"alpha": 0}, "alpha"),
         ({"concepts": [[0, 1]]}, "concepts"),
         ({"stable_learner": Thresholds(8), "gamma": None}, "stable_learner must be a StableLearner"),
+        ({"stable_learner": RepresentationLearner(Thresholds(5), gamma=1), "gamma": None}, "its own class has 6"),
+        (
+            {"stable_learner": TournamentLearner(Thresholds(8), block_length=1, max_examples=9), "gamma": None},
+            "are bytes, like its default",
+        ),
         ({"stable_learner": RepresentationLearner(Thresholds(8), gamma=1)}, "gamma is for the default learner"),
         ({"representation": PointFunctions(5)}, "over as many points"),
         ({"m": None}, "m must be"),

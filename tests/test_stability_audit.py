@@ -25,10 +25,12 @@ from userdp import BudgetError, Pmf
 from userdp.audit import audit_stability
 from userdp.learners import FiniteClass, Thresholds
 from userdp.stability import (
+    DecisionListQueries,
     ListStabilityLearner,
     PublicSeed,
     RepresentationLearner,
     StableLearner,
+    StatisticalQueryLearner,
     VersionSpace,
     agreement_from_stability,
     measure_agreement,
@@ -176,7 +178,7 @@ def test_list_stability_over_all_sequences() -> None:
     exact = two_sample_agreement(law, distribution, 4, race_agreement)
     assert report.agreement is not None
     assert report.agreement.lower <= exact <= report.agreement.upper
-    with pytest.raises(ValueError, match="listed in reverse order"):
+    with pytest.raises(ValueError, match="listed in another order"):
         audit_stability(learner, distribution, m=4)
 
 
@@ -222,6 +224,10 @@ def test_seeds_of_a_stable_learner() -> None:
     learner = RepresentationLearner(FiniteClass(rows), gamma=3)
     seeds = [PublicSeed(bytes([k]) * 32) for k in range(4)]
     report = audit_stability(learner, HALVES, m=3, seeds=seeds, alpha=0, eta="3/4")
+    queries = StatisticalQueryLearner(DecisionListQueries(1, alpha="0.1", tolerance="0.2"))
+    lists = audit_stability(queries, {(0, 1): F(1, 2), (1, 1): F(1, 2)}, m=2, seeds=seeds, alpha="0.1")
+    assert lists.nu is not None
+    assert lists.nu.lower == 1
     for own in report.seeds:
         found: dict[int, F] = {}
         for sample, mass in sequences(HALVES, 3):
@@ -343,6 +349,12 @@ def test_reports_as_text_and_json() -> None:
         ({"learner": 3}, TypeError, "learner must be"),
         ({"learner": max, "alpha": 0}, TypeError, "needs errors"),
         ({"learner": lambda sample: [1]}, TypeError, "the outcome for sample 0"),
+        ({"learner": lambda sample: sample[1], "m": 3}, ValueError, "listed in another order"),
+        ({"m": 10**18}, BudgetError, "runs"),
+        ({"m": 10**6}, BudgetError, "examples"),
+        ({"seeds": [0, 1]}, TypeError, "PublicSeed"),
+        ({"concepts": 5, "alpha": 0}, TypeError, "concepts must be"),
+        ({"canonical": {0, 1}}, TypeError, "canonical must be"),
         ({"learner": lambda sample: {1: "1/2"}}, ValueError, "the outcome for sample 0 must sum"),
         ({"learner": lambda sample: {1} if sum(x for x, _ in sample) else 1}, TypeError, "laws or items"),
         ({"learner": max, "alpha": 0, "errors": lambda item: 2}, ValueError, "errors: the error"),

@@ -193,6 +193,16 @@ def test_together_and_alone_users_have_the_same_item(algorithm: Any) -> None:
             assert item == learner.item(X, labels, seed)
 
 
+@pytest.mark.parametrize("cells", [1, 10, 300])
+def test_users_may_be_run_in_blocks(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed, data = PublicSeed("ab" * 32), data_of(bad_people(np.random.default_rng(1)), 9)
+    for algorithm in ALGORITHMS:
+        together = StatisticalQueryLearner(algorithm).items(data, seed)
+        with monkeypatch.context() as smaller:
+            smaller.setattr("userdp.stability._query_learner.CELLS", cells)
+            assert StatisticalQueryLearner(algorithm).items(data, seed) == together
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
 def test_replacing_a_user_changes_no_other_item(algorithm: Any) -> None:
     learner, seed = StatisticalQueryLearner(algorithm), PublicSeed("cd" * 32)

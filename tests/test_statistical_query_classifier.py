@@ -9,6 +9,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import product
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from userdp.learners import StatisticalQueryClassifier, as_finite_algorithm
 from userdp.learners import _hypothesis_votes as votes_module
 from userdp.learners._hypothesis_votes import ReportedBits
 from userdp.protocols.local import BitwiseMajority
-from userdp.stability import DecisionListQueries, MarginPerceptronQueries, PublicSeed
+from userdp.stability import DecisionListQueries, MarginPerceptronQueries, PublicSeed, StatisticalQueryLearner
 
 SEED = "5c" * 32
 F = Fraction
@@ -67,12 +68,12 @@ def test_audited(given: dict[str, Any], n_users: int, delta: Fraction, least: fl
 
     def audited(level: Any, given: dict[str, Any]) -> Any:
         learner = as_finite_algorithm(classifier(epsilon=level, m=1, **given))
-        engine = "labelled" if local else "auto"
-        return audit_user_level(learner, epsilon=epsilon, delta=delta, engine=engine, **size)
+        return audit_user_level(learner, epsilon=epsilon, delta=delta, **size)
 
     found = audited(epsilon, given)
     print(f"{given['model']}: worst delta {found.worst_delta}, exact epsilon {found.epsilon}, {found.pairs} pairs")
     assert found.holds
+    assert found.engine == ("labelled" if local else "symmetric")
     half = audited(LogRatio(9), given | ({"delta": 2 * delta} if delta else {}))
     if delta:
         assert 0 < found.worst_delta.lower < found.worst_delta.upper < half.worst_delta.lower
@@ -80,6 +81,17 @@ def test_audited(given: dict[str, Any], n_users: int, delta: Fraction, least: fl
         assert found.worst_delta.upper == 0
         assert least * math.log(3) < found.epsilon.lower <= found.epsilon.upper < half.epsilon.lower
         assert not half.holds
+
+
+@pytest.mark.parametrize("kind", [int, str, lambda i: UUID(int=i), lambda i: i if i % 2 else str(i)])
+def test_where_the_rows_of_a_user_are_moves_nobody(kind: Any) -> None:
+    # Bits are reported by place: numbers by first appearance would give all others other bits.
+    X, y = np.array([[1], [0], [1], [0], [1]]), np.array([1, 0, 1, 0, 0])
+    learner = classifier(m=1, model="local")
+    ids = [kind(i) for i in range(5)]
+    before = learner.output_distribution(X, y, groups=ids)
+    after = learner.output_distribution(np.roll(X, 1, axis=0), np.roll(y, 1), groups=ids[-1:] + ids[:-1])
+    assert (before.outputs, before.weights) == (after.outputs, after.weights)
 
 
 def test_an_audit_finds_votes_that_are_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,3 +262,23 @@ def test_laws_too_large_to_list_are_refused() -> None:
     for model, delta in (("central-approx", "0.1"), ("local", 0)):
         with pytest.raises(BudgetError, match="not listed"):
             classifier(algorithm=LISTS, m=5, model=model, delta=delta).output_distribution(X, y, groups=users)
+
+
+@pytest.mark.parametrize("state", ["raise", "warn"])
+def test_floating_point_errors_that_a_caller_asks_for(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # They would tell of a user's values, and in common computations change the votes of others.
+    votes, original = [], StatisticalQueryLearner.items
+
+    def recorded(self: Any, data: Any, seed: Any) -> Any:
+        votes.append(original(self, data, seed))
+        return votes[-1]
+
+    monkeypatch.setattr(StatisticalQueryLearner, "items", recorded)
+    X, y, users = people(6, 20)
+    halfspaces = MarginPerceptronQueries(4, margin=0.2, alpha=0.3, max_rounds=3)
+    for entry in (1.0, 5e-324):
+        X = np.where((users == 0)[:, None], [entry, 3.0, 0.0, 0.0], X)
+        with np.errstate(all=state):
+            classifier(algorithm=halfspaces, m=20, delta=0.1).fit(X, y, groups=users)
+    assert votes[0][1:] == votes[1][1:]
+    assert halfspaces.encode(halfspaces.default) not in votes[0]

@@ -82,6 +82,11 @@ def test_every_sequence_of_bytes_is_a_hypothesis(algorithm: Any) -> None:
         (lambda: DecisionListQueries(3, alpha=0.1, tolerance=0), ValueError, "tolerance"),
         (lambda: DecisionListQueries(10**6, alpha=0.1), BudgetError, r"2\*\*12"),
         (lambda: DecisionListQueries(10**6, alpha=0.1, width=10**6), BudgetError, r"2\*\*12"),
+        (
+            lambda: MarginPerceptronQueries(10**9, margin=0.1, alpha=0.1),
+            BudgetError,
+            r"n_features must be at most 2\*\*14",
+        ),
         (lambda: MarginPerceptronQueries(3, margin=0, alpha=0.1), ValueError, "margin"),
         (lambda: MarginPerceptronQueries(3, margin=0.1, alpha="x"), ValueError, "alpha"),
         (lambda: MarginPerceptronQueries(3, margin=0.1, alpha=0.1, tolerance=0.1), ValueError, "below alpha"),

@@ -11,9 +11,10 @@ The public modules:
 * `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
 * `userdp.selection`: the item that most people have, chosen privately
 * `userdp.dimensions`: VC, Littlestone and representation dimensions of finite classes, exactly
-* `userdp.learners`: pure-DP classifiers and selectors for people who give several examples each
+* `userdp.learners`: classifiers and selectors for people who give several examples each
 * `userdp.estimation`: distributions from people's examples
 * `userdp.stability`: public randomness by which users with similar data draw the same answer
+* `userdp.protocols`: the local and the shuffle model, with clients and servers on different machines
 * `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: group privacy, subsampling, the triangle inequality
 * `userdp.datasets`: real people's data for examples
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         audit_item_level,
         audit_pair,
         audit_perfect_generalization,
+        audit_stability,
         audit_user_level,
     )
     from userdp.delstab import BOTTOM, DelStab
@@ -70,6 +72,7 @@ _HOME = {
     "audit_item_level": "userdp.audit",
     "audit_pair": "userdp.audit",
     "audit_perfect_generalization": "userdp.audit",
+    "audit_stability": "userdp.audit",
     "audit_user_level": "userdp.audit",
     "BOTTOM": "userdp.delstab",
     "DelStab": "userdp.delstab",
@@ -91,15 +94,18 @@ _MODULES = (
     "audit",
     "datasets",
     "delstab",
+    "dimensions",
     "divergence",
     "estimation",
     "exceptions",
     "lddp",
     "learners",
     "mechanisms",
+    "protocols",
     "reduction",
     "report",
     "selection",
+    "stability",
 )
 
 __all__ = [
@@ -122,6 +128,7 @@ __all__ = [
     "audit_item_level",
     "audit_pair",
     "audit_perfect_generalization",
+    "audit_stability",
     "audit_user_level",
     "check_lddp",
     "exact_pmf",

@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from userdp._numbers import positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
-from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
-from userdp.learners._private_values import equal_to, numbers_of, one_by_one
+from userdp.learners._private_values import equal_to, numbers_of, one_by_one, silence
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._saving import from_json, to_json
 
@@ -89,7 +89,9 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """Draw once and keep what was drawn."""
         self._check_parameters()
         data = self._read(X, y, groups)
-        outcome = run(self._program(data), source_of(self.random_state, stacklevel=4))
+        with silence():
+            program = self._program(data)
+        outcome = run(program, source_of(self.random_state, stacklevel=4))
         self._accept(outcome)
         self.n_users_ = data.n_users
         self.unit_ = "record" if groups is None else "user"
@@ -128,11 +130,18 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         outcomes = self._outcomes()
-        return law_of(self._program(self._read(X, y, groups)), outcomes)
+        data = self._read(X, y, groups)
+        with silence():
+            program = self._program(data)
+        return law_of(program, outcomes)
 
     def __sklearn_is_fitted__(self) -> bool:
         # Reading data sets n_features_in_ before anything is drawn.
         return hasattr(self, "privacy_")
+
+    def _symmetric(self) -> bool:
+        """Whether the law of the outcome depends on the multiset of users only, not on their order."""
+        return True
 
     def _caveats(self) -> list[str]:
         caveats = []
@@ -294,7 +303,7 @@ def _without_values() -> Iterator[None]:
         ) from None
 
 
-def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = None) -> SymmetricAlgorithm:
+def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = None) -> FiniteAlgorithm:
     """An estimator's fit as a finite algorithm, for `userdp.audit`.
 
     Parameters
@@ -306,9 +315,11 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
 
     Returns
     -------
-    SymmetricAlgorithm
+    FiniteAlgorithm
         On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier and x otherwise; x
-        is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit` draws from.
+        is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit` draws from. A
+        `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit of a
+        hypothesis.
 
     Notes
     -----
@@ -342,4 +353,7 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
         pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples]))
         return pmf
 
-    return SymmetricAlgorithm(estimator._outcomes(), law, name=name or type(estimator).__name__)
+    law.__name__ = name or type(estimator).__name__
+    if not estimator._symmetric():
+        return finite_algorithm(estimator._outcomes())(law)
+    return SymmetricAlgorithm(estimator._outcomes(), law)

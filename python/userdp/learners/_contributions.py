@@ -79,6 +79,8 @@ def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None
     Returns
     -------
     Users
+        Numbered as they are enrolled. Otherwise in the order of ids, which for objects is that of their types' names
+        and then of what repr says: for objects whose repr is not about the id give `enrolled`.
 
     Raises
     ------
@@ -185,10 +187,11 @@ def _problem(user: Any) -> tuple[type[Exception], str] | None:
 
 
 def _codes(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint32], int]:
-    """A number from 0 for each distinct id."""
+    """A number from 0 for each distinct id, in an order of the ids themselves: where a user's rows are moves nobody."""
     if ids.dtype.kind == "O":
-        numbers: dict[Any, int] = {}
-        codes = np.fromiter((numbers.setdefault(user, len(numbers)) for user in ids), dtype=np.uint32, count=len(ids))
+        listed = sorted(dict.fromkeys(ids), key=lambda user: (type(user).__qualname__, repr(user)))
+        numbers = {user: code for code, user in enumerate(listed)}
+        codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.uint32, count=len(ids))
         return codes, len(numbers)
     if ids.dtype.kind in "iu":
         from userdp import _core

@@ -123,7 +123,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     >>> users = np.repeat(np.arange(200), 40)
     >>> X = rng.integers(1, 11, size=(8000, 1))
     >>> y = (X[:, 0] > 4).astype(int)
-    >>> model = CorrelatedSamplingClassifier(epsilon=1, delta=1e-6, concepts=Thresholds(10), m=40)
+    >>> model = CorrelatedSamplingClassifier(epsilon=1, delta=1e-6, concepts=Thresholds(10), gamma=300, m=40)
     >>> model.fit(X, y, groups=users).describe()
     'x > 4'
     >>> float(model.privacy_.epsilon), float(model.privacy_.delta)
@@ -204,6 +204,17 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
             raise TypeError(f"stable_learner must be a StableLearner or None; got {shown(self.stable_learner)}")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
+        if isinstance(self.stable_learner.default, bytes):
+            raise TypeError(
+                "stable_learner must vote for hypotheses by their index; the votes of "
+                f"{shown(self.stable_learner)} are bytes, like its default, and would all count as one for the default"
+            )
+        own = getattr(self.stable_learner, "hypotheses", None)
+        if isinstance(own, ConceptClass) and own.size != self.hypotheses.size:
+            raise ValueError(
+                f"stable_learner must vote for the {self.hypotheses.size} hypotheses of this classifier; its own class "
+                f"has {own.size}"
+            )
 
     def _learner(self) -> StableLearner:
         if self.stable_learner is not None:

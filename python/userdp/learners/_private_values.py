@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["equal_to", "numbers_of", "one_by_one"]
+__all__ = ["equal_to", "numbers_of", "one_by_one", "silence"]
 
 
 def one_by_one(values: Any) -> Any:
@@ -40,7 +40,7 @@ def numbers_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array of integers, bools or doubles; in arrays of other types, what is no number is NaN."""
     if values.dtype.kind in "biu":
         return values
-    with _silence():
+    with silence():
         if values.dtype.kind == "f":
             return values.astype(np.float64, copy=False)
         numbers = np.fromiter(map(_number, values.ravel().tolist()), dtype=np.float64, count=values.size)
@@ -56,7 +56,7 @@ def _number(value: Any) -> float:
 
 def equal_to(values: npt.NDArray[Any], label: Any) -> npt.NDArray[np.bool_]:
     """Which values equal a label; those that cannot be compared do not."""
-    with _silence():
+    with silence():
         if values.dtype.kind == "O":
             return np.fromiter((_equal(value, label) for value in values), dtype=np.bool_, count=len(values))
         equal = np.asarray(values == label)
@@ -72,8 +72,11 @@ def _equal(value: Any, label: Any) -> bool:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """No warnings, as of numbers beyond doubles, or from objects that are compared or converted."""
+def silence() -> Iterator[None]:
+    """No warnings, as of numbers beyond doubles, or from objects that are compared or converted.
+
+    And no errors of NumPy in their place, where a caller has asked for them with `numpy.seterr`.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

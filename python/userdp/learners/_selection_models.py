@@ -62,11 +62,11 @@ def check_model(model: Any, delta: Fraction) -> None:
         raise ValueError(f"model must be one of {MODELS}; got {shown(model)}")
     if model in NEED_DELTA and not 0 < delta < 1:
         raise ValueError(
-            f"delta must be in (0, 1), ends excluded, for model={model!r}; got {shown(delta)}. The models "
+            f"delta must be in (0, 1), ends excluded, for model={model!r}; got {float(delta):g}. The models "
             "'central-pure' and 'local' need no delta"
         )
     if model not in NEED_DELTA and delta:
-        raise ValueError(f"delta must be 0 for model={model!r}, which is purely private; got {shown(delta)}")
+        raise ValueError(f"delta must be 0 for model={model!r}, which is purely private; got {float(delta):g}")
 
 
 def selection_model(

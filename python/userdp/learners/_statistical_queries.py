@@ -189,6 +189,10 @@ class StatisticalQueryClassifier(VotingClassifier):
             default=self._default,
         )
 
+    def _symmetric(self) -> bool:
+        # Which bit a user reports goes by the user's number.
+        return bool(self.model != "local")
+
     def _selected(self) -> Sequence[Hashable]:
         return listed_votes(self.algorithm.hypothesis_bits, len(self._default))
 

@@ -40,8 +40,11 @@ def pair_agreement(p: Sequence[int], q: Sequence[int], method: Method) -> Enclos
     else:
         agreement = 1 - disagreement_of_darts(p, q)
         terms = [(agreement.numerator, agreement.denominator)]
-    low = sum((top << PRECISION) // bottom for top, bottom in terms)
-    return low, sum(-((-top << PRECISION) // bottom) for top, bottom in terms)
+    low = high = 0
+    for top, bottom in terms:
+        whole, rest = divmod(top << PRECISION, bottom)
+        low, high = low + whole, high + whole + (rest > 0)
+    return low, high
 
 
 def stability_from_agreement(agreement: Delta, eta: Delta) -> Fraction:

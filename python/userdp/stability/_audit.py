@@ -61,7 +61,7 @@ def audit_stability(
         How laws are drawn from with public randomness.
     seeds : mapping or sequence, optional
         All values of the public randomness, with their probabilities or equally likely. For learners with finitely much
-        of it, and for looking at some seeds of a `StableLearner`.
+        of it, and for looking at some seeds of a `StableLearner`, each a `PublicSeed`.
     errors : callable, optional
         From item to its exact error under D. By default from what the learner object says that items predict.
     concepts : ConceptClass, optional
@@ -89,7 +89,7 @@ def audit_stability(
     TypeError, ValueError
         Naming the argument or the sample; for a D that no concept fits where accuracy is asked for.
     BudgetError
-        For over 2,000,000 runs, and for too many pairs of distinct laws.
+        For over 2,000,000 runs or 2**26 examples of all samples, and for too many pairs of distinct laws.
 
     Notes
     -----
@@ -124,10 +124,12 @@ def audit_stability(
         raise ValueError(f"method must be 'race' or 'darts'; got {shown(method)}")
     limit = DEFAULT_BUDGET if budget is None else positive(budget, "budget")
     public = {None: Fraction(1)} if seeds is None else read_masses(seeds, "seeds")
+    if isinstance(canonical, (set, frozenset)):
+        raise TypeError(f"canonical must be a Pmf or a mapping to probabilities; got {shown(canonical)}")
     center = None if canonical is None else read_law(canonical, "canonical")
     samples = Samples(atoms, size, symmetric=bool(symmetric), runs=len(public))
     errors_of = Errors(learner, atoms, errors, concepts, accurate)
-    run = runner(learner, atoms, seeded=seeds is not None)
+    run = runner(learner, atoms, () if seeds is None else public)
     with progress_bar(progress, "running the learner") as callback:
         found = {seed: samples.outcomes(run, seed, callback) for seed in public}
     distinct = {outcome for weighted in found.values() for outcome in weighted}

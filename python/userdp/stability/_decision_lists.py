@@ -187,7 +187,7 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
         return self.default if rules is None else rules
 
     def describe(self, hypothesis: Rules) -> str:
-        """A list in words, as far as rules can be reached."""
+        """A list in words, up to the rule that always holds."""
         words = []
         for term, label in _in_order(hypothesis):
             if term == len(self._literals) - 1:

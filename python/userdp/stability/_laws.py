@@ -118,17 +118,17 @@ def joint_distribution(p: Law, q: Law) -> dict[tuple[Any, Any], Fraction]:
             f"{len(items)} items have {len(items) ** 2:,} pairs, over {MAX_PAIRS:,}; disagreement_probability needs "
             "none of them"
         )
-    # Over the common denominator (1 + d) (total_a total_b): first darts that only one user takes leave the other one
-    # with a fresh draw.
+    # In units of 1 / (whole * some), where some / whole = 1 + d: first darts that only one user takes leave the other
+    # one with a fresh draw.
     whole = total_a * total_b
     some = whole + sum(p_more.values())
     joint = {}
     for x, y in itertools.product(range(len(items)), repeat=2):
-        weight = Fraction(p_more[x] * b[y], total_b) + Fraction(q_more[y] * a[x], total_a)
+        weight = p_more[x] * b[y] * total_a + q_more[y] * a[x] * total_b
         if x == y:
-            weight += min(a[x] * total_b, b[x] * total_a)
+            weight += min(a[x] * total_b, b[x] * total_a) * whole
         if weight:
-            joint[items[x], items[y]] = weight / some
+            joint[items[x], items[y]] = Fraction(weight, whole * some)
     return joint
 
 
@@ -196,15 +196,19 @@ def race_terms(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     Sorted by a_x / b_x, the largest first, max(a_y / a_x, b_y / b_x) is a_y / a_x for all y up to x's class of equal
     ratios and b_y / b_x behind it: prefix sums A and suffix sums B give every term a_x b_x / (A b_x + B a_x).
     """
-    classes: dict[tuple[int, int], list[int]] = {}
-    only_a = sum(weight for weight, other in zip(a, b, strict=True) if not other)
+    # Different ratios differ by at least 2**-shift, so that rounding down keeps them apart and in order.
+    classes: dict[int, tuple[int, int]] = {}
+    prefix, shift = 0, 2 * max(b, default=0).bit_length()
     for weight, other in zip(a, b, strict=True):
-        if weight and other:
-            divisor = math.gcd(weight, other)
-            sums = classes.setdefault((weight // divisor, other // divisor), [0, 0])
-            sums[0], sums[1] = sums[0] + weight, sums[1] + other
-    prefix, suffix, terms = only_a, sum(b), []
-    for _, (weight, other) in sorted(classes.items(), key=lambda item: Fraction(*item[0]), reverse=True):
+        if not other:
+            prefix += weight
+        elif weight:
+            ratio = (weight << shift) // other
+            so_far = classes.get(ratio, (0, 0))
+            classes[ratio] = so_far[0] + weight, so_far[1] + other
+    suffix, terms = sum(b), []
+    for ratio in sorted(classes, reverse=True):
+        weight, other = classes[ratio]
         prefix, suffix = prefix + weight, suffix - other
         terms.append((weight * other, prefix * other + suffix * weight))
     return terms

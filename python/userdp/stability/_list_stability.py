@@ -13,6 +13,7 @@ import numpy.typing as npt
 from userdp._numbers import parse_delta, positive, shown
 from userdp._pmf import Pmf
 from userdp.learners._class_errors import check_work
+from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.learners._saving import saved_as_parameter
 from userdp.stability._learner import Labels, StableLearner
@@ -102,6 +103,11 @@ class ListStabilityLearner(StableLearner):
             raise ValueError("eta must be in (0, 1]; got 0")
         if self.k1 * self.eta < 2:
             raise ValueError(f"k1 must be at least 2 / eta = {float(2 / self.eta):g}; got {self.k1}")
+
+    @property
+    def hypotheses(self) -> ConceptClass:
+        """The class to be learned."""
+        return self.list_learner.hypotheses
 
     def _arguments(self) -> dict[str, Any]:
         return {

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import positive, unshared
+from userdp._numbers import positive, shown, unshared
+from userdp.exceptions import BudgetError
 from userdp.learners._ranges import open_unit_fraction
 from userdp.learners._saving import saved_as_parameter
 from userdp.stability._queries import (
@@ -23,6 +24,9 @@ from userdp.stability._queries import (
 )
 
 __all__ = ["MarginPerceptronQueries"]
+
+MAX_FEATURES = 2**14
+"""Beyond it hypotheses, one number for all weights, take long to encode."""
 
 LARGEST = 1e150
 """Entries are clamped to this, so that squares are finite."""
@@ -92,6 +96,8 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
             "max_rounds": max_rounds,
         }
         self.n_features = positive(n_features, "n_features")
+        if self.n_features > MAX_FEATURES:
+            raise BudgetError(f"n_features must be at most 2**14; got {shown(n_features)}")
         self.margin = open_unit_fraction(margin, "margin")
         self.alpha = open_unit_fraction(alpha, "alpha")
         if tolerance is None:

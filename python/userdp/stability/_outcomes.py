@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -21,11 +21,14 @@ from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.stability._learner import StableLearner
 from userdp.stability._lists import ListLearner
+from userdp.stability._seed import PublicSeed
 
 __all__ = ["Errors", "Outcome", "Samples", "read_law", "read_masses", "runner"]
 
 MAX_RUNS = 2_000_000
 """Samples times seeds; each is one run of the learner."""
+MAX_EXAMPLES = 2**26
+"""Samples times their examples, which are held together."""
 SYMMETRY_SAMPLES = 16
 
 Atoms: TypeAlias = "Mapping[Any, Fraction]"
@@ -122,8 +125,6 @@ class Samples:
         self.examples, self.m, self.symmetric = tuple(atoms), m, symmetric
         common = math.lcm(*(mass.denominator for mass in atoms.values()))
         self.weights = [mass.numerator * (common // mass.denominator) for mass in atoms.values()]
-        self.total = common**m
-        """The sum of the weights of all samples."""
         size = len(atoms)
         self.count = capped_binomial(m + size - 1, size - 1, MAX_RUNS) if symmetric else capped_power(size, m, MAX_RUNS)
         if self.count * runs > MAX_RUNS:
@@ -133,6 +134,13 @@ class Samples:
                 f"{runs:,} seeds; at most {MAX_RUNS:,} runs are made. Cheaper: fewer examples or seeds, a smaller m, "
                 "or measure_agreement"
             )
+        if self.count * m > MAX_EXAMPLES:
+            raise BudgetError(
+                f"{self.count:,} samples of m={shown(m)} have more than {MAX_EXAMPLES:,} examples, which are held "
+                "together. Cheaper: a smaller m, or measure_agreement"
+            )
+        self.total = common**m
+        """The sum of the weights of all samples."""
 
     def members(self) -> Iterator[Member]:
         """The samples, in order."""
@@ -162,10 +170,14 @@ class Samples:
         outcomes = run(members, seed, callback)
         for place, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
             found[outcome] = found.get(outcome, 0) + self.weight(member)
-            if self.symmetric and place in spread and run([member[::-1]], seed, _silent)[0] != outcome:
+            if (
+                self.symmetric
+                and place in spread
+                and any(own != outcome for own in run(_orders(member), seed, _silent))
+            ):
                 sample = tuple(self.examples[number] for number in member)
                 raise ValueError(
-                    f"learner: the outcome changes when the sample {shown(sample)} is listed in reverse order; use "
+                    f"learner: the outcome changes when the sample {shown(sample)} is listed in another order; use "
                     "symmetric=False"
                 )
         return found
@@ -174,19 +186,34 @@ class Samples:
 Run: TypeAlias = Callable[[Sequence[Member], Any, ProgressCallback], "list[Outcome]"]
 
 
+def _orders(member: Member) -> list[Member]:
+    """A sample in other orders: reversed, and the odd places before the even ones."""
+    return [member[::-1], member[1::2] + member[::2]]
+
+
 def _silent(done: int, total: int) -> None:
     """No progress to show."""
 
 
-def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
+def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
     """How to run a learner on samples: objects by their methods, callables by calling them.
+
+    Parameters
+    ----------
+    learner : object or callable
+    atoms : mapping
+    seeds : collection
+        What is run for each sample; empty for learners that are run without.
 
     Raises
     ------
     TypeError
         For what cannot be run.
     """
-    if seeded and isinstance(learner, StableLearner):
+    if seeds and isinstance(learner, StableLearner):
+        for seed in seeds:
+            if not isinstance(seed, PublicSeed):
+                raise TypeError(f"seeds of a StableLearner must be PublicSeed objects; got {shown(seed)}")
         rows = _Rows(atoms)
 
         def together(members: Sequence[Member], seed: Any, callback: ProgressCallback) -> list[Outcome]:
@@ -194,7 +221,7 @@ def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
 
         return together
     if hasattr(learner, "law") or isinstance(learner, ListLearner):
-        if seeded:
+        if seeds:
             raise TypeError(f"seeds are for a StableLearner or a callable; got {shown(learner)}")
         rows = _Rows(atoms)
         lists = isinstance(learner, ListLearner)
@@ -210,7 +237,7 @@ def runner(learner: Any, atoms: Atoms, *, seeded: bool) -> Run:
 
         def outcome(member: Member, seed: Any) -> Any:
             sample = tuple(examples[number] for number in member)
-            return learner(sample, seed) if seeded else learner(sample)
+            return learner(sample, seed) if seeds else learner(sample)
 
     else:
         raise TypeError(f"learner must be a learner of userdp.stability or a callable; got {shown(learner)}")
@@ -284,10 +311,9 @@ class Errors:
             return
         if given is None and self.rows is None:
             self._unknown()
-        known = getattr(learner, "hypotheses", None) or getattr(
-            getattr(learner, "list_learner", None), "hypotheses", None
-        )
-        fitting = known if concepts is None else concepts
+        if not isinstance(concepts, (ConceptClass, type(None))):
+            raise TypeError(f"concepts must be a ConceptClass or None; got {shown(concepts)}")
+        fitting = getattr(learner, "hypotheses", None) if concepts is None else concepts
         if fitting is not None:
             rows = _Rows(atoms)
             right = fitting.predict(fitting.points(rows.X)) == rows.labels.astype(np.bool_)[:, None]

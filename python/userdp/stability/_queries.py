@@ -185,7 +185,8 @@ def first_columns(X: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
         When it has fewer: this is about the shape, not about values.
     """
     if X.ndim != 2 or X.shape[1] < count:
-        raise ValueError(f"X must have at least {count} columns, n_features of the algorithm; got the shape {X.shape}")
+        found = X.shape[1] if X.ndim == 2 else f"{X.ndim} dimensions"
+        raise ValueError(f"X must have at least {count} columns, n_features of the algorithm; got {found}")
     columns: npt.NDArray[Any] = X[:, :count]
     return columns
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ SCALE = 2**30
 
 RATIO_LIMIT = 2**61
 """Below this `SharedOffsetRounding.round_ratios` is exact."""
+
+CELLS = 2**26
+"""Entries of points that are held at a time, or those of one user."""
 
 MAX_WORK = 10**13
 """The most values of queries that are evaluated, rows times queries."""
@@ -106,6 +110,10 @@ class StatisticalQueryLearner(StableLearner):
         user = _People(np.zeros(1, np.intp), self.algorithm.points(X), labels, np.array([len(labels)]))
         return self._items_of(user, seed)[0]
 
+    def predict(self, item: bytes, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """What a hypothesis says about rows; see `StableLearner.predict`."""
+        return self.algorithm.predict(self.algorithm.decode(item), X)
+
     def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
         """One item for every user slot; see `StableLearner.items`.
 
@@ -116,7 +124,7 @@ class StatisticalQueryLearner(StableLearner):
         BudgetError
             When rows times queries are too many.
         """
-        self.algorithm.points(data.X[:0])
+        no_points = self.algorithm.points(data.X[:0])
         # Public: how many rows people have is not.
         work = data.n_users * data.m * self.algorithm.max_queries
         if work > MAX_WORK:
@@ -127,13 +135,14 @@ class StatisticalQueryLearner(StableLearner):
         if not self.algorithm.rowwise:
             return super().items(data, seed)
         numbers = list(rows_by_user(data))
-        present = [user for user, rows in enumerate(numbers) if len(rows)]
+        counts = np.array([len(rows) for rows in numbers], dtype=np.intp)
+        blocks = (np.cumsum(counts) - counts) * math.prod(no_points.shape[1:]) // CELLS
         items = [self.default] * data.n_users
-        if present:
-            rows = np.concatenate([numbers[user] for user in present])
-            counts = np.array([len(numbers[user]) for user in present])
-            people = _People(np.array(present), self.algorithm.points(data.X[rows]), data.labels[rows], counts)
-            for user, item in zip(present, self._items_of(people, seed), strict=True):
+        for block in np.unique(blocks[counts > 0]):
+            users = np.flatnonzero((blocks == block) & (counts > 0))
+            rows = np.concatenate([numbers[user] for user in users])
+            people = _People(users, self.algorithm.points(data.X[rows]), data.labels[rows], counts[users])
+            for user, item in zip(users.tolist(), self._items_of(people, seed), strict=True):
                 items[user] = item
         return items
 

@@ -73,7 +73,8 @@ def query_parameters(
     -----
     The chance that a user's hypothesis is not the one that the means of the distribution give is at most
     q I sqrt(variance / m) <= (1 - nu) (1 - eta), and by Markov's inequality it is above 1 - eta for at most 1 - nu of
-    the seeds. A worst case over all distributions: far fewer rows are enough on most, see `measure_agreement`. Privacy
+    the seeds. A worst case over all distributions that the algorithm's `variance` is good for (`DecisionListQueries`:
+    those which some list labels without error): far fewer rows are enough on most, see `measure_agreement`. Privacy
     needs none of it. Proof: docs/proofs/statistical_queries.md.
 
     References
