@@ -128,6 +128,14 @@ def test_bad_parameters_of_one_protocol() -> None:
         SubsetSelection(**{**PUBLIC, "n_items": 100}).pmf(1)
 
 
+@pytest.mark.parametrize("kind", ITEMS)
+def test_levels_of_any_size_are_taken_or_refused_by_name(kind: Any) -> None:
+    assert kind(**PUBLIC | {"epsilon": 10**400}).certified_epsilon < 200
+    for epsilon in (LogRatio(10**5000), LogRatio(10**5000 + 1, 10**5000), Fraction(1, 10**5000)):
+        with pytest.raises(ValueError, match="epsilon must be of numbers below"):
+            kind(**PUBLIC | {"epsilon": epsilon})
+
+
 @pytest.mark.parametrize("kind", [KRandomizedResponse, HadamardResponse])
 def test_parameters_of_other_protocols_are_refused(kind: Any) -> None:
     described = json.loads(kind(**PUBLIC).to_json()) | {"subset_size": 3}
@@ -443,6 +451,24 @@ def test_users_needed_are_enough(kind: Any) -> None:
         server.receive_many(reports(protocol, np.where(holders, 11, 3), seed))
         failures += server.select() != 11
     assert failures <= 29
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 1e-12}, {"agreement": Fraction(1, 2) + Fraction(1, 10**30)}])
+@pytest.mark.parametrize("kind", [*ITEMS, BitwiseMajority])
+def test_plans_for_too_many_users_are_refused(kind: Any, change: dict[str, Any]) -> None:
+    size = "n_bits" if kind is BitwiseMajority else "n_items"
+    for beta in (0.1, "0.99999999999999999999"):
+        with pytest.raises(BudgetError, match=r"more than 2\*\*32 users"):
+            kind.users_needed(**{"agreement": 0.9, "beta": beta, "epsilon": 1, size: 2} | change)
+
+
+def test_extreme_parameters_have_estimates_and_bounds() -> None:
+    for protocol in (*small(epsilon="1e-30"), bits(epsilon="1e-30")):
+        server = protocol.server()
+        server.receive(protocol.client(0).report([0, 1]))
+        assert np.isfinite(server.histogram()).all()
+        assert np.isfinite(server.standard_error).all()
+        assert server.error_bound(0.1) < server.error_bound("1e-400") < 100 * server.error_bound(0.1)
 
 
 def test_users_needed_of_bits() -> None:

@@ -131,3 +131,9 @@ def test_very_many_users() -> None:
         selection.users_needed(agreement=F(1, 2) + F(1, 10**9), beta="0.1")
     with pytest.raises(ValueError, match="beta is too small"):
         PureSelection(epsilon=1, n_items=2**64).users_needed(agreement="0.9", beta="1e-30")
+
+
+@pytest.mark.parametrize("beta", ["1e-45", "1e-400", "1e-4000"])
+def test_probabilities_below_all_weights_are_refused(beta: str) -> None:
+    with pytest.raises(ValueError, match="beta is too small"):
+        PureSelection(epsilon=1, n_items=5).accuracy(beta)

@@ -284,6 +284,7 @@ def test_descriptions_that_promise_too_much_are_refused(kind: Any) -> None:
     [
         ({"epsilon": 0}, ValueError, "epsilon must be above 0"),
         ({"epsilon": 65}, ValueError, "at most 64"),
+        ({"epsilon": 10**400}, ValueError, "at most 64"),
         ({"epsilon": "a"}, ValueError, "epsilon"),
         ({"epsilon": 1e-9}, ValueError, "epsilon, delta: are too small"),
         ({"delta": 0}, ValueError, "delta must be in"),

@@ -129,7 +129,7 @@ class PrivacyLevel:
     def __float__(self) -> float:
         """Epsilon as a float; for display."""
         if self.ratio == 1:
-            return float(self.exponent)
+            return nearest_float(self.exponent)
         return float(LogRatio(self.ratio.numerator, self.ratio.denominator)) + float(self.exponent)
 
 

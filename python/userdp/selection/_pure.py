@@ -224,7 +224,10 @@ class PureSelection(Selection[int, int]):
         if not 0 < failure < 1:
             raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
         per_unit = float(self._mechanism._rate.bits_per_unit)
-        gap = max(1, math.ceil(math.log2(self.n_items / failure) * MARGIN / per_unit))
+        odds = self.n_items / failure
+        # Of integers, which may be beyond all floats.
+        bits = math.log2(odds.numerator) - math.log2(odds.denominator)
+        gap = max(1, math.ceil(bits * MARGIN / per_unit))
         if gap > self._mechanism._rate.largest_gap:
             raise ValueError(f"beta is too small for weights of 128 bits and {self.n_items} items; got {shown(beta)}")
         return gap - 1

@@ -127,7 +127,9 @@ fn levels_and_deltas_out_of_reach() {
         (65.0, ratio(1, 2), "epsilon"),
         (1.0, ratio(0, 1), "delta"),
         (1.0, ratio(1, 1), "delta"),
-        (1.0, tiny, "delta"),
+        (1.0, tiny, "epsilon, delta"),
+        // Laws of such lengths are not even looked at.
+        (1e-9, ratio(1, 1000), "epsilon, delta"),
     ] {
         match calibrated(epsilon, delta) {
             Err(Error::InvalidArgument { argument: found, .. }) => assert_eq!(found, argument),

@@ -14,7 +14,7 @@ from userdp._numbers import Delta, Epsilon, parse_level, positive, shown
 from userdp.protocols._messages import Messages
 from userdp.protocols.local._items import majority
 from userdp.protocols.local._numbered import NumberedSymbols, numbers_of
-from userdp.protocols.local._protocol import Integers, failure_probability
+from userdp.protocols.local._protocol import Integers, log_events, plan_of
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -141,8 +141,9 @@ class BitwiseMajority(NumberedSymbols):
         np.add.at(counts, (slots % self.n_bits, numbers_of(encoded)), 1)
 
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
-        p = float(self.keep_probability)
-        estimates: npt.NDArray[np.float64] = (counts[:, 1] - counts.sum(axis=1) * (1 - p)) / (2 * p - 1)
+        p = self.keep_probability
+        flipped = counts.sum(axis=1) * float(1 - p)
+        estimates: npt.NDArray[np.float64] = (counts[:, 1] - flipped) / float(2 * p - 1)
         return estimates
 
     def _selected(self, counts: Integers) -> npt.NDArray[np.uint8]:
@@ -171,7 +172,7 @@ class BitwiseMajority(NumberedSymbols):
         """
         n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
         reports = -(-n // self.n_bits)
-        logarithm = math.log(2 * self.n_bits / failure_probability(beta))
+        logarithm = log_events(2 * self.n_bits, beta)
         return math.sqrt(reports * logarithm / 2) / float(2 * self.keep_probability - 1)
 
     @classmethod
@@ -192,9 +193,16 @@ class BitwiseMajority(NumberedSymbols):
         int
             n_bits ceil(2 ln(n_bits / beta) / ((2 agreement - 1)^2 tanh(epsilon / 2)^2)). For planning; no privacy rests
             on it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For values outside these ranges.
+        BudgetError
+            When every bit needs more than 2**32 reports.
         """
         b = positive(n_bits, "n_bits")
         advantage = (2 * majority(agreement) - 1) * Fraction(math.tanh(float(parse_level(epsilon)) / 2))
         if advantage == 0:
             raise ValueError(f"epsilon must be > 0; got {shown(epsilon)}")
-        return b * math.ceil(2 * math.log(b / failure_probability(beta)) / float(advantage) ** 2)
+        return b * plan_of(2 * log_events(b, beta), float(advantage) ** 2)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import Delta, Epsilon, is_integer, parse_delta, positive, shown
-from userdp.protocols.local._protocol import Integers, LocalProtocol, failure_probability
+from userdp.protocols.local._protocol import Integers, LocalProtocol, log_events, plan_of
 
 __all__ = ["ItemProtocol", "Separation", "majority"]
 
@@ -175,7 +175,7 @@ class ItemProtocol(LocalProtocol):
         """
         n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
         p, q = self.keep_probability, self.other_probability
-        logarithm = math.log(2 * self.n_items / failure_probability(beta))
+        logarithm = log_events(2 * self.n_items, beta)
         spread = float(max(p * (1 - p), q * (1 - q)))
         hoeffding = math.sqrt(n * logarithm / 2)
         bernstein = logarithm / 3 + math.sqrt(logarithm**2 / 9 + 2 * n * spread * logarithm)
@@ -207,6 +207,13 @@ class ItemProtocol(LocalProtocol):
         int
             For planning; no privacy rests on it.
 
+        Raises
+        ------
+        TypeError, ValueError
+            For values outside these ranges.
+        BudgetError
+            When the result would be above 2**32.
+
         Notes
         -----
         For the common item h and another item v let D = 1 for a report that supports h and not v, -1 for the opposite,
@@ -232,7 +239,7 @@ class ItemProtocol(LocalProtocol):
 
         others_elsewhere = expectation(share * plus + (1 - share) * neither, share * minus + (1 - share) * neither)
         base = max(expectation(up, down), others_elsewhere)
-        return max(1, math.ceil(math.log((protocol.n_items - 1) / failure_probability(beta)) / -math.log(base)))
+        return plan_of(log_events(protocol.n_items - 1, beta), -math.log(base))
 
 
 def majority(agreement: Delta) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     from userdp import _core
     from userdp.protocols.local._parties import LocalClient, LocalServer
 
-__all__ = ["LocalProtocol", "failure_probability"]
+__all__ = ["LocalProtocol", "log_events", "plan_of"]
 
 Integers = npt.NDArray[np.int64]
 
 PMF_LIMIT = 2**20
 """The most symbols of a pmf that is written out."""
 USERS_LIMIT = 2**32
+LEVEL_BITS = 2**13
 SLOT = np.dtype("<u4")
 """How a slot begins a message's payload."""
 
@@ -60,6 +62,11 @@ class LocalProtocol(ABC):
             )
         self.epsilon = epsilon
         self._level = parse_level(epsilon)
+        parts = (*self._level.ratio.as_integer_ratio(), *self._level.exponent.as_integer_ratio())
+        if max(part.bit_length() for part in parts) > LEVEL_BITS:
+            raise ValueError(
+                f"epsilon must be of numbers below 2**{LEVEL_BITS}, which messages name; got {shown(epsilon)}"
+            )
         self.n_users = positive(n_users, "n_users")
         if self.n_users > USERS_LIMIT:
             raise ValueError(f"n_users must be at most 2**32; got {shown(n_users)}")
@@ -370,8 +377,8 @@ def _protocols_by_kind() -> dict[str, type[LocalProtocol]]:
     return found
 
 
-def failure_probability(beta: Delta) -> float:
-    """Read beta, a number in (0, 1).
+def log_events(events: int, beta: Delta) -> float:
+    """ln(events / beta) for so many events that may fail with probability beta together, in (0, 1).
 
     Raises
     ------
@@ -380,4 +387,18 @@ def failure_probability(beta: Delta) -> float:
     number = parse_delta(beta, "beta")
     if not 0 < number < 1:
         raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
-    return float(number)
+    odds = events / number
+    return math.log(odds.numerator) - math.log(odds.denominator)  # of integers beyond all floats, too
+
+
+def plan_of(reports: float, gain: float) -> int:
+    """How many reports are needed, of which each one brings the gain.
+
+    Raises
+    ------
+    BudgetError
+        For more than there may be.
+    """
+    if reports >= gain * USERS_LIMIT:
+        raise BudgetError("more than 2**32 users are needed; plan for more agreement or a larger epsilon or beta")
+    return max(1, math.ceil(reports / gain))
