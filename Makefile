@@ -104,6 +104,10 @@ bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, 
 	$(PY) benches/compare_samplers.py
 	$(PY) benches/compare_scores.py
 	$(PY) benches/threshold_fit.py
+	$(PY) benches/correlated_sampling.py
+	$(PY) benches/littlestone.py
+	$(PY) benches/local_protocols.py
+	$(PY) benches/shuffle.py
 
 clean: ## remove .venv, compiled files and reports
 	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache .hypothesis dist $(REPORT)

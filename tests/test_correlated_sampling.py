@@ -148,8 +148,20 @@ def test_what_is_no_address_is_refused(i, error):
     for use in (seed.block, seed.offset, seed.generator, lambda label, i: seed.race_keys(label, i, 1)):
         with pytest.raises(error, match="i must be"):
             use("a", i)
-    with pytest.raises(TypeError, match="label"):
-        seed.block(b"a")
+
+
+@pytest.mark.parametrize(("label", "error"), [(b"a", TypeError), ("a\udc80", ValueError)])
+def test_what_is_no_label_is_refused(label, error):
+    seed = PublicSeed(SEED)
+    for use in (
+        seed.block,
+        seed.generator,
+        lambda label: seed.race_keys(label, 0, 1),
+        lambda label: CorrelatedSampler(seed, label=label),
+        lambda label: SharedOffsetRounding(seed, intervals=3, label=label),
+    ):
+        with pytest.raises(error, match="label must"):
+            use(label)
 
 
 def test_too_many_keys_are_refused():
@@ -337,6 +349,8 @@ def test_darts_are_thrown_as_documented():
         if thrown > 1:
             capped = CorrelatedSampler(SEED, method="darts", total=10, max_darts=thrown - 1, default=1)
             assert capped.sample(weights, query=query) == 1
+        unlimited = CorrelatedSampler(SEED, method="darts", total=10, max_darts=2**70)
+        assert unlimited.sample(weights, query=query) == item
 
 
 def test_darts_round_probabilities_by_largest_remainders():
@@ -400,9 +414,11 @@ def test_draws_depend_on_nothing_before_them():
         ({"weights": np.array([True])}, TypeError, "real numbers"),
         ({"weights": "12"}, TypeError, "array-like"),
         ({"weights": ["a"]}, TypeError, "real numbers"),
+        ({"weights": [[1.0], [1.0, 2.0]]}, ValueError, "weights must have 1 dimension"),
+        ({"weights": np.ma.MaskedArray([1.0, 2.0], mask=[False, True])}, TypeError, "masked"),
         ({"log_weights": [0.0, math.inf]}, ValueError, "inf at index 1"),
         ({"log_weights": [math.nan]}, ValueError, "NaN at index 0"),
-        ({"log_weights": [-math.inf, -math.inf]}, ValueError, "all are zero"),
+        ({"log_weights": [-math.inf, -math.inf]}, ValueError, "all are -inf"),
         ({"weights": [1, 1], "items": [b"a"]}, ValueError, "1 entries"),
         ({"weights": [1, 1], "items": [b"a", b"a"]}, ValueError, "distinct"),
         ({"weights": [1, 1], "items": ["a", "b"]}, TypeError, "bytes"),
@@ -505,6 +521,7 @@ def test_many_ratios_are_rounded_like_one(signed, dtype):
         found = rounding.round_ratios(numerators.reshape(1, -1), below, query)
         assert found.dtype == np.int64
         assert found.tolist() == [expected]
+    assert rounding.round_ratios([], 2).tolist() == []
 
 
 def test_offsets_are_uniform_enough_to_agree_as_often_as_they_should():

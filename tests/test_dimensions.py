@@ -144,6 +144,8 @@ def test_wrong_trees_are_found() -> None:
         ShatteredTree((7, *tree.points[1:]), tree.concepts),
         ShatteredTree(tree.points, (-1, *tree.concepts[1:])),
         ShatteredTree(tree.points, (8, *tree.concepts[1:])),
+        ShatteredTree((0.5, *tree.points[1:]), tree.concepts),  # type: ignore[arg-type]
+        ShatteredTree(tree.points, ("0", *tree.concepts[1:])),  # type: ignore[arg-type]
     ]
     assert not any(wrong.verify(matrix) for wrong in broken)
     assert not tree.verify(1 - matrix)
@@ -208,7 +210,7 @@ def test_classes_without_a_finite_domain() -> None:
 
 def test_budgets() -> None:
     matrix = parities(8, 3)
-    with pytest.raises(BudgetError, match=r"between \d and 5 \(both proved\).*raise budget"):
+    with pytest.raises(BudgetError, match=r"between \d and 5 \(both proved\).*raise budget= \(about 107 bytes each\)"):
         littlestone_dimension(matrix, budget=2)
     with pytest.raises(BudgetError, match="the VC dimension is between"):
         vc_dimension(matrix, budget=2)
@@ -222,6 +224,20 @@ def test_budgets() -> None:
         with pytest.raises(wrong, match="k must"):
             growth_function(matrix, k)
     assert growth_function(thresholds(3), 10**30) == 4
+
+
+def test_the_default_budget_is_a_gigabyte() -> None:
+    totals: list[int] = []
+    random = np.random.default_rng(0).random((8000, 400)) < 0.25
+
+    def stop(done: int, total: int) -> None:
+        totals.append(total)
+        raise StopIteration
+
+    # Version spaces of so many concepts take a kilobyte.
+    with pytest.raises(StopIteration):
+        littlestone_dimension(random, progress=stop)
+    assert totals[0] == 10**9 // 1100
 
 
 def test_progress() -> None:

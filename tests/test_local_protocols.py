@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 import runpy
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import pytest
 
 from local_cases import ITEMS, bits, small
 from userdp import LogRatio
+from userdp._randomness import source_of
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.protocols import local
 from userdp.protocols.local import (
@@ -23,6 +27,7 @@ from userdp.protocols.local import (
     KRandomizedResponse,
     LocalProtocol,
     SubsetSelection,
+    _parties,
 )
 
 PUBLIC: dict[str, Any] = {"epsilon": 1, "n_items": 10, "n_users": 500, "round_id": "r"}
@@ -123,6 +128,55 @@ def test_bad_parameters_of_one_protocol() -> None:
         SubsetSelection(**{**PUBLIC, "n_items": 100}).pmf(1)
 
 
+@pytest.mark.parametrize("kind", [KRandomizedResponse, HadamardResponse])
+def test_parameters_of_other_protocols_are_refused(kind: Any) -> None:
+    described = json.loads(kind(**PUBLIC).to_json()) | {"subset_size": 3}
+    with pytest.raises(TypeError, match="subset_size"):
+        kind(**PUBLIC, subset_size=3)
+    with pytest.raises(ValueError, match="subset_size"):
+        LocalProtocol.from_json(json.dumps(described))
+
+
+@pytest.mark.parametrize("items", ["1" * 500, dict.fromkeys(range(500), 1), 1, None])
+def test_many_reports_need_a_sequence_of_items(items: Any) -> None:
+    with pytest.raises(TypeError, match="items must be a sequence"):
+        HadamardResponse(**PUBLIC).report_many(items)
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_arrays_of_items_are_read_like_single_items(kind: Any) -> None:
+    protocol = kind(**PUBLIC)
+    masked = np.ma.masked_array([1, 2], mask=[False, True])  # type: ignore[no-untyped-call]
+    for items in (
+        np.array([1, 2], "m8[s]"),
+        masked,
+        np.array([-1, 2]),
+        np.array([2**64 - 1, 3], np.uint64),
+        np.arange(9)[::2],
+    ):
+        single = [protocol._read_value(item, 0) for item in items]
+        together = protocol._values(items, np.arange(len(items)))
+        assert [int(value) if 0 <= value < protocol.n_items else -1 for value in together] == single
+
+
+def test_bits_are_one_sequence_of_the_right_length() -> None:
+    protocol = BitwiseMajority(epsilon=1, n_bits=3, n_users=10, round_id="a")
+    for none in (
+        range(10**12),
+        [[1, 1, 1]],
+        [[1], [1], [1]],
+        np.ones((3, 1), int),
+        np.array(1),
+        1,
+        "111",
+        [1, 1, 1, 1],
+        [1, 1, 2],
+    ):
+        assert [protocol._read_value(none, slot) for slot in range(3)] == [0, 0, 0]
+    masked = np.ma.masked_array([[1, 1, 1]], mask=[[0, 0, 1]])  # type: ignore[no-untyped-call]
+    assert protocol._values(masked, np.array([1])) == [protocol._read_value(masked[0], 1)]
+
+
 # --- messages
 
 
@@ -140,6 +194,16 @@ def test_one_by_one_is_the_same_as_at_once(protocol: LocalProtocol) -> None:
     assert np.array_equal(one.counts, many.counts)
     assert (one.accepted, one.rejected) == (many.accepted, many.rejected) == (40, {})
     assert one.counts.sum() == 40 * getattr(protocol, "subset_size", 1)
+
+
+def test_of_two_threads_one_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(_parties, "source_of", lambda state: (together.wait(), source_of(state))[1])
+    client = KRandomizedResponse(**PUBLIC).client(3)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(client.report, 1) for _ in range(2)]
+    outcomes = [future.exception() for future in both]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "RuntimeError"]
 
 
 def test_a_client_reports_once_and_is_not_copied() -> None:

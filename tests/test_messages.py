@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from userdp import LogRatio
-from userdp.protocols._messages import MessageFormat, Tally, canonical_json
+from userdp.protocols._messages import MessageFormat, Tally, as_bytes, canonical_json, described_epsilon
 
 HOSTILE = [None, 3, "text", [b"x"], b"", b"udp1", b"\xff" * 22, object(), np.zeros(22), float("nan")]
 
@@ -67,6 +69,86 @@ def test_anything_else_is_rejected_and_counted() -> None:
     tally = Tally()
     assert [len(reports().decode_many(table, tally)) for table in tables] == [0] * len(tables)
     assert tally.rejected == {"wrong type": 4, "wrong length": 3, "not a message": 2}
+
+
+class Claims:
+    """Says that it is of a type that it is not of."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    @property
+    def __class__(self) -> Any:
+        return self.kind
+
+
+class Raises(bytes):
+    """Bytes that raise when they are looked at."""
+
+    def __bytes__(self) -> bytes:
+        raise RuntimeError
+
+    def __len__(self) -> int:
+        raise RuntimeError
+
+
+class RaisingTable(np.ndarray[Any, Any]):
+    """A table that raises when it is looked at."""
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        raise RuntimeError
+
+    def __getitem__(self, key: Any) -> Any:
+        raise RuntimeError
+
+    def __eq__(self, other: object) -> Any:
+        raise RuntimeError
+
+    def __len__(self) -> int:
+        raise RuntimeError
+
+    __hash__ = None
+
+
+def test_hostile_objects_are_counted_and_never_raise() -> None:
+    good = reports().encode(b"ab")
+    released = memoryview(good)
+    released.release()
+    tally = Tally()
+    for message in (released, Claims(bytes), Claims(np.ndarray), RaisingTable((2, 22), np.uint8)):
+        assert reports().decode(message, tally) is None
+    assert tally.rejected == {"wrong type": 4}
+    row = np.frombuffer(good, dtype=np.uint8)
+    shapes = [good, bytearray(good), memoryview(good), memoryview(row.reshape(2, 11)), memoryview(row.repeat(2))[::2]]
+    for message in (*shapes, Raises(good)):
+        assert reports().decode(message, tally) == b"ab"
+    assert as_bytes(memoryview(np.zeros(3, dtype="i4,u1"))) == bytes(15)
+
+    table = np.tile(row, (3, 1))
+    tally = Tally()
+    for messages in (Claims(np.ndarray), released, table.astype(bool), table.astype(np.int8), table.view("V1")):
+        assert len(reports().decode_many(messages, tally)) == 0
+    assert tally.rejected == {"wrong type": 5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = table.view(np.matrix)
+    masked = np.ma.masked_array(table, mask=np.eye(3, 22))  # type: ignore[no-untyped-call]
+    for messages in (table[::-1], np.asfortranarray(table), matrix, masked, table.view(RaisingTable)):
+        found = reports().decode_many(messages, tally)
+        assert type(found) is np.ndarray
+        assert found.tolist() == [[97, 98]] * 3
+
+
+@pytest.mark.parametrize(
+    ("ratio", "exponent"),
+    [("2", "1"), ("1/2", "0"), ("x", "0"), (True, "1"), (None, "1"), (float("inf"), "0"), ("1", "1e99999999")],
+)
+def test_a_described_epsilon_is_one_number(ratio: object, exponent: object) -> None:
+    assert described_epsilon("3/2", 0) == LogRatio(3, 2)
+    assert described_epsilon(1, "1/3") == Fraction(1, 3)
+    with pytest.raises((TypeError, ValueError)):
+        described_epsilon(ratio, exponent)
 
 
 def test_equal_parameters_are_one_round_however_they_are_written() -> None:

@@ -202,6 +202,18 @@ class Raises:
         raise RuntimeError("repr")
 
 
+class Equal(type):
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return 1
+
+
+class OfEqual(metaclass=Equal):
+    """Of a type that says that it is any other one."""
+
+
 class Number(int):
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("eq")
@@ -211,8 +223,8 @@ class Number(int):
 
 BAD: list[Any] = [
     None, True, np.True_, 1.0, math.nan, np.float64("nan"), 1j, (), (1,), [1], {1: 2}, {1}, frozenset([1]), object(),
-    Raises(), Number(1), np.datetime64("2020-01-01"), np.timedelta64(3, "s"), F(1), bytearray(b"x"), np.array(3),
-    int, BOTTOM,
+    Raises(), OfEqual(), Number(1), np.datetime64("2020-01-01"), np.timedelta64(3, "s"), F(1), bytearray(b"x"),
+    np.array(3), int, BOTTOM,
 ]  # fmt: skip
 
 

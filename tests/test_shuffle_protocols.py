@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import runpy
 from collections import Counter
 from fractions import Fraction
@@ -16,6 +17,7 @@ import pytest
 from userdp import LogRatio
 from userdp.exceptions import BudgetError
 from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
+from userdp.protocols.shuffle._parties import item_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.InsecureRandomnessWarning")
 
@@ -190,6 +192,47 @@ def test_hostile_messages_are_counted_and_dropped(kind: Any) -> None:
     assert server.accepted == len(good) == server.counts.sum()
 
 
+def test_whatever_is_collected_is_counted() -> None:
+    protocol = protocol_of(Histogram)
+    good = protocol.client().report_many([0])[0].tobytes()
+    released = memoryview(good)
+    released.release()
+    shuffler = protocol.shuffler()
+    for one in (good, bytearray(good), memoryview(good), [memoryview(good)]):
+        shuffler.collect(one)
+    assert (shuffler.tally.accepted, shuffler.tally.rejected) == (4, {})
+    nothing = [released, [released], np.array(5), np.zeros(3), np.void(b"x"), memoryview(np.array(2.0)), len, "text"]
+    for one in nothing:
+        shuffler.collect(one)  # type: ignore[arg-type]
+    assert sum(shuffler.tally.rejected.values()) == len(nothing)
+    assert shuffler.release().shape == (4, len(good))
+
+
+def test_items_of_narrow_types_fall_back_to_any_default() -> None:
+    size = 300
+    protocol = protocol_of(Histogram, n_items=size, default=299, n_users=3, estimates="at_least")
+    for items in (
+        np.array([255, 0, 7], np.uint8),
+        np.array([-1, 5, 5], np.int8),
+        np.ma.masked_array([1, 2, 3], mask=1),
+    ):  # type: ignore[no-untyped-call]
+        kept = [item if type(item) is int else 299 for item in items.tolist()]
+        expected = [item if item >= 0 else 299 for item in kept]
+        assert item_codes(items, size, 299).tolist() == expected
+        assert (protocol.release(items) >= truth(expected, size)).all()
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_protocols_and_servers_are_saved(kind: Any) -> None:
+    protocol = protocol_of(kind, epsilon=LogRatio(3), max_messages=10**5)
+    server = protocol.server()
+    server.receive_many(protocol.client().report_many([1] * 20))
+    again, server_again = pickle.loads(pickle.dumps((protocol, server)))
+    assert again == protocol
+    assert again.max_messages == 10**5
+    assert (server_again.counts == server.counts).all()
+
+
 @pytest.mark.parametrize(
     "changes", [{"epsilon": 2}, {"delta": 1e-4}, {"n_users": 21}, {"round_id": "b"}, {"dropout": 0.1}]
 )
@@ -221,8 +264,18 @@ def test_descriptions_that_promise_too_much_are_refused(kind: Any) -> None:
     for changes in ({"r": "2"}, {"delta": "1/1000000"}, {"exponent": "1/10"}, {"ratio": "3"}, {"protocol": "other"}):
         with pytest.raises(ValueError, match=r"r=|text|delta"):
             kind.from_json(json.dumps(described | changes))
-    for text in ("", "[]", "{}", json.dumps({"protocol": described["protocol"]})):
-        with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError, match="text describes the protocol"):
+        kind.from_json(json.dumps(described | {"protocol": "shuffle-other"}))
+    absurd = [described | {"ratio": "1e99999999"}, described | {"exponent": float("inf")}, described | {"bits": 3}]
+    for text in (
+        "",
+        "[]",
+        "{}",
+        "[" * 10**5,
+        json.dumps({"protocol": described["protocol"]}),
+        *map(json.dumps, absurd),
+    ):
+        with pytest.raises(ValueError, match="text is not the JSON"):
             kind.from_json(text)
 
 
@@ -232,11 +285,14 @@ def test_descriptions_that_promise_too_much_are_refused(kind: Any) -> None:
         ({"epsilon": 0}, ValueError, "epsilon must be above 0"),
         ({"epsilon": 65}, ValueError, "at most 64"),
         ({"epsilon": "a"}, ValueError, "epsilon"),
+        ({"epsilon": 1e-9}, ValueError, "epsilon, delta: are too small"),
         ({"delta": 0}, ValueError, "delta must be in"),
         ({"delta": 1}, ValueError, "delta must be in"),
-        ({"delta": Fraction(1, 2**125)}, ValueError, "delta: is too small"),
+        ({"delta": Fraction(1, 2**125)}, ValueError, "delta: are too small"),
         ({"n_users": 0}, ValueError, "n_users"),
         ({"n_users": 2.0}, TypeError, "n_users"),
+        ({"n_users": 10**400}, ValueError, "n_users must be at most"),
+        ({"n_users": 2**70, "max_messages": 2**90}, ValueError, "n_users must be at most"),
         ({"round_id": ""}, ValueError, "round_id"),
         ({"round_id": 3}, TypeError, "round_id"),
         ({"dropout": 1}, ValueError, "dropout"),
@@ -263,7 +319,7 @@ def test_refusals(kind: Any, changes: dict[str, Any], error: type[Exception], me
     ("changes", "error", "message"),
     [
         ({"n_items": 1}, ValueError, "n_items"),
-        ({"n_items": 2**40}, BudgetError, "estimates='at_least'"),
+        ({"n_items": 2**40}, ValueError, "n_items must be at most"),
         ({"default": 4}, ValueError, "default must be an item"),
         ({"default": -1}, ValueError, "default"),
         ({"n_items": 10**5, "n_users": 10**5}, BudgetError, "estimates='at_least'"),
@@ -277,6 +333,14 @@ def test_refusals_of_items(changes: dict[str, Any], error: type[Exception], mess
 def test_a_round_needs_all_its_users() -> None:
     with pytest.raises(ValueError, match="20 users; got 3"):
         protocol_of(Selection).release([0, 1, 2])
+
+
+@pytest.mark.parametrize("items", ["1" * 20, b"1" * 20, dict.fromkeys(range(20), 1), 1, None])
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_round_needs_a_sequence_of_items(kind: Any, items: Any) -> None:
+    for give in (protocol_of(kind).release, protocol_of(kind).client().report_many):
+        with pytest.raises(TypeError, match="items must be a sequence"):
+            give(items)
 
 
 def test_missing_users_move_the_estimates_to_the_documented_side() -> None:

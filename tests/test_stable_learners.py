@@ -137,14 +137,10 @@ def test_votes_of_representations_one_by_one() -> None:
         assert votes[user] == scores.index(max(scores))
 
 
-def test_ties_go_to_the_lowest_index() -> None:
-    class Level:
-        def race_keys(self, label: str, i: int, count: int) -> Any:
-            return np.zeros(count)
-
-    level: Any = Level()
+def test_ties_go_to_the_lowest_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PublicSeed, "race_keys", lambda self, label, i, count: np.zeros(count))
     data = UserData(np.array([[1], [3]]), np.array([0, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint32), 1, 2)
-    assert RepresentationLearner(Thresholds(4), gamma=1).items(data, level) == [1]
+    assert RepresentationLearner(Thresholds(4), gamma=1).items(data, SEED) == [1]
 
 
 def law_by_hand(learner: Any, X: Any, labels: Any, base: F) -> dict[int, F]:
@@ -428,6 +424,16 @@ def test_a_large_gamma_finds_what_fits() -> None:
     vote = RepresentationLearner(intervals, gamma=1000).item(X, labels, SEED)
     assert intervals.describe(vote)
     assert np.array_equal(intervals.predict(intervals.points(X), vote, vote + 1)[:, 0], labels.astype(bool))
+
+
+@pytest.mark.parametrize("learner", learners(), ids=str)
+@pytest.mark.parametrize(("seed", "error"), [(None, TypeError), (b"short", ValueError), (3, TypeError)])
+def test_a_public_seed_is_needed_whatever_people_have(
+    learner: StableLearner, seed: Any, error: type[Exception]
+) -> None:
+    # An error about the seed inside one user's map would count as that user's failure: everybody would get the default.
+    with pytest.raises(error, match="public_seed"):
+        learner.items(people(np.random.default_rng(5), 3, 12, 8), seed)
 
 
 def test_no_warning_tells_that_somebody_has_many_errors() -> None:

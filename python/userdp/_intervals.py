@@ -21,13 +21,14 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
         i = np.arange(k, trials + 1)
         return float(np.exp(coefficients[k:] + i * math.log(p) + (trials - i) * math.log1p(-p)).sum())
 
-    def root(k: int, level: float) -> float:
+    def lower(k: int) -> float:
+        if k == 0:
+            return 0.0
         low, high = 0.0, 1.0
         for _ in range(50):
             middle = (low + high) / 2
-            low, high = (middle, high) if at_least(middle, k) < level else (low, middle)
+            low, high = (middle, high) if at_least(middle, k) < tail else (low, middle)
         return low
 
-    lower = 0.0 if successes == 0 else root(successes, tail)
-    upper = 1.0 if successes == trials else root(successes + 1, 1 - tail)
-    return Bounds(lower, upper)
+    # The upper end by what it leaves: a float has no room for a small tail below 1.
+    return Bounds(lower(successes), 1 - lower(trials - successes))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from userdp._numbers import is_integer
 from userdp._progress import Progress, progress_bar
-from userdp.dimensions._matrix import Matrix, budget_of, matrix_of, spaces_of
+from userdp.dimensions._matrix import Matrix, matrix_of, spaces_budget, spaces_of
 
 __all__ = ["ShatteredTree", "littlestone_dimension", "mistake_tree"]
 
@@ -18,7 +19,8 @@ def littlestone_dimension(matrix: Matrix, *, budget: int | None = None, progress
     matrix : array-like with shape (concepts, points), or ConceptClass
         Entries 0 and 1; concepts may repeat. A class of `userdp.learners` on a finite domain stands for its matrix.
     budget : int, optional
-        The most version spaces to look at, by default 10**7. Each that is looked at is remembered, in about 100 bytes.
+        The most version spaces to look at. Each of them is remembered, in about 100 bytes and a bit for every concept;
+        by default as many as take a gigabyte, which are 10**7 for small classes.
     progress : bool, callable or None
         A callable gets (version spaces looked at, budget); see the README.
 
@@ -54,7 +56,7 @@ def littlestone_dimension(matrix: Matrix, *, budget: int | None = None, progress
     """
     spaces = spaces_of(matrix)
     with progress_bar(progress, "Littlestone dimension") as report:
-        return spaces.littlestone(budget_of(budget), report)
+        return spaces.littlestone(spaces_budget(budget, spaces), report)
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,9 @@ class ShatteredTree:
         leaves, inner = len(self.concepts), len(self.points)
         if leaves != inner + 1 or leaves != 2**self.depth:
             return False
-        if not all(0 <= row < table.shape[0] for row in self.concepts):
+        if not all(is_integer(row) and 0 <= row < table.shape[0] for row in self.concepts):
             return False
-        if not all(0 <= column < table.shape[1] for column in self.points):
+        if not all(is_integer(column) and 0 <= column < table.shape[1] for column in self.points):
             return False
         for leaf, row in enumerate(self.concepts):
             node = leaf + inner
@@ -142,5 +144,5 @@ def mistake_tree(matrix: Matrix, *, budget: int | None = None, progress: Progres
     """
     spaces = spaces_of(matrix)
     with progress_bar(progress, "mistake tree") as report:
-        points, concepts = spaces.mistake_tree(budget_of(budget), report)
+        points, concepts = spaces.mistake_tree(spaces_budget(budget, spaces), report)
     return ShatteredTree(tuple(points), tuple(concepts))

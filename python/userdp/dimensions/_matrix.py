@@ -14,12 +14,15 @@ from userdp.exceptions import BudgetError
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._domain_classes import DomainClass
 
-__all__ = ["DEFAULT_BUDGET", "Matrix", "budget_of", "matrix_of", "spaces_of"]
+__all__ = ["DEFAULT_BUDGET", "Matrix", "budget_of", "matrix_of", "spaces_budget", "spaces_of"]
 
 Matrix: TypeAlias = "npt.ArrayLike | ConceptClass"
 
 DEFAULT_BUDGET = 10**7
-"""Version spaces, or sets of points, that a search looks at: seconds to minutes, and at most about a gigabyte."""
+"""Sets of points that a search looks at: seconds to minutes."""
+
+DEFAULT_MEMORY = 10**9
+"""Bytes for the version spaces that a search remembers."""
 
 MAX_ENTRIES = 2**30
 
@@ -73,3 +76,15 @@ def budget_of(budget: Any) -> int:
     if budget is None:
         return DEFAULT_BUDGET
     return min(positive(budget, "budget"), 2**64 - 1)
+
+
+def spaces_budget(budget: Any, spaces: _core.VersionSpaces) -> int:
+    """Read a budget of version spaces; None stands for a gigabyte of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `budget_of`.
+    """
+    concepts, _ = spaces.reduced_shape
+    return DEFAULT_MEMORY // (100 + concepts // 8) if budget is None else budget_of(budget)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp._progress import Progress, progress_bar
-from userdp.dimensions._matrix import Matrix, budget_of, matrix_of
+from userdp.dimensions._matrix import Matrix, matrix_of, spaces_budget
 
 __all__ = ["StandardOptimalAlgorithm"]
 
@@ -52,7 +52,7 @@ class StandardOptimalAlgorithm:
     matrix : array-like with shape (concepts, points), or ConceptClass
         Entries 0 and 1; concepts may repeat.
     budget : int, optional
-        The most version spaces to look at for the dimension of the class, by default 10**7.
+        The most version spaces to look at for the dimension of the class; see `littlestone_dimension`.
     progress : bool, callable or None
         See `littlestone_dimension`.
 
@@ -96,7 +96,7 @@ class StandardOptimalAlgorithm:
         self.n_points: int = self._table.shape[1]
         self._spaces = _core.VersionSpaces(self._table)
         with progress_bar(progress, "Littlestone dimension") as report:
-            self.littlestone_dimension: int = self._spaces.littlestone(budget_of(budget), report)
+            self.littlestone_dimension: int = self._spaces.littlestone(spaces_budget(budget, self._spaces), report)
 
     def __repr__(self) -> str:
         concepts, points = self._table.shape

@@ -19,9 +19,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import LogRatio, positive, shown
+from userdp._numbers import LogRatio, exact_number, positive, shown
 
-__all__ = ["MessageFormat", "Messages", "Tally", "canonical_json", "check_round"]
+__all__ = [
+    "MessageFormat",
+    "Messages",
+    "Tally",
+    "as_bytes",
+    "as_table",
+    "canonical_json",
+    "check_round",
+    "described_epsilon",
+]
 
 Messages = npt.NDArray[np.uint8]
 
@@ -136,11 +145,10 @@ class MessageFormat:
 
     def decode(self, message: object, tally: Tally) -> bytes | None:
         """The payload of one message, or None for what is not a message of this round, which is counted."""
-        if not isinstance(message, (bytes, bytearray, memoryview)):
+        received = as_bytes(message)
+        if received is None:
             tally.reject("wrong type")
-            return None
-        received = bytes(message)
-        if len(received) != self.width:
+        elif len(received) != self.width:
             tally.reject("wrong length")
         elif not received.startswith(MAGIC):
             tally.reject("not a message")
@@ -164,19 +172,43 @@ class MessageFormat:
         ndarray of uint8 with shape (k, payload_bytes)
         """
         none: Messages = np.empty((0, self.payload_bytes), dtype=np.uint8)
-        if not isinstance(messages, np.ndarray) or messages.dtype != np.uint8 or messages.ndim != 2:
+        table = as_table(messages)
+        if table is None:
             tally.reject("wrong type")
             return none
-        if messages.shape[1] != self.width:
-            tally.reject("wrong length", len(messages))
+        if table.shape[1] != self.width:
+            tally.reject("wrong length", len(table))
             return none
         header = np.frombuffer(self._header, dtype=np.uint8)
-        is_message = (messages[:, : len(MAGIC)] == header[: len(MAGIC)]).all(axis=1)
-        of_round = (messages[:, :HEADER_BYTES] == header).all(axis=1)
+        is_message = (table[:, : len(MAGIC)] == header[: len(MAGIC)]).all(axis=1)
+        of_round = (table[:, :HEADER_BYTES] == header).all(axis=1)
         tally.reject("not a message", int((~is_message).sum()))
         tally.reject("another round", int((is_message & ~of_round).sum()))
-        payloads: Messages = messages[of_round, HEADER_BYTES:]
+        payloads: Messages = table[of_round, HEADER_BYTES:]
         return payloads
+
+
+def as_bytes(message: object) -> bytes | None:
+    """One message as plain bytes, or None for anything else; never raises."""
+    if type(message) is bytes:
+        return message
+    try:
+        if issubclass(type(message), (bytes, bytearray, memoryview)):
+            return memoryview(message).tobytes()  # type: ignore[arg-type]
+    except Exception:  # such as a memoryview that has been released
+        pass
+    return None
+
+
+def as_table(messages: object) -> Messages | None:
+    """A table of messages, a plain array whose rows they are, or None for anything else; never raises."""
+    try:
+        if issubclass(type(messages), np.ndarray):
+            table: Messages = np.asarray(messages)
+            return table if table.dtype == np.uint8 and table.ndim == 2 else None
+    except Exception:  # a type may raise when it is looked at
+        pass
+    return None
 
 
 def check_round(round_id: object) -> str:
@@ -192,6 +224,20 @@ def check_round(round_id: object) -> str:
     if not round_id:
         raise ValueError("round_id must not be empty: name every round differently")
     return round_id
+
+
+def described_epsilon(ratio: object, exponent: object) -> Fraction | LogRatio:
+    """Read the two numbers that stand for a privacy level in the JSON of a protocol.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no level, and for numbers of absurd size, before anything is computed with them.
+    """
+    factor, power = exact_number(ratio), exact_number(exponent)
+    if factor is None or power is None or (factor != 1 and power != 0):
+        raise ValueError("it has an epsilon that is neither a number nor the logarithm of one")
+    return power if factor == 1 else LogRatio(factor.numerator, factor.denominator)
 
 
 def canonical_json(value: object) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from userdp._numbers import is_integer, shown
 
-__all__ = ["Counts", "Item", "ItemT", "canonical_item", "present", "tally"]
+__all__ = ["Counts", "Item", "ItemT", "canonical_item", "check_items", "present", "tally"]
 
 Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"
@@ -23,14 +23,26 @@ _NUMPY_TYPES = (np.integer, np.str_, np.bytes_)
 
 def canonical_item(item: object) -> Item | None:
     """The item as a plain int, str or bytes, or None for anything else; never raises."""
-    if type(item) in _TYPES:
-        return item  # type: ignore[return-value]  # mypy cannot follow `in`
+    kind = type(item)
+    if kind is int or kind is str or kind is bytes:  # `in` would ask the type of the item what it equals
+        return item  # type: ignore[return-value]  # mypy does not follow `kind`
     try:
         if isinstance(item, _NUMPY_TYPES) and not isinstance(item, np.timedelta64):
             return canonical_item(item.item())
     except Exception:  # an object may raise when it is looked at, and that is an output
         pass
     return None
+
+
+def check_items(items: object) -> None:
+    """Refuse what has no items, such as one item in place of everybody's; nothing private is said of it.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
 
 
 def tally(items: Iterable[object], item_of: Callable[[object], ItemT | None]) -> Counter[ItemT | None]:
@@ -41,8 +53,7 @@ def tally(items: Iterable[object], item_of: Callable[[object], ItemT | None]) ->
     TypeError
         For something that has no items, of which nothing private is said.
     """
-    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
-        raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
+    check_items(items)
     if isinstance(items, np.ndarray):
         if items.ndim != 1:
             raise TypeError(f"items must be one-dimensional; got an array of {items.ndim} dimensions")

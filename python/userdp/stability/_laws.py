@@ -118,17 +118,17 @@ def joint_distribution(p: Law, q: Law) -> dict[tuple[Any, Any], Fraction]:
             f"{len(items)} items have {len(items) ** 2:,} pairs, over {MAX_PAIRS:,}; disagreement_probability needs "
             "none of them"
         )
-    # Over the common denominator (1 + d) (total_a total_b): first darts that only one user takes leave the other one
-    # with a fresh draw.
+    # In units of 1 / (whole * some), where some / whole = 1 + d: first darts that only one user takes leave the other
+    # one with a fresh draw.
     whole = total_a * total_b
     some = whole + sum(p_more.values())
     joint = {}
     for x, y in itertools.product(range(len(items)), repeat=2):
-        weight = Fraction(p_more[x] * b[y], total_b) + Fraction(q_more[y] * a[x], total_a)
+        weight = p_more[x] * b[y] * total_a + q_more[y] * a[x] * total_b
         if x == y:
-            weight += min(a[x] * total_b, b[x] * total_a)
+            weight += min(a[x] * total_b, b[x] * total_a) * whole
         if weight:
-            joint[items[x], items[y]] = weight / some
+            joint[items[x], items[y]] = Fraction(weight, whole * some)
     return joint
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,7 @@ import numpy.typing as npt
 from userdp._numbers import is_integer, shown
 from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
-
-if TYPE_CHECKING:
-    from userdp.stability import PublicSeed
+from userdp.stability._seed import PublicSeed
 
 __all__ = ["ClassLearner", "Labels", "StableLearner", "rows_by_user"]
 
@@ -88,9 +86,15 @@ class StableLearner(ABC):
         sequence of length n_users
             `default` for users without rows, and for those on whom `item` raises or returns what has no hash: an error
             or a warning about a user's rows would be an output that no privacy budget pays for.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a seed that is none: it is public.
         """
+        public = PublicSeed(seed)
         return [
-            self._total(data.X[rows], data.labels[rows], seed) if len(rows) else self.default
+            self._total(data.X[rows], data.labels[rows], public) if len(rows) else self.default
             for rows in rows_by_user(data)
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from userdp.learners._concept_class import ConceptClass
 from userdp.learners._contributions import UserData
 from userdp.learners._saving import saved_as_parameter
 from userdp.stability._learner import ClassLearner, Labels
-
-if TYPE_CHECKING:
-    from userdp.stability import PublicSeed
+from userdp.stability._seed import PublicSeed
 
 __all__ = ["RepresentationLearner", "positive_float", "power_law", "rational_base"]
 
@@ -114,7 +112,7 @@ class RepresentationLearner(ClassLearner):
             For too large a class, number of users or m, which are public.
         """
         check_work(self.hypotheses, data.n_users, data.m)
-        keys = seed.race_keys(RACE, 0, self.hypotheses.size)[:, None]
+        keys = PublicSeed(seed).race_keys(RACE, 0, self.hypotheses.size)[:, None]
         order = np.argsort(data.users, kind="stable")
         X, labels, users = data.X[order], data.labels[order], data.users[order]
         rows = np.bincount(users, minlength=data.n_users)

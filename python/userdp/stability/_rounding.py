@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import exact_number, is_integer, positive, shown
-from userdp.stability._seed import BLOCK_VALUES, PublicSeed
+from userdp.stability._seed import BLOCK_VALUES, PublicSeed, parse_label
 
 __all__ = ["SharedOffsetRounding"]
 
@@ -75,10 +75,8 @@ class SharedOffsetRounding:
         self.intervals = positive(intervals, "intervals")
         if not isinstance(signed, (bool, np.bool_)):
             raise TypeError(f"signed must be a bool; got {shown(signed)}")
-        if not isinstance(label, str):
-            raise TypeError(f"label must be a str; got {shown(label)}")
         self.signed = bool(signed)
-        self.label = label
+        self.label = parse_label(label)
         self._low = -1 if signed else 0
 
     @property
@@ -139,7 +137,7 @@ class SharedOffsetRounding:
         if self.intervals * below >= 2**61:
             raise ValueError("denominator: intervals * denominator must be below 2**61; use round for single numbers")
         above = np.asarray(numerators)
-        if above.dtype.kind not in "iu":
+        if above.size and above.dtype.kind not in "iu":
             raise TypeError(f"numerators must be ints; got dtype {above.dtype}")
         if above.dtype.kind == "u":
             above = np.minimum(above, np.uint64(below))

@@ -12,11 +12,13 @@ from userdp import _core
 from userdp._masses import masses_of
 from userdp._numbers import exact_number, is_integer, positive, shown
 from userdp._pmf import Pmf
-from userdp.stability._seed import PublicSeed
+from userdp.stability._seed import PublicSeed, parse_label
 
 __all__ = ["CorrelatedSampler"]
 
 LARGEST_TOTAL = 2**63
+MOST_DARTS = 2**62
+"""More darts than anybody throws."""
 
 
 class CorrelatedSampler:
@@ -57,7 +59,8 @@ class CorrelatedSampler:
     -----
     GKM21, Definition 7 and Theorem 8. The race computes ln weight_x - ln E_x with a logarithm made of IEEE
     additions, multiplications and divisions, hence the same bits on every platform; 64 random bits an item and rounding
-    cost less than k * 2**-58 + 2**-38 in agreement. Laws and proofs: docs/proofs/correlated_sampling.md.
+    cost less than k * 2**-58 + 2**-38 in agreement, for log_weights from -1000 to 1000. Laws and proofs:
+    docs/proofs/correlated_sampling.md.
 
     Examples
     --------
@@ -81,10 +84,8 @@ class CorrelatedSampler:
         self.public_seed = PublicSeed(public_seed)
         if method not in ("race", "darts"):
             raise ValueError(f"method must be 'race' or 'darts'; got {shown(method)}")
-        if not isinstance(label, str):
-            raise TypeError(f"label must be a str; got {shown(label)}")
         self.method = method
-        self.label = label
+        self.label = parse_label(label)
         self.total = positive(total, "total")
         if self.total > LARGEST_TOTAL:
             raise ValueError(f"total must be at most 2**63; got {shown(total)}")
@@ -151,7 +152,8 @@ class CorrelatedSampler:
             )
         if self.default >= len(integers):
             raise ValueError(f"default is the index {self.default}, where there are {len(integers)} weights")
-        item = self.public_seed._core.darts(self.label, query, integers, self.total, self.max_darts)
+        most = None if self.max_darts is None else min(self.max_darts, MOST_DARTS)
+        item = self.public_seed._core.darts(self.label, query, integers, self.total, most)
         return self.default if item is None else item
 
 
@@ -159,7 +161,12 @@ def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
     """A contiguous vector; what is in it is checked by the core."""
     if isinstance(values, Pmf):
         return values.probabilities
-    array = values if isinstance(values, np.ndarray) else np.asarray(_listed(values, name))
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass plain numbers with every item present")
+    try:
+        array = values if isinstance(values, np.ndarray) else np.asarray(_listed(values, name))
+    except ValueError:
+        raise ValueError(f"{name} must have 1 dimension; got sequences of different lengths") from None
     if array.ndim != 1:
         raise ValueError(f"{name} must have 1 dimension; got {array.ndim}")
     if array.size == 0:

@@ -13,7 +13,7 @@ from userdp import _core
 from userdp._numbers import is_integer, positive, shown
 from userdp.learners._saving import saved_as_parameter
 
-__all__ = ["PublicSeed"]
+__all__ = ["PublicSeed", "parse_label"]
 
 SEED_BYTES = 32
 BLOCK_VALUES = 2**256
@@ -99,7 +99,7 @@ class PublicSeed:
         TypeError, ValueError
             Naming the argument.
         """
-        return self._core.block(_label(label), _address(i, "i"), _address(j, "j"))
+        return self._core.block(parse_label(label), _address(i, "i"), _address(j, "j"))
 
     def race_keys(self, label: str, i: int, count: int) -> npt.NDArray[np.float64]:
         """The keys -ln E_x of a shared exponential race, for independent E_x of the exponential law with mean 1.
@@ -129,7 +129,7 @@ class PublicSeed:
             For more than 2**30 keys.
         """
         size = min(positive(count, "count", least=0), ADDRESSES - 1)
-        return self._core.race_keys(_label(label), _address(i, "i"), size)
+        return self._core.race_keys(parse_label(label), _address(i, "i"), size)
 
     def offset(self, label: str, i: int = 0) -> Fraction:
         """A uniform multiple of 2**-256 in [0, 1).
@@ -205,9 +205,20 @@ def _seed_bytes(value: Any) -> bytes:
     return data
 
 
-def _label(label: Any) -> str:
+def parse_label(label: Any) -> str:
+    """Read a label, whose bytes are its UTF-8.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no str, and for surrogates, which have no UTF-8.
+    """
     if not isinstance(label, str):
         raise TypeError(f"label must be a str; got {shown(label)}")
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"label must have no surrogates, which UTF-8 cannot write; got {shown(label)}") from None
     return label
 
 

@@ -109,15 +109,17 @@ class BitwiseMajority(NumberedSymbols):
 
     def _read_value(self, item: Any, slot: int) -> int:
         try:
+            if len(item) != self.n_bits:  # asked first: a longer one is never copied
+                return 0
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                bits = self._bits(np.asarray(item).reshape(1, -1))
+                bits = np.asarray(item)
+            return int(self._bits(bits[None, :])[0, slot % self.n_bits]) if bits.shape == (self.n_bits,) else 0
         except Exception:  # whatever a user's item does, it is no item
             return 0
-        return int(bits[0, slot % self.n_bits]) if bits.shape[1] == self.n_bits else 0
 
     def _values(self, items: Any, slots: Integers) -> Integers:
-        if isinstance(items, np.ndarray) and items.dtype.kind in "biu" and items.ndim == 2:
+        if type(items) is np.ndarray and items.dtype.kind in "biu" and items.ndim == 2:
             if items.shape[1] != self.n_bits:
                 return np.zeros(len(items), dtype=np.int64)
             return np.ascontiguousarray(self._bits(items)[np.arange(len(items)), slots % self.n_bits])

@@ -41,7 +41,6 @@ class ItemProtocol(LocalProtocol):
         round_id: str,
         default: int = 0,
         neighbours: str = "replace",
-        **parameters: int,
     ) -> None:
         self.n_items = positive(n_items, "n_items", 2)
         if self.n_items > self.items_limit:
@@ -54,10 +53,12 @@ class ItemProtocol(LocalProtocol):
             n_users=n_users,
             round_id=round_id,
             neighbours=neighbours,
-            n_items=self.n_items,
-            default=self.default,
-            **parameters,
+            **self._item_parameters(),
         )
+
+    def _item_parameters(self) -> dict[str, int]:
+        """The parameters that describe the items and the reports, by their names."""
+        return {"n_items": self.n_items, "default": self.default}
 
     items_limit = 2**24
     """More items are refused: a server keeps a number for each."""
@@ -72,7 +73,7 @@ class ItemProtocol(LocalProtocol):
         return number if 0 <= number < self.n_items else -1
 
     def _values(self, items: Any, slots: Integers) -> Integers:
-        if isinstance(items, np.ndarray) and np.issubdtype(items.dtype, np.integer) and items.ndim == 1:
+        if type(items) is np.ndarray and items.dtype.kind in "iu" and items.ndim == 1:
             # Unsigned numbers that do not fit become negative: no items.
             return np.ascontiguousarray(items.astype(np.int64))
         return np.array([self._read_value(item, 0) for item in items], dtype=np.int64)

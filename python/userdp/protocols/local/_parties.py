@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,6 +34,7 @@ class LocalClient:
         if self.slot >= protocol.n_users:
             raise ValueError(f"slot must be below n_users={protocol.n_users}; got {shown(slot)}")
         self._has_reported = False
+        self._once = threading.Lock()
 
     def report(self, item: Any, random_state: int | None = None) -> bytes:
         """Randomize the user's item, once.
@@ -53,17 +55,19 @@ class LocalClient:
         Raises
         ------
         RuntimeError
-            For a second report: two lose twice the epsilon. Send the first one again if it was lost.
+            For a second report: two lose twice the epsilon. Send the first one again if it was lost. (A process that
+            was forked has a client of its own, which does not know: make clients after forking.)
         TypeError, ValueError
             For other values of random_state.
         """
-        if self._has_reported:
-            raise RuntimeError(
-                f"the client of slot {self.slot} has reported already, and two reports lose twice the epsilon; send "
-                "the first message again if it was lost"
-            )
         source = source_of(random_state)
-        self._has_reported = True
+        with self._once:  # also when threads report at the same time
+            if self._has_reported:
+                raise RuntimeError(
+                    f"the client of slot {self.slot} has reported already, and two reports lose twice the epsilon; "
+                    "send the first message again if it was lost"
+                )
+            self._has_reported = True
         value = np.array([self.protocol._read_value(item, self.slot)], dtype=np.int64)
         message: bytes = self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
         return message

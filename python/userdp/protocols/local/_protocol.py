@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Delta, Epsilon, LogRatio, exact_number, parse_delta, parse_level, positive, shown
+from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
 from userdp.exceptions import BudgetError
-from userdp.protocols._messages import MessageFormat, Messages, check_round
+from userdp.protocols._messages import MessageFormat, Messages, check_round, described_epsilon
+from userdp.selection._items import check_items
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -127,16 +128,12 @@ class LocalProtocol(ABC):
         try:
             described = json.loads(text)
             kind, level = described.pop("protocol"), described.pop("epsilon")
-            # Numbers of absurd size are refused here, before anything is computed with them.
-            ratio, exponent = exact_number(level["ratio"]), exact_number(level["exponent"])
+            epsilon = described_epsilon(level["ratio"], level["exponent"])
+            found = _protocols_by_kind().get(kind)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"text is not the JSON of a local protocol: {type(error).__name__}: {error}") from None
-        found = _protocols_by_kind().get(kind)
         if found is None or not issubclass(found, cls):
             raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
-        if ratio is None or exponent is None or (ratio != 1 and exponent != 0):
-            raise ValueError("text has an epsilon that is neither a number nor the logarithm of one")
-        epsilon = exponent if ratio == 1 else LogRatio(ratio.numerator, ratio.denominator)
         try:
             return found(epsilon=epsilon, **described)
         except TypeError as error:
@@ -261,6 +258,7 @@ class LocalProtocol(ABC):
         TypeError, ValueError
             For slots that are none or are repeated, and another number of items.
         """
+        check_items(items)
         numbers = self._slots(slots)
         if len(items) != len(numbers):  # type: ignore[arg-type]
             raise ValueError(f"items must have one entry per slot, {len(numbers)}; got {len(items)}")  # type: ignore[arg-type]

@@ -182,8 +182,10 @@ class SubsetSelection(SetProtocol):
             round_id=round_id,
             default=default,
             neighbours=neighbours,
-            subset_size=self.subset_size,
         )
+
+    def _item_parameters(self) -> dict[str, int]:
+        return {**super()._item_parameters(), "subset_size": self.subset_size}
 
     @property
     def n_symbols(self) -> int:

@@ -7,12 +7,13 @@ from typing import Any
 
 from userdp._numbers import Delta, Epsilon, positive, shown
 from userdp._randomness import source_of
-from userdp.exceptions import BudgetError
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
 from userdp.protocols.shuffle._parties import HistogramServer, Integers, SelectionServer
 from userdp.protocols.shuffle._protocol import MAX_MESSAGES, ShuffleProtocol, parse_estimates
 
 __all__ = ["Histogram", "Selection"]
+
+ITEMS_LIMIT = 2**24
 
 
 class _OfItems(ShuffleProtocol):
@@ -35,26 +36,20 @@ class _OfItems(ShuffleProtocol):
         max_messages: int = MAX_MESSAGES,
     ) -> None:
         self.n_items = positive(n_items, "n_items", 2)
+        if self.n_items > ITEMS_LIMIT:
+            raise ValueError(f"n_items must be at most 2**24: a user adds noise for each; got {shown(n_items)}")
         self.default = positive(default, "default", 0)
         if self.default >= self.n_items:
             raise ValueError(f"default must be an item, from 0 to {self.n_items - 1}; got {shown(default)}")
-        sides = parse_estimates(estimates)
-        users, limit = positive(n_users, "n_users"), positive(max_messages, "max_messages")
-        inputs = users * (self.n_items - 1 if sides == "at_most" else 1)
-        if self.n_items > 2**32 or inputs > limit:
-            raise BudgetError(
-                f"a round would have more than {inputs:.3g} messages of at most {limit}; choose fewer items or users, "
-                f"estimates='at_least', or a larger max_messages"
-            )
         super().__init__(
             noise=SharedNoise(
-                epsilon=epsilon, delta=delta, n_users=users, counts=2, dropout=dropout, beta=beta, r=r, p=p
+                epsilon=epsilon, delta=delta, n_users=n_users, counts=2, dropout=dropout, beta=beta, r=r, p=p
             ),
             n_counts=self.n_items,
             n_values=self.n_items,
             round_id=round_id,
-            estimates=sides,
-            max_messages=limit,
+            estimates=parse_estimates(estimates),
+            max_messages=max_messages,
             payload_bytes=4,
         )
 
@@ -79,7 +74,7 @@ class Histogram(_OfItems):
     epsilon, delta, n_users, round_id, beta, r, p, dropout, max_messages
         As for `NegativeBinomialSum`.
     n_items : int
-        The items are 0, ..., n_items - 1; at least 2.
+        The items are 0, ..., n_items - 1; from 2 to 2**24 of them.
     default : int
         The public item of whoever has none of them.
     estimates : {"at_most", "at_least"}
@@ -128,7 +123,7 @@ class Histogram(_OfItems):
         Parameters
         ----------
         items : sequence of n_users items
-            Anything that is no item counts as the default.
+            False and True are the items 0 and 1; anything that is no item counts as the default.
         random_state : None or int
             For tests only.
 

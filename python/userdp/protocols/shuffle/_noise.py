@@ -30,6 +30,8 @@ from userdp._numbers import (
 
 __all__ = ["SharedNoise", "Theorem39Parameters", "negative_binomial_divergence", "theorem_39_parameters"]
 
+USERS_LIMIT = 2**32
+
 
 class Theorem39Parameters(NamedTuple):
     """The parameters of a negative binomial law: P[k] = C(k + r - 1, k) (1 - p)**r p**k."""
@@ -175,6 +177,8 @@ class SharedNoise:
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {shown(delta)}")
         self.n_users = positive(n_users, "n_users")
+        if self.n_users > USERS_LIMIT:
+            raise ValueError(f"n_users must be at most 2**32; got {shown(n_users)}")
         self.dropout = parse_delta(dropout, "dropout")
         if self.dropout == 1:
             raise ValueError("dropout must be below 1: somebody has to add the noise")

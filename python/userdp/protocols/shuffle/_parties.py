@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy.typing as npt
 from userdp import _core
 from userdp._numbers import is_integer
 from userdp._randomness import source_of
-from userdp.protocols._messages import MessageFormat, Messages, Tally
+from userdp.protocols._messages import MessageFormat, Messages, Tally, as_bytes, as_table
+from userdp.selection._items import check_items
 
 if TYPE_CHECKING:
     from userdp.protocols.shuffle._protocol import ShuffleProtocol
@@ -23,9 +24,10 @@ Integers = npt.NDArray[np.int64]
 
 def item_codes(items: Any, size: int, default: int) -> Integers:
     """Each item as an int in [0, size): itself, or the default for whatever is none."""
-    if isinstance(items, np.ndarray) and items.dtype.kind in "iub" and items.ndim == 1:
+    check_items(items)
+    if type(items) is np.ndarray and items.dtype.kind in "iub" and items.ndim == 1:
         kept = (items >= 0) & (items < size)
-        return np.where(kept, items, default).astype(np.int64)
+        return np.where(kept, items.astype(np.int64), default)
     return np.array([item_code(item, size, default) for item in items], dtype=np.int64)
 
 
@@ -106,24 +108,31 @@ class Shuffler:
         self.tally = Tally()
 
     def collect(self, messages: Iterable[object] | Messages) -> None:
-        """Take messages of one or many senders: an iterable of bytes, or an array of uint8 of shape (k, width)."""
-        if isinstance(messages, np.ndarray) and messages.dtype == np.uint8 and messages.ndim == 2:
-            if messages.shape[1] == self._width:
-                self._collected.append(messages.tobytes())
-                self.tally.accept(len(messages))
-            else:
-                self.tally.reject("wrong length", len(messages))
-            return
-        if isinstance(messages, (bytes, str)) or not isinstance(messages, Iterable):
-            messages = [messages]
-        for message in messages:
-            if not isinstance(message, (bytes, bytearray, memoryview)):
-                self.tally.reject("wrong type")
-                continue
-            received = bytes(message)
-            if len(received) != self._width:
-                self.tally.reject("wrong length")
-                continue
+        """Take messages of one or many senders.
+
+        Parameters
+        ----------
+        messages : iterable of bytes, or ndarray of uint8 with shape (k, width)
+            Whatever came in: bytes by themselves, and what cannot be iterated over, are one message. Nothing is raised
+            but what an iterator itself raises.
+        """
+        table = as_table(messages)
+        if table is None:
+            for message in _each(messages):
+                self._collect(message)
+        elif table.shape[1] != self._width:
+            self.tally.reject("wrong length", len(table))
+        else:
+            self._collected.append(table.tobytes())
+            self.tally.accept(len(table))
+
+    def _collect(self, message: object) -> None:
+        received = as_bytes(message)
+        if received is None:
+            self.tally.reject("wrong type")
+        elif len(received) != self._width:
+            self.tally.reject("wrong length")
+        else:
             self._collected.append(received)
             self.tally.accept()
 
@@ -145,6 +154,16 @@ class Shuffler:
         order = _core.random_permutation(source, len(collected))
         shuffled: Messages = collected[order]
         return shuffled
+
+
+def _each(messages: object) -> Iterator[object]:
+    """The messages of an iterable; bytes by themselves, and anything else, are one."""
+    if not issubclass(type(messages), (bytes, bytearray, memoryview, str, np.generic, np.ndarray)):
+        try:
+            return iter(messages)  # type: ignore[call-overload, no-any-return]
+        except Exception:  # it only claims to be iterable, or does not
+            pass
+    return iter([messages])
 
 
 class Server:

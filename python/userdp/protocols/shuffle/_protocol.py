@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from userdp import _core
 from userdp._numbers import Delta, Epsilon, LogRatio, positive, shown
 from userdp._pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.protocols._messages import MessageFormat, Messages
+from userdp.protocols._messages import MessageFormat, Messages, described_epsilon
 from userdp.protocols.shuffle._noise import SharedNoise, parse_beta
 from userdp.protocols.shuffle._parties import Client, Integers, Server, Shuffler, item_codes
 
@@ -232,21 +233,27 @@ class ShuffleProtocol(ABC):
 
         Raises
         ------
-        TypeError, ValueError
+        ValueError
             For anything but the description of a protocol of this class.
+        BudgetError
+            For too many messages.
         """
-        described = json.loads(text)
-        if not isinstance(described, dict) or described.pop("protocol", None) != cls._kind:
-            raise ValueError(f"text must be the description of a {cls.__name__}, as its to_json wrote it")
         try:
-            ratio, exponent = Fraction(described.pop("ratio")), Fraction(described.pop("exponent"))
-        except (KeyError, TypeError, ZeroDivisionError):
-            raise ValueError("text must have the ratio and the exponent of a privacy level") from None
-        if ratio != 1 and exponent != 0:
-            raise ValueError("text must have a privacy level with ratio 1 or with exponent 0")
-        epsilon = exponent if ratio == 1 else LogRatio(ratio.numerator, ratio.denominator)
+            described = json.loads(text)
+            kind = described.pop("protocol")
+            epsilon = described_epsilon(described.pop("ratio"), described.pop("exponent"))
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"text is not the JSON of a shuffle protocol: {type(error).__name__}: {error}") from None
+        if kind != cls._kind:
+            raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
         make: Any = cls
-        return make(epsilon=epsilon, max_messages=max_messages, **described)
+        try:
+            return make(epsilon=epsilon, max_messages=max_messages, **described)
+        except TypeError as error:
+            raise ValueError(f"text is not the JSON of a {cls.__name__}: {error}") from None
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return partial(type(self).from_json, max_messages=self.max_messages), (self.to_json(),)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShuffleProtocol):

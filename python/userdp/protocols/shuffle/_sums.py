@@ -30,7 +30,7 @@ class NegativeBinomialSum(ShuffleProtocol):
     delta : float, int, Fraction or decimal string
         In (0, 1).
     n_users : int
-        The public number of users, each with one input, 0 or 1.
+        The public number of users, each with one input, 0 or 1; at most 2**32.
     round_id : str
         Names the round; use every name once.
     estimates : {"at_least", "at_most"}

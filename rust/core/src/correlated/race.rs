@@ -63,16 +63,18 @@ impl Weights<'_> {
 
     /// The reason why these are no weights.
     fn error(&self) -> Error {
-        let (name, accepted) = match self {
-            Self::Plain(_) => ("weights", "a finite number >= 0"),
-            Self::Logarithms(_) => ("log_weights", "a finite number or -inf"),
+        let (name, accepted, nothing) = match self {
+            Self::Plain(_) => ("weights", "a finite number >= 0", "zero"),
+            Self::Logarithms(_) => ("log_weights", "a finite number or -inf", "-inf"),
         };
         match (0..self.len()).find(|&index| !self.is_fit(index)) {
             Some(index) => {
                 let value = self.values()[index];
                 Error::invalid(name, format!("entry {value:?} at index {index} is not {accepted}"))
             }
-            None => Error::invalid(name, "all are zero; at least one item needs a positive weight"),
+            None => {
+                Error::invalid(name, format!("all are {nothing}; at least one item needs a positive weight"))
+            }
         }
     }
 }

@@ -148,9 +148,10 @@ impl VersionSpaces {
                 Ok(false) => at_most = at_least,
                 Err(Stopped::Failed(error)) => return Err(error),
                 Err(Stopped::Budget) => {
+                    let bytes = 100 + self.concepts.concepts() / 8;
                     return Err(Error::too_large(format!(
                         "the Littlestone dimension is between {at_least} and {at_most} (both proved), and {budget} \
-                         version spaces did not suffice to decide it; raise budget= (about 100 bytes each), or go on \
+                         version spaces did not suffice to decide it; raise budget= (about {bytes} bytes each), or go on \
                          with the bounds"
                     )));
                 }

@@ -92,8 +92,8 @@ impl ShuffleNoise {
         }
         let unreachable = || {
             Error::invalid(
-                "delta",
-                "is too small here: the tables of noise have probabilities of 128 bits, and at most 2^20 values. \
+                "epsilon, delta",
+                "are too small here: the tables of noise have probabilities of 128 bits, and at most 2^20 values. \
                  Choose a larger delta or epsilon",
             )
         };

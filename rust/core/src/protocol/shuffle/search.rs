@@ -26,8 +26,8 @@ const LEAST_R: f64 = 1.0 + 1.0 / 1024.0;
 const STEPS: u32 = 60;
 /// How close to delta the search comes before rates are compared.
 const COARSE: f64 = 1e-3;
-/// More noise than this is not looked at.
-const LARGEST_MEAN: f64 = 1e6;
+/// Laws with more values than about this are not looked at: none of them could be certified.
+const LARGEST_LENGTH: f64 = 2e6;
 
 impl FloatLaw {
     /// Relative to the most probable value, so that nothing large is lost to underflow.
@@ -87,6 +87,11 @@ impl FloatLaw {
         sum
     }
 
+    /// Whether there are so many values that none is looked at: the mean and what follows it.
+    fn is_long(r: f64, p: f64) -> bool {
+        (r * p - NEGLIGIBLE.ln()) / (1.0 - p) > LARGEST_LENGTH
+    }
+
     fn quantile(&self, beta: f64) -> f64 {
         self.tails[1..].iter().take_while(|&&tail| tail > beta).count() as f64
     }
@@ -102,17 +107,20 @@ fn first_above(x: f64, slice: &[f64]) -> Option<usize> {
 ///
 /// ln delta is about linear in r: the secant, with the weight of an end that stays halved (the Illinois method).
 pub(super) fn least_r(p: f64, e: f64, delta: f64, change: Change, guess: f64, tolerance: f64) -> Option<f64> {
+    let mut high = guess.max(2.0 * LEAST_R);
+    if FloatLaw::is_long(high, p) {
+        return None;
+    }
     let excess = |r: f64| (FloatLaw::new(r, p).divergence(r, p, e, change) / delta).ln().max(-1e3);
     let (mut low, mut over) = (LEAST_R, excess(LEAST_R));
     if over <= 0.0 {
         return Some(low);
     }
-    let mut high = guess.max(2.0 * LEAST_R);
     let mut under = excess(high);
     while under > 0.0 {
         (low, over) = (high, under);
         high *= 2.0;
-        if high * p / (1.0 - p) > LARGEST_MEAN {
+        if FloatLaw::is_long(high, p) {
             return None;
         }
         under = excess(high);
@@ -160,6 +168,7 @@ pub(super) fn best(
             let mean = surplus * r * p / (1.0 - p);
             let first = match goal {
                 Goal::Mean => mean,
+                Goal::Quantile(_) if FloatLaw::is_long(surplus * r, p) => f64::INFINITY,
                 Goal::Quantile(beta) => FloatLaw::new(surplus * r, p).quantile(beta),
             };
             if found.is_none_or(|(least, ..)| [first, mean] < least) {
