@@ -160,6 +160,21 @@ def test_version_spaces_are_list_stable() -> None:
         }
 
 
+@pytest.mark.parametrize("method", ["race", "darts"])
+def test_laws_with_long_weights(method: Any) -> None:
+    # Beyond 320 bits they are rounded, which the enclosures have to allow for.
+    law = law_of(THRESHOLDS, F(3**251, 2**397))
+    canonical = {0: F(1, 3), 1: F(2**500 + 1, 3 * 2**500), 2: 1 - F(1, 3) - F(2**500 + 1, 3 * 2**500)}
+    report = audit_stability(law, HALVES, m=4, method=method, canonical=canonical)
+    assert report.agreement is not None
+    assert report.distance is not None
+    exact = two_sample_agreement(law, HALVES, 4, FORMS[method])
+    missed = 1 - sum(mass * FORMS[method](law(sample), canonical) for sample, mass in sequences(HALVES, 4))
+    for found, expected in ((report.agreement, exact), (report.distance, missed)):
+        assert found.lower < expected < found.upper
+        assert found.upper - found.lower < CLOSE
+
+
 def test_list_stability_over_all_sequences() -> None:
     # The order of rows counts: blocks are cut by position.
     rows = [[0, 0], [1, 0], [1, 1]]

@@ -21,6 +21,8 @@ __all__ = ["audit_stability"]
 DEFAULT_BUDGET = 10**8
 """Pairs of laws times items: some minutes."""
 ONE = 1 << PRECISION
+LAW_BITS = PRECISION + 64
+"""Bits of the sum of a law's weights when laws are compared."""
 
 
 def audit_stability(
@@ -214,7 +216,7 @@ def _mean(
 def _rated(probabilities: Mapping[Hashable, Enclosed], errors_of: Errors) -> tuple[ItemStability, ...]:
     """Items with their errors, the likeliest first."""
     rated = [ItemStability(item, own, errors_of(item)) for item, own in probabilities.items()]
-    return tuple(sorted(rated, key=lambda own: own.probability.lower, reverse=True))
+    return tuple(sorted(rated, key=lambda own: (-own.probability.lower, len(repr(own.item)), repr(own.item))))
 
 
 def _best(items: Sequence[ItemStability], errors_of: Errors) -> Enclosed:
@@ -256,14 +258,14 @@ def _agreements(
     callback: ProgressCallback,
 ) -> tuple[Enclosed, Enclosed]:
     """How often two users agree, and how often one does not agree with the canonical law."""
-    laws = [(dict(outcome.weights), weight) for outcome, weight in weighted.items()]
-    pairs, width = len(laws) * (len(laws) + 1) // 2, max(len(law) for law, _ in laws)
+    laws = [(_short(dict(outcome.weights)), weight) for outcome, weight in weighted.items()]
+    pairs, width = len(laws) * (len(laws) + 1) // 2, max(len(outcome.weights) for outcome in weighted)
     if pairs * width > limit:
         raise BudgetError(
             f"{pairs:,} pairs of {len(laws):,} distinct laws on up to {width:,} items; budget {limit:,} pairs times "
             "items. Cheaper: a smaller m, fewer examples or hypotheses, or measure_agreement"
         )
-    common = _mixture(weighted) if center is None else dict(center.weights)
+    common = _short(_mixture(weighted) if center is None else dict(center.weights))
     low = high = near_low = near_high = 0
     for done, (law, weight) in enumerate(laws):
         low, high = low + weight * weight * ONE, high + weight * weight * ONE
@@ -275,15 +277,32 @@ def _agreements(
         callback(done + 1, len(laws))
     scale, of_distance = total * total * ONE, total * ONE
     return (
-        Enclosed(Fraction(low, scale), min(Fraction(1), Fraction(high, scale))),
-        Enclosed(max(Fraction(0), 1 - Fraction(near_high, of_distance)), 1 - Fraction(near_low, of_distance)),
+        Enclosed(max(Fraction(0), Fraction(low, scale)), min(Fraction(1), Fraction(high, scale))),
+        Enclosed(
+            max(Fraction(0), 1 - Fraction(near_high, of_distance)),
+            min(Fraction(1), 1 - Fraction(near_low, of_distance)),
+        ),
     )
 
 
-def _pair(p: Mapping[Hashable, int], q: Mapping[Hashable, int], method: Method) -> tuple[int, int]:
+def _short(law: Mapping[Hashable, int]) -> tuple[dict[Hashable, int], int]:
+    """A law with short weights, and by how much this moves agreements with other laws, at most, in 2**-PRECISION.
+
+    Rounding moves a law of k items by at most d = k * 2**-LAW_BITS in total variation, and draws from it differ from
+    those from the original with probability at most 2 d.
+    """
+    total = sum(law.values())
+    if total.bit_length() <= LAW_BITS:
+        return dict(law), 0
+    return {item: (own << LAW_BITS) // total for item, own in law.items()}, 1
+
+
+def _pair(p: tuple[dict[Hashable, int], int], q: tuple[dict[Hashable, int], int], method: Method) -> tuple[int, int]:
     """The agreement of two laws."""
-    items = [*p, *(item for item in q if item not in p)]
-    return pair_agreement([p.get(item, 0) for item in items], [q.get(item, 0) for item in items], method)
+    (a, moved), (b, also_moved) = p, q
+    items = [*a, *(item for item in b if item not in a)]
+    low, high = pair_agreement([a.get(item, 0) for item in items], [b.get(item, 0) for item in items], method)
+    return low - moved - also_moved, high + moved + also_moved
 
 
 def _mixture(weighted: Mapping[Outcome, int]) -> dict[Hashable, int]:
