@@ -1,11 +1,10 @@
-"""Public randomness and shared draws, against their definitions in plain Python."""
+"""Shared draws and their exact laws, against their definitions in plain Python."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import pickle
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,12 +13,12 @@ import pytest
 
 from oracle import correlated_sampling as oracle
 from oracle import public_randomness as public
+from oracle.statistics import hoeffding_slack
 from userdp import BudgetError, Pmf
 from userdp.divergence import total_variation
 from userdp.stability import (
     CorrelatedSampler,
     PublicSeed,
-    SharedOffsetRounding,
     disagreement_probability,
     joint_distribution,
 )
@@ -37,137 +36,6 @@ def compositions(total, parts):
 
 def fractions(weights):
     return [Fraction(weight, sum(weights)) for weight in weights]
-
-
-def hoeffding(trials, false_alarm=1e-7):
-    """How far the frequency of an event is from its probability, except with that probability."""
-    return math.sqrt(math.log(2 / false_alarm) / (2 * trials))
-
-
-# --- public randomness
-
-
-def test_blocks_and_words_are_those_documented():
-    seed = PublicSeed(SEED)
-    for label, i, j in [("", 0, 0), ("a", 0, 1), ("a", 1, 0), ("größe", 2**64 - 1, 2**63), ("x" * 200, 7, 7)]:
-        assert seed.block(label, i, j) == public.block(SEED, label, i, j)
-    places = [0, 1, 7, 8, 63, 64, 1023, 1024, 2047, 65_535, 65_536, 65_543, 69_999]
-    keys = seed.race_keys("race", 5, 70_000)
-    for place in places:
-        assert keys[place] == public.rounded_key(public.stream_word(SEED, "race", 5, place))
-
-
-def test_chacha20_is_that_of_the_standard():
-    # RFC 8439, appendix A.1: zero key and nonce, counters 0 and 1.
-    first, second = (public.chacha20_block(bytes(32), counter) for counter in (0, 1))
-    assert first.hex().startswith("76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7")
-    assert second.hex().startswith("9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed")
-
-
-def test_addresses_are_told_apart():
-    seed = PublicSeed(SEED)
-    addresses = [("a", 0, 0), ("a", 0, 1), ("a", 1, 0), ("", 0, 0), ("a\0", 0, 0), ("aa", 0, 0), ("A", 0, 0)]
-    assert len({seed.block(*address) for address in addresses}) == len(addresses)
-    assert PublicSeed(bytes(32)).block("a") != seed.block("a")
-
-
-def test_keys_are_pinned():
-    keys = PublicSeed(SEED).race_keys("pinned", 3, 4)
-    assert [key.hex() for key in keys.tolist()] == [
-        "0x1.f0322119ba267p-1",
-        "-0x1.26a2d5a0b650dp-2",
-        "-0x1.4c1096ee7c3a8p-2",
-        "-0x1.7b80f6839a6c3p-1",
-    ]
-    assert (
-        PublicSeed(SEED).block("pinned", 3, 1).hex()
-        == "40db07369e8439411adb3050652a4350d6ce3b27d06d3046ea794ca57abb84f9"
-    )
-
-
-def test_keys_do_not_depend_on_how_many_are_asked_for():
-    seed = PublicSeed(SEED)
-    many = seed.race_keys("r", 0, 150_000)
-    for count in (0, 1, 9, 1024, 1025, 16_383, 16_384, 65_536, 65_537):
-        np.testing.assert_array_equal(seed.race_keys("r", 0, count), many[:count])
-
-
-def test_keys_mean_what_they_say():
-    words = [0, 1, 2, 3, 2**32, 2**63, 2**64 - 1, 2**64 - 2, 0x4AFB0CCC06219B7B, *(3**k for k in range(1, 40, 3))]
-    for word in words:
-        assert public.rounded_key(word) == pytest.approx(public.exact_key(word), rel=2.0**-49, abs=2.0**-49)
-
-
-def test_keys_have_the_law_of_minus_the_logarithm_of_an_exponential_variable():
-    trials = 200_000
-    keys = PublicSeed(SEED).race_keys("law", 0, trials)
-    for cut in (-2.0, -1.0, 0.0, 1.0, 3.0, 6.0):
-        # P[-ln E <= cut] = P[E >= e^-cut]
-        assert abs(np.mean(keys <= cut) - math.exp(-math.exp(-cut))) < hoeffding(trials)
-
-
-def test_generators_and_offsets_are_addressed():
-    seed = PublicSeed(SEED)
-    draws = [seed.generator(label, i).integers(2**63) for label, i in [("a", 0), ("a", 1), ("b", 0), ("a", 0)]]
-    assert draws[0] == draws[3]
-    assert len(set(draws)) == 3
-    offset = seed.offset("o", 9)
-    assert offset == Fraction(int.from_bytes(public.block(SEED, "o", 9), "little"), 2**256)
-
-
-def test_seeds_are_values():
-    seed = PublicSeed(SEED)
-    same = [PublicSeed(seed.hex), PublicSeed(seed), PublicSeed(bytearray(SEED)), pickle.loads(pickle.dumps(seed))]
-    assert all(other == seed and hash(other) == hash(seed) for other in same)
-    assert bytes(seed) == SEED
-    assert eval(repr(seed)) == seed
-    assert PublicSeed.random() != PublicSeed.random()
-    assert seed != SEED
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "words"),
-    [
-        (None, TypeError, "PublicSeed.random"),
-        (b"short", ValueError, "32 bytes"),
-        (bytes(33), ValueError, "32 bytes"),
-        ("00", ValueError, "32 bytes"),
-        ("xy" * 32, ValueError, "hexadecimal"),
-        (17, TypeError, "32 bytes"),
-    ],
-)
-def test_what_is_no_seed_is_refused(value, error, words):
-    for make in (PublicSeed, CorrelatedSampler, lambda seed: SharedOffsetRounding(seed, intervals=3)):
-        with pytest.raises(error, match=words):
-            make(value)
-
-
-@pytest.mark.parametrize(("i", "error"), [(-1, ValueError), (2**64, ValueError), (0.0, TypeError), (True, TypeError)])
-def test_what_is_no_address_is_refused(i, error):
-    seed = PublicSeed(SEED)
-    for use in (seed.block, seed.offset, seed.generator, lambda label, i: seed.race_keys(label, i, 1)):
-        with pytest.raises(error, match="i must be"):
-            use("a", i)
-
-
-@pytest.mark.parametrize(("label", "error"), [(b"a", TypeError), ("a\udc80", ValueError)])
-def test_what_is_no_label_is_refused(label, error):
-    seed = PublicSeed(SEED)
-    for use in (
-        seed.block,
-        seed.generator,
-        lambda label: seed.race_keys(label, 0, 1),
-        lambda label: CorrelatedSampler(seed, label=label),
-        lambda label: SharedOffsetRounding(seed, intervals=3, label=label),
-    ):
-        with pytest.raises(error, match="label must"):
-            use(label)
-
-
-def test_too_many_keys_are_refused():
-    for count in (2**30 + 1, 2**70):
-        with pytest.raises(BudgetError, match="2\\^30"):
-            PublicSeed(SEED).race_keys("a", 0, count)
 
 
 # --- the exact laws
@@ -379,7 +247,7 @@ def test_draws_have_their_law_and_agree_as_often_as_they_should(method):
         np.array([which.sample(law, query=query) for query in range(trials)])
         for which, law in ((sampler, p), (sampler, q), (stranger, q))
     )
-    slack = hoeffding(trials)
+    slack = hoeffding_slack(trials)
     for item in range(4):
         assert abs(np.mean(draws_p == item) - p[item]) < slack
         assert abs(np.mean(draws_q == item) - q[item]) < slack
@@ -457,104 +325,3 @@ def test_bad_arguments_of_darts_are_refused(options, arguments, words):
 def test_bad_options_of_darts_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         CorrelatedSampler(SEED, method="darts", **options)
-
-
-# --- shared offsets
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case["kind"] == "grid_offset"], ids=lambda c: c["name"])
-def test_shared_cases_of_offsets(case):
-    given, expected = case["input"], case["expected"]
-    rounding = SharedOffsetRounding(SEED, intervals=given["I"], signed=False)
-    assert rounding.disagreement_probability(given["u"], given["v"]) == Fraction(expected["disagree"])
-    for value, law in (("u", "u_law"), ("v", "v_law")):
-        found = {
-            str(rounding.value(j)): str(share) for j, share in rounding.rounding_distribution(given[value]).items()
-        }
-        assert found == expected[law]
-
-
-@pytest.mark.parametrize("signed", [True, False])
-def test_laws_of_offsets_by_all_offsets_of_a_grid(signed):
-    intervals, below = 3, 5
-    rounding = SharedOffsetRounding(SEED, intervals=intervals, signed=signed)
-    low = -1 if signed else 0
-    values = [Fraction(k, below) for k in range(low * below, below + 1)]
-    # Between multiples of 1/5 nothing happens, so that the middles of these intervals stand for all offsets.
-    offsets = [Fraction(2 * k + 1, 2 * below) for k in range(below)]
-    rounded = {value: [math.floor(intervals * (value - low) + s) for s in offsets] for value in values}
-    for u in values:
-        law = rounding.rounding_distribution(u)
-        assert law == {j: Fraction(rounded[u].count(j), below) for j in sorted(set(rounded[u]))}
-        assert sum(share * rounding.value(j) for j, share in law.items()) == u
-        assert all(abs(rounding.value(j) - u) < Fraction(1, intervals) for j in law)
-        assert set(law) <= set(range(rounding.points))
-        for v in values:
-            differ = sum(a != b for a, b in zip(rounded[u], rounded[v], strict=True))
-            assert rounding.disagreement_probability(u, v) == Fraction(differ, below)
-            assert rounding.disagreement_probability(u, v) == min(1, intervals * abs(u - v))
-
-
-@pytest.mark.parametrize("signed", [True, False])
-def test_values_are_rounded_exactly(signed):
-    rounding = SharedOffsetRounding(SEED, intervals=30, signed=signed, label="x")
-    low = -1 if signed else 0
-    for query in range(50):
-        offset = Fraction(int.from_bytes(public.block(SEED, "x", query), "little"), 2**256)
-        for value in (0.37, -0.0, 1, -1, "1/3", Fraction(2, 7), 0.1 + 0.2, 5e-324, 2.5, -7):
-            exact = min(max(Fraction(value), Fraction(low)), Fraction(1))
-            assert rounding.round(value, query) == math.floor(30 * (exact - low) + offset)
-        # The last number below a step and the first one above it.
-        step = (1 - offset) / 30
-        below, above = step - Fraction(1, 2**400), step
-        assert rounding.round(below, query) + 1 == rounding.round(above, query)
-
-
-@pytest.mark.parametrize("signed", [True, False])
-@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64, np.uint16])
-def test_many_ratios_are_rounded_like_one(signed, dtype):
-    rounding = SharedOffsetRounding(SEED, intervals=7, signed=signed)
-    low = 0 if np.dtype(dtype).kind == "u" else -60
-    numerators = np.arange(low, 61).astype(dtype)
-    for query, below in itertools.product(range(20), (1, 12, 50, 1000)):
-        expected = [rounding.round(Fraction(int(k), below), query) for k in numerators]
-        found = rounding.round_ratios(numerators.reshape(1, -1), below, query)
-        assert found.dtype == np.int64
-        assert found.tolist() == [expected]
-    assert rounding.round_ratios([], 2).tolist() == []
-
-
-def test_offsets_are_uniform_enough_to_agree_as_often_as_they_should():
-    trials = 20_000
-    rounding = SharedOffsetRounding(SEED, intervals=4)
-    pairs = [(rounding.round(0.3, query), rounding.round(0.35, query)) for query in range(trials)]
-    differ = np.mean([a != b for a, b in pairs])
-    assert abs(differ - float(rounding.disagreement_probability(0.3, 0.35))) < hoeffding(trials)
-    assert abs(np.mean([a for a, _ in pairs]) - 4 * 1.3) < hoeffding(trials)
-
-
-@pytest.mark.parametrize(
-    ("use", "error", "words"),
-    [
-        (lambda r: r.round(math.nan), ValueError, "finite"),
-        (lambda r: r.round(math.inf), ValueError, "finite"),
-        (lambda r: r.round(None), TypeError, "value None"),
-        (lambda r: r.round(0.5, -1), ValueError, "i must be"),
-        (lambda r: r.value(7), ValueError, "0 to 6"),
-        (lambda r: r.value(0.0), ValueError, "0 to 6"),
-        (lambda r: r.round_ratios([0.5], 2), TypeError, "ints"),
-        (lambda r: r.round_ratios([1], 0), ValueError, "denominator"),
-        (lambda r: r.round_ratios([1], 2**60), ValueError, "2\\*\\*61"),
-    ],
-)
-def test_bad_arguments_of_rounding_are_refused(use, error, words):
-    with pytest.raises(error, match=words):
-        use(SharedOffsetRounding(SEED, intervals=3))
-
-
-def test_bad_options_of_rounding_are_refused():
-    for options, error in (({"intervals": 0}, ValueError), ({"intervals": 2.0}, TypeError)):
-        with pytest.raises(error, match="intervals"):
-            SharedOffsetRounding(SEED, **options)
-    with pytest.raises(TypeError, match="signed"):
-        SharedOffsetRounding(SEED, intervals=2, signed=1)

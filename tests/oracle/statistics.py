@@ -76,3 +76,8 @@ def chi_square(counts: Sequence[int], masses: Sequence[Fraction], least: float =
         last = cells.pop()
         cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
     return sum((seen - expected) ** 2 / expected for seen, expected in cells), len(cells) - 1
+
+
+def hoeffding_slack(trials: int, false_alarm: float = 1e-7) -> float:
+    """How far the frequency of an event in independent trials is from its probability, except with that probability."""
+    return math.sqrt(math.log(2 / false_alarm) / (2 * trials))
