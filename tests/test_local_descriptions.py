@@ -166,3 +166,11 @@ def test_bits_are_one_sequence_of_the_right_length() -> None:
         assert [protocol._read_value(none, slot) for slot in range(3)] == [0, 0, 0]
     masked = np.ma.masked_array([[1, 1, 1]], mask=[[0, 0, 1]])  # type: ignore[no-untyped-call]
     assert protocol._values(masked, np.array([1])) == [protocol._read_value(masked[0], 1)]
+
+
+@pytest.mark.parametrize("name", ["epsilon", "n_users", "n_items", "default", "round_id", "format", "another"])
+def test_parameters_do_not_change(name: str) -> None:
+    protocol = HadamardResponse(**PUBLIC)
+    with pytest.raises(AttributeError, match=f"{name} of a protocol does not change"):
+        setattr(protocol, name, 2)
+    assert protocol == HadamardResponse(**PUBLIC)

@@ -62,6 +62,8 @@ def learners() -> list[StableLearner]:
 class Tables(ListLearner):
     """Lists any functions: the labels seen, with 0 or 1 elsewhere; and one that is never among the first two."""
 
+    lists_indices = False
+
     def __init__(self) -> None:
         self.hypotheses = Thresholds(8)
         self.list_size = 2
@@ -245,6 +247,13 @@ def test_predictions_of_votes() -> None:
         Failing(lambda X: 0).predict(0, X)
 
 
+def test_the_default_is_of_the_kind_that_is_listed() -> None:
+    learner = ListStabilityLearner(LittlestoneLists(Intervals(3)), eta=1, k1=2, k2=1, gamma=1)
+    assert learner.default == bytes(int(said) for said in Intervals(3).predict(np.arange(1, 4), 0, 1)[:, 0])
+    with pytest.raises(TypeError, match="default must be bytes"):
+        ListStabilityLearner(LittlestoneLists(Intervals(3)), eta=1, k1=2, k2=1, gamma=1, default=0)
+
+
 def test_lists_of_learners_on_points() -> None:
     thresholds = Thresholds(6)
     lists = LittlestoneLists(thresholds)
@@ -385,7 +394,8 @@ def test_too_much_work_is_refused_before_it_starts() -> None:
         (lambda: lists(k1=1), ValueError, "k1 must be at least 2 / eta"),
         (lambda: lists(k2=0), ValueError, "k2 must be at least 1"),
         (lambda: lists(gamma=-1), ValueError, "gamma must be > 0"),
-        (lambda: lists(default=1.0), TypeError, "default must be an int or bytes"),
+        (lambda: lists(default=1.0), TypeError, "default must be an int or None"),
+        (lambda: lists(default=bytes(2)), TypeError, "default must be an int or None"),
         (lambda: VersionSpace([[0]]), TypeError, "hypotheses must be a ConceptClass"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=1, holdout=1), ValueError, "alpha must be strictly"),
         (lambda: AccurateLists(VersionSpace(Thresholds(2)), alpha=0.5, holdout=0), ValueError, "holdout must be"),

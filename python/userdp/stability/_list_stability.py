@@ -49,8 +49,9 @@ class ListStabilityLearner(StableLearner):
         Numbers of blocks, k1 eta / 2 >= 1 and k2 >= 1. `list_parameters` has values with guarantees, for gamma too.
     gamma : float, int, Fraction or decimal string
         How much frequency counts, > 0.
-    default : int or bytes
-        What users vote for who have fewer than k1 + k2 rows or no candidates. Public.
+    default : int or bytes, optional
+        What users vote for who have fewer than k1 + k2 rows or no candidates. Public, and of the kind that the list
+        learner lists. By default the first hypothesis of its class.
 
     Raises
     ------
@@ -90,12 +91,15 @@ class ListStabilityLearner(StableLearner):
         k1: int,
         k2: int,
         gamma: float | Fraction | str,
-        default: Listed = 0,
+        default: Listed | None = None,
     ) -> None:
         if not isinstance(list_learner, ListLearner):
             raise TypeError(f"list_learner must be a ListLearner; got {shown(list_learner)}")
-        if isinstance(default, bool) or not isinstance(default, (int, bytes)):
-            raise TypeError(f"default must be an int or bytes; got {shown(default)}")
+        kind, name = (int, "an int") if list_learner.lists_indices else (bytes, "bytes")
+        if default is None:
+            default = list_learner.first_hypothesis()
+        if isinstance(default, bool) or not isinstance(default, kind):
+            raise TypeError(f"default must be {name} or None, as {list_learner!r} lists; got {shown(default)}")
         self.list_learner, self.default = list_learner, default
         self.eta, self.k1, self.k2 = parse_delta(eta, "eta"), positive(k1, "k1"), positive(k2, "k2")
         self.gamma = positive_float(gamma, "gamma")

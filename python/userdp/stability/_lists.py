@@ -41,10 +41,13 @@ class ListLearner(ABC):
         The class to be learned; its `points` reads rows.
     list_size : int
         L, public: longer lists are cut to their first L hypotheses in ascending order.
+    lists_indices : bool
+        Whether lists are of indices of hypotheses, the default, or of functions as bytes.
     """
 
     hypotheses: ConceptClass
     list_size: int
+    lists_indices: bool = True
 
     @abstractmethod
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> Sequence[Listed]:
@@ -63,6 +66,16 @@ class ListLearner(ABC):
             Indices of hypotheses; or, for functions outside the class, what they say about the points of the domain in
             ascending order, one byte 0 or 1 for each. One kind throughout; repetitions do not count.
         """
+
+    def first_hypothesis(self) -> Listed:
+        """The hypothesis with index 0, in the form in which hypotheses are listed."""
+        if self.lists_indices:
+            return 0
+        if not isinstance(self.hypotheses, DomainClass):
+            raise TypeError(f"lists of bytes need a class over a finite domain; got {shown(self.hypotheses)}")
+        domain = np.arange(self.hypotheses.first, self.hypotheses.first + self.hypotheses.domain_size)
+        table: bytes = self.hypotheses.predict(domain, 0, 1)[:, 0].astype(np.uint8).tobytes()
+        return table
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> Mapping[Listed, int]:
         """On how many lists a hypothesis is, of the lists for consecutive blocks of equal length.
@@ -180,6 +193,7 @@ class AccurateLists(ListLearner):
         if not isinstance(learner, ListLearner):
             raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
+        self.lists_indices = learner.lists_indices
         self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
 
     def _arguments(self) -> dict[str, Any]:

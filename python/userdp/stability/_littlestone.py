@@ -75,6 +75,8 @@ class LittlestoneLists(ListLearner):
     [0, 1, 2]
     """
 
+    lists_indices = False
+
     def __init__(self, hypotheses: DomainClass, *, budget: int | None = None) -> None:
         _check_class(hypotheses)
         self.hypotheses: DomainClass = hypotheses

@@ -78,6 +78,12 @@ class LocalProtocol(ABC):
             self.kind, {**self._described(), "n_users": self.n_users}, round_id, SLOT.itemsize + self.symbol_bytes
         )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The format is the last to be set: it names the parameters in every message.
+        if "format" in vars(self):
+            raise AttributeError(f"{name} of a protocol does not change: other parameters are another protocol")
+        super().__setattr__(name, value)
+
     # --- what a protocol says about itself
 
     def __repr__(self) -> str:
