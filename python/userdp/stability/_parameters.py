@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from userdp._numbers import parse_delta, positive, shown
+from userdp._numbers import Delta, parse_delta, positive, shown
 from userdp.learners._ranges import open_unit_fraction
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
 ]
 
 Calibration: TypeAlias = Literal["tight", "paper"]
-Probability: TypeAlias = "float | Fraction | str"
 
 SHARES = 400
 """Splits of the failure budget that are tried."""
@@ -82,10 +80,10 @@ class ListParameters:
 def representation_parameters(
     size: int,
     *,
-    alpha: Probability,
-    beta: Probability,
-    eta: Probability = 0.9,
-    nu: Probability | None = None,
+    alpha: Delta,
+    beta: Delta,
+    eta: Delta = 0.9,
+    nu: Delta | None = None,
     realizable: bool = False,
     calibration: Calibration = "tight",
 ) -> RepresentationParameters:
@@ -162,9 +160,9 @@ def representation_parameters(
 def list_parameters(
     list_size: int,
     *,
-    list_eta: Probability,
-    eta: Probability = 0.9,
-    nu: Probability = 0.9,
+    list_eta: Delta,
+    eta: Delta = 0.9,
+    nu: Delta = 0.9,
     calibration: Calibration = "tight",
 ) -> ListParameters:
     """The gamma and the numbers of blocks with which `ListStabilityLearner` is stable and accurate.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
+from userdp._numbers import Delta
 from userdp.learners._ranges import open_unit_fraction
 from userdp.stability._queries import StatisticalQueryAlgorithm, check_algorithm
 
 __all__ = ["QueryParameters", "query_parameters"]
-
-Probability: TypeAlias = "float | Fraction | str"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +44,7 @@ class QueryParameters:
         return self.queries * self.m
 
 
-def query_parameters(
-    algorithm: StatisticalQueryAlgorithm, *, eta: Probability = "0.9", nu: Probability = "0.9"
-) -> QueryParameters:
+def query_parameters(algorithm: StatisticalQueryAlgorithm, *, eta: Delta = "0.9", nu: Delta = "0.9") -> QueryParameters:
     """The number of rows with which `StatisticalQueryLearner` is (eta, nu)-pseudo-globally stable.
 
     Parameters
