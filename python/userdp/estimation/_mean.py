@@ -189,7 +189,7 @@ class WinsorizedMean(UserLevelEstimator):
             n_users=n_users,
             dimension=n_features,
             bound=bound,
-            norm=self.norm,
+            norm="l2" if self.norm == "l2" else "max",
             spread=spread,
             epsilon=self.epsilon,
             delta=parse_delta(self.delta),
@@ -200,7 +200,7 @@ class WinsorizedMean(UserLevelEstimator):
         return _planned(METHODS[self.method], problem)
 
     def _program(self, data: UserData) -> Program:
-        d = data.X.shape[1]
+        d = data.n_columns
         plan = self._plan(data.n_users, d)
         for warning in plan.warnings():
             warnings.warn(warning, UserWarning, stacklevel=4)

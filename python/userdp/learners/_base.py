@@ -104,7 +104,7 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         self._accept(outcome)
         unit: Unit = "record" if groups is None else "user"
         self.unit_ = unit
-        self.privacy_ = self._record(self._spending(data.n_users, data.X.shape[1]), unit)
+        self.privacy_ = self._record(self._spending(data.n_users, data.n_columns), unit)
         self.is_private_ = self.privacy_.is_private
         return self
 
@@ -145,7 +145,7 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         data = self._read(X, y, groups)
-        outcomes = self._outcomes(data.n_users, data.X.shape[1])
+        outcomes = self._outcomes(data.n_users, data.n_columns)
         with silence():
             program = self._program(data)
         return law_of(program, outcomes)

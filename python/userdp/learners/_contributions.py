@@ -56,6 +56,11 @@ class UserData:
     n_users: int
     m: int
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of X; 1 where it is a vector."""
+        return int(self.X.shape[1]) if self.X.ndim == 2 else 1
+
     def first(self, m: int) -> UserData:
         """The same with at most m rows of each user: the first."""
         if m >= self.m:
