@@ -24,6 +24,7 @@ mod score;
 mod selection;
 mod shuffle;
 mod stability;
+mod vectors;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -83,6 +84,8 @@ mod _core {
     use crate::stability::{
         PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
     };
+    #[pymodule_export]
+    use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
