@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,16 @@ from userdp.learners._private_values import equal_to, numbers_of, one_by_one, si
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._saving import from_json, to_json
 
-__all__ = ["UserLevelClassifier", "UserLevelEstimator", "UserLevelRegressor", "as_finite_algorithm"]
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyCost
+
+__all__ = [
+    "TargetEstimator",
+    "UserLevelClassifier",
+    "UserLevelEstimator",
+    "UserLevelRegressor",
+    "as_finite_algorithm",
+]
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
 
@@ -121,6 +130,29 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             distance=spending.distance,
             budget_unit=spending.budget_unit,
         )
+
+    def privacy_cost(self, *, n_users: int = 2, n_features: int = 1) -> PrivacyCost:
+        """What a fit costs, before there are data.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+            Public: how many users there are, and how many columns. Costs in rho may depend on these; epsilon and delta
+            never do.
+
+        Returns
+        -------
+        PrivacyCost
+            For `userdp.accounting.PrivacyLedger`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters.
+        """
+        self._check_parameters()
+        spending = self._spending(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
+        return self._record(spending, "user").cost
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:
         """The exact distribution of what `fit` releases on this data. **Not private**: for audits.
@@ -300,8 +332,8 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         return second.astype(np.uint8)
 
 
-class UserLevelRegressor(RegressorMixin, UserLevelEstimator):  # type: ignore[misc]
-    """A regressor whose fit is private for users."""
+class TargetEstimator(UserLevelEstimator):
+    """An estimator whose targets are numbers within public bounds."""
 
     target_bounds: Any
 
@@ -318,12 +350,6 @@ class UserLevelRegressor(RegressorMixin, UserLevelEstimator):  # type: ignore[mi
             raise ValueError(f"target_bounds must be two finite numbers (low, high); got {shown(self.target_bounds)}")
         return low, high
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = True
-        return tags
-
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.float64]:
         """Targets within their public bounds; what is no number is 0, or the bound that is nearest to it."""
         if y is None:
@@ -339,6 +365,16 @@ class UserLevelRegressor(RegressorMixin, UserLevelEstimator):  # type: ignore[mi
         numbers = numbers_of(targets).astype(np.float64)
         bounded: npt.NDArray[np.float64] = np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
         return bounded
+
+
+class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
+    """A regressor whose fit is private for users."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags
 
 
 @contextmanager
