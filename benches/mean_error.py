@@ -176,7 +176,12 @@ def main() -> None:
     for name in options.laws.split(","):
         rng = np.random.default_rng(options.seed)
         head = ["users", "m", "epsilon", "auto is", "predicted", "no privacy", *methods, "auto / best", "runs"]
-        print(f"\n{name}: {LAWS[name].__doc__}\n", "|".join(["", *head, ""]), "|".join(["", *["-"] * len(head), ""]), sep="\n")
+        print(
+            f"\n{name}: {LAWS[name].__doc__}\n",
+            "|".join(["", *head, ""]),
+            "|".join(["", *["-"] * len(head), ""]),
+            sep="\n",
+        )
         for n, m, epsilon in cells:
             print("|".join(["", *cell(LAWS[name], n, m, epsilon, methods, runs[n], rng), ""]), flush=True)
 
