@@ -8,6 +8,7 @@ import numpy.typing as npt
 __all__ = [
     "Categorical",
     "Coin",
+    "DiscreteGaussian",
     "DiscreteLaplaceTables",
     "ExponentialRate",
     "Geometric",
@@ -19,6 +20,7 @@ __all__ = [
     "PmfMatrix",
     "PublicSeed",
     "RefusalTable",
+    "RowsOfUsers",
     "ScoreSelection",
     "ShuffleNoise",
     "Source",
@@ -27,6 +29,7 @@ __all__ = [
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
     "UniformInteger",
+    "UserVectors",
     "VersionSpaces",
     "__version__",
     "binomial_tail",
@@ -223,6 +226,17 @@ class TruncatedDiscreteLaplaceTable:
     def largest_ratio(self) -> Fraction: ...
     def sample(self, source: Source) -> int: ...
     def sample_many(self, source: Source, size: int) -> npt.NDArray[np.int64]: ...
+
+@final
+class DiscreteGaussian:
+    def __new__(cls, sigma_squared: Fraction) -> DiscreteGaussian: ...
+    @property
+    def distance(self) -> Fraction: ...
+    @property
+    def support(self) -> int: ...
+    def weights(self) -> list[int]: ...
+    def release(self, value: int, source: Source) -> int: ...
+    def release_many(self, values: npt.NDArray[np.int64], source: Source) -> npt.NDArray[np.int64]: ...
 
 @final
 class DiscreteLaplaceTables:
@@ -474,3 +488,45 @@ def negative_binomial_divergence(
     r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
 ) -> tuple[Fraction, Fraction]: ...
 def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...
+
+@final
+class RowsOfUsers:
+    def __new__(cls, users: npt.NDArray[np.uint32], n_users: int) -> RowsOfUsers: ...
+
+@final
+class UserVectors:
+    @staticmethod
+    def means(
+        records: npt.NDArray[Any],
+        rows: RowsOfUsers,
+        norm: str,
+        bound: float | None,
+        center: Sequence[float] | None,
+        signs: Sequence[int] | None,
+    ) -> UserVectors: ...
+    @staticmethod
+    def gradients(
+        records: npt.NDArray[Any],
+        targets: npt.NDArray[np.float64],
+        rows: RowsOfUsers,
+        *,
+        loss: str,
+        parameter: float,
+        theta: Sequence[float],
+        bound: float,
+        intercept: bool,
+    ) -> UserVectors: ...
+    def subset(self, users: Sequence[int]) -> UserVectors: ...
+    def clipped_sum(
+        self, center: npt.NDArray[np.float64], radius: float, grid: float, progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...
+    def winsorized_sum(
+        self, low: npt.NDArray[np.float64], steps: int, grid: float, progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...
+    def bin_counts(self, bins: int, bound: float, progress: _Progress = None) -> npt.NDArray[np.uint32]: ...
+    def occupied_bins(
+        self, start: int, end: int, bins: int, bound: float, progress: _Progress = None
+    ) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]: ...
+    def counts_within(
+        self, center: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod convert;
 mod counts;
 mod dimension;
+mod discrete_gaussian;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -24,6 +25,7 @@ mod score;
 mod selection;
 mod shuffle;
 mod stability;
+mod vectors;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -39,6 +41,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::dimension::PyVersionSpaces;
+    #[pymodule_export]
+    use crate::discrete_gaussian::PyDiscreteGaussian;
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
@@ -83,6 +87,8 @@ mod _core {
     use crate::stability::{
         PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
     };
+    #[pymodule_export]
+    use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
