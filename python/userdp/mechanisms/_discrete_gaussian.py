@@ -123,18 +123,18 @@ class DiscreteGaussian:
         """
         return Fraction(positive(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
 
-    def pmf(self, values: int | tuple[int, ...]) -> Pmf:
-        """The distribution of the release of an integer or of a tuple of integers, exactly as it is drawn.
+    def pmf(self, values: int | Integers | tuple[int, ...]) -> Pmf:
+        """The distribution of the release of an integer or of several integers, exactly as it is drawn.
 
         Parameters
         ----------
-        values : int or tuple of int
+        values : int, tuple of int, or ndarray of an integer type
             Clamped to [-2**62, 2**62].
 
         Returns
         -------
         Pmf
-            Over ints, or over tuples of as many ints: a product of independent laws.
+            Over ints; for several integers over tuples of as many: a product of independent laws.
 
         Raises
         ------
@@ -143,6 +143,8 @@ class DiscreteGaussian:
         BudgetError
             For more than 2**20 outputs.
         """
+        if isinstance(values, np.ndarray):
+            values = tuple(_int64(values).reshape(-1).tolist())
         centers = [_clamped(value) for value in (values if isinstance(values, tuple) else (values,))]
         width = 2 * self.support + 1
         if width ** min(len(centers), 21) > OUTPUTS_LIMIT:
