@@ -63,7 +63,7 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
 
 
 def _paper_share(problem: MeanProblem, columns: int) -> Fraction:
-    """The theorem's share epsilon / sqrt(8 D ln(1 / delta)), stated without a limit, where exact composition certifies it."""
+    """The theorem's share, epsilon / sqrt(8 D ln(1 / delta)), where exact composition certifies it."""
     from userdp.accounting import optimal_delta
 
     if not problem.delta:
@@ -74,7 +74,7 @@ def _paper_share(problem: MeanProblem, columns: int) -> Fraction:
     each = fraction_below(float(whole) / math.sqrt(8 * columns * -math.log(float(problem.delta))))
     if optimal_delta(each, columns, problem.epsilon) > problem.delta:
         raise ValueError(
-            f"epsilon={float(whole):.4g} is too large for method='paper': its {columns} columns of {float(each):.4g} each"
+            f"epsilon={float(whole):.4g} is too large for method='paper': {columns} columns of {float(each):.4g} each"
             f" are not proved private at it and delta={float(problem.delta):.4g}; method='practical' has no such limit"
         )
     return each
