@@ -86,7 +86,7 @@ class RepeatedSelection:
     >>> 0 <= best.sample(3) <= 6
     True
     >>> best.pmf(3).probabilities.round(3)
-    array([0.144, 0.204, 0.305, 0.284, 0.05 , 0.01 , 0.003])
+    array([0.13 , 0.173, 0.291, 0.321, 0.058, 0.017, 0.009])
     """
 
     def __init__(
