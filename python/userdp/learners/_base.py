@@ -26,7 +26,13 @@ from userdp.learners._private_values import equal_to, numbers_of, one_by_one, si
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._saving import from_json, to_json
 
-__all__ = ["UserLevelClassifier", "UserLevelEstimator", "UserLevelRegressor", "as_finite_algorithm"]
+__all__ = [
+    "TargetEstimator",
+    "UserLevelClassifier",
+    "UserLevelEstimator",
+    "UserLevelRegressor",
+    "as_finite_algorithm",
+]
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
 
@@ -300,8 +306,8 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         return second.astype(np.uint8)
 
 
-class UserLevelRegressor(RegressorMixin, UserLevelEstimator):  # type: ignore[misc]
-    """A regressor whose fit is private for users."""
+class TargetEstimator(UserLevelEstimator):
+    """An estimator whose targets are numbers within public bounds."""
 
     target_bounds: Any
 
@@ -318,12 +324,6 @@ class UserLevelRegressor(RegressorMixin, UserLevelEstimator):  # type: ignore[mi
             raise ValueError(f"target_bounds must be two finite numbers (low, high); got {shown(self.target_bounds)}")
         return low, high
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = True
-        return tags
-
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.float64]:
         """Targets within their public bounds; what is no number is 0, or the bound that is nearest to it."""
         if y is None:
@@ -339,6 +339,16 @@ class UserLevelRegressor(RegressorMixin, UserLevelEstimator):  # type: ignore[mi
         numbers = numbers_of(targets).astype(np.float64)
         bounded: npt.NDArray[np.float64] = np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
         return bounded
+
+
+class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
+    """A regressor whose fit is private for users."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags
 
 
 @contextmanager

@@ -1,0 +1,49 @@
+"""Minimising people's mean loss with privacy for users: descents, and linear models on top of them.
+
+Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, y, groups=user_ids)``. After LSAKKMS21, beside
+the descent with clipped gradients that it is to be compared with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from userdp._optional import loader
+
+if TYPE_CHECKING:
+    from userdp.optimization._clipped_descent import ClippedGradientDescent
+    from userdp.optimization._constraints import Box, L2Ball
+    from userdp.optimization._linear_models import UserLevelLinearRegression, UserLevelLogisticRegression
+    from userdp.optimization._losses import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+
+__all__ = [
+    "Box",
+    "ClippedGradientDescent",
+    "CustomLoss",
+    "L2Ball",
+    "LogisticLoss",
+    "SmoothedHingeLoss",
+    "SquaredLoss",
+    "UserLevelLinearRegression",
+    "UserLevelLogisticRegression",
+]
+
+_ESTIMATORS = {
+    "Box": "_constraints",
+    "ClippedGradientDescent": "_clipped_descent",
+    "CustomLoss": "_losses",
+    "L2Ball": "_constraints",
+    "LogisticLoss": "_losses",
+    "SmoothedHingeLoss": "_losses",
+    "SquaredLoss": "_losses",
+    "UserLevelLinearRegression": "_linear_models",
+    "UserLevelLogisticRegression": "_linear_models",
+}
+"""Which module has which name."""
+
+
+__getattr__ = loader(__name__, _ESTIMATORS, needs="sklearn", distribution="scikit-learn", extra="learn")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
