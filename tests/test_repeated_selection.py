@@ -93,7 +93,9 @@ def test_a_cap_in_place_of_drawing_again_would_cost_more() -> None:
         oracle.largest_ratio(oracle.least_outcome(p, runs), oracle.least_outcome(q, runs))
         for runs in (oracle.capped(gamma, most), oracle.geometric(gamma, most))
     )
-    print(f"a cap loses {math.log(with_cap) / math.log(2):.2f} epsilon, drawing again {math.log(again) / math.log(2):.2f}")
+    print(
+        f"a cap loses {math.log(with_cap) / math.log(2):.2f} epsilon, drawing again {math.log(again) / math.log(2):.2f}"
+    )
     assert with_cap > ratio**8 > ratio**3 >= again
 
 
