@@ -6,6 +6,7 @@ from userdp._pmf import Pmf, exact_pmf
 from userdp.mechanisms._categorical import Categorical
 from userdp.mechanisms._coin import BiasedCoin
 from userdp.mechanisms._counts import Geometric, NegativeBinomial
+from userdp.mechanisms._discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms._discrete_laplace import DiscreteLaplace
 from userdp.mechanisms._exponential import ExponentialMechanism
 from userdp.mechanisms._grouped_exponential import GroupedExponentialMechanism
@@ -18,6 +19,7 @@ from userdp.mechanisms._uniform import RandomSubset, UniformInteger
 __all__ = [
     "BiasedCoin",
     "Categorical",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
     "Geometric",

@@ -7,6 +7,7 @@
 
 pub mod categorical;
 pub mod coin;
+pub mod discrete_gaussian;
 pub mod discrete_laplace;
 pub mod exponential;
 pub mod inversion;
@@ -22,6 +23,7 @@ pub mod words;
 
 pub use categorical::Categorical;
 pub use coin::Coin;
+pub use discrete_gaussian::DiscreteGaussian;
 pub use discrete_laplace::DiscreteLaplaceTables;
 pub use inversion::{Geometric, TwoSidedGeometric};
 pub use kappa::kappa;

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod convert;
 mod counts;
 mod dimension;
+mod discrete_gaussian;
 mod discrete_laplace;
 mod divergence;
 mod exact;
@@ -39,6 +40,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::dimension::PyVersionSpaces;
+    #[pymodule_export]
+    use crate::discrete_gaussian::PyDiscreteGaussian;
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
