@@ -57,7 +57,8 @@ def test_reference_against_all_paths() -> None:
 @pytest.mark.parametrize("radius", [0.5, 2.0])
 def test_convex_bound(steps: int, noise: float, radius: float) -> None:
     schedule = convex_schedule(steps, smoothness=2.0, radius=radius, noise=noise)
-    assert schedule.steps == steps and math.isclose(math.fsum(schedule.weights), 1)
+    assert schedule.steps == steps
+    assert math.isclose(math.fsum(schedule.weights), 1)
     bound = convex_bound(steps, smoothness=2.0, radius=radius, noise=noise)
     worst = max(excess(schedule, [c], radius, noise) for c in (2.0, 1.0, 0.25, 1 / 16, 1 / 64))
     print(f"T={steps}: {worst:.4g} of at most {bound:.4g}")
@@ -78,7 +79,8 @@ def test_a_step_that_is_too_long_breaks_the_convex_bound() -> None:
 @pytest.mark.parametrize("mu", [2.0, 1.0, 0.125])
 def test_strongly_convex_bound(steps: int, noise: float, mu: float) -> None:
     schedule = strongly_convex_schedule(steps, smoothness=2.0, strong_convexity=mu)
-    assert schedule.steps == steps and math.isclose(math.fsum(schedule.weights), 1)
+    assert schedule.steps == steps
+    assert math.isclose(math.fsum(schedule.weights), 1)
     assert all(size <= 0.5 for size in schedule.step_sizes)
     bound = strongly_convex_bound(steps, smoothness=2.0, strong_convexity=mu, radius=1.0, noise=noise)
     spectra = [[mu], [mu, 2.0, 2.0, 2.0], [mu, mu, mu, 2.0], [2.0]]
@@ -115,10 +117,12 @@ def test_nonconvex_bound(steps: int, noise: float) -> None:
         return (smoothness * (x - project(x - math.sin(x) / smoothness))) ** 2
 
     schedules = [nonconvex_schedule(steps, smoothness=smoothness, gap=gap, noise=noise, index=i) for i in range(steps)]
-    assert schedules[0].step_sizes == (0.0,) and schedules[0].weights == (1.0,)
+    assert schedules[0].step_sizes == (0.0,)
+    assert schedules[0].weights == (1.0,)
     values = []
     for index, schedule in enumerate(schedules):
-        assert schedule.steps == max(index, 1) and schedule.weights[-1] == 1
+        assert schedule.steps == max(index, 1)
+        assert schedule.weights[-1] == 1
         values.append(oracle.expected_over_signs(mapping, math.sin, project, start, noise, schedule.step_sizes)[-1])
     bound = nonconvex_bound(steps, smoothness=smoothness, gap=gap, noise=noise)
     print(f"T={steps}, nu={noise}: {sum(values) / steps:.4g} of at most {bound:.4g}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -230,4 +230,4 @@ class RepeatedSelection:
         for mass in best:
             y = (b - a) * (total - mass)
             beyond.append((total - mass) * ((x**most - y**most) // (x - y)))
-        return [Fraction(before - after) for before, after in zip(beyond[:-1], beyond[1:], strict=True)]
+        return [Fraction(before - after) for before, after in pairwise(beyond)]

@@ -146,8 +146,8 @@ def gradient_radius(
 ) -> float:
     """How far users' mean gradients are from the expected ones, everywhere at once, but with probability gamma.
 
-    tau = 4 sigma sqrt((2/m) (d ln(5 + 10 R/rho) + ln(n/gamma))), rho = min(1, sqrt(2) sigma/(4 H) sqrt(d/m)): LSAKKMS21,
-    Proposition 1, with the factor 4 that its proof loses.
+    tau = 4 sigma sqrt((2/m) (d ln(5 + 10 R/rho) + ln(n/gamma))), rho = min(1, sqrt(2) sigma/(4 H) sqrt(d/m)):
+    LSAKKMS21, Proposition 1, with the factor 4 that its proof loses.
 
     Parameters
     ----------
