@@ -80,10 +80,10 @@ class PrivateRange:
     -----
     *Neighbours and sensitivity.* Replacing one user moves one value from a bin to another, or makes it absent or
     present: then no bin's number of users below, or above, changes by more than 1, nor does the larger of the two. So
-    one draw is epsilon-DP (delta = 0) for a user. The loss ln P[k] / P'[k] does not only stay within [-epsilon, epsilon]: its
-    largest and least values over all bins k are at most epsilon apart, roundings included (*bounded range*), so that a
-    draw is (epsilon**2 / 8)-zCDP, where a general epsilon-DP release is (epsilon**2 / 2)-zCDP. See
-    docs/proofs/winsorized_mean.md. The whole budget is spent on the draw; the interval is post-processing.
+    one draw is epsilon-DP (delta = 0) for a user. Moreover the largest and the least of ln P[k] / P'[k] over all bins k
+    are at most epsilon apart, roundings included (*bounded range*), so that a draw is (epsilon**2 / 8)-zCDP, where
+    epsilon-DP alone says (epsilon**2 / 2)-zCDP. See docs/proofs/winsorized_mean.md. The whole budget is spent on the
+    draw; the interval is post-processing.
 
     *Values.* NaN counts as 0 and what is out of range as the nearest bin, never with an error. Users without rows count
     neither below nor above.
