@@ -13,6 +13,7 @@ pub mod clip;
 pub mod hadamard;
 pub mod means;
 pub mod norm;
+pub mod rotated;
 pub mod rows;
 pub mod winsorize;
 pub mod within;
