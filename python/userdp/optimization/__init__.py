@@ -13,6 +13,7 @@ from userdp._optional import loader
 if TYPE_CHECKING:
     from userdp.optimization._clipped_descent import ClippedGradientDescent
     from userdp.optimization._constraints import Box, L2Ball
+    from userdp.optimization._finite_minimizer import FiniteMinimizer
     from userdp.optimization._linear_models import UserLevelLinearRegression, UserLevelLogisticRegression
     from userdp.optimization._losses import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
 
@@ -20,6 +21,7 @@ __all__ = [
     "Box",
     "ClippedGradientDescent",
     "CustomLoss",
+    "FiniteMinimizer",
     "L2Ball",
     "LogisticLoss",
     "SmoothedHingeLoss",
@@ -32,6 +34,7 @@ _ESTIMATORS = {
     "Box": "_constraints",
     "ClippedGradientDescent": "_clipped_descent",
     "CustomLoss": "_losses",
+    "FiniteMinimizer": "_finite_minimizer",
     "L2Ball": "_constraints",
     "LogisticLoss": "_losses",
     "SmoothedHingeLoss": "_losses",
