@@ -101,6 +101,7 @@ _MODULES = (
     "lddp",
     "learners",
     "mechanisms",
+    "optimization",
     "protocols",
     "reduction",
     "report",

@@ -1,7 +1,8 @@
-"""Distributions of people's examples, learned with pure privacy for users.
+"""Means and distributions of people's examples, learned with privacy for users.
 
-Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, groups=user_ids)``. They select from finite
-covers of families of distributions, after GKKMMZ23, and are within alpha of the truth in total variation.
+Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, groups=user_ids)``. Those of distributions
+select from finite covers with pure privacy, after GKKMMZ23, and are within alpha of the truth in total variation.
+Means are after LSAKKMS21.
 """
 
 from __future__ import annotations
@@ -14,15 +15,26 @@ if TYPE_CHECKING:
     from userdp.estimation._discrete import DiscreteDistribution
     from userdp.estimation._gaussian import GaussianMean
     from userdp.estimation._gaussian_distribution import GaussianDistribution
+    from userdp.estimation._mean import WinsorizedMean
     from userdp.estimation._product import ProductDistribution
+    from userdp.estimation._queries import WinsorizedQueries
 
-__all__ = ["DiscreteDistribution", "GaussianDistribution", "GaussianMean", "ProductDistribution"]
+__all__ = [
+    "DiscreteDistribution",
+    "GaussianDistribution",
+    "GaussianMean",
+    "ProductDistribution",
+    "WinsorizedMean",
+    "WinsorizedQueries",
+]
 
 _ESTIMATORS = {
     "DiscreteDistribution": "_discrete",
     "GaussianDistribution": "_gaussian_distribution",
     "GaussianMean": "_gaussian",
     "ProductDistribution": "_product",
+    "WinsorizedMean": "_mean",
+    "WinsorizedQueries": "_queries",
 }
 """Which module has which estimator."""
 

@@ -130,7 +130,7 @@ class DiscreteDistribution(DistributionEstimator):
     def _program(self, data: UserData) -> Program:
         return self._plan().program(self._budget(), Symbols.of(data, data.X[:, 0], int(self.n_symbols)))
 
-    def _outcomes(self) -> Sequence[Hashable]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         plan = self._plan()
         return listed(plan.outcomes(), plan.n_outcomes())
 

@@ -182,7 +182,7 @@ class GaussianMean(DistributionEstimator):
             columns.append(column)
         return columns
 
-    def _outcomes(self) -> Sequence[Hashable]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         searches = self._searches()
         size = math.prod(search.n_outcomes() for search in searches)
         return listed(product(*(search.outcomes() for search in searches)), size)

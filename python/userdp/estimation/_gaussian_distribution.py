@@ -152,7 +152,7 @@ class GaussianDistribution(DistributionEstimator):
         searches, budget = self._searches(), self._budget()
         return lambda draw: searches.draw(draw, budget, data)
 
-    def _outcomes(self) -> Sequence[Hashable]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         searches = self._searches()
         return listed(searches.outcomes(), searches.n_outcomes())
 

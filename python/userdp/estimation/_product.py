@@ -137,7 +137,7 @@ class ProductDistribution(DistributionEstimator):
         plan, budget, k = self._plan(), self._budget(), int(self.n_symbols)
         return plan.program(budget, [Symbols.of(data, column, k) for column in data.X.T])
 
-    def _outcomes(self) -> Sequence[Hashable]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         plan = self._plan()
         return listed(plan.outcomes(), plan.n_outcomes())
 

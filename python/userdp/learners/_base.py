@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
@@ -18,14 +19,24 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from userdp._numbers import positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
+from userdp.accounting._charging import announce
 from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
-from userdp.learners._privacy import Budget, PrivacyRecord, exact_epsilon
+from userdp.learners._privacy import Budget, PrivacyRecord, Spending, Unit, exact_epsilon
 from userdp.learners._private_values import equal_to, numbers_of, one_by_one, silence
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._saving import from_json, to_json
 
-__all__ = ["UserLevelClassifier", "UserLevelEstimator", "as_finite_algorithm"]
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyCost
+
+__all__ = [
+    "TargetEstimator",
+    "UserLevelClassifier",
+    "UserLevelEstimator",
+    "UserLevelRegressor",
+    "as_finite_algorithm",
+]
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
 
@@ -47,6 +58,9 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
     released: ClassVar[tuple[str, ...]] = ()
     """The fitted attributes that are outputs of the mechanism."""
 
+    caps_rows: ClassVar[bool] = True
+    """Whether only the first m rows of a user count. Otherwise all do, and m says how many are expected."""
+
     # parameters that every subclass takes
     epsilon: Any
     m: Any
@@ -63,13 +77,17 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """The delta of the guarantee; from parameters only."""
         return Fraction(0)
 
+    def _spending(self, n_users: int, n_features: int) -> Spending:
+        """What a fit spends; may depend on these two public numbers besides the parameters."""
+        return Spending(self._budget(), self._delta())
+
     @abstractmethod
     def _program(self, data: UserData) -> Program:
         """What is drawn on the data; see `userdp.learners._program`."""
 
     @abstractmethod
-    def _outcomes(self) -> Sequence[Hashable]:
-        """All outcomes of the program, from public parameters; refused when there are too many to list."""
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+        """All outcomes of the program, from public numbers; refused when there are too many to list."""
 
     @abstractmethod
     def _accept(self, outcome: Any) -> None:
@@ -89,23 +107,55 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         """Draw once and keep what was drawn."""
         self._check_parameters()
         data = self._read(X, y, groups)
+        self.n_users_ = data.n_users
         with silence():
             program = self._program(data)
+        unit: Unit = "record" if groups is None else "user"
+        record = self._record(self._spending(data.n_users, data.n_columns), unit)
+        announce(record)
         outcome = run(program, source_of(self.random_state, stacklevel=4))
         self._accept(outcome)
-        self.n_users_ = data.n_users
-        self.unit_ = "record" if groups is None else "user"
-        self.privacy_ = PrivacyRecord(
-            epsilon=exact_epsilon(self.epsilon),
-            delta=self._delta(),
-            neighbours="replace",
-            unit="record" if groups is None else "user",
-            budget=self._budget(),
-            released=self.released,
-            caveats=tuple(self._caveats()),
-        )
+        self.unit_ = unit
+        self.privacy_ = record
         self.is_private_ = self.privacy_.is_private
         return self
+
+    def _record(self, spending: Spending, unit: Unit) -> PrivacyRecord:
+        return PrivacyRecord(
+            epsilon=exact_epsilon(self.epsilon),
+            delta=spending.delta,
+            neighbours="replace",
+            unit=unit,
+            budget=spending.budget,
+            released=self.released,
+            caveats=tuple(self._caveats()),
+            rho=spending.rho,
+            distance=spending.distance,
+            budget_unit=spending.budget_unit,
+        )
+
+    def privacy_cost(self, *, n_users: int = 2, n_features: int = 1) -> PrivacyCost:
+        """What a fit costs, before there are data.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+            Public: how many users there are, and how many columns. Costs in rho may depend on these; epsilon and delta
+            never do.
+
+        Returns
+        -------
+        PrivacyCost
+            For `userdp.accounting.PrivacyLedger`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters.
+        """
+        self._check_parameters()
+        spending = self._spending(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
+        return self._record(spending, "user").cost
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:
         """The exact distribution of what `fit` releases on this data. **Not private**: for audits.
@@ -129,8 +179,8 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             When there are too many outcomes, or too many paths to them.
         """
         self._check_parameters()
-        outcomes = self._outcomes()
         data = self._read(X, y, groups)
+        outcomes = self._outcomes(data.n_users, data.n_columns)
         with silence():
             program = self._program(data)
         return law_of(program, outcomes)
@@ -152,12 +202,11 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         return caveats
 
     def _read(self, X: Any, y: Any, groups: Any) -> UserData:
-        """People's rows: at most m of each, labels as 0 and 1."""
+        """People's rows: at most m of each if the estimator caps them, labels as 0 and 1."""
         rows = self._read_X(X)
         labels = self._read_y(y, len(rows))
         users, m = self._read_groups(groups, len(rows))
-        kept = _first(users, m)
-        if not kept.all():
+        if self.caps_rows and not (kept := _first(users, m)).all():
             rows, labels, users = rows[kept], labels[kept], Users(users.codes[kept], users.n_users)
         return UserData(rows, labels, users.codes, users.n_users, m)
 
@@ -177,7 +226,7 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return numbers_of(rows)
 
-    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
+    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[Any]:
         """Estimators without labels have none."""
         return np.zeros(n_rows, dtype=np.uint8)
 
@@ -286,6 +335,51 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         return second.astype(np.uint8)
 
 
+class TargetEstimator(UserLevelEstimator):
+    """An estimator whose targets are numbers within public bounds."""
+
+    target_bounds: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._bounds()
+
+    def _bounds(self) -> tuple[float, float]:
+        try:
+            low, high = map(float, self.target_bounds)
+        except (TypeError, ValueError):
+            low, high = math.nan, math.nan
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"target_bounds must be two finite numbers (low, high); got {shown(self.target_bounds)}")
+        return low, high
+
+    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.float64]:
+        """Targets within their public bounds; what is no number is 0, or the bound that is nearest to it."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        with _without_values():
+            if self.on_invalid == "raise":
+                targets = column_or_1d(y, warn=True)
+                assert_all_finite(targets, input_name="y")
+            else:
+                targets = column_or_1d(one_by_one(y), warn=True)
+        check_consistent_length(targets, np.empty(n_rows))
+        low, high = self._bounds()
+        numbers = numbers_of(targets).astype(np.float64)
+        bounded: npt.NDArray[np.float64] = np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
+        return bounded
+
+
+class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
+    """A regressor whose fit is private for users."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags
+
+
 @contextmanager
 def _without_values() -> Iterator[None]:
     """Errors of scikit-learn about types and shapes, without the data that it shows in some."""
@@ -303,23 +397,27 @@ def _without_values() -> Iterator[None]:
         ) from None
 
 
-def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = None) -> FiniteAlgorithm:
+def as_finite_algorithm(
+    estimator: UserLevelEstimator, *, n_users: int = 2, n_features: int = 1, name: str | None = None
+) -> FiniteAlgorithm:
     """An estimator's fit as a finite algorithm, for `userdp.audit`.
 
     Parameters
     ----------
     estimator : UserLevelEstimator
         Not fitted, or fitted: it is cloned. Its outcomes must be few enough to list.
+    n_users, n_features : int
+        How many users the datasets have, and how many columns: what can come out of means and descents depends on them.
     name : str, optional
         For reports.
 
     Returns
     -------
     FiniteAlgorithm
-        On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier and x otherwise; x
-        is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit` draws from. A
-        `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit of a
-        hypothesis.
+        On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier or regressor, and x
+        otherwise; x is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit`
+        draws from. A `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit
+        of a hypothesis.
 
     Notes
     -----
@@ -342,7 +440,8 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
     True
     """
     estimator._check_parameters()
-    labelled = isinstance(estimator, ClassifierMixin)
+    labelled = isinstance(estimator, (ClassifierMixin, RegressorMixin))
+    outcomes = estimator._outcomes(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
 
     def law(dataset: Dataset) -> Pmf:
         fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))))
@@ -355,5 +454,5 @@ def as_finite_algorithm(estimator: UserLevelEstimator, *, name: str | None = Non
 
     law.__name__ = name or type(estimator).__name__
     if not estimator._symmetric():
-        return finite_algorithm(estimator._outcomes())(law)
-    return SymmetricAlgorithm(estimator._outcomes(), law)
+        return finite_algorithm(outcomes)(law)
+    return SymmetricAlgorithm(outcomes, law)

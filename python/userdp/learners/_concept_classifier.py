@@ -48,7 +48,7 @@ class ConceptClassifier(UserLevelClassifier):
                 raise ValueError(f"concepts and representation must be over as many points; got {domains}")
         open_unit_interval(self.alpha, "alpha")
 
-    def _outcomes(self) -> Sequence[Hashable]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         return self._listed()
 
     def _listed(self) -> range:

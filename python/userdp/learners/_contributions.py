@@ -35,26 +35,31 @@ class Users:
 
 @dataclass(frozen=True)
 class UserData:
-    """What a learner sees: at most m rows of each user.
+    """What a learner sees: people's rows, at most m of each for learners that cap them.
 
     Attributes
     ----------
     X : ndarray with shape (rows, features)
-    labels : ndarray of uint8 with shape (rows,)
-        0 for the first class and 1 for the second; all 0 where there are no labels.
+    labels : ndarray with shape (rows,)
+        uint8: 0 for the first class and 1 for the second, all 0 where there are no labels. float64 for regressors.
     users : ndarray of uint32 with shape (rows,)
         Whose row it is, from 0 to n_users - 1.
     n_users : int
         Public. A user may have no rows.
     m : int
-        Public: the most rows that a user has.
+        Public: the most rows that a user has, or, where they are not capped, how many are expected.
     """
 
     X: npt.NDArray[Any]
-    labels: npt.NDArray[np.uint8]
+    labels: npt.NDArray[Any]
     users: npt.NDArray[np.uint32]
     n_users: int
     m: int
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X; 1 where it is a vector."""
+        return int(self.X.shape[1]) if self.X.ndim == 2 else 1
 
     def first(self, m: int) -> UserData:
         """The same with at most m rows of each user: the first."""

@@ -70,7 +70,7 @@ class SymbolSelector(UserLevelEstimator):
         scores = selection.scores(Symbols.of(data, data.X[:, 0], self._shape()[1]))
         return lambda draw: selection.choose(draw, scores)
 
-    def _outcomes(self) -> Sequence[int]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[int]:
         return range(self._shape()[0])
 
     def _accept(self, outcome: int) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from userdp._numbers import Epsilon, LogRatio, parse_level, shown
 
-__all__ = ["Budget", "PrivacyRecord", "Unit", "equal_part", "split_budget"]
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyCost
+
+__all__ = ["Budget", "PrivacyRecord", "Spending", "Unit", "equal_part", "split_budget"]
 
 Unit: TypeAlias = Literal["user", "record"]
 ExactEpsilon: TypeAlias = "Fraction | LogRatio"
 Budget: TypeAlias = Mapping[str, ExactEpsilon]
+BudgetUnit: TypeAlias = Literal["epsilon", "rho"]
 
 
 def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budget:
@@ -91,6 +95,30 @@ def _fraction_below(epsilon: ExactEpsilon) -> Fraction:
 
 
 @dataclass(frozen=True)
+class Spending:
+    """What a fit spends, from parameters, the number of users and the number of columns only.
+
+    Attributes
+    ----------
+    budget : mapping from str to Fraction or LogRatio
+        The parts, in units of `budget_unit`.
+    delta : Fraction
+        The delta of the guarantee.
+    rho : Fraction or None
+        Zero-concentrated differential privacy of all that is drawn, where that is how it was accounted for.
+    distance : Fraction
+        With rho: how far in total variation the draws are from ones that are exactly rho-zCDP.
+    budget_unit : {"epsilon", "rho"}
+    """
+
+    budget: Budget
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    distance: Fraction = Fraction(0)
+    budget_unit: BudgetUnit = "epsilon"
+
+
+@dataclass(frozen=True)
 class PrivacyRecord:
     """The guarantee of a fitted estimator: the attribute ``privacy_``.
 
@@ -105,7 +133,7 @@ class PrivacyRecord:
     unit : {"user", "record"}
         Whose data is protected: all the rows of one user, or, without user ids, one row.
     budget : mapping from str to Fraction or LogRatio
-        What epsilon was spent on. The parts compose to epsilon.
+        What was spent, in units of `budget_unit`. Parts in epsilon compose to epsilon, parts in rho sum to rho.
     released : tuple of str
         The fitted attributes that are outputs of the mechanism. Everything else on the estimator is public or a
         parameter.
@@ -113,6 +141,12 @@ class PrivacyRecord:
         False when a setting voids the guarantee; `caveats` says which.
     caveats : tuple of str
         Why the guarantee does not hold: reproducible draws, classes taken from the labels, errors about private values.
+    rho : Fraction or None
+        All draws together are within `distance` in total variation of ones that are rho-zero-concentrated
+        differentially private; None where that is not known to be better than what epsilon says.
+    distance : Fraction
+        See `rho`. What it costs in delta is part of `delta` already.
+    budget_unit : {"epsilon", "rho"}
 
     Examples
     --------
@@ -128,15 +162,25 @@ class PrivacyRecord:
     budget: Budget
     released: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+    rho: Fraction | None = None
+    distance: Fraction = Fraction(0)
+    budget_unit: BudgetUnit = "epsilon"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", MappingProxyType(dict(self.budget)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = (self.epsilon, self.delta, self.neighbours, self.unit, dict(self.budget), self.released, self.caveats)
-        return type(self), values
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self), (*(values | {"budget": dict(self.budget)}).values(),)
 
     @property
     def is_private(self) -> bool:
         """Whether no setting voids the guarantee."""
         return not self.caveats
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """All guarantees together, as `userdp.accounting` composes them."""
+        from userdp.accounting import PrivacyCost
+
+        return PrivacyCost(self.epsilon, self.delta, rho=self.rho, distance=self.distance)

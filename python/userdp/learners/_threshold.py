@@ -280,7 +280,7 @@ class ThresholdClassifier(UserLevelClassifier):
 
         return program
 
-    def _outcomes(self) -> Sequence[Hashable]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         size = read_domain_size(self.domain_size)
         if size >= LISTED_THRESHOLDS:
             raise BudgetError(

@@ -86,7 +86,7 @@ class VotingClassifier(UserLevelClassifier):
 
         return program
 
-    def _outcomes(self) -> Sequence[tuple[str, Hashable]]:
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[tuple[str, Hashable]]:
         if self.public_seed is None:
             raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
         seed = PublicSeed(self.public_seed).hex

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from userdp import _core
-from userdp._levels import core_level
 from userdp._numbers import (
     Delta,
     Epsilon,
@@ -23,6 +22,7 @@ from userdp._numbers import (
     positive,
     round_up,
 )
+from userdp.accounting._exponentials import BITS, at_most, enclosure, exact_epsilon, is_rational, upper
 
 __all__ = [
     "PrivacyParameters",
@@ -32,10 +32,7 @@ __all__ = [
     "triangle_inequality",
 ]
 
-BITS = 192
 MAX_POWER_BITS = 10**6
-MAX_BITS = 2**20
-MAX_EXPONENT = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +49,6 @@ class PrivacyParameters:
 
     epsilon: Fraction | LogRatio | float
     delta: Fraction | float
-
-
-def _is_rational(level: PrivacyLevel) -> bool:
-    return level.exponent == 0
-
-
-def _enclosure(level: PrivacyLevel, name: str) -> tuple[Fraction, Fraction]:
-    """Fractions around e^epsilon, within 2^-190 of it relative to e^epsilon - 1; equal when it is rational."""
-    if _is_rational(level):
-        return level.ratio, level.ratio
-    if level.exponent >= MAX_EXPONENT:
-        raise ValueError(f"{name}: e^{name} is too large to be written out; this needs {name} < {MAX_EXPONENT}")
-    # A tiny epsilon needs its own leading zeros on top.
-    zeros = max(0, level.exponent.denominator.bit_length() - level.exponent.numerator.bit_length())
-    lower, upper = _core.exp_bounds(core_level(level), min(BITS + zeros, MAX_BITS))
-    return max(Fraction(1), lower), upper
-
-
-def _upper(level: PrivacyLevel, name: str = "epsilon") -> Fraction:
-    return _enclosure(level, name)[1]
-
-
-def _epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
-    if level.ratio == 1:
-        return level.exponent
-    return LogRatio(level.ratio.numerator, level.ratio.denominator)
 
 
 def _delta(value: Fraction, *, exact: bool) -> Fraction | float:
@@ -119,15 +90,15 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
     """
     first, second = parse_level(epsilon1, "epsilon1"), parse_level(epsilon2, "epsilon2")
     d1, d2 = parse_delta(delta1, "delta1"), parse_delta(delta2, "delta2")
-    first_factor = _upper(first, "epsilon1") if d2 else Fraction(0)
-    second_factor = _upper(second, "epsilon2") if d1 else Fraction(0)
+    first_factor = upper(first, "epsilon1") if d2 else Fraction(0)
+    second_factor = upper(second, "epsilon2") if d1 else Fraction(0)
     delta = max(d1 + first_factor * d2, d2 + second_factor * d1)
     # The larger of the two is exact when the levels whose e^epsilon enters are rational.
-    exact = (_is_rational(first) or d2 == 0) and (_is_rational(second) or d1 == 0)
+    exact = (is_rational(first) or d2 == 0) and (is_rational(second) or d1 == 0)
     total = PrivacyLevel(first.ratio * second.ratio, first.exponent + second.exponent)
     mixed = total.ratio != 1 and total.exponent != 0
     epsilon: Fraction | LogRatio | float
-    epsilon = _sum_upwards(total) if mixed else _epsilon(total)
+    epsilon = _sum_upwards(total) if mixed else exact_epsilon(total)
     return PrivacyParameters(epsilon, _delta(delta, exact=exact))
 
 
@@ -176,8 +147,8 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
         )
     grouped = PrivacyLevel(level.ratio**count, level.exponent * count)
     total = Fraction(count) if threshold == 0 or count <= 1 else _geometric_sum(level, count, 1 / threshold)
-    exact = _is_rational(level) or threshold == 0 or count <= 1
-    return PrivacyParameters(_epsilon(grouped), _delta(threshold * total, exact=exact))
+    exact = is_rational(level) or threshold == 0 or count <= 1
+    return PrivacyParameters(exact_epsilon(grouped), _delta(threshold * total, exact=exact))
 
 
 def _geometric_sum(level: PrivacyLevel, count: int, cap: Fraction) -> Fraction:
@@ -185,12 +156,12 @@ def _geometric_sum(level: PrivacyLevel, count: int, cap: Fraction) -> Fraction:
 
     Doubling: S_2n = S_n (1 + E^n) and S_(n+1) = S_n + E^n, along the binary digits of count.
     """
-    upper = _upper(level)
+    factor = upper(level)
     total, power = Fraction(0), Fraction(1)
     for digit in bin(count)[2:]:
         total, power = _trimmed(total * (1 + power), level), _trimmed(power * power, level)
         if digit == "1":
-            total, power = total + power, _trimmed(power * upper, level)
+            total, power = total + power, _trimmed(power * factor, level)
         if total >= cap:
             break  # the sum only grows
     return total
@@ -198,7 +169,7 @@ def _geometric_sum(level: PrivacyLevel, count: int, cap: Fraction) -> Fraction:
 
 def _trimmed(value: Fraction, level: PrivacyLevel) -> Fraction:
     """Keep irrational powers at a few hundred bits, rounding up; rational ones are exact."""
-    if _is_rational(level):
+    if is_rational(level):
         return value
     scale = 1 << BITS
     return Fraction(math.ceil(value * scale), scale)
@@ -241,10 +212,10 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
         raise ValueError(f"n_total must be at least n_sampled = {sampled}; got {total}")
     eta = Fraction(sampled, total)
     if eta == 1:
-        return PrivacyParameters(_epsilon(level), threshold)
-    amplified = 1 + eta * (_upper(level) - 1)
-    if _is_rational(level):
-        return PrivacyParameters(_epsilon(PrivacyLevel(amplified, Fraction(0))), eta * threshold)
+        return PrivacyParameters(exact_epsilon(level), threshold)
+    amplified = 1 + eta * (upper(level) - 1)
+    if is_rational(level):
+        return PrivacyParameters(exact_epsilon(PrivacyLevel(amplified, Fraction(0))), eta * threshold)
     return PrivacyParameters(_core.ln_bounds(amplified)[1], eta * threshold)
 
 
@@ -300,19 +271,19 @@ def subsampling_population(
     least = -(-sampled // step) * step
     if not callable(target):
         wanted = parse_level(target, "target")
-        if _at_most(level, wanted):
+        if at_most(level, wanted):
             return least
-        goal = _enclosure(wanted, "target")[0] - 1
+        goal = enclosure(wanted, "target")[0] - 1
         if goal == 0:
             raise ValueError("target: epsilon 0 cannot be reached by subsampling a mechanism with epsilon > 0")
-        return max(least, -(-math.ceil(sampled * (_upper(level) - 1) / goal) // step) * step)
+        return max(least, -(-math.ceil(sampled * (upper(level) - 1) / goal) // step) * step)
     most = positive(limit, "limit")
 
     def serves(multiple: int) -> bool:
         size = multiple * step
         wanted = parse_level(target(size), "target")
-        gain = Fraction(sampled, size) * (_upper(level) - 1)
-        return _at_most(level, wanted) or gain <= _enclosure(wanted, "target")[0] - 1
+        gain = Fraction(sampled, size) * (upper(level) - 1)
+        return at_most(level, wanted) or gain <= enclosure(wanted, "target")[0] - 1
 
     fails, found = least // step - 1, least // step  # in multiples of the step
     while found * step <= most and not serves(found):
@@ -325,8 +296,3 @@ def subsampling_population(
         middle = (fails + found) // 2
         fails, found = (fails, middle) if serves(middle) else (middle, found)
     return found * step
-
-
-def _at_most(level: PrivacyLevel, other: PrivacyLevel) -> bool:
-    """Whether one level is certainly at most another: both parts are."""
-    return level.ratio <= other.ratio and level.exponent <= other.exponent

@@ -1,0 +1,57 @@
+"""Accounting: what several releases on the same people cost together, certified.
+
+Every function takes privacy parameters exactly and returns numbers that are exact where the mathematics stays rational,
+and rounded towards less privacy claimed where it does not. Neighbours are replace-one, of users or of records.
+"""
+
+from __future__ import annotations
+
+from userdp.accounting._composition import (
+    compose_advanced,
+    compose_basic,
+    compose_optimal,
+    optimal_delta,
+    optimal_delta_of_groups,
+)
+from userdp.accounting._cost import PrivacyCost
+from userdp.accounting._inverse import dimension_epsilon, largest_epsilon_each
+from userdp.accounting._ledger import LedgerEntry, PrivacyLedger
+from userdp.accounting._lemmas import (
+    PrivacyParameters,
+    group_privacy,
+    subsampling_amplification,
+    subsampling_population,
+    triangle_inequality,
+)
+from userdp.accounting._zcdp import (
+    bounded_range_to_zcdp,
+    largest_rho,
+    pure_to_zcdp,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_group_privacy,
+)
+
+__all__ = [
+    "LedgerEntry",
+    "PrivacyCost",
+    "PrivacyLedger",
+    "PrivacyParameters",
+    "bounded_range_to_zcdp",
+    "compose_advanced",
+    "compose_basic",
+    "compose_optimal",
+    "dimension_epsilon",
+    "group_privacy",
+    "largest_epsilon_each",
+    "largest_rho",
+    "optimal_delta",
+    "optimal_delta_of_groups",
+    "pure_to_zcdp",
+    "subsampling_amplification",
+    "subsampling_population",
+    "triangle_inequality",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_group_privacy",
+]

@@ -1,0 +1,192 @@
+"""What estimators have in common that minimise people's mean loss."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from userdp._numbers import parse_delta, shown
+from userdp._progress import progress_bar
+from userdp.estimation._base import listed
+from userdp.learners._base import TargetEstimator, UserLevelEstimator
+from userdp.learners._contributions import UserData
+from userdp.learners._privacy import Budget, Spending
+from userdp.learners._program import Draw, Program
+from userdp.optimization._constraints import Constraint, finite, finite_vector
+from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._gradients import GradientRows
+from userdp.optimization._losses import Loss
+
+__all__ = ["Descent", "DescentEstimator"]
+
+Self = TypeVar("Self", bound="Descent")
+
+
+class DescentEstimator(UserLevelEstimator):
+    """An estimator that solves one `DescentProblem` by one `DescentPlan`.
+
+    A subclass says what the problem consists of and which plan solves it (`_plan_of`).
+    """
+
+    caps_rows: ClassVar[bool] = False
+
+    delta: Any
+    start: Any
+    regularization: Any
+    fit_intercept: Any
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss of a row."""
+
+    @abstractmethod
+    def _largest_target(self) -> float:
+        """No target is farther from 0."""
+
+    @abstractmethod
+    def _feature_bound(self, n_features: int) -> float:
+        """No row is longer in L2, the constant of an intercept not included."""
+
+    @abstractmethod
+    def _constraint(self, n_features: int) -> Constraint:
+        """Where theta may be."""
+
+    @abstractmethod
+    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
+        """The plan that solves a problem, from public parameters; equal problems give equal plans."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parse_delta(self.delta)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept must be a bool; got {shown(self.fit_intercept)}")
+        if finite(self.regularization, "regularization") < 0:
+            raise ValueError(f"regularization must be >= 0; got {shown(self.regularization)}")
+
+    def _problem(self, n_users: int, n_features: int) -> DescentProblem:
+        dimension = n_features + bool(self.fit_intercept)
+        constraint = self._constraint(n_features)
+        middle = constraint.middle(dimension)
+        start = middle if self.start is None else finite_vector(self.start, "start")
+        if len(start) != dimension:
+            raise ValueError(f"start must have {dimension} entries, as theta has; got {len(start)}")
+        bound = math.hypot(self._feature_bound(n_features), float(self.fit_intercept))
+        reach = bound * (constraint.reach(dimension) + float(np.linalg.norm(middle)))
+        return DescentProblem(
+            n_users=n_users,
+            dimension=dimension,
+            loss=self._loss().within(reach, self._largest_target()),
+            constraint=constraint,
+            start=tuple(constraint.project(start).tolist()),
+            bound=bound,
+            m=1 if self.m is None else int(self.m),
+            epsilon=self.epsilon,
+            delta=parse_delta(self.delta),
+            regularization=float(self.regularization),
+            fit_intercept=bool(self.fit_intercept),
+        )
+
+    def _plan(self, n_users: int, n_features: int) -> DescentPlan:
+        return self._plan_of(self._problem(n_users, n_features))
+
+    def _budget(self) -> Budget:
+        raise NotImplementedError  # `_spending` says it, which knows the shape of the data
+
+    def _spending(self, n_users: int, n_features: int) -> Spending:
+        return self._plan(n_users, n_features).spending()
+
+    def _program(self, data: UserData) -> Program:
+        problem = self._problem(data.n_users, data.n_columns)
+        plan = self._plan_of(problem)
+        program = plan.program(
+            GradientRows(
+                data,
+                loss=problem.loss,
+                bound=self._feature_bound(data.n_columns),
+                fit_intercept=problem.fit_intercept,
+            )
+        )
+
+        def shown_as_it_runs(draw: Draw) -> Hashable:
+            done = 0
+            with progress_bar(None, "descent") as show:
+
+                def counted(mechanism: Any, /, *arguments: Any) -> Any:
+                    nonlocal done
+                    done += 1
+                    show(min(done, plan.draws), plan.draws)
+                    return draw(mechanism, *arguments)
+
+                return program(counted)
+
+        return shown_as_it_runs
+
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+        plan = self._plan(n_users, n_features)
+        return listed(plan.outcomes(), plan.n_outcomes())
+
+
+class Descent(DescentEstimator, TargetEstimator):
+    """A private descent by itself: a loss, a constraint, and the theta that is found.
+
+    Subclasses have the parameters epsilon, delta, loss, constraint, bound, target_bounds, fit_intercept, start,
+    regularization, m, on_invalid, require_groups, enrolled, random_state and their own, and say which plan (`_plan_of`).
+    """
+
+    released: ClassVar[tuple[str, ...]] = ("theta_",)
+
+    loss: Any
+    constraint: Any
+    bound: Any
+
+    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Minimise the mean over users of the mean loss of their rows.
+
+        Parameters
+        ----------
+        X : array-like of numbers with shape (rows, columns)
+        y : array-like of numbers with shape (rows,)
+            Targets, clipped to `target_bounds`. For losses of labels those above 0 are one class and others the other.
+        groups : array-like with shape (rows,)
+            The user id of every row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters and shapes, naming the argument; never for what is in a row, unless on_invalid="raise".
+        BudgetError
+            For work that is too large, with an estimate.
+        """
+        return self._fit(X, y, groups)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.loss, Loss):
+            raise TypeError(f"loss must be a loss of userdp.optimization; got {shown(self.loss)}")
+        if not isinstance(self.constraint, Constraint):
+            raise TypeError(f"constraint must be an L2Ball or a Box; got {shown(self.constraint)}")
+        if not finite(self.bound, "bound") > 0:
+            raise ValueError(f"bound must be > 0; got {shown(self.bound)}")
+
+    def _loss(self) -> Loss:
+        return self.loss  # type: ignore[no-any-return]
+
+    def _largest_target(self) -> float:
+        return max(map(abs, self._bounds()))
+
+    def _feature_bound(self, n_features: int) -> float:
+        return float(self.bound)
+
+    def _constraint(self, n_features: int) -> Constraint:
+        return self.constraint  # type: ignore[no-any-return]
+
+    def _accept(self, outcome: Any) -> None:
+        self.theta_ = self._plan(self.n_users_, self.n_features_in_).theta(outcome)
