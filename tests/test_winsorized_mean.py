@@ -125,7 +125,7 @@ def test_exact_audit_of_the_ball() -> None:
 
 
 def test_exact_audit_of_two_columns_under_optimal_composition() -> None:
-    universe, epsilon, delta = [(-1.0, -1.0), (1.0, 1.0), (1.0, -1.0)], F(1), F(1, 10)
+    universe, epsilon, delta = [(-1.0, -1.0), (1.0, 1.0), (1.0, -1.0)], F(1), F(1, 50)
     lattice = Lattice(1.0, 1, 1, 2)
     method, weak = (
         WinsorizedColumns("practical", problem_of(2, 2, bound=1.4, delta=delta), lattice, budget)
@@ -228,19 +228,23 @@ def test_the_error_is_as_predicted_and_far_below_that_of_the_full_range() -> Non
     assert formula <= practical.predicted_error() <= 1.01 * formula
     assert math.isclose(full.predicted_error(), math.sqrt(2) * 2 / (n * epsilon), rel_tol=1e-12)
     rng, source = np.random.default_rng(5), _core.Source(5)
-    errors, totals = np.empty((2, runs)), np.empty((2, runs))
+    # From the mean of the users' means, and from the mean of the law of their rows.
+    errors: list[list[float]] = [[], []]
+    totals: list[list[float]] = [[], []]
     for place in range(runs):
         means = (2 * rng.binomial(m, 0.65, (n, 1)) / m - 1).astype(float)
         vectors = GivenVectors(means, np.ones(n, dtype=bool))
         for row, method in enumerate((practical, full)):
-            estimate = float(method.mean(run(method.program(vectors), source))[0])
-            errors[row, place], totals[row, place] = estimate - means.mean(), estimate - 0.3
-    measured, total = np.sqrt(np.mean(errors**2, axis=1)), np.sqrt(np.mean(totals**2, axis=1))
+            if row == 0 or place % 4 == 0:
+                estimate = float(method.mean(run(method.program(vectors), source))[0])
+                errors[row].append(estimate - means.mean())
+                totals[row].append(estimate - 0.3)
+    measured, total = ([math.sqrt(np.mean(np.square(one))) for one in listed] for listed in (errors, totals))
     print(f"by noise {measured[0]:.6f}, formula {formula:.6f}; full range {measured[1]:.6f}")
     print(f"total {total[0]:.6f}, full range {total[1]:.6f}, quotient {total[0] / total[1]:.3f}")
-    # Squares of Laplace noise have a variance of 5 of their mean squared: 5% of the root is 4.9 deviations.
+    # Squares of Laplace noise have a variance of 5 of their mean squared: 5% and 10% of the root are 4.9 deviations.
     assert abs(measured[0] / formula - 1) < 0.05
-    assert abs(measured[1] / full.predicted_error() - 1) < 0.05
+    assert abs(measured[1] / full.predicted_error() - 1) < 0.1
     assert total[0] <= 0.45 * total[1]
     assert not abs(2 * measured[0] / formula - 1) < 0.05
 

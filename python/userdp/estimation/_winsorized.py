@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 from userdp.estimation._full_range import FullRangeLaplace
@@ -100,7 +101,9 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     if columns == 1:
         plans.append(_whole_interval(problem))
     if problem.delta:
-        plans.append(_ball(problem, columns))
+        # None at an epsilon so large that the distance of the noise from the ideal law would take all of delta.
+        with suppress(ValueError):
+            plans.append(_ball(problem, columns))
     return min(plans, key=lambda plan: plan.predicted_error())
 
 
