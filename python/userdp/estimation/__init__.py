@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from userdp.estimation._gaussian_distribution import GaussianDistribution
     from userdp.estimation._mean import WinsorizedMean
     from userdp.estimation._product import ProductDistribution
+    from userdp.estimation._queries import WinsorizedQueries
 
-__all__ = ["DiscreteDistribution", "GaussianDistribution", "GaussianMean", "ProductDistribution", "WinsorizedMean"]
+__all__ = [
+    "DiscreteDistribution",
+    "GaussianDistribution",
+    "GaussianMean",
+    "ProductDistribution",
+    "WinsorizedMean",
+    "WinsorizedQueries",
+]
 
 _ESTIMATORS = {
     "DiscreteDistribution": "_discrete",
@@ -26,6 +34,7 @@ _ESTIMATORS = {
     "GaussianMean": "_gaussian",
     "ProductDistribution": "_product",
     "WinsorizedMean": "_mean",
+    "WinsorizedQueries": "_queries",
 }
 """Which module has which estimator."""
 

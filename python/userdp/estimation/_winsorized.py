@@ -16,6 +16,7 @@ from userdp.estimation._winsorized_budget import (
     best_column_budget,
     cheapest,
     largest_range_epsilon,
+    pure_epsilon,
     rational_epsilon,
 )
 from userdp.estimation._winsorized_columns import WinsorizedColumns, squared_error
@@ -51,10 +52,15 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
     n, beta, columns = problem.n_users, problem.beta, padded(problem.dimension)
     if columns == 1:
         tau = problem.spread * math.sqrt(2 * math.log(2 * n / beta))
-        each, accounting, delta = rational_epsilon(problem.epsilon), "pure", Fraction(0)
     else:
         tau = problem.spread * (1 + math.sqrt(2 * math.log(n / beta)))
         tau *= 10 * math.sqrt(math.log(columns * n / beta) / columns)
+    if problem.rho is not None:
+        # Range and noise get the same epsilon e: e^2 / 8 + e^2 / 2 in each column.
+        each, accounting, delta = 2 * pure_epsilon(problem.rho / columns * Fraction(4, 5)), "zCDP", problem.delta
+    elif columns == 1:
+        each, accounting, delta = rational_epsilon(problem.epsilon), "pure", Fraction(0)
+    else:
         each, accounting, delta = _paper_share(problem, columns), "optimal composition", problem.delta
     lattice = Lattice.of(problem.ball, 2 * tau, 2 * tau, _column_steps(problem, float(each)))
     half = each / 2
@@ -117,28 +123,30 @@ def _columns(problem: MeanProblem, columns: int) -> MeanMethod:
         problem.delta,
         lambda part, noise: squared_error(problem, lattice, part, noise),
         range_epsilon(lattice, columns, problem.n_users, problem.beta),
+        problem.rho,
     )
     return WinsorizedColumns("practical", problem, lattice, budget)
 
 
 def _whole_interval(problem: MeanProblem) -> MeanMethod:
-    epsilon = rational_epsilon(problem.epsilon)
+    if problem.rho is None:
+        epsilon, accounting, delta = rational_epsilon(problem.epsilon), "pure", Fraction(0)
+    else:
+        epsilon, accounting, delta = pure_epsilon(problem.rho), "zCDP", problem.delta
     grid = power_of_two_below(2 * problem.bound / _column_steps(problem, float(epsilon)))
     half = math.ceil(problem.bound / grid)
-    budget = ColumnBudget(1, Fraction(0), epsilon, "pure", 0.0)
+    budget = ColumnBudget(1, Fraction(0), epsilon, accounting, 0.0, delta)
     return WinsorizedColumns("practical", problem, Lattice(grid, half, half, 1), budget)
 
 
 def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
-    from userdp.accounting import largest_rho
-
     n, sigma = problem.n_users, problem.spread / math.sqrt(columns)
     lattice = Lattice.of(_column_bound(problem, columns), sigma, 0.0, FEWEST_STEPS)
     off = columns * lattice.length**2 / 12
     radius = math.sqrt((problem.spread * (1 + 2 / math.sqrt(columns))) ** 2 + off)
     radius = min(radius, 2 * problem.ball)
     distance = columns * GAUSSIAN_DISTANCE
-    rho = largest_rho(problem.epsilon, problem.delta, distance=distance)
+    rho = problem.largest_rho(distance)
     part = cheapest(
         largest_range_epsilon(rho / columns),
         range_epsilon(lattice, columns, n, problem.beta),
