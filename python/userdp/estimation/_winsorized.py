@@ -61,7 +61,7 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
 
 
 def _paper_share(problem: MeanProblem, columns: int) -> Fraction:
-    """epsilon / sqrt(8 D ln(1/delta)), where exact composition certifies it: the theorem's proof has a limit on epsilon."""
+    """Epsilon / sqrt(8 D ln(1/delta)), where exact composition certifies it: the theorem's proof has a limit on epsilon."""
     from userdp.accounting import optimal_delta
 
     if not problem.delta:
