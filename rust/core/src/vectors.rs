@@ -10,6 +10,7 @@
 
 pub mod bins;
 pub mod clip;
+pub mod gradients;
 pub mod hadamard;
 pub mod means;
 pub mod norm;

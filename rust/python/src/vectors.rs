@@ -14,6 +14,7 @@ use userdp_core::{
     control::Control,
     vectors::{
         Subset, UserVectors, bins, clip,
+        gradients::{GradientOptions, Gradients, Loss},
         hadamard::Rotation,
         means::{Means, MeansOptions, Records},
         norm::Region,
@@ -106,9 +107,25 @@ impl Numbers {
 
 /// What vectors are made of.
 enum Made {
-    Means { records: Numbers, rows: Py<PyRowsOfUsers>, options: MeansOptions },
-    Subset { of: Py<PyUserVectors>, users: Vec<u32> },
-    Rotated { of: Py<PyUserVectors>, rotation: Rotation },
+    Means {
+        records: Numbers,
+        rows: Py<PyRowsOfUsers>,
+        options: MeansOptions,
+    },
+    Gradients {
+        records: Numbers,
+        targets: Py<PyArray1<f64>>,
+        rows: Py<PyRowsOfUsers>,
+        options: GradientOptions,
+    },
+    Subset {
+        of: Py<PyUserVectors>,
+        users: Vec<u32>,
+    },
+    Rotated {
+        of: Py<PyUserVectors>,
+        rotation: Rotation,
+    },
 }
 
 /// A vector for each user, made anew whenever it is needed.
@@ -127,6 +144,11 @@ impl PyUserVectors {
             Made::Means { records, rows, options } => records.with(py, |records| {
                 let rows = &rows.get().0;
                 run(py, progress, |control| sum(&Means::new(records, rows, options)?, control))
+            }),
+            Made::Gradients { records, targets, rows, options } => records.with(py, |records| {
+                let (targets, rows) = (targets.bind(py).try_readonly()?, &rows.get().0);
+                let targets = targets.as_slice()?;
+                run(py, progress, |control| sum(&Gradients::new(records, targets, rows, options)?, control))
             }),
             Made::Subset { of, users } => {
                 of.get().sum(py, progress, &|vectors, control| sum(&Subset::new(vectors, users)?, control))
@@ -155,6 +177,30 @@ impl PyUserVectors {
         let rotation = signs.map(|signs| run_short(|| Rotation::new(&signs))).transpose()?;
         let options = MeansOptions { center, region, rotation, kernel: None };
         Ok(Self(Made::Means { records: Numbers(records), rows, options }))
+    }
+
+    /// Mean gradients of the losses of the records of users at theta, each record clipped to a ball.
+    #[staticmethod]
+    #[pyo3(signature = (records, targets, rows, *, loss, parameter, theta, bound, intercept))]
+    #[allow(clippy::too_many_arguments)]
+    fn gradients(
+        records: Py<PyAny>,
+        targets: Py<PyArray1<f64>>,
+        rows: Py<PyRowsOfUsers>,
+        loss: &str,
+        parameter: f64,
+        theta: Vec<f64>,
+        bound: f64,
+        intercept: bool,
+    ) -> PyResult<Self> {
+        let loss = match loss {
+            "logistic" => Loss::Logistic,
+            "hinge" => Loss::Hinge(parameter),
+            "squared" => Loss::Squared(parameter),
+            other => return Err(PyValueError::new_err(format!("loss {other:?} is unknown"))),
+        };
+        let options = GradientOptions { loss, theta, bound, intercept, kernel: None };
+        Ok(Self(Made::Gradients { records: Numbers(records), targets, rows, options }))
     }
 
     /// Those of the listed users.
