@@ -98,7 +98,7 @@ class GaussianRounds(RoundNoise):
 
     def size(self) -> NoiseSize:
         rho = float(self.rho * self.rest)
-        return NoiseSize(2 * self.dimension / (self.n_users**2 * rho), 1)
+        return NoiseSize(2 * self.dimension / (self.n_users**2 * rho), 1, self.dimension)
 
     def steps(self, share: Fraction) -> int:
         # sigma is 2 R / sqrt(2 rho), for the sum
@@ -139,7 +139,8 @@ class LaplaceRounds(RoundNoise):
 
     def size(self) -> NoiseSize:
         epsilon = float(self.epsilon * self.rest)
-        return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2)
+        # The square of a Laplace variable has 5/2 of the relative variance of that of a normal one.
+        return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2, 0.4 * self.dimension)
 
     def steps(self, share: Fraction) -> int:
         epsilon, root = float(self.epsilon * self.rest * share), math.sqrt(self.dimension)

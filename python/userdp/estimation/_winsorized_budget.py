@@ -52,7 +52,7 @@ class ColumnBudget:
     delta: Fraction = Fraction(0)
 
     def spending(self) -> Spending:
-        """All columns together: in rho, a range of bounded range eta costs eta^2 / 8, noise of epsilon epsilon^2 / 2."""
+        """All columns together. In rho, bounded range eta costs eta^2 / 8 and pure epsilon costs epsilon^2 / 2."""
         in_rho = {"range": self.epsilon_range**2 / 8, "noise": self.epsilon_noise**2 / 2}
         parts = {"range": self.epsilon_range, "noise": self.epsilon_noise}
         unit: BudgetUnit = "epsilon"
@@ -141,9 +141,13 @@ def best_column_budget(
         accounts.append(_Concentrated("zCDP", largest_rho(epsilon, delta) / columns))
     found = []
     for account in accounts:
-        share = cheapest(account.cap, least, lambda part, account=account: error(float(part), float(account.noise(part))))  # type: ignore[misc]
+
+        def error_of(part: Fraction, account: _Sum | _Concentrated = account) -> float:
+            return error(float(part), float(account.noise(part)))
+
+        share = cheapest(account.cap, least, error_of)
         split = ColumnBudget(columns, share, account.noise(share), account.name, account.cap)
-        found.append((error(float(share), float(split.epsilon_noise)), split))
+        found.append((error_of(share), split))
     best = min(found, key=lambda one: one[0])[1]
     if best.accounting == "pure" or rho is not None:
         return replace(best, delta=delta if rho is not None else best.delta)
