@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from userdp.estimation._gaussian_distribution import GaussianDistribution
     from userdp.estimation._mean import WinsorizedMean
     from userdp.estimation._product import ProductDistribution
+    from userdp.estimation._radii import concentration_radius
 
-__all__ = ["DiscreteDistribution", "GaussianDistribution", "GaussianMean", "ProductDistribution", "WinsorizedMean"]
+__all__ = [
+    "DiscreteDistribution",
+    "GaussianDistribution",
+    "GaussianMean",
+    "ProductDistribution",
+    "WinsorizedMean",
+    "concentration_radius",
+]
 
 _ESTIMATORS = {
     "DiscreteDistribution": "_discrete",
@@ -26,8 +34,9 @@ _ESTIMATORS = {
     "GaussianMean": "_gaussian",
     "ProductDistribution": "_product",
     "WinsorizedMean": "_mean",
+    "concentration_radius": "_radii",
 }
-"""Which module has which estimator."""
+"""Which module has which name."""
 
 
 __getattr__ = loader(__name__, _ESTIMATORS, needs="sklearn", distribution="scikit-learn", extra="learn")
