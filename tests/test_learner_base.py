@@ -395,3 +395,13 @@ def draws(learner: Any, number: int) -> Sequence[int]:
 
     program, source = learner._program(learner._read(X, Y, USERS)), source_of(None)
     return [run(program, source) for _ in range(number)]
+
+
+def test_costs_are_known_before_there_are_data() -> None:
+    learner = ThresholdClassifier(epsilon="1/3", domain_size=8, m=2)
+    cost = learner.privacy_cost()
+    assert (cost.epsilon, cost.delta, cost.rho) == (Fraction(1, 3), 0, None)
+    fitted = learner.fit([[1], [2], [3]], [0, 1, 0], groups=[1, 2, 3])
+    assert fitted.privacy_.cost == cost
+    with pytest.raises(ValueError, match="epsilon"):
+        ThresholdClassifier(epsilon=0, domain_size=8, m=2).privacy_cost()

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from userdp.learners._privacy import Budget, PrivacyRecord, Spending, Unit, exac
 from userdp.learners._private_values import equal_to, numbers_of, one_by_one, silence
 from userdp.learners._program import Program, law_of, run
 from userdp.learners._saving import from_json, to_json
+
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyCost
 
 __all__ = [
     "TargetEstimator",
@@ -127,6 +130,29 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             distance=spending.distance,
             budget_unit=spending.budget_unit,
         )
+
+    def privacy_cost(self, *, n_users: int = 2, n_features: int = 1) -> PrivacyCost:
+        """What a fit costs, before there are data.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+            Public: how many users there are, and how many columns. Costs in rho may depend on these; epsilon and delta
+            never do.
+
+        Returns
+        -------
+        PrivacyCost
+            For `userdp.accounting.PrivacyLedger`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters.
+        """
+        self._check_parameters()
+        spending = self._spending(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
+        return self._record(spending, "user").cost
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:
         """The exact distribution of what `fit` releases on this data. **Not private**: for audits.

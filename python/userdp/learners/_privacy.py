@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from userdp._numbers import Epsilon, LogRatio, parse_level, shown
+
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyCost
 
 __all__ = ["Budget", "PrivacyRecord", "Spending", "Unit", "equal_part", "split_budget"]
 
@@ -174,3 +177,10 @@ class PrivacyRecord:
     def is_private(self) -> bool:
         """Whether no setting voids the guarantee."""
         return not self.caveats
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """All guarantees together, as `userdp.accounting` composes them."""
+        from userdp.accounting import PrivacyCost
+
+        return PrivacyCost(self.epsilon, self.delta, rho=self.rho, distance=self.distance)

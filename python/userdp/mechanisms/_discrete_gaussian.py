@@ -143,8 +143,7 @@ class DiscreteGaussian:
         BudgetError
             For more than 2**20 outputs.
         """
-        single = not isinstance(values, tuple)
-        centers = [_clamped(value) for value in ((values,) if single else values)]
+        centers = [_clamped(value) for value in (values if isinstance(values, tuple) else (values,))]
         width = 2 * self.support + 1
         if width ** min(len(centers), 21) > OUTPUTS_LIMIT:
             raise BudgetError(
@@ -153,7 +152,7 @@ class DiscreteGaussian:
             )
         half = self._noise.weights()
         weights = half[:0:-1] + half
-        if single:
+        if not isinstance(values, tuple):
             start = centers[0] - self.support
             return Pmf(tuple(range(start, start + width)), tuple(weights))
         ranges = [range(center - self.support, center + self.support + 1) for center in centers]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import shown
-from userdp._vectors import GivenVectors, UserVectors
+from userdp._vectors import UserVectors
 from userdp.learners._contributions import UserData
-from userdp.learners._private_values import silence
-from userdp.optimization._losses import CustomLoss, LinearLoss, Loss
+from userdp.optimization._losses import Loss
 
 __all__ = ["GradientRows", "check_callback"]
 
