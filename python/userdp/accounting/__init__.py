@@ -6,7 +6,15 @@ and rounded towards less privacy claimed where it does not. Neighbours are repla
 
 from __future__ import annotations
 
+from userdp.accounting._composition import (
+    compose_advanced,
+    compose_basic,
+    compose_optimal,
+    optimal_delta,
+    optimal_delta_of_groups,
+)
 from userdp.accounting._cost import PrivacyCost
+from userdp.accounting._inverse import dimension_epsilon, largest_epsilon_each
 from userdp.accounting._lemmas import (
     PrivacyParameters,
     group_privacy,
@@ -27,8 +35,15 @@ __all__ = [
     "PrivacyCost",
     "PrivacyParameters",
     "bounded_range_to_zcdp",
+    "compose_advanced",
+    "compose_basic",
+    "compose_optimal",
+    "dimension_epsilon",
     "group_privacy",
+    "largest_epsilon_each",
     "largest_rho",
+    "optimal_delta",
+    "optimal_delta_of_groups",
     "pure_to_zcdp",
     "subsampling_amplification",
     "subsampling_population",

@@ -12,12 +12,15 @@ from userdp._numbers import LogRatio, PrivacyLevel
 __all__ = [
     "BITS",
     "LEAST_BOUND",
+    "at_most",
     "enclosure",
+    "epsilon_above",
     "exact_epsilon",
     "exp_above",
     "is_rational",
     "ln_enclosure",
     "ln_float",
+    "root_above",
     "shortened",
     "upper",
     "value_enclosure",
@@ -27,6 +30,7 @@ BITS = 192
 MAX_BITS = 2**20
 MAX_EXPONENT = 2**20
 KEPT_BITS = 64
+ROOT_BITS = 256
 LEAST_BOUND = Fraction(1, 2**4096)
 """No upper bound of a probability is below this; a smaller one would help nobody and be long to write."""
 
@@ -41,6 +45,19 @@ def exact_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
     if level.ratio == 1:
         return level.exponent
     return LogRatio(level.ratio.numerator, level.ratio.denominator)
+
+
+def epsilon_above(level: PrivacyLevel) -> Fraction | LogRatio:
+    """As `exact_epsilon`; a level with both parts, which a `LogRatio` and a number sum to, is rounded up."""
+    return value_enclosure(level)[1] if level.ratio != 1 and level.exponent != 0 else exact_epsilon(level)
+
+
+def at_most(level: PrivacyLevel, other: PrivacyLevel) -> bool:
+    """Whether one level is certainly at most another: exactly, or by enclosures where neither is simple."""
+    ratio, exponent = level.ratio / other.ratio, other.exponent - level.exponent
+    if ratio == 1 or exponent == 0:
+        return ratio <= 1 and exponent >= 0
+    return ln_enclosure(ratio)[1] <= exponent
 
 
 def enclosure(level: PrivacyLevel, name: str) -> tuple[Fraction, Fraction]:
@@ -93,3 +110,8 @@ def shortened(x: Fraction, *, up: bool, bits: int = KEPT_BITS) -> Fraction:
     if scaled == whole:
         return x
     return Fraction(whole, 1 << shift) if shift >= 0 else Fraction(whole << -shift)
+
+
+def root_above(x: Fraction) -> Fraction:
+    """A fraction just above the square root of x >= 0, by at most 2^-255."""
+    return Fraction(math.isqrt(math.ceil(x * (1 << 2 * ROOT_BITS))) + 1, 1 << ROOT_BITS)

@@ -22,7 +22,7 @@ from userdp._numbers import (
     positive,
     round_up,
 )
-from userdp.accounting._exponentials import BITS, enclosure, exact_epsilon, is_rational, upper
+from userdp.accounting._exponentials import BITS, at_most, enclosure, exact_epsilon, is_rational, upper
 
 __all__ = [
     "PrivacyParameters",
@@ -271,7 +271,7 @@ def subsampling_population(
     least = -(-sampled // step) * step
     if not callable(target):
         wanted = parse_level(target, "target")
-        if _at_most(level, wanted):
+        if at_most(level, wanted):
             return least
         goal = enclosure(wanted, "target")[0] - 1
         if goal == 0:
@@ -283,7 +283,7 @@ def subsampling_population(
         size = multiple * step
         wanted = parse_level(target(size), "target")
         gain = Fraction(sampled, size) * (upper(level) - 1)
-        return _at_most(level, wanted) or gain <= enclosure(wanted, "target")[0] - 1
+        return at_most(level, wanted) or gain <= enclosure(wanted, "target")[0] - 1
 
     fails, found = least // step - 1, least // step  # in multiples of the step
     while found * step <= most and not serves(found):
@@ -296,8 +296,3 @@ def subsampling_population(
         middle = (fails + found) // 2
         fails, found = (fails, middle) if serves(middle) else (middle, found)
     return found * step
-
-
-def _at_most(level: PrivacyLevel, other: PrivacyLevel) -> bool:
-    """Whether one level is certainly at most another: both parts are."""
-    return level.ratio <= other.ratio and level.exponent <= other.exponent

@@ -37,16 +37,21 @@ def plan_gaussian(problem: MeanProblem) -> MeanMethod:
 
 
 def plan_iterated(problem: MeanProblem) -> MeanMethod:
-    """As many rounds as the predicted error asks for: discrete Gaussian noise, or discrete Laplace for delta = 0."""
-    return _planned(problem, SEARCH_SHARE) if problem.private_radius else _planned(problem, Fraction(0))
+    """As many rounds as the predicted error asks for, with the noise that it asks for.
+
+    Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
+    release is pure. Discrete Gaussian noise otherwise.
+    """
+    kinds = (GaussianRounds, LaplaceRounds) if problem.delta else (LaplaceRounds,)
+    plans = [_planned(problem, kind, SEARCH_SHARE if problem.private_radius else Fraction(0)) for kind in kinds]
+    return min(plans, key=lambda plan: plan.predicted_error())
 
 
-def _planned(problem: MeanProblem, search_share: Fraction) -> IteratedMean:
-    kind = GaussianRounds if problem.delta else LaplaceRounds
+def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds], search_share: Fraction) -> IteratedMean:
     noise = kind.of(problem, search_share)
     plan = planned_rounds(problem.dimension, problem.ball, problem.spread, noise.size())
     if search_share and len(plan.radii) == 1:
-        return _planned(problem, Fraction(0))  # nobody is clipped: there is no radius to find
+        return _planned(problem, kind, Fraction(0))  # nobody is clipped: there is no radius to find
     return IteratedMean("iterated", problem, noise, plan)
 
 
@@ -81,7 +86,9 @@ class IteratedMean(MeanMethod):
     @cached_property
     def rounds(self) -> tuple[tuple[_Round, ...], ...]:
         """For each round, what it may be: one thing, or, with a search, one for each candidate radius."""
-        planned = [(self._round(share, radius),) for share, radius in zip(self.plan.shares, self.plan.radii, strict=True)]
+        planned = [
+            (self._round(share, radius),) for share, radius in zip(self.plan.shares, self.plan.radii, strict=True)
+        ]
         if self.search:
             expected = self.plan.radii[-1] / self.plan.kappa
             radii = (
@@ -138,7 +145,11 @@ class IteratedMean(MeanMethod):
         d = self.problem.dimension
         for transcript in itertools.product(
             *(
-                [(index, *sums) for index, this in enumerate(possible) for sums in itertools.product(self._sums(this), repeat=d)]
+                [
+                    (index, *sums)
+                    for index, this in enumerate(possible)
+                    for sums in itertools.product(self._sums(this), repeat=d)
+                ]
                 for possible in self.rounds
             )
         ):

@@ -13,7 +13,8 @@ from userdp.accounting import largest_rho
 from userdp.estimation._mean_method import MeanProblem
 from userdp.estimation._private_radius import search_epsilon
 from userdp.estimation._rounds import MOST_ROUNDS, NoiseSize
-from userdp.learners._privacy import Spending, split_budget
+from userdp.estimation._winsorized_budget import rational_epsilon
+from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 
@@ -130,29 +131,25 @@ class LaplaceRounds(RoundNoise):
     A vector of Euclidean length 2 R has a sum of absolute values of at most 2 R sqrt(d).
     """
 
-    epsilon: Any
-    parts: Fraction
-    """Epsilon as a fraction, rounded down."""
+    epsilon: Fraction
 
     @classmethod
     def of(cls, problem: MeanProblem, search_share: Fraction) -> LaplaceRounds:
-        """All of epsilon."""
-        whole = split_budget(problem.epsilon, {"one": 1, "other": 1})["one"]
-        assert isinstance(whole, Fraction)  # of several parts
-        return cls(problem.n_users, problem.dimension, search_share, problem.epsilon, 2 * whole)
+        """All of epsilon, as a fraction that is not above it."""
+        return cls(problem.n_users, problem.dimension, search_share, rational_epsilon(problem.epsilon))
 
     def size(self) -> NoiseSize:
-        epsilon = float(self.parts * self.rest)
+        epsilon = float(self.epsilon * self.rest)
         return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2)
 
     def steps(self, share: Fraction) -> int:
-        epsilon, root = float(self.parts * self.rest * share), math.sqrt(self.dimension)
+        epsilon, root = float(self.epsilon * self.rest * share), math.sqrt(self.dimension)
         # the scale is 2 R sqrt(d) / epsilon, and its tables end at 2**24
         return _power_of_two(min(FINENESS * self.n_users * epsilon / root / 2, 2**20 * epsilon / root), self.n_users)
 
     def mechanism(self, share: Fraction, reach: int) -> DiscreteLaplace:
         sensitivity = math.isqrt(4 * reach**2 * self.dimension)
-        epsilon = self.parts * self.rest * share
+        epsilon = self.epsilon * self.rest * share
         # Beyond 64 scales there is next to nothing.
         largest = self.n_users * reach + math.ceil(64 * sensitivity / epsilon)
         return DiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity, bounds=(-largest, largest))
@@ -165,10 +162,10 @@ class LaplaceRounds(RoundNoise):
         return range(low, high + 1)
 
     def search_epsilon(self) -> Fraction:
-        return self.parts * self.search_share
+        return self.epsilon * self.search_share
 
     def spending(self, shares: Sequence[Fraction]) -> Spending:
-        return Spending(split_budget(self.epsilon, self._parts(shares)))
+        return Spending({name: self.epsilon * part for name, part in self._parts(shares).items()})
 
 
 def _power_of_two(wanted: float, n_users: int) -> int:

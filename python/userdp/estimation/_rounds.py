@@ -130,10 +130,12 @@ def _shortfall(dimension: int, error: Floats, spread: float, radius: Floats) -> 
     normal, weight = _nodes(9)
     e = error[:, None, None, None] * _chi(dimension, normal)[:, None, None]
     along = e + spread * normal[:, None] / np.sqrt(dimension)
-    across = spread * np.sqrt((dimension - 1) / dimension) * (_chi(dimension - 1, normal) if dimension > 1 else 0 * normal)
+    across = (
+        spread * np.sqrt((dimension - 1) / dimension) * (_chi(dimension - 1, normal) if dimension > 1 else 0 * normal)
+    )
     distance = np.sqrt(along**2 + across**2)
     kept = np.minimum(1, radius[:, None, None, None] / np.maximum(distance, np.finfo(float).tiny))
-    lost = (e[..., 0, 0] - ((along * kept) @ weight) @ weight)
+    lost = e[..., 0, 0] - ((along * kept) @ weight) @ weight
     shortfall: Floats = np.sqrt(lost**2 @ weight)
     return shortfall
 
