@@ -132,7 +132,9 @@ def _least(ratio: Callable[[int], float], start: int) -> int:
     above = below = ratio(start)
     while below > 1:
         if high >= MOST_USERS:
-            raise BudgetError(f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon")
+            raise BudgetError(
+                f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon"
+            )
         low, above = high, below
         # It falls like 1 / n where noise dominates.
         high = min(max(math.ceil(high * 1.01 * min(below, 2.0**20)), high + 1), MOST_USERS)

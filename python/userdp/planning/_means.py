@@ -72,7 +72,7 @@ def compare_means(problem: MeanProblem, m: int) -> Comparison:
             plan = METHODS[method](problem)
         except ValueError:  # it needs a positive delta, or cannot be certified at this one
             continue
-        notes = ["taken by method='auto'"] * (method == chosen) + plan.warnings()
+        notes = ["taken by method='auto'"] * (method == chosen) + ["too few users for it"] * bool(plan.warnings())
         rows.append(_row(method, "user", plan.predicted_error(), sampling, "; ".join(notes)))
     rows += _baselines(problem, m, sampling)
     best = min((row for row in rows if row.protects == "user"), key=lambda row: row.error)
@@ -85,7 +85,9 @@ def compare_means(problem: MeanProblem, m: int) -> Comparison:
         "delta": float(problem.delta),
         "radius": problem.spread,
     }
-    return Comparison("mean", sizes, tuple(rows), best.method, "the least predicted error among those that protect users")
+    return Comparison(
+        "mean", sizes, tuple(rows), best.method, "the least predicted error among those that protect users"
+    )
 
 
 def _row(method: str, protects: str, noise: float, sampling: float, note: str) -> Prediction:
@@ -98,7 +100,9 @@ def _baselines(problem: MeanProblem, m: int, sampling: float) -> Iterator[Predic
     level = Fraction(float(parse_level(problem.epsilon)))
     per_row = replace(rows, epsilon=level / m, delta=_row_delta(level, problem.delta, m))
     noise = min(_full_range(per_row))
-    yield _row(GROUP, "user", noise, sampling, f"one row at epsilon / {m}" + (" and less delta" if problem.delta else ""))
+    yield _row(
+        GROUP, "user", noise, sampling, f"one row at epsilon / {m}" + (" and less delta" if problem.delta else "")
+    )
     yield _row(ROWS, "row", min(_full_range(rows)), sampling, "no guarantee for people")
 
 
