@@ -107,11 +107,21 @@ def settings(m: int) -> dict[str, list[tuple[str, Maker]]]:
         radius = share / np.sqrt(m)
         return name, lambda: WinsorizedGradientDescent(**SHARED, m=m, method=method, radius=radius, steps=steps)
 
+    def phased(method: str, sigma: float, steps: int) -> tuple[str, Maker]:
+        name = f"{method}, sigma = {sigma:g}, T = {steps}"
+        given = {"method": method, "sub_gaussian": sigma, "radius": 1 / np.sqrt(m), "steps": steps}
+        return name, lambda: PhasedERM(**SHARED, m=m, **given)
+
     return {
         "clipped": [clipped(clip, steps) for clip in (0.1, 0.3, 1.0) for steps in (40, 160)],
         "winsorized": [
             winsorized(method, share, steps)
             for method, share in (("auto", 1.0), ("tracking", 1.0), ("tracking", 0.4))
+            for steps in (40, 160)
+        ],
+        "phased": [
+            phased(method, sigma, steps)
+            for method, sigma in (("auto", 0.35), ("tracking", 0.35), ("tracking", 0.035))
             for steps in (40, 160)
         ],
     }

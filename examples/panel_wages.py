@@ -1,10 +1,14 @@
 """The mean log wage of 545 men over eight years, private for each man with all of his years.
 
-The wage panel of Vella and Verbeek (1998). Who knows only about private rows has two ways: to protect single years, which
-says nothing about a man with eight of them, or to take eight times less budget per row (group privacy), which costs all
-that the additional years bring. `WinsorizedMean` protects the man and has less noise.
+The wage panel of Vella and Verbeek (1998). Who knows only about private rows has two ways: to protect single years,
+which says nothing about a man with eight of them, or to take eight times less budget per row (group privacy). Its noise
+is that of one number between the ends of the public range, however many years there are. `WinsorizedMean` protects the
+man, and its noise follows from how far men are from each other: a generous range costs next to nothing.
 
-Run with ``python examples/panel_wages.py``; it needs ``pip install 'userdp[demo,learn]'``, and with ``--plot wages.png``
+Here men differ more than their years do, so that more years make no one's mean much more certain, and the noise hardly
+falls with them. It would if men differed by chance only: the dotted line of the plot.
+
+Run with ``python examples/panel_wages.py``; it needs ``pip install 'userdp[demo,learn]'``, and for ``--plot wages.png``
 also ``userdp[plot]``. Only what a single fit releases is private. The errors below are averages over many fits against
 the panel's own mean, and they are there to explain; showing them for private data would cost a budget of its own.
 """

@@ -1,13 +1,13 @@
 """Union membership by logistic regression, private for each of 545 men with all of his eight years.
 
 The wage panel of Vella and Verbeek (1998). `UserLevelLogisticRegression` clips one gradient per man, not per row, so
-more years make a man's gradient more certain and cost no budget. The table has its solvers beside each other, and beside
-the same descent with a budget for rows that is eight times smaller (group privacy).
+more years make a man's gradient more certain and cost no budget. The table has its solvers beside each other, and
+beside the same descent with a budget for rows that is eight times smaller (group privacy).
 
-Run with ``python examples/union_logistic.py``; it needs ``pip install 'userdp[demo,learn]'``, and with ``--plot union.png``
-also ``userdp[plot]``. Only what a single fit releases is private. Losses on the panel, averages over fits and comparisons
-are there to explain; showing them for private data would cost a budget of its own. With 545 men and a rare answer there is
-little to learn, and the losses say so.
+Run with ``python examples/union_logistic.py``; it needs ``pip install 'userdp[demo,learn]'``, and for
+``--plot union.png`` also ``userdp[plot]``. Only what a single fit releases is private. Losses on the panel, averages
+over fits and comparisons are there to explain; showing them for private data would cost a budget of its own. With 545
+men and an answer that is no three times in four there is little to learn, and the losses say so.
 """
 
 from __future__ import annotations
@@ -130,9 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     X, y, people = panel(8)
     best, rate = without_privacy(), float(y.mean())
     always = -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
-    print(
-        f"{len(y)} rows of {len(set(people.tolist()))} men; loss of the best linear rule {best:.4f}, of the best constant {always:.4f}"
-    )
+    print(f"{len(y)} rows of {len(set(people.tolist()))} men")
+    print(f"Loss of the best linear rule {best:.4f}, of the best constant {always:.4f}\n")
     table((1, 8), best)
     model = UserLevelLogisticRegression(epsilon=4, delta=DELTA, feature_bounds=BOUNDS, classes=(0, 1), m=8)
     model.fit(X, y, groups=people)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from userdp.estimation._gaussian_distribution import GaussianDistribution
     from userdp.estimation._mean import WinsorizedMean
     from userdp.estimation._product import ProductDistribution
+    from userdp.estimation._queries import WinsorizedQueries
     from userdp.estimation._radii import concentration_radius
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "GaussianMean",
     "ProductDistribution",
     "WinsorizedMean",
+    "WinsorizedQueries",
     "concentration_radius",
 ]
 
@@ -34,6 +36,7 @@ _ESTIMATORS = {
     "GaussianMean": "_gaussian",
     "ProductDistribution": "_product",
     "WinsorizedMean": "_mean",
+    "WinsorizedQueries": "_queries",
     "concentration_radius": "_radii",
 }
 """Which module has which name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from userdp._numbers import Epsilon, exact_number, parse_delta, positive, shown
 from userdp._pmf import Pmf
+from userdp._vectors import MeanVectors, UserVectors
 from userdp.estimation._base import listed
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
 from userdp.estimation._methods import METHODS
@@ -23,8 +25,8 @@ from userdp.learners._privacy import Budget, equal_part, split_budget
 from userdp.learners._program import Draw, Program, law_of, run
 from userdp.learners._ranges import open_unit_interval
 from userdp.mechanisms import RepeatedSelection, UniformInteger
-from userdp.optimization._candidate_means import candidate_means
 from userdp.optimization._constraints import finite
+from userdp.optimization._remembered import RememberedVectors
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -213,7 +215,7 @@ class FiniteMinimizer(UserLevelEstimator):
 
     def _plan(self, n_users: int, n_candidates: int) -> MeanMethod:
         low, high = self._ends()
-        bound = (high - low) / 2
+        bound = high / 2 - low / 2
         alpha = float(self.alpha)
         runs = 5 * n_candidates / alpha * math.log(5 / alpha)
         problem = MeanProblem(
@@ -241,8 +243,9 @@ class FiniteMinimizer(UserLevelEstimator):
                 f"about {runs} measurements of {data.n_users} users are expected, and at most {MOST_WORK} users are "
                 "looked at; raise stopping_probability or alpha, or set most_runs"
             )
-        means = candidate_means(data, middle=low / 2 + high / 2, bound=(high - low) / 2)
-        programs = tuple(plan.program(vectors) for vectors in means)
+        programs = tuple(
+            plan.program(RememberedVectors(_losses_of(data, index, low, high))) for index in range(n_candidates)
+        )
 
         def best(draw: Draw) -> Hashable:
             outcome: Hashable = draw(selection, programs)
@@ -283,6 +286,12 @@ class NoisyCandidate:
                 at = (_value(self.plan, outcome), index)
                 masses[at] = masses.get(at, Fraction(0)) + mass
         return Pmf.from_weights(masses.values(), masses)
+
+
+def _losses_of(data: UserData, index: int, low: float, high: float) -> UserVectors:
+    """Users' mean losses of one candidate, less the middle."""
+    column = replace(data, X=data.X[:, index : index + 1])
+    return MeanVectors(column, bound=high / 2 - low / 2, norm="max", center=[low / 2 + high / 2])
 
 
 class _Unplanned:

@@ -29,9 +29,9 @@ def compare_methods(
     Parameters
     ----------
     task : {"mean", "descent"}
-        "mean": the methods of `userdp.estimation.WinsorizedMean`, the mean of all rows with noise for the whole range at
-        epsilon / m (group privacy), and the same at epsilon, which protects rows and not people. "descent": the solvers
-        of `userdp.optimization`, by the noise of one step.
+        "mean": the methods of `userdp.estimation.WinsorizedMean`, the mean of all rows with noise for the whole range
+        at epsilon / m (group privacy), and the same at epsilon, which protects rows and not people. "descent": the
+        solvers of `userdp.optimization` for logistic regression, by the noise of one step.
     n_users, m : int
         Users, and rows of each.
     dimension : int
@@ -57,8 +57,8 @@ def compare_methods(
 
     Notes
     -----
-    Errors of means are predicted by the very plans by which the methods run; the prediction counts on the radius. People
-    who differ by more than chance have a larger one: `docs/planning.md` has what happens to those who do not know theirs.
+    Errors of means are predicted by the very plans by which the methods run; the prediction counts on the radius.
+    People who differ by more than chance have a larger one: see docs/planning.md.
 
     Examples
     --------
