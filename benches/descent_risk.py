@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, WinsorizedGradientDescent
+from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, PhasedERM, WinsorizedGradientDescent
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -25,15 +26,17 @@ class Prediction:
         Whose data the guarantee is for. One for rows is no guarantee for people, and is there for comparison.
     noise : float
         Root mean square of the L2 error by what the method does for privacy.
-    error : float
-        The same with sampling: the error against the mean that people are drawn from. For descents equal to `noise`.
+        For descents: of the gradient of one step.
+    error : float or None
+        The same with sampling: the error against the mean that people are drawn from. For descents: the bound of the
+        excess of the loss, where nobody's gradient is clipped; None where nothing is proved.
     note : str
     """
 
     method: str
     protects: str
     noise: float
-    error: float
+    error: float | None
     note: str = ""
 
 
@@ -61,7 +64,7 @@ class Comparison:
     reason: str
 
     def __post_init__(self) -> None:
-        order = sorted(self.rows, key=lambda row: (row.protects != "user", row.error))
+        order = sorted(self.rows, key=_order)
         object.__setattr__(self, "rows", tuple(order))
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
 
@@ -78,10 +81,7 @@ class Comparison:
         lines = [
             f"{self.task}: {sizes}",
             f"{'method':<{width}}  protects  {'noise':>9}  {'error':>9}",
-            *(
-                f"{row.method:<{width}}  {row.protects:<8}  {row.noise:>9.3g}  {row.error:>9.3g}  {row.note}".rstrip()
-                for row in self.rows
-            ),
+            *(_line(row, width) for row in self.rows),
             f"best: {self.best} ({self.reason})",
         ]
         return "\n".join(lines)
@@ -119,10 +119,19 @@ class Comparison:
             except ModuleNotFoundError:
                 raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
             _, ax = plt.subplots(layout="constrained")
-        names = [row.method for row in self.rows]
-        colors = ["C1" if row.protects == "row" else "C0" for row in self.rows]
-        ax.barh(names, [row.error for row in self.rows], color=colors)
+        rows = [row for row in self.rows if row.error is not None]
+        colors = ["C1" if row.protects == "row" else "C0" for row in rows]
+        ax.barh([row.method for row in rows], [row.error or 0.0 for row in rows], color=colors)
         ax.invert_yaxis()
         ax.set_xscale("log")
         ax.set_xlabel("predicted error (orange: protects rows, not people)")
         return ax
+
+
+def _order(row: Prediction) -> tuple[bool, float]:
+    return row.protects != "user", math.inf if row.error is None else row.error
+
+
+def _line(row: Prediction, width: int) -> str:
+    error = "-" if row.error is None else f"{row.error:.3g}"
+    return f"{row.method:<{width}}  {row.protects:<8}  {row.noise:>9.3g}  {error:>9}  {row.note}".rstrip()

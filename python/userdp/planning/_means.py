@@ -75,7 +75,7 @@ def compare_means(problem: MeanProblem, m: int) -> Comparison:
         notes = ["taken by method='auto'"] * (method == chosen) + ["too few users for it"] * bool(plan.warnings())
         rows.append(_row(method, "user", plan.predicted_error(), sampling, "; ".join(notes)))
     rows += _baselines(problem, m, sampling)
-    best = min((row for row in rows if row.protects == "user"), key=lambda row: row.error)
+    best = min((row for row in rows if row.protects == "user"), key=lambda row: row.noise)
     sizes = {
         "n_users": problem.n_users,
         "m": m,
