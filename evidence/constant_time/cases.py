@@ -19,6 +19,7 @@ from userdp import _core
 from userdp.mechanisms import (
     BiasedCoin,
     Categorical,
+    DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     GroupedExponentialMechanism,
@@ -72,6 +73,23 @@ def seeded(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
     """Bytes that are as good as random."""
     for seed in seeds:
         yield f"seed {seed}", hashlib.shake_128(seed.encode()).digest(size)
+
+
+def accepted_trials(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
+    """Trials of the discrete Gaussian law that accept all but 0, whatever the cell is."""
+    yield "trials 0", bytes(size)
+    everything = b"\xff" * 13 + bytes(3) + b"\xff" * 24
+    yield "trials 1", everything * (size // 40)
+    for label, random in seeded(size, seeds):
+        trials = [random[start : start + 40] for start in range(0, size, 40)]
+        # Acceptances are certain below 2^104, and the last cells are not that of 0.
+        yield label, b"".join(trial[:13] + bytes(3) + trial[16:39] + b"\xff" for trial in trials)
+
+
+def one_rejected_trial(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
+    """A first trial that is -0, and then the same."""
+    for label, random in accepted_trials(size - 40, seeds):
+        yield f"-0, {label}", b"\1" + bytes(39) + random
 
 
 @dataclass(frozen=True)
@@ -197,6 +215,7 @@ def several(kernel: str, make: Callable[[], Any], name: str, **changes: Any) -> 
 
 COUNT, COIN, UNIFORM = "userdp_ct_count", "userdp_ct_coin", "userdp_ct_uniform"
 LAPLACE = "userdp_ct_discrete_laplace"
+GAUSSIAN, UNACCEPTED = "userdp_ct_discrete_gaussian_", "userdp_revealed_discrete_gaussian_rejections"
 TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
 EXPONENTIAL = "userdp_ct_exponential_"
 LOCAL, SUBSET = "userdp_ct_local_", "userdp_revealed_subset_rejection"
@@ -324,6 +343,26 @@ CASES = [
         random_bytes=32 * 8,
         calls={LAPLACE: 8, COUNT: 16},
         values=true_values(-(10**6), 10**6),
+    ),
+    Case(
+        "DiscreteGaussian, cells of one integer",
+        make=lambda: DiscreteGaussian(sigma_squared=1),
+        draw=lambda noise, values: noise.sample(values),
+        draws=6,
+        random_bytes=40 * 6,
+        calls={GAUSSIAN + "trial": 6, GAUSSIAN + "sum": 6, COUNT: 6, UNACCEPTED: 1},
+        values={name: values[:6] for name, values in true_values(0, 10).items()},
+        random=accepted_trials,
+    ),
+    Case(
+        "DiscreteGaussian, a trial rejected",
+        make=lambda: DiscreteGaussian(sigma_squared=10**9),
+        draw=lambda noise, values: noise.sample(values),
+        draws=5,
+        random_bytes=40 * 6,
+        calls={GAUSSIAN + "trial": 6, GAUSSIAN + "sum": 5, COUNT: 6, UNACCEPTED: 2},
+        values={name: values[:5] for name, values in true_values(-(2**62), 2**62).items()},
+        random=one_rejected_trial,
     ),
     Case(
         "BiasedCoin",

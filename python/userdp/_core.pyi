@@ -20,6 +20,7 @@ __all__ = [
     "PmfMatrix",
     "PublicSeed",
     "RefusalTable",
+    "RowsOfUsers",
     "ScoreSelection",
     "ShuffleNoise",
     "Source",
@@ -28,6 +29,7 @@ __all__ = [
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
     "UniformInteger",
+    "UserVectors",
     "VersionSpaces",
     "__version__",
     "binomial_tail",
@@ -486,3 +488,46 @@ def negative_binomial_divergence(
     r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
 ) -> tuple[Fraction, Fraction]: ...
 def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...
+
+@final
+class RowsOfUsers:
+    def __new__(cls, users: npt.NDArray[np.uint32], n_users: int) -> RowsOfUsers: ...
+
+@final
+class UserVectors:
+    @staticmethod
+    def means(
+        records: npt.NDArray[Any],
+        rows: RowsOfUsers,
+        norm: str,
+        bound: float | None,
+        center: Sequence[float] | None,
+        signs: Sequence[int] | None,
+    ) -> UserVectors: ...
+    @staticmethod
+    def gradients(
+        records: npt.NDArray[Any],
+        targets: npt.NDArray[np.float64],
+        rows: RowsOfUsers,
+        *,
+        loss: str,
+        parameter: float,
+        theta: Sequence[float],
+        bound: float,
+        intercept: bool,
+    ) -> UserVectors: ...
+    def subset(self, users: Sequence[int]) -> UserVectors: ...
+    def rotated(self, signs: Sequence[int]) -> UserVectors: ...
+    def clipped_sum(
+        self, center: npt.NDArray[np.float64], radius: float, grid: float, progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...
+    def winsorized_sum(
+        self, low: npt.NDArray[np.float64], steps: int, grid: float, progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...
+    def bin_counts(self, bins: int, bound: float, progress: _Progress = None) -> npt.NDArray[np.uint32]: ...
+    def occupied_bins(
+        self, start: int, end: int, bins: int, bound: float, progress: _Progress = None
+    ) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]: ...
+    def counts_within(
+        self, center: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...

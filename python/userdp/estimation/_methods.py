@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from userdp.estimation._iterated import choose, plan_gaussian, plan_iterated
+from userdp.estimation._choose import choose
+from userdp.estimation._iterated import plan_gaussian, plan_iterated
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
 from userdp.estimation._winsorized import plan_laplace, plan_paper, plan_practical
 

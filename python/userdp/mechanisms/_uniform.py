@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import positive, shown
+from userdp._numbers import capped_binomial, positive, shown
 from userdp._pmf import Pmf
 from userdp._sizes import number_of
 from userdp.exceptions import BudgetError
@@ -131,6 +132,19 @@ class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
             raise ValueError(
                 f"subset_size must be at most the population of {self.population}; got {shown(subset_size)}"
             )
+
+    def pmf(self) -> Pmf:
+        """The law over subsets as tuples in increasing order, each of weight 1.
+
+        Raises
+        ------
+        BudgetError
+            For more than 2**20 of them.
+        """
+        if capped_binomial(self.population, self.subset_size, PMF_LIMIT) > PMF_LIMIT:
+            raise BudgetError(f"the pmf would have more than {PMF_LIMIT} outputs, all of the same probability")
+        subsets = tuple(combinations(range(self.population), self.subset_size))
+        return Pmf(subsets, (1,) * len(subsets))
 
     def _draw(self, source: _core.Source) -> npt.NDArray[np.int64]:
         return self._draw_many(source, ())

@@ -25,6 +25,7 @@ mod score;
 mod selection;
 mod shuffle;
 mod stability;
+mod vectors;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
 #[pymodule]
@@ -86,6 +87,8 @@ mod _core {
     use crate::stability::{
         PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
     };
+    #[pymodule_export]
+    use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

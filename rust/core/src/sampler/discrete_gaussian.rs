@@ -27,7 +27,7 @@ use zeroize::Zeroize;
 
 /// Releases between two looks at the control, and the most trials of one request for random bytes.
 const BLOCK: usize = 1 << 9;
-/// Random bytes of a trial: two words of 128 bits, for the cell and for the acceptance with the sign, and one of 64.
+/// Random bytes of a trial: two words of 128 bits and one of 64.
 const TRIAL_BYTES: usize = 40;
 /// Fraction bits of an exponent of 2, of which 6 bits are whole.
 const EXPONENT_BITS: u32 = 122;
@@ -57,12 +57,12 @@ pub(crate) struct Slope {
 }
 
 /// What a trial comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trial {
+#[derive(Clone, Copy)]
+pub(crate) struct Trial {
     /// The noise, if it is accepted.
-    pub noise: i64,
+    noise: i64,
     /// 1 when it is accepted, otherwise 0.
-    pub accepted: u64,
+    accepted: u64,
 }
 
 impl DiscreteGaussian {
@@ -97,15 +97,16 @@ impl DiscreteGaussian {
         law::weights(self, control)
     }
 
-    /// The trial that random bits stand for.
+    /// The trial that random bytes stand for: 16 for the acceptance and the sign, 8 for the place in the cell, 16 for the
+    /// cell.
     ///
     /// # Timing
-    /// Secret: the bits and the result. Public: the law.
-    pub fn trial(&self, bytes: &[u8; TRIAL_BYTES]) -> Trial {
-        let (words, rest) = bytes.as_chunks::<16>();
-        let low = rest.first_chunk().map_or(0, |&low| u64::from_le_bytes(low));
-        let cell = self.cells.value(u128::from_le_bytes(words[0]));
-        userdp_ct_discrete_gaussian_trial(&self.slope, cell, low, u128::from_le_bytes(words[1]))
+    /// Secret: the bytes and the result. Public: the law.
+    fn trial(&self, bytes: &[u8; TRIAL_BYTES]) -> Trial {
+        let words = bytes.as_chunks().0;
+        let word = |place: usize| u64::from_le_bytes(words[place]);
+        let wide = |place: usize| (u128::from(word(place + 1)) << 64) | u128::from(word(place));
+        userdp_ct_discrete_gaussian_trial(&self.slope, self.cells.value(wide(3)), word(2), wide(0))
     }
 
     /// One release: a value plus noise.

@@ -1,0 +1,129 @@
+//! The Euclidean norm, and records taken into the range that is public.
+//!
+//! Sums have a fixed tree: 32 lanes by place in the vector, which no vector width or memory address changes.
+
+use super::LARGEST;
+use crate::simd::{Kernel, dispatch::dispatched};
+
+const LANES: usize = 8;
+/// Lanes are kept in so many groups, whose additions do not wait for each other.
+const GROUPS: usize = 4;
+/// 2^-600: what all numbers are multiplied by when their squares overflow.
+const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
+
+/// Where a record is clipped to, around the origin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Region {
+    /// Points of at most this Euclidean norm.
+    Ball(f64),
+    /// Points with coordinates of at most this absolute value.
+    Cube(f64),
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn squared_body(vector: &[f64], center: Option<&[f64]>) -> f64 {
+    let mut sums = [[0.0; LANES]; GROUPS];
+    let whole = vector.len() - vector.len() % (LANES * GROUPS);
+    let mut rest = 0.0;
+    if let Some(center) = center {
+        let (blocks, others) =
+            (vector[..whole].as_chunks::<LANES>().0, center[..whole].as_chunks::<LANES>().0);
+        for (block, others) in blocks.chunks_exact(GROUPS).zip(others.chunks_exact(GROUPS)) {
+            for group in 0..GROUPS {
+                for lane in 0..LANES {
+                    let difference = block[group][lane] - others[group][lane];
+                    sums[group][lane] += difference * difference;
+                }
+            }
+        }
+        for (x, c) in vector[whole..].iter().zip(&center[whole..]) {
+            rest += (x - c) * (x - c);
+        }
+    } else {
+        for block in vector[..whole].as_chunks::<LANES>().0.chunks_exact(GROUPS) {
+            for group in 0..GROUPS {
+                for lane in 0..LANES {
+                    sums[group][lane] += block[group][lane] * block[group][lane];
+                }
+            }
+        }
+        for x in &vector[whole..] {
+            rest += x * x;
+        }
+    }
+    let mut lanes = [0.0; LANES];
+    for lane in 0..LANES {
+        lanes[lane] = (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]);
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    (((a + e) + (b + f)) + ((c + g) + (d + h))) + rest
+}
+
+dispatched! {
+    /// The sum of squares of a vector less a centre.
+    pub fn squared_distance(vector: &[f64], center: Option<&[f64]>) -> f64
+        = squared_body(vector, center),
+          squared_body(vector, center),
+          squared_body(vector, center);
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn scale_body(vector: &mut [f64], factor: f64) {
+    for x in vector {
+        *x *= factor;
+    }
+}
+
+dispatched! {
+    /// Multiplies every number.
+    pub(crate) fn scale(vector: &mut [f64], factor: f64)
+        = scale_body(vector, factor),
+          scale_body(vector, factor),
+          scale_body(vector, factor);
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn clamp_body(record: &mut [f64], center: Option<&[f64]>, bound: f64) {
+    let clamped = |x: f64| {
+        let x = if x > bound { bound } else { x };
+        let x = if x < -bound { -bound } else { x };
+        // NaN is what is not equal to itself.
+        if x == x { x } else { 0.0 }
+    };
+    match center {
+        None => record.iter_mut().for_each(|x| *x = clamped(*x)),
+        Some(center) => record.iter_mut().zip(center).for_each(|(x, c)| *x = clamped(*x - c)),
+    }
+}
+
+dispatched! {
+    /// Subtracts a centre, and puts numbers into -bound..=bound: 0 for NaN, the nearest end for others.
+    pub(crate) fn clamp(record: &mut [f64], center: Option<&[f64]>, bound: f64)
+        = clamp_body(record, center, bound),
+          clamp_body(record, center, bound),
+          clamp_body(record, center, bound);
+}
+
+/// Puts a record into a region around a centre, and takes the centre for the origin. Numbers may be anything: NaN
+/// counts as the centre, infinities as the largest numbers that there are. Without a region, numbers are clamped to
+/// 2^400 in absolute value.
+pub fn take_into(kernel: Kernel, record: &mut [f64], center: Option<&[f64]>, region: Option<Region>) {
+    match region {
+        None => clamp(kernel, record, center, LARGEST),
+        Some(Region::Cube(bound)) => clamp(kernel, record, center, bound),
+        Some(Region::Ball(radius)) => {
+            clamp(kernel, record, center, f64::MAX);
+            let mut squared = squared_distance(kernel, record, None);
+            if !squared.is_finite() {
+                scale(kernel, record, DOWN);
+                squared = squared_distance(kernel, record, None);
+                scale(kernel, record, radius / squared.sqrt());
+            } else if squared.sqrt() > radius {
+                scale(kernel, record, radius / squared.sqrt());
+            }
+        }
+    }
+}

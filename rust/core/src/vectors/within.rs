@@ -1,0 +1,35 @@
+//! How many users are near a centre.
+
+use super::{UserVectors, check_point, fold, merge_sums, norm::squared_distance};
+use crate::{Error, Result, control::Control, simd::Kernel};
+
+/// The number of users at each distance: of Euclidean distance at most `radii[j]` from the centre. Users without rows
+/// are at no distance. Replacing one user changes each count by at most 1.
+///
+/// # Errors
+/// For a centre of another dimension or out of range, for radii that are NaN, [`Error::Cancelled`].
+pub fn counts_within(
+    vectors: &dyn UserVectors,
+    center: &[f64],
+    radii: &[f64],
+    control: &Control,
+) -> Result<Vec<i64>> {
+    check_point("center", center, vectors.dimension())?;
+    if radii.iter().any(|radius| radius.is_nan()) {
+        return Err(Error::invalid("radii", "NaN is no radius"));
+    }
+    let kernel = Kernel::detect();
+    fold(
+        vectors,
+        control,
+        || vec![0; radii.len()],
+        |counts, vector| {
+            let Some(vector) = vector else { return };
+            let distance = squared_distance(kernel, vector, Some(center)).sqrt();
+            for (count, &radius) in counts.iter_mut().zip(radii) {
+                *count += i64::from(distance <= radius);
+            }
+        },
+        |counts, others| merge_sums(counts, &others),
+    )
+}

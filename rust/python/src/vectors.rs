@@ -1,0 +1,301 @@
+//! Vectors of users, and integer sums of them.
+
+use crate::run::{run, run_short};
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1,
+    ndarray::{Array2, ArrayView2},
+};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+};
+use userdp_core::{
+    Result,
+    control::Control,
+    vectors::{
+        Subset, UserVectors, bins, clip,
+        gradients::{GradientOptions, Gradients, Loss},
+        hadamard::Rotation,
+        means::{Means, MeansOptions, Records},
+        norm::Region,
+        rotated::Rotated,
+        rows::RowsOfUsers,
+        winsorize, within,
+    },
+};
+
+/// A vector and its occupied bins' counts.
+type Occupied<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+
+/// Which rows each user has, from the user of every row.
+#[pyclass(frozen, name = "RowsOfUsers", module = "userdp._core")]
+pub(crate) struct PyRowsOfUsers(pub(crate) RowsOfUsers);
+
+#[pymethods]
+impl PyRowsOfUsers {
+    #[new]
+    fn new(py: Python<'_>, users: PyReadonlyArray1<'_, u32>, n_users: usize) -> PyResult<Self> {
+        let codes = users.as_slice()?;
+        run(py, None, |control| RowsOfUsers::new(codes, n_users, control)).map(Self)
+    }
+}
+
+/// A number of a table, as the nearest float.
+trait Number: Element + Copy + Sync {
+    fn float(self) -> f64;
+}
+
+macro_rules! numbers {
+    ($($type:ty: $x:ident => $float:expr),*) => {
+        $(impl Number for $type {
+            #[allow(clippy::cast_lossless)]
+            fn float(self) -> f64 {
+                let $x = self;
+                $float
+            }
+        })*
+    };
+}
+numbers!(f64: x => x, f32: x => f64::from(x), i64: x => x as f64, i32: x => f64::from(x), i16: x => f64::from(x),
+    i8: x => f64::from(x), u64: x => x as f64, u32: x => f64::from(x), u16: x => f64::from(x), u8: x => f64::from(x),
+    bool: x => f64::from(u8::from(x)));
+
+/// A table that is read where it is, a row at a time.
+struct Table<'a, T>(ArrayView2<'a, T>);
+
+impl<T: Number> Records for Table<'_, T> {
+    fn rows(&self) -> usize {
+        self.0.nrows()
+    }
+
+    fn columns(&self) -> usize {
+        self.0.ncols()
+    }
+
+    fn read(&self, row: usize, out: &mut [f64]) {
+        let row = self.0.row(row);
+        if let Some(row) = row.as_slice() {
+            out.iter_mut().zip(row).for_each(|(x, number)| *x = number.float());
+        } else {
+            out.iter_mut().zip(row).for_each(|(x, number)| *x = number.float());
+        }
+    }
+}
+
+/// A table of any of the types of [`Number`].
+pub(crate) struct Numbers(Py<PyAny>);
+
+impl Numbers {
+    /// Calls `work` with the table, which nobody may write to in the meantime.
+    pub(crate) fn with<R>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&dyn Records) -> PyResult<R>,
+    ) -> PyResult<R> {
+        macro_rules! attempt {
+            ($($type:ty),*) => {
+                $(if let Ok(array) = self.0.bind(py).cast::<PyArray2<$type>>() {
+                    let array = array.try_readonly()?;
+                    return work(&Table(array.as_array()));
+                })*
+            };
+        }
+        attempt!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8, bool);
+        Err(PyTypeError::new_err("X must be a matrix of real numbers in the machine's byte order"))
+    }
+}
+
+/// What vectors are made of.
+enum Made {
+    Means {
+        records: Numbers,
+        rows: Py<PyRowsOfUsers>,
+        options: MeansOptions,
+    },
+    Gradients {
+        records: Numbers,
+        targets: Py<PyArray1<f64>>,
+        rows: Py<PyRowsOfUsers>,
+        options: GradientOptions,
+    },
+    Subset {
+        of: Py<PyUserVectors>,
+        users: Vec<u32>,
+    },
+    Rotated {
+        of: Py<PyUserVectors>,
+        rotation: Rotation,
+    },
+}
+
+/// A vector for each user, made anew whenever it is needed.
+#[pyclass(frozen, name = "UserVectors", module = "userdp._core")]
+pub(crate) struct PyUserVectors(Made);
+
+/// A sum over users.
+type Sum<'a, T> = &'a (dyn Fn(&dyn UserVectors, &Control) -> Result<T> + Sync);
+
+/// Called with (users done, users in all).
+type Progress = Option<Py<PyAny>>;
+
+impl PyUserVectors {
+    fn sum<T: Send>(&self, py: Python<'_>, progress: Progress, sum: Sum<'_, T>) -> PyResult<T> {
+        match &self.0 {
+            Made::Means { records, rows, options } => records.with(py, |records| {
+                let rows = &rows.get().0;
+                run(py, progress, |control| sum(&Means::new(records, rows, options)?, control))
+            }),
+            Made::Gradients { records, targets, rows, options } => records.with(py, |records| {
+                let (targets, rows) = (targets.bind(py).try_readonly()?, &rows.get().0);
+                let targets = targets.as_slice()?;
+                run(py, progress, |control| sum(&Gradients::new(records, targets, rows, options)?, control))
+            }),
+            Made::Subset { of, users } => {
+                of.get().sum(py, progress, &|vectors, control| sum(&Subset::new(vectors, users)?, control))
+            }
+            Made::Rotated { of, rotation } => of
+                .get()
+                .sum(py, progress, &|vectors, control| sum(&Rotated::new(vectors, rotation)?, control)),
+        }
+    }
+}
+
+#[pymethods]
+impl PyUserVectors {
+    /// Means of the records of users: less the centre, each clipped, averaged, rotated by signs.
+    #[staticmethod]
+    #[pyo3(signature = (records, rows, norm, bound, center, signs))]
+    fn means(
+        records: Py<PyAny>,
+        rows: Py<PyRowsOfUsers>,
+        norm: &str,
+        bound: Option<f64>,
+        center: Option<Vec<f64>>,
+        signs: Option<Vec<i8>>,
+    ) -> PyResult<Self> {
+        let region = bound.map(if norm == "max" { Region::Cube } else { Region::Ball });
+        let rotation = signs.map(|signs| run_short(|| Rotation::new(&signs))).transpose()?;
+        let options = MeansOptions { center, region, rotation, kernel: None };
+        Ok(Self(Made::Means { records: Numbers(records), rows, options }))
+    }
+
+    /// Mean gradients of the losses of the records of users at theta, each record clipped to a ball.
+    #[staticmethod]
+    #[pyo3(signature = (records, targets, rows, *, loss, parameter, theta, bound, intercept))]
+    #[allow(clippy::too_many_arguments)]
+    fn gradients(
+        records: Py<PyAny>,
+        targets: Py<PyArray1<f64>>,
+        rows: Py<PyRowsOfUsers>,
+        loss: &str,
+        parameter: f64,
+        theta: Vec<f64>,
+        bound: f64,
+        intercept: bool,
+    ) -> PyResult<Self> {
+        let loss = match loss {
+            "logistic" => Loss::Logistic,
+            "hinge" => Loss::Hinge(parameter),
+            "squared" => Loss::Squared(parameter),
+            other => return Err(PyValueError::new_err(format!("loss {other:?} is unknown"))),
+        };
+        let options = GradientOptions { loss, theta, bound, intercept, kernel: None };
+        Ok(Self(Made::Gradients { records: Numbers(records), targets, rows, options }))
+    }
+
+    /// Those of the listed users.
+    fn subset(slf: Py<Self>, users: Vec<u32>) -> Self {
+        Self(Made::Subset { of: slf, users })
+    }
+
+    /// The same, rotated by signs.
+    fn rotated(slf: Py<Self>, signs: Vec<i8>) -> PyResult<Self> {
+        let rotation = run_short(|| Rotation::new(&signs))?;
+        Ok(Self(Made::Rotated { of: slf, rotation }))
+    }
+
+    /// Sums of vectors clipped to a ball, in steps of the grid.
+    #[pyo3(signature = (center, radius, grid, progress = None))]
+    fn clipped_sum<'py>(
+        &self,
+        py: Python<'py>,
+        center: PyReadonlyArray1<'py, f64>,
+        radius: f64,
+        grid: f64,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let center = center.as_slice()?;
+        let sums = self.sum(py, progress, &|vectors, control| {
+            clip::clipped_sum(vectors, center, radius, grid, control)
+        })?;
+        Ok(sums.into_pyarray(py))
+    }
+
+    /// Sums of coordinates clamped to intervals, in steps of the grid.
+    #[pyo3(signature = (low, steps, grid, progress = None))]
+    fn winsorized_sum<'py>(
+        &self,
+        py: Python<'py>,
+        low: PyReadonlyArray1<'py, f64>,
+        steps: u64,
+        grid: f64,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let low = low.as_slice()?;
+        let sums = self.sum(py, progress, &|vectors, control| {
+            winsorize::winsorized_sum(vectors, low, steps, grid, control)
+        })?;
+        Ok(sums.into_pyarray(py))
+    }
+
+    /// How many users are in each bin of each coordinate, shape (dimension, bins).
+    #[pyo3(signature = (bins, bound, progress = None))]
+    fn bin_counts<'py>(
+        &self,
+        py: Python<'py>,
+        bins: usize,
+        bound: f64,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray2<u32>>> {
+        let counts = self
+            .sum(py, progress, &|vectors, control| bins::bin_counts(vectors, bins as u64, bound, control))?;
+        let shape = (counts.len() / bins, bins);
+        let counts = Array2::from_shape_vec(shape, counts);
+        Ok(counts.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
+    }
+
+    /// The bins with users in them, and how many are in each, for each of the coordinates start..end.
+    #[pyo3(signature = (start, end, bins, bound, progress = None))]
+    fn occupied_bins<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        end: usize,
+        bins: u64,
+        bound: f64,
+        progress: Progress,
+    ) -> PyResult<Vec<Occupied<'py>>> {
+        let listed = self.sum(py, progress, &|vectors, control| {
+            bins::occupied_bins(vectors, start..end, bins, bound, control)
+        })?;
+        Ok(listed
+            .into_iter()
+            .map(|(bins, counts)| (bins.into_pyarray(py), counts.into_pyarray(py)))
+            .collect())
+    }
+
+    /// How many users are at most at each distance from a centre.
+    #[pyo3(signature = (center, radii, progress = None))]
+    fn counts_within<'py>(
+        &self,
+        py: Python<'py>,
+        center: PyReadonlyArray1<'py, f64>,
+        radii: PyReadonlyArray1<'py, f64>,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let (center, radii) = (center.as_slice()?, radii.as_slice()?);
+        let counts = self
+            .sum(py, progress, &|vectors, control| within::counts_within(vectors, center, radii, control))?;
+        Ok(counts.into_pyarray(py))
+    }
+}
