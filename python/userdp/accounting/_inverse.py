@@ -55,7 +55,7 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
     """
     level, target = parse_level(epsilon), parse_delta(delta)
     each = parse_delta(delta_each, "delta_each")
-    groups = [(Fraction(1), positive(k, "k"))] if isinstance(k, int) else [_share(group) for group in k]
+    groups = [_share(group) for group in k] if isinstance(k, Iterable) else [(Fraction(1), positive(k, "k"))]
     if not groups:
         raise ValueError("k must have a group")
     if level.ratio == 1 and level.exponent == 0:
@@ -88,7 +88,7 @@ def _share(group: object) -> tuple[Fraction, int]:
 
 
 def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, high: Fraction, target: Fraction) -> Fraction:
-    """The largest number, to `RESULT_BITS` bits, at which an increasing cost is at most the target: at low, not at high.
+    """The largest number, to `RESULT_BITS` bits, with an increasing cost of at most the target; low is one, not high.
 
     False position on a log scale, where costs are nearly straight, with the Illinois weights, so that both ends move.
     """
