@@ -187,11 +187,12 @@ def _column_bound(problem: MeanProblem, columns: int) -> float:
 
 def _column_steps(problem: MeanProblem, epsilon: float) -> int:
     """Steps of an interval, at which rounding is small beside the noise of a column of this epsilon."""
-    return problem.steps or _steps(min(8.0 * problem.n_users, FINEST_SCALE / 4) * epsilon)
+    finest = FINEST_SCALE / 4 * epsilon
+    return problem.steps or _steps(min(8.0 * problem.n_users * epsilon, finest), least=min(FEWEST_STEPS, finest))
 
 
-def _steps(wanted: float, least: int = FEWEST_STEPS) -> int:
-    return int(power_of_two_below(min(max(wanted, least), MOST_STEPS)))
+def _steps(wanted: float, least: float = FEWEST_STEPS) -> int:
+    return int(power_of_two_below(min(max(wanted, least, 1), MOST_STEPS)))
 
 
 def _refuse_private_radius(problem: MeanProblem, name: str) -> None:
