@@ -346,6 +346,14 @@ def test_what_methods_cannot_do_is_refused() -> None:
             plan(problem_of(steps=2**27))
 
 
+@pytest.mark.parametrize("radius", [1e-250, 1e250])
+def test_fits_take_extreme_radii(radius: float) -> None:
+    rows = np.full((4000, 1), 0.25)
+    for method in ("paper", "practical"):
+        learner = WinsorizedMean(epsilon=4, m=1, radius=radius, method=method).fit(rows, groups=np.arange(4000))
+        assert abs(learner.mean_[0] - 0.25) < (0.01 if radius < 1 else 0.1)
+
+
 def test_plans_take_extreme_numbers() -> None:
     for n, d, epsilon, bound, spread in itertools.product(
         (2, 10**6), (1, 5), ("1e-5", "0.01", 1, 400), (1e-6, 1e6), (1e-3, 1.0)
