@@ -2,8 +2,8 @@
 
     python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--laws signs,zipf,...]
 
-Records are in the unit ball of 64 columns (--columns), independent and of one law for all users, unless the law says otherwise.
-What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial counts); the
+Records are in the unit ball of 64 columns (--columns), independent and of one law for all users, unless the law says
+otherwise. What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial counts); the
 rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2 distance from the
 mean of the *law*, times 1000, with their standard errors; every method sees the same people.
 """
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the people; the noise is fresh each time")
     parser.add_argument("--columns", type=int, default=64)
     options = parser.parse_args()
-    global D  # noqa: PLW0603  the laws above are of D columns
+    global D  # the laws above are of D columns
     D = options.columns
     runs = {int(n): int(times) for n, times in (pair.split(":") for pair in options.runs.split(","))}
     cells = [c for c in CELLS if c[0] in runs]
