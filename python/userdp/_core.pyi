@@ -504,7 +504,20 @@ class UserVectors:
         center: Sequence[float] | None,
         signs: Sequence[int] | None,
     ) -> UserVectors: ...
+    @staticmethod
+    def gradients(
+        records: npt.NDArray[Any],
+        targets: npt.NDArray[np.float64],
+        rows: RowsOfUsers,
+        *,
+        loss: str,
+        parameter: float,
+        theta: Sequence[float],
+        bound: float,
+        intercept: bool,
+    ) -> UserVectors: ...
     def subset(self, users: Sequence[int]) -> UserVectors: ...
+    def rotated(self, signs: Sequence[int]) -> UserVectors: ...
     def clipped_sum(
         self, center: npt.NDArray[np.float64], radius: float, grid: float, progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...

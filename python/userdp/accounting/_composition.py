@@ -168,7 +168,7 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
     TypeError, ValueError
         Naming the argument; when delta is below 1 - (1 - delta_each)^k.
     BudgetError
-        For over about a million mechanisms, or fewer at a large epsilon.
+        For over 262144 mechanisms, or fewer at a large epsilon.
 
     Notes
     -----
@@ -294,7 +294,7 @@ def optimal_delta_of_groups(groups: Iterable[Group], epsilon: Epsilon) -> Fracti
     TypeError, ValueError
         Naming the argument.
     BudgetError
-        When the product of k + 1 over all groups but the largest is above about a million.
+        When the product of k + 1 over all groups but the largest is above 262144.
 
     Notes
     -----

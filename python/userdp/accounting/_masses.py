@@ -19,9 +19,9 @@ from userdp.exceptions import BudgetError
 
 __all__ = ["MOST_TERMS", "Responses", "divergence", "least_multiplier"]
 
-MOST_TERMS = 2**20
+MOST_TERMS = 2**18
 EXACT_BITS = 2**22
-MOST_BITS = 2**31
+MOST_BITS = 2**29
 PLACES = 512
 MOST_PLACES = 2**13
 

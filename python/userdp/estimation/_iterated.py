@@ -40,9 +40,10 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
     """As many rounds as the predicted error asks for, with the noise that it asks for.
 
     Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
-    release is pure. Discrete Gaussian noise otherwise.
+    release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
     """
-    kinds = (GaussianRounds, LaplaceRounds) if problem.delta else (LaplaceRounds,)
+    gaussian, laplace = bool(problem.delta), not problem.delta or problem.rho is None
+    kinds = (GaussianRounds,) * gaussian + (LaplaceRounds,) * laplace
     plans = [_planned(problem, kind, SEARCH_SHARE if problem.private_radius else Fraction(0)) for kind in kinds]
     return min(plans, key=lambda plan: plan.predicted_error())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -11,9 +12,8 @@ import numpy as np
 
 from userdp._progress import progress_bar
 from userdp.estimation._mean_method import Floats, MeanProblem
-from userdp.exceptions import BudgetError
 from userdp.learners._program import Draw
-from userdp.mechanisms import PrivateRange
+from userdp.mechanisms import GroupedScores, PrivateRange
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
@@ -28,7 +28,7 @@ __all__ = [
     "too_few_users",
 ]
 
-MOST_COUNTS = 2**28
+MOST_COUNTS = 2**22
 """The most numbers of users in bins that are held at once, over all columns."""
 FRACTION_BITS = 30
 
@@ -96,26 +96,26 @@ class RangeSearch:
         self._first, self._apart, length = self.range.steps(step)
         if length != lattice.steps or (not epsilon and lattice.n_bins > 1):
             raise AssertionError("the sensitivity must be the length of the interval, and a search needs an epsilon")
-        if columns * lattice.n_bins > MOST_COUNTS and columns > 1:
-            raise BudgetError(
-                f"{columns} columns of {lattice.n_bins} bins are too many to count (limit {MOST_COUNTS}); take a larger"
-                " radius or a smaller bound"
-            )
 
     def drawn(self, vectors: UserVectors, draw: Draw) -> tuple[int, ...]:
         """A bin for each column."""
         n_bins, bound = self.lattice.n_bins, self.lattice.bound
         if n_bins == 1:
             return (0,) * self.columns
-        if n_bins > MOST_COUNTS:
-            occupied, counts = vectors.occupied_bins(0, n_bins, bound)
-            return (draw(self.range.choice, self.range.groups_of_occupied(occupied, counts, vectors.n_users)),)
-        bins = []
-        with progress_bar(None, "range") as report:
-            for done, column in enumerate(vectors.bin_counts(n_bins, bound)):
-                bins.append(draw(self.range.choice, self.range.groups_of_counts(column)))
+        bins: list[int] = []
+        with progress_bar(None, "ranges") as report:
+            for done, column in enumerate(self._groups(vectors, n_bins, bound)):
+                bins.append(draw(self.range.choice, column))
                 report(done + 1, self.columns)
         return tuple(bins)
+
+    def _groups(self, vectors: UserVectors, n_bins: int, bound: float) -> Iterator[GroupedScores]:
+        """The costs of all bins, column by column."""
+        if self.columns * n_bins <= MOST_COUNTS:
+            yield from map(self.range.groups_of_counts, vectors.bin_counts(n_bins, bound))
+        else:
+            for occupied, counts in vectors.occupied_bins(n_bins, bound):
+                yield self.range.groups_of_occupied(occupied, counts, vectors.n_users)
 
     def lows(self, bins: tuple[int, ...]) -> Floats:
         """Where the intervals around bins begin."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from userdp.accounting import largest_rho
 from userdp.estimation._mean_method import MeanProblem
 from userdp.estimation._private_radius import search_epsilon
 from userdp.estimation._rounds import MOST_ROUNDS, NoiseSize
@@ -94,7 +93,7 @@ class GaussianRounds(RoundNoise):
     def of(cls, problem: MeanProblem, search_share: Fraction) -> GaussianRounds:
         """All that (epsilon, delta) allows, the distance of the noise from ideal laws paid."""
         distance = MOST_ROUNDS * problem.dimension * DISTANCE
-        rho = largest_rho(problem.epsilon, problem.delta, distance=distance)
+        rho = problem.largest_rho(distance)
         return cls(problem.n_users, problem.dimension, search_share, rho, problem.delta)
 
     def size(self) -> NoiseSize:

@@ -59,7 +59,9 @@ class WinsorizedColumns(MeanMethod):
 
     def predicted_error(self) -> float:
         budget = self.budget
-        return math.sqrt(squared_error(self.problem, self.lattice, float(budget.epsilon_range), float(budget.epsilon_noise)))
+        return math.sqrt(
+            squared_error(self.problem, self.lattice, float(budget.epsilon_range), float(budget.epsilon_noise))
+        )
 
     def rotated(self) -> bool:
         return self.problem.dimension > 1
@@ -90,9 +92,7 @@ class WinsorizedColumns(MeanMethod):
         return too_few_users(self.name, self.problem, self.lattice, self.budget.columns, self.budget.cap)
 
 
-def squared_error(
-    problem: MeanProblem, lattice: Lattice, epsilon_range: float, epsilon_noise: float
-) -> float:
+def squared_error(problem: MeanProblem, lattice: Lattice, epsilon_range: float, epsilon_noise: float) -> float:
     """Mean square of the error by noise, and what a range that is missed may add to it.
 
     Each column's noise has 2 (W / (n epsilon_noise))^2; rotating back drops the columns that padding added.

@@ -2,56 +2,187 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from userdp._vectors import UserVectors
+from userdp import _core
+from userdp._numbers import shown
+from userdp._vectors import GivenVectors, UserVectors, readable, rows_of_users
 from userdp.learners._contributions import UserData
-from userdp.optimization._losses import Loss
+from userdp.learners._private_values import numbers_of, silence
+from userdp.optimization._losses import CustomLoss, LinearLoss, Loss
 
-__all__ = ["GradientRows", "check_callback"]
+__all__ = ["GradientRows", "GradientVectors", "check_callback"]
 
 Floats = npt.NDArray[np.float64]
 
+LARGEST = 2.0**400
+"""What infinities count as, as in the core."""
+ALIGNMENT = 64
+"""Bytes at multiples of which a callback's arrays begin: an address must not show in the last bit of what it returns."""
+
+
+class GradientVectors(UserVectors):
+    """The mean gradient of each user's rows for a loss of linear predictions.
+
+    A row is clipped to the L2 ball of radius `bound` as by `MeanVectors`. Its gradient is phi'(<theta, x>, y) x, summed
+    in the order of the user's rows. Nothing but a row at a time is computed, and nothing is stored.
+
+    Parameters
+    ----------
+    X : matrix of numbers
+    y : array of float64 with shape (rows,)
+        NaN counts as 0.
+    rows : RowsOfUsers
+    n_users : int
+    loss : LinearLoss
+    theta : array of float64 with shape (dimension,)
+    bound : float
+        From 2^-400 to 2^400.
+    fit_intercept : bool
+        Whether the last entry of theta belongs to a constant 1, which is not clipped.
+    """
+
+    def __init__(
+        self,
+        X: npt.NDArray[Any],
+        y: Floats,
+        rows: _core.RowsOfUsers,
+        n_users: int,
+        *,
+        loss: LinearLoss,
+        theta: Floats,
+        bound: float,
+        fit_intercept: bool,
+    ) -> None:
+        self.n_users = n_users
+        self.dimension = len(theta)
+        self._vectors = _core.UserVectors.gradients(
+            X,
+            y,
+            rows,
+            loss=loss.kind,
+            parameter=loss.parameter,
+            theta=theta.tolist(),
+            bound=bound,
+            intercept=fit_intercept,
+        )
+
 
 class GradientRows:
-    """People's rows, user after user, and the loss whose gradients are wanted: what steps of descents draw from.
+    """People's rows and the loss whose gradients are wanted: what steps of descents draw from.
 
     Parameters
     ----------
     data : UserData
     loss : Loss
     bound : float
-        Every row of X is scaled to this L2 norm if it is longer; before that NaN counts as 0 and every entry as the
-        nearest in [-bound, bound]. The constant of an intercept is not included.
+        Rows that are longer in L2 are scaled to this norm; NaN counts as 0. The constant of an intercept is not
+        included.
     fit_intercept : bool
         Whether a constant 1 is appended to every row.
+
+    Raises
+    ------
+    ValueError
+        When a user's own gradient returns a wrong shape for public rows of zeros.
     """
 
     def __init__(self, data: UserData, *, loss: Loss, bound: float, fit_intercept: bool) -> None:
-        self.n_users = data.n_users
-        self.dimension = data.n_columns + fit_intercept
+        self.n_users = self._n_listed = data.n_users
+        self.dimension = data.n_columns + bool(fit_intercept)
         self.loss = loss
         self.bound = float(bound)
         self.fit_intercept = bool(fit_intercept)
-        self._X = np.ascontiguousarray(data.X, dtype=np.float64)
+        self._X = readable(data.X)
         self._y = np.ascontiguousarray(data.labels, dtype=np.float64)
-        counts = np.bincount(data.users, minlength=data.n_users)
-        self._ends = np.concatenate(([0], np.cumsum(counts, dtype=np.uint64))).astype(np.uint64)
-        in_order = bool(np.all(data.users[:-1] <= data.users[1:]))
-        self._order = None if in_order else np.argsort(data.users, kind="stable").astype(np.uint64)
-        self._users: npt.NDArray[np.uint32] | None = None
-        """Which users count, in which order; None is all."""
+        self._rows = rows_of_users(data.users, data.n_users)
+        self._chosen: npt.NDArray[np.intp] | None = None
+        if isinstance(loss, CustomLoss):
+            check_callback(loss, self.dimension)
+            order = np.argsort(data.users, kind="stable")
+            ends = np.cumsum(np.bincount(data.users, minlength=data.n_users))
+            self._places = np.split(order, ends[:-1])
 
     def of(self, users: npt.ArrayLike) -> GradientRows:
-        """The same of some users only, by their numbers from 0: no rows are copied."""
-        chosen = np.ascontiguousarray(users, dtype=np.uint32)
+        """The same of some users only, by their numbers from 0: nothing is copied."""
+        chosen = np.asarray(users, dtype=np.intp)
         part = object.__new__(type(self))
         vars(part).update(vars(self))
-        part._users = chosen if self._users is None else self._users[chosen]
+        part._chosen = chosen if self._chosen is None else self._chosen[chosen]
         part.n_users = len(chosen)
         return part
 
     def at(self, theta: Floats) -> UserVectors:
         """The mean of the gradients of each user's rows, at theta."""
-        raise NotImplementedError
+        if isinstance(self.loss, LinearLoss):
+            vectors = GradientVectors(
+                self._X,
+                self._y,
+                self._rows,
+                self._n_listed,
+                loss=self.loss,
+                theta=theta,
+                bound=self.bound,
+                fit_intercept=self.fit_intercept,
+            )
+            return vectors if self._chosen is None else vectors.subset(self._chosen)
+        assert isinstance(self.loss, CustomLoss)
+        users = range(self.n_users) if self._chosen is None else self._chosen.tolist()
+        means = np.zeros((self.n_users, self.dimension))
+        present = np.zeros(self.n_users, dtype=np.bool_)
+        for place, user in enumerate(users):
+            if len(rows := self._places[user]):
+                means[place] = _mean_gradient(self.loss, theta, self._valid(rows), self._y[rows])
+                present[place] = True
+        return GivenVectors(means, present)
+
+    def _valid(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """One user's rows, clipped, with the constant."""
+        numbers = numbers_of(self._X[rows]).astype(np.float64)
+        clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
+        norms = np.sqrt(np.sum(clamped * clamped, axis=1))
+        clamped *= np.minimum(1.0, self.bound / np.maximum(norms, self.bound))[:, None]
+        return np.column_stack([clamped, np.ones(len(rows))]) if self.fit_intercept else clamped
+
+
+def check_callback(loss: CustomLoss, dimension: int) -> None:
+    """Refuse a callback that returns a wrong shape for public rows.
+
+    Raises
+    ------
+    ValueError
+        With the shape. What the callback itself raises is not caught: these rows are public.
+    """
+    zeros = np.zeros(dimension), np.zeros((2, dimension)), np.zeros(2)
+    found = np.shape(np.asarray(loss.gradient(*zeros)))
+    if found not in ((dimension,), (2, dimension)):
+        raise ValueError(
+            f"gradient must return an array of shape (rows, {dimension}) or ({dimension},); for theta of shape "
+            f"({dimension},), X of shape (2, {dimension}) and y of shape (2,) it returned the shape {shown(found)}"
+        )
+
+
+def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Floats:
+    """What the callback says of one user: the zero vector where it fails, which must not show."""
+    zero = np.zeros(len(theta))
+    with silence():
+        try:
+            found = np.array(loss.gradient(_aligned(theta), _aligned(X), _aligned(y)), dtype=np.float64, order="C")
+            if found.shape == X.shape:
+                # Sums of columns would have another order of additions for other memory layouts.
+                found = np.array([np.sum(column) for column in _aligned(found.T)]) / len(X)
+            return found if found.shape == theta.shape and np.all(np.isfinite(found)) else zero
+        except Exception:  # whatever somebody's rows lead to
+            return zero
+
+
+def _aligned(array: npt.NDArray[Any]) -> Floats:
+    """A copy at an address that is a multiple of 64."""
+    room = np.empty(8 * array.size + ALIGNMENT, dtype=np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    copy: Floats = room[first : first + 8 * array.size].view(np.float64).reshape(array.shape)
+    copy[...] = array
+    return copy

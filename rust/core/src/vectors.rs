@@ -10,9 +10,11 @@
 
 pub mod bins;
 pub mod clip;
+pub mod gradients;
 pub mod hadamard;
 pub mod means;
 pub mod norm;
+pub mod rotated;
 pub mod rows;
 pub mod winsorize;
 pub mod within;

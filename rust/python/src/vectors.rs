@@ -14,9 +14,11 @@ use userdp_core::{
     control::Control,
     vectors::{
         Subset, UserVectors, bins, clip,
+        gradients::{GradientOptions, Gradients, Loss},
         hadamard::Rotation,
         means::{Means, MeansOptions, Records},
         norm::Region,
+        rotated::Rotated,
         rows::RowsOfUsers,
         winsorize, within,
     },
@@ -105,8 +107,25 @@ impl Numbers {
 
 /// What vectors are made of.
 enum Made {
-    Means { records: Numbers, rows: Py<PyRowsOfUsers>, options: MeansOptions },
-    Subset { of: Py<PyUserVectors>, users: Vec<u32> },
+    Means {
+        records: Numbers,
+        rows: Py<PyRowsOfUsers>,
+        options: MeansOptions,
+    },
+    Gradients {
+        records: Numbers,
+        targets: Py<PyArray1<f64>>,
+        rows: Py<PyRowsOfUsers>,
+        options: GradientOptions,
+    },
+    Subset {
+        of: Py<PyUserVectors>,
+        users: Vec<u32>,
+    },
+    Rotated {
+        of: Py<PyUserVectors>,
+        rotation: Rotation,
+    },
 }
 
 /// A vector for each user, made anew whenever it is needed.
@@ -126,9 +145,17 @@ impl PyUserVectors {
                 let rows = &rows.get().0;
                 run(py, progress, |control| sum(&Means::new(records, rows, options)?, control))
             }),
+            Made::Gradients { records, targets, rows, options } => records.with(py, |records| {
+                let (targets, rows) = (targets.bind(py).try_readonly()?, &rows.get().0);
+                let targets = targets.as_slice()?;
+                run(py, progress, |control| sum(&Gradients::new(records, targets, rows, options)?, control))
+            }),
             Made::Subset { of, users } => {
                 of.get().sum(py, progress, &|vectors, control| sum(&Subset::new(vectors, users)?, control))
             }
+            Made::Rotated { of, rotation } => of
+                .get()
+                .sum(py, progress, &|vectors, control| sum(&Rotated::new(vectors, rotation)?, control)),
         }
     }
 }
@@ -152,9 +179,39 @@ impl PyUserVectors {
         Ok(Self(Made::Means { records: Numbers(records), rows, options }))
     }
 
+    /// Mean gradients of the losses of the records of users at theta, each record clipped to a ball.
+    #[staticmethod]
+    #[pyo3(signature = (records, targets, rows, *, loss, parameter, theta, bound, intercept))]
+    #[allow(clippy::too_many_arguments)]
+    fn gradients(
+        records: Py<PyAny>,
+        targets: Py<PyArray1<f64>>,
+        rows: Py<PyRowsOfUsers>,
+        loss: &str,
+        parameter: f64,
+        theta: Vec<f64>,
+        bound: f64,
+        intercept: bool,
+    ) -> PyResult<Self> {
+        let loss = match loss {
+            "logistic" => Loss::Logistic,
+            "hinge" => Loss::Hinge(parameter),
+            "squared" => Loss::Squared(parameter),
+            other => return Err(PyValueError::new_err(format!("loss {other:?} is unknown"))),
+        };
+        let options = GradientOptions { loss, theta, bound, intercept, kernel: None };
+        Ok(Self(Made::Gradients { records: Numbers(records), targets, rows, options }))
+    }
+
     /// Those of the listed users.
     fn subset(slf: Py<Self>, users: Vec<u32>) -> Self {
         Self(Made::Subset { of: slf, users })
+    }
+
+    /// The same, rotated by signs.
+    fn rotated(slf: Py<Self>, signs: Vec<i8>) -> PyResult<Self> {
+        let rotation = run_short(|| Rotation::new(&signs))?;
+        Ok(Self(Made::Rotated { of: slf, rotation }))
     }
 
     /// Sums of vectors clipped to a ball, in steps of the grid.

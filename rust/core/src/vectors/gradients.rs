@@ -84,7 +84,8 @@ impl<'a> Gradients<'a> {
     ) -> Result<Self> {
         if records.rows() != rows.rows() || targets.len() != rows.rows() {
             let (given, needed) = ((records.rows(), targets.len()), rows.rows());
-            let message = format!("{} rows and {} targets are given for {needed} rows of users", given.0, given.1);
+            let message =
+                format!("{} rows and {} targets are given for {needed} rows of users", given.0, given.1);
             return Err(Error::invalid("X", message));
         }
         options.loss.check()?;
