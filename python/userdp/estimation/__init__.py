@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from userdp.estimation._mean import WinsorizedMean
     from userdp.estimation._product import ProductDistribution
     from userdp.estimation._queries import WinsorizedQueries
+    from userdp.estimation._radii import concentration_radius
 
 __all__ = [
     "DiscreteDistribution",
@@ -26,6 +27,7 @@ __all__ = [
     "ProductDistribution",
     "WinsorizedMean",
     "WinsorizedQueries",
+    "concentration_radius",
 ]
 
 _ESTIMATORS = {
@@ -35,8 +37,9 @@ _ESTIMATORS = {
     "ProductDistribution": "_product",
     "WinsorizedMean": "_mean",
     "WinsorizedQueries": "_queries",
+    "concentration_radius": "_radii",
 }
-"""Which module has which estimator."""
+"""Which module has which name."""
 
 
 __getattr__ = loader(__name__, _ESTIMATORS, needs="sklearn", distribution="scikit-learn", extra="learn")

@@ -14,7 +14,7 @@ import numpy as np
 
 from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
 from userdp.estimation._private_radius import RadiusSearch
-from userdp.estimation._round_noise import GaussianRounds, LaplaceRounds, RoundNoise
+from userdp.estimation._round_noise import MOST_STEPS, GaussianRounds, LaplaceRounds, RoundNoise
 from userdp.estimation._rounds import RoundPlan, one_round, planned_rounds
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw, Program
@@ -103,6 +103,8 @@ class IteratedMean(MeanMethod):
 
     def _round(self, share: Fraction, radius: float) -> _Round:
         steps = self.problem.steps or self.noise.steps(share)
+        if steps > MOST_STEPS:
+            raise ValueError(f"steps must be at most 2**30 for method={self.name!r}; got {steps}")
         # The largest power of two of which the radius has at least so many steps.
         grid = math.ldexp(1.0, math.frexp(radius)[1] - steps.bit_length())
         reach = math.floor(radius / grid)

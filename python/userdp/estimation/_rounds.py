@@ -142,7 +142,8 @@ def _shortfall(dimension: int, off: Floats, spread: float, radius: Floats) -> Fl
     along = e + spread * normal[:, None] / np.sqrt(dimension)
     across = spread * np.sqrt((dimension - 1) / dimension) * _chi(max(dimension - 1, 1), normal)
     distance = np.sqrt(along**2 + across**2)
-    kept = np.minimum(1, radius[:, None, None, None] / np.maximum(distance, np.finfo(float).tiny))
+    reach = radius[:, None, None, None]
+    kept = reach / np.maximum(distance, reach)
     lost: Floats = off - ((along * kept) @ weight) @ weight
     return lost
 
