@@ -2,9 +2,9 @@
 
     python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--laws signs,zipf,...] [--out table.md]
 
-Records are in the unit ball of 64 columns, independent and of one law for all users, unless the law says otherwise. What
-is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial counts); the rest is
-the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2 distance from the mean of
+Records are in the unit ball of 64 columns, independent and of one law for all users, unless the law says otherwise.
+What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial counts); the
+rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2 distance from the mean of
 the *law*, times 1000, with their standard errors; every method sees the same people.
 """
 
@@ -125,14 +125,17 @@ class Errors:
         self.squared: list[float] = []
 
     def add(self, estimate: np.ndarray, truth: np.ndarray) -> None:
+        """One run."""
         self.squared.append(float(np.sum((estimate - truth) ** 2)))
 
     @property
     def rms(self) -> float:
+        """Times 1000."""
         return 1000 * math.sqrt(np.mean(self.squared))
 
     @property
     def standard_error(self) -> float:
+        """Of `rms`."""
         spread = np.std(self.squared, ddof=1) / math.sqrt(len(self.squared))
         return float(1000 * spread / (2 * math.sqrt(np.mean(self.squared))))
 

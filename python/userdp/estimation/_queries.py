@@ -193,9 +193,7 @@ class WinsorizedQueries(UserLevelEstimator):
 
         return QuerySession(data, y is not None, answers, self._seed(), drawn, record, progress)
 
-    def output_distribution(
-        self, X: Any, y: Any = None, *, groups: Any = None, analyst: Analyst | None = None
-    ) -> Pmf:
+    def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None, analyst: Analyst | None = None) -> Pmf:
         """The exact law of all that is drawn when an analyst asks all K questions. **Not private**: for audits.
 
         Parameters

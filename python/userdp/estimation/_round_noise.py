@@ -17,7 +17,7 @@ from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 
-__all__ = ["GaussianRounds", "LaplaceRounds", "RoundNoise"]
+__all__ = ["MOST_STEPS", "GaussianRounds", "LaplaceRounds", "RoundNoise"]
 
 DISTANCE = Fraction(1, 2**90)
 """At least the distance of the noise of one integer from its ideal law."""
@@ -26,7 +26,7 @@ FINENESS = 64
 """Steps of the grid within the standard deviation of the noise of a mean in each coordinate, or more."""
 
 FEWEST_STEPS = 2**10
-MOST_STEPS = 2**36
+MOST_STEPS = 2**30
 
 
 @dataclass(frozen=True)
@@ -170,5 +170,5 @@ class LaplaceRounds(RoundNoise):
 
 def _power_of_two(wanted: float, n_users: int) -> int:
     """A power of two that is at least what is wanted, within limits: sums of all users stay below 2**61."""
-    most = min(MOST_STEPS, 2 ** (59 - n_users.bit_length()))
+    most = min(MOST_STEPS, 2 ** max(59 - n_users.bit_length(), 1))
     return min(max(FEWEST_STEPS, 1 << math.ceil(math.log2(max(wanted, 1)))), most)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 from userdp.estimation._full_range import FullRangeLaplace
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
-from userdp.estimation._range_search import Lattice, fraction_below, power_of_two_below, range_epsilon
+from userdp.estimation._range_search import Lattice, power_of_two_below, range_epsilon
 from userdp.estimation._rotation import padded
 from userdp.estimation._winsorized_ball import WinsorizedBall, squared_error_of_ball
 from userdp.estimation._winsorized_budget import (
@@ -70,20 +71,19 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
 
 def _paper_share(problem: MeanProblem, columns: int) -> Fraction:
     """The theorem's share, epsilon / sqrt(8 D ln(1 / delta)), where exact composition certifies it."""
-    from userdp.accounting import optimal_delta
+    from userdp.accounting import dimension_epsilon
 
     if not problem.delta:
         raise ValueError(
             f"delta must be > 0 for method='paper' with {problem.dimension} columns; method='practical' takes delta=0"
         )
-    whole = rational_epsilon(problem.epsilon)
-    each = fraction_below(float(whole) / math.sqrt(8 * columns * -math.log(float(problem.delta))))
-    if optimal_delta(each, columns, problem.epsilon) > problem.delta:
+    try:
+        return dimension_epsilon(problem.epsilon, problem.delta, columns)
+    except ValueError:
         raise ValueError(
-            f"epsilon={float(whole):.4g} is too large for method='paper': {columns} columns of {float(each):.4g} each"
+            f"epsilon={float(rational_epsilon(problem.epsilon)):.4g} is too large for method='paper': {columns} columns"
             f" are not proved private at it and delta={float(problem.delta):.4g}; method='practical' has no such limit"
-        )
-    return each
+        ) from None
 
 
 def plan_practical(problem: MeanProblem) -> MeanMethod:
@@ -107,7 +107,9 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     if columns == 1:
         plans.append(_whole_interval(problem))
     if problem.delta:
-        plans.append(_ball(problem, columns))
+        # None at an epsilon so large that the distance of the noise from the ideal law would take all of delta.
+        with suppress(ValueError):
+            plans.append(_ball(problem, columns))
     return min(plans, key=lambda plan: plan.predicted_error())
 
 

@@ -440,7 +440,7 @@ def as_finite_algorithm(
     True
     """
     estimator._check_parameters()
-    labelled = isinstance(estimator, (ClassifierMixin, RegressorMixin))
+    labelled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
     outcomes = estimator._outcomes(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
 
     def law(dataset: Dataset) -> Pmf:

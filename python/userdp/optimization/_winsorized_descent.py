@@ -127,9 +127,7 @@ class GradientOptions:
             return convex_bound(steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             return nonconvex_bound(steps, smoothness=H, gap=self.largest_gap(problem), noise=noise)
-        return strongly_convex_bound(
-            steps, smoothness=H, strong_convexity=self.mu(problem), radius=R, noise=noise
-        )
+        return strongly_convex_bound(steps, smoothness=H, strong_convexity=self.mu(problem), radius=R, noise=noise)
 
     def schedule(self, problem: DescentProblem, steps: int, noise: float, seed: PublicSeed) -> Schedule:
         """Step sizes and weights."""
@@ -165,9 +163,7 @@ def winsorized_plan(problem: DescentProblem, options: GradientOptions, seed: Pub
     distance = steps * problem.dimension * DISTANCE
     rho = options.mean_problem(problem).largest_rho(distance) * Fraction(schedule.steps, steps)
     spread, grid = options.mean_problem(problem).spread, {"grid_steps": options.grid_steps or 2**20}
-    return TrackingRounds(
-        problem, optimizer, rho=rho, distance=distance, spread=spread, kappa=options.kappa, **grid
-    )
+    return TrackingRounds(problem, optimizer, rho=rho, distance=distance, spread=spread, kappa=options.kappa, **grid)
 
 
 def _answers(problem: DescentProblem, options: GradientOptions, steps: int) -> Answers:

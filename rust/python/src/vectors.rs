@@ -153,9 +153,9 @@ impl PyUserVectors {
             Made::Subset { of, users } => {
                 of.get().sum(py, progress, &|vectors, control| sum(&Subset::new(vectors, users)?, control))
             }
-            Made::Rotated { of, rotation } => {
-                of.get().sum(py, progress, &|vectors, control| sum(&Rotated::new(vectors, rotation)?, control))
-            }
+            Made::Rotated { of, rotation } => of
+                .get()
+                .sum(py, progress, &|vectors, control| sum(&Rotated::new(vectors, rotation)?, control)),
         }
     }
 }

@@ -1,0 +1,135 @@
+"""The law of the transcripts of clipped descents, over all neighbouring datasets of small universes; and planted bugs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+from userdp.audit import AuditReport, audit_user_level
+from userdp.learners import as_finite_algorithm
+from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss
+from userdp.optimization import _clipped_descent as module
+
+EPSILON, DELTA = 3, Fraction(1, 10)
+UNIVERSE = [(1.0, 1.0), (1.0, -1.0)]
+
+
+class Coarse(ClippedGradientDescent):
+    """On a grid of few steps, so that all transcripts can be listed."""
+
+    grid_steps = 1
+
+
+def descent(**given: Any) -> Coarse:
+    return Coarse(
+        **{
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "loss": LogisticLoss(),
+            "constraint": L2Ball(1.0),
+            "clip": 0.5,
+            "step_size": 1.0,
+            "m": 1,
+            **given,
+        }
+    )
+
+
+def audited(n_users: int, **given: Any) -> AuditReport:
+    # Plans are kept by their problem, and bugs are planted behind it.
+    module.clipped_plan.cache_clear()
+    learner = descent(**given)
+    report = audit_user_level(
+        as_finite_algorithm(learner, n_users=n_users),
+        universe=UNIVERSE,
+        n_users=n_users,
+        n_examples=learner.m,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+    print(f"n={n_users} {given}: worst delta {report.worst_delta.upper:.4g} of {float(DELTA)}, {report.pairs} pairs")
+    return report
+
+
+CASES: list[tuple[int, dict[str, Any]]] = [
+    (2, {"steps": 1}),
+    (3, {"steps": 1}),
+    (2, {"steps": 1, "m": 2}),
+    (3, {"steps": 1, "m": 2}),
+    (2, {"steps": 2}),
+    (3, {"steps": 2}),
+    (2, {"steps": 2, "m": 2}),
+    (3, {"steps": 1, "batch_users": 2}),
+    (3, {"steps": 2, "batch_users": 2}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _forget_plans() -> Any:
+    yield
+    module.clipped_plan.cache_clear()
+
+
+@pytest.mark.parametrize(("n_users", "given"), CASES, ids=str)
+def test_audited(n_users: int, given: dict[str, Any]) -> None:
+    report = audited(n_users, **given)
+    assert report.holds
+    assert report.worst_delta.upper > 0
+
+
+@pytest.mark.parametrize(("n_users", "given"), [CASES[0], CASES[3], CASES[4]], ids=str)
+def test_half_the_noise_is_found(n_users: int, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    fair = module._noise_of_rounds
+    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=4 * fair(*a).rho))
+    assert not audited(n_users, **given).holds
+
+
+@pytest.mark.parametrize(("n_users", "given"), [CASES[0], CASES[4]], ids=str)
+def test_noise_for_adding_a_user_is_found(n_users: int, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    fair = module.DiscreteGaussian
+
+    def for_adding(*, rho: Fraction, sensitivity: int) -> Any:
+        assert sensitivity % 2 == 0
+        return fair(rho=rho, sensitivity=sensitivity // 2)
+
+    monkeypatch.setattr(module, "DiscreteGaussian", for_adding)
+    assert not audited(n_users, **given).holds
+
+
+def test_a_share_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amplification as if one user in a hundred were drawn, when two of three are."""
+    fair = module._amplified_rho
+    monkeypatch.setattr(module, "_amplified_rho", lambda e, d, steps, share, k: fair(e, d, steps, Fraction(1, 100), k))
+    assert not audited(3, steps=1, batch_users=2).holds
+
+
+def test_a_batch_that_is_released_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amplification holds for secret batches; of a batch that is in the transcript it is none."""
+    fair = module.ClippedMean.draw
+
+    def telling(self: Any, round: int, rows: Any, theta: Any, draw: Any) -> Any:
+        drawn: list[Any] = []
+
+        def noted(mechanism: Any, /, *arguments: Any) -> Any:
+            drawn.append(draw(mechanism, *arguments))
+            return drawn[-1]
+
+        answer = fair(self, round, rows, theta, noted)
+        return (*answer, tuple(drawn[0]))
+
+    def answers(self: Any, round: int) -> Any:
+        subsets = [tuple(subset) for subset in self.subset.pmf().outputs]
+        return ((total, subset) for total in range(-self._ends(), self._ends() + 1) for subset in subsets)
+
+    monkeypatch.setattr(module.ClippedMean, "draw", telling)
+    monkeypatch.setattr(module.ClippedMean, "answers", answers)
+    with monkeypatch.context() as bold:
+        # A single user of three with all the amplification that this brings.
+        bold.setattr(Coarse, "_symmetric", lambda self: False)
+        report = audited(3, steps=1, batch_users=1)
+    assert not report.holds
