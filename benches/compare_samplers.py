@@ -26,6 +26,7 @@ from sampler_peers import (
     Peers,
     Selector,
     make_scores,
+    numpy_gaussian,
     numpy_geometric,
     numpy_selectors,
     numpy_table,
@@ -34,6 +35,7 @@ from sampler_peers import (
 from userdp.mechanisms import (
     BiasedCoin,
     Categorical,
+    DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Geometric,
@@ -145,6 +147,18 @@ def geometric_noise(scale: int, peers: Peers, options: argparse.Namespace) -> Re
     for noise in noises:
         check_noise(noise, scale)
     return batches(f"scale {scale}", noises, options)
+
+
+def gaussian_noise(sigma: int, peers: Peers, options: argparse.Namespace) -> Result:
+    mechanism, values = DiscreteGaussian(sigma_squared=sigma**2), np.full(BATCH, VALUE)
+    ours = Noise("userdp", lambda: mechanism.sample(values), BATCH)
+    noises = [numpy_gaussian(sigma, BATCH), ours, *peers.gaussian_noise(sigma)]
+    for noise in noises:
+        errors = (np.asarray(noise.draw()) - VALUE) / sigma
+        # A variance of sigma^2, and 1/12 more for normal draws that are rounded.
+        allowed = 6 * math.sqrt(2 / len(errors)) + 1 / (6 * sigma**2)
+        expect(abs(errors.var() - 1) < allowed, f"{noise.name}: variance {errors.var():.4g} at sigma {sigma}")
+    return batches(f"σ = {sigma}", noises, options)
 
 
 def truncated_noise(epsilon: str, delta: str, options: argparse.Namespace) -> Result:
@@ -286,6 +300,10 @@ def markdown(report: Result) -> str:
             "",
             *laws_table("law", report["truncated"]),
             "",
+            "### Discrete Gaussian noise, likewise",
+            "",
+            *laws_table("law", report["gaussian"]),
+            "",
             "### Other laws, likewise",
             "",
             *laws_table("law", report["laws"]),
@@ -312,6 +330,7 @@ def main() -> None:
         "many": [many_selections(1000, 1000, options), many_selections(100_000, 16, options)],
         "geometric": [geometric_noise(scale, peers, options) for scale in (1, 10, 1000)],
         "truncated": [truncated_noise(*parameters, options) for parameters in (("1", "1e-6"), ("0.1", "1e-6"))],
+        "gaussian": [gaussian_noise(sigma, peers, options) for sigma in (1, 10, 1000, 10**9)],
         "laws": other_laws(options),
         "first": first_draws(5),
     }

@@ -146,6 +146,16 @@ class Peers:
             found.append(Noise("diffprivlib", lambda: [mechanism.randomise(VALUE) for _ in range(2000)], 2000))
         return found
 
+    def gaussian_noise(self, sigma: int) -> list[Noise]:
+        """Discrete Gaussian noise of this scale on integers."""
+        if self.opendp is None:
+            return []
+        dp = self.opendp
+        space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+        values = [VALUE] * 10_000
+        gaussian = dp.m.make_gaussian(*space, scale=float(sigma))
+        return [Noise("OpenDP make_gaussian", lambda: gaussian(values), len(values))]
+
 
 # --- noise ------------------------------------------------------------------------------------------
 
@@ -169,6 +179,12 @@ def numpy_geometric(scale: int, draws: int) -> Noise:
         return np.clip(VALUE + noise, *LIMITS)
 
     return Noise("numpy", draw, draws)
+
+
+def numpy_gaussian(sigma: int, draws: int) -> Noise:
+    """Normal draws on the value, rounded to integers."""
+    random = np.random.default_rng()
+    return Noise("numpy", lambda: VALUE + np.rint(random.normal(0, sigma, draws)).astype(np.int64), draws)
 
 
 def numpy_table(probabilities: list[float], draws: int) -> Noise:

@@ -154,6 +154,10 @@ class UserVectors(ABC):
         """
         return _Subset(self, [int(user) for user in users])
 
+    def rotated(self, signs: npt.NDArray[np.int8]) -> UserVectors:
+        """The same vectors padded with zeros, multiplied by signs and by the Walsh-Hadamard matrix over sqrt(D)."""
+        return _Rotated(self, signs)
+
     def _point(self, values: npt.ArrayLike) -> Floats:
         return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), (self.dimension,)))
 
@@ -163,6 +167,13 @@ class _Subset(UserVectors):
         self.n_users = len(users)
         self.dimension = vectors.dimension
         self._vectors = vectors._vectors.subset(users)
+
+
+class _Rotated(UserVectors):
+    def __init__(self, vectors: UserVectors, signs: npt.NDArray[np.int8]) -> None:
+        self.n_users = vectors.n_users
+        self.dimension = len(signs)
+        self._vectors = vectors._vectors.rotated(signs.tolist())
 
 
 class MeanVectors(UserVectors):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "InsecureRandomnessWarning"]
+__all__ = ["BudgetError", "InsecureRandomnessWarning", "PrivacyBudgetError"]
 
 
 class BudgetError(ValueError):
@@ -11,3 +11,7 @@ class BudgetError(ValueError):
 
 class InsecureRandomnessWarning(UserWarning):
     """Draws are reproducible from an integer ``random_state``: for tests, and private for nobody."""
+
+
+class PrivacyBudgetError(ValueError):
+    """A release would cost more than is left of what was promised to people; it has not run."""

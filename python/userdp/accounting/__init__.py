@@ -15,6 +15,7 @@ from userdp.accounting._composition import (
 )
 from userdp.accounting._cost import PrivacyCost
 from userdp.accounting._inverse import dimension_epsilon, largest_epsilon_each
+from userdp.accounting._ledger import LedgerEntry, PrivacyLedger
 from userdp.accounting._lemmas import (
     PrivacyParameters,
     group_privacy,
@@ -32,7 +33,9 @@ from userdp.accounting._zcdp import (
 )
 
 __all__ = [
+    "LedgerEntry",
     "PrivacyCost",
+    "PrivacyLedger",
     "PrivacyParameters",
     "bounded_range_to_zcdp",
     "compose_advanced",

@@ -83,7 +83,7 @@ class PrivacyCost:
         object.__setattr__(self, "bounded_range", span)
 
     def zcdp(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The release in zCDP: the smallest rho that is known, and what is to be paid beside it.
+        """The release in zCDP: the smallest rho that is known, without a delta beside it if there is one such.
 
         Returns
         -------
@@ -98,7 +98,8 @@ class PrivacyCost:
             known.append((bounded_range_to_zcdp(self.bounded_range), Fraction(0), Fraction(0)))
         if self.epsilon is not None:
             known.append((pure_to_zcdp(self.epsilon), self.delta, Fraction(0)))
-        return min(known)
+        # A delta is lost for good, rho is what is counted.
+        return min(known, key=lambda form: (form[1] > 0, form))
 
     def pair(self) -> tuple[Fraction | LogRatio, Fraction] | None:
         """The release in (epsilon, delta)-DP; None when only rho is known.

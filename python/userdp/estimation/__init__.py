@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from userdp.estimation._gaussian_distribution import GaussianDistribution
     from userdp.estimation._mean import WinsorizedMean
     from userdp.estimation._product import ProductDistribution
+    from userdp.estimation._queries import WinsorizedQueries
+    from userdp.estimation._radii import concentration_radius
 
-__all__ = ["DiscreteDistribution", "GaussianDistribution", "GaussianMean", "ProductDistribution", "WinsorizedMean"]
+__all__ = [
+    "DiscreteDistribution",
+    "GaussianDistribution",
+    "GaussianMean",
+    "ProductDistribution",
+    "WinsorizedMean",
+    "WinsorizedQueries",
+    "concentration_radius",
+]
 
 _ESTIMATORS = {
     "DiscreteDistribution": "_discrete",
@@ -26,8 +36,10 @@ _ESTIMATORS = {
     "GaussianMean": "_gaussian",
     "ProductDistribution": "_product",
     "WinsorizedMean": "_mean",
+    "WinsorizedQueries": "_queries",
+    "concentration_radius": "_radii",
 }
-"""Which module has which estimator."""
+"""Which module has which name."""
 
 
 __getattr__ = loader(__name__, _ESTIMATORS, needs="sklearn", distribution="scikit-learn", extra="learn")

@@ -14,7 +14,7 @@ import numpy as np
 
 from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
 from userdp.estimation._private_radius import RadiusSearch
-from userdp.estimation._round_noise import GaussianRounds, LaplaceRounds, RoundNoise
+from userdp.estimation._round_noise import MOST_STEPS, GaussianRounds, LaplaceRounds, RoundNoise
 from userdp.estimation._rounds import RoundPlan, one_round, planned_rounds
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw, Program
@@ -40,9 +40,10 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
     """As many rounds as the predicted error asks for, with the noise that it asks for.
 
     Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
-    release is pure. Discrete Gaussian noise otherwise.
+    release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
     """
-    kinds = (GaussianRounds, LaplaceRounds) if problem.delta else (LaplaceRounds,)
+    gaussian, laplace = bool(problem.delta), not problem.delta or problem.rho is None
+    kinds = (GaussianRounds,) * gaussian + (LaplaceRounds,) * laplace
     plans = [_planned(problem, kind, SEARCH_SHARE if problem.private_radius else Fraction(0)) for kind in kinds]
     return min(plans, key=lambda plan: plan.predicted_error())
 
@@ -86,7 +87,7 @@ class IteratedMean(MeanMethod):
     @cached_property
     def rounds(self) -> tuple[tuple[_Round, ...], ...]:
         """For each round, what it may be: one thing, or, with a search, one for each candidate radius."""
-        planned = [
+        planned: list[tuple[_Round, ...]] = [
             (self._round(share, radius),) for share, radius in zip(self.plan.shares, self.plan.radii, strict=True)
         ]
         if self.search:
@@ -102,6 +103,8 @@ class IteratedMean(MeanMethod):
 
     def _round(self, share: Fraction, radius: float) -> _Round:
         steps = self.problem.steps or self.noise.steps(share)
+        if steps > MOST_STEPS:
+            raise ValueError(f"steps must be at most 2**30 for method={self.name!r}; got {steps}")
         # The largest power of two of which the radius has at least so many steps.
         grid = math.ldexp(1.0, math.frexp(radius)[1] - steps.bit_length())
         reach = math.floor(radius / grid)

@@ -202,8 +202,6 @@ class WinsorizedMean(UserLevelEstimator):
     def _program(self, data: UserData) -> Program:
         d = data.n_columns
         plan = self._plan(data.n_users, d)
-        for warning in plan.warnings():
-            warnings.warn(warning, UserWarning, stacklevel=4)
         signs = None
         self.public_seed_ = None if self.public_seed is None else PublicSeed(self.public_seed)
         if plan.rotated():
@@ -231,6 +229,9 @@ class WinsorizedMean(UserLevelEstimator):
     def _accept(self, outcome: Any) -> None:
         d = self.n_features_in_
         plan = self._plan(self.n_users_, d)
+        # Not in `_program`, which runs where nothing that is private can warn.
+        for warning in plan.warnings():
+            warnings.warn(warning, UserWarning, stacklevel=4)
         mean = plan.mean(outcome)
         if plan.rotated():
             assert self.public_seed_ is not None

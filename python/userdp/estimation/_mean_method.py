@@ -49,6 +49,8 @@ class MeanProblem:
         method to choose.
     private_radius : bool
         Whether a part of the budget goes into finding the spread.
+    rho : Fraction or None
+        What this mean may spend where it is one of several under one account in zCDP, which epsilon and delta are of.
     """
 
     n_users: int
@@ -61,6 +63,13 @@ class MeanProblem:
     beta: float
     steps: int | None = None
     private_radius: bool = False
+    rho: Fraction | None = None
+
+    def largest_rho(self, distance: Fraction) -> Fraction:
+        """The most rho that may be spent when draws are within a distance of ideal ones, in total variation."""
+        from userdp.accounting import largest_rho
+
+        return largest_rho(self.epsilon, self.delta, distance=distance) if self.rho is None else self.rho
 
     @property
     def ball(self) -> float:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from userdp._numbers import Epsilon
 from userdp._progress import progress_bar
 from userdp.estimation._mean_method import Floats, MeanProblem
 from userdp.exceptions import BudgetError
 from userdp.learners._program import Draw
-from userdp.mechanisms import PrivateRange
+from userdp.mechanisms import DiscreteLaplace, GroupedScores, PrivateRange
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
@@ -22,15 +24,17 @@ __all__ = [
     "Lattice",
     "RangeSearch",
     "fraction_below",
+    "laplace_noise",
     "missing",
     "power_of_two_below",
     "range_epsilon",
     "too_few_users",
 ]
 
-MOST_COUNTS = 2**28
+MOST_COUNTS = 2**22
 """The most numbers of users in bins that are held at once, over all columns."""
 FRACTION_BITS = 30
+MOST_SCALE = 2**24
 
 
 @dataclass(frozen=True)
@@ -96,26 +100,26 @@ class RangeSearch:
         self._first, self._apart, length = self.range.steps(step)
         if length != lattice.steps or (not epsilon and lattice.n_bins > 1):
             raise AssertionError("the sensitivity must be the length of the interval, and a search needs an epsilon")
-        if columns * lattice.n_bins > MOST_COUNTS and columns > 1:
-            raise BudgetError(
-                f"{columns} columns of {lattice.n_bins} bins are too many to count (limit {MOST_COUNTS}); take a larger"
-                " radius or a smaller bound"
-            )
 
     def drawn(self, vectors: UserVectors, draw: Draw) -> tuple[int, ...]:
         """A bin for each column."""
         n_bins, bound = self.lattice.n_bins, self.lattice.bound
         if n_bins == 1:
             return (0,) * self.columns
-        if n_bins > MOST_COUNTS:
-            occupied, counts = vectors.occupied_bins(0, n_bins, bound)
-            return (draw(self.range.choice, self.range.groups_of_occupied(occupied, counts, vectors.n_users)),)
-        bins = []
-        with progress_bar(None, "range") as report:
-            for done, column in enumerate(vectors.bin_counts(n_bins, bound)):
-                bins.append(draw(self.range.choice, self.range.groups_of_counts(column)))
+        bins: list[int] = []
+        with progress_bar(None, "ranges") as report:
+            for done, column in enumerate(self._groups(vectors, n_bins, bound)):
+                bins.append(draw(self.range.choice, column))
                 report(done + 1, self.columns)
         return tuple(bins)
+
+    def _groups(self, vectors: UserVectors, n_bins: int, bound: float) -> Iterator[GroupedScores]:
+        """The costs of all bins, column by column."""
+        if self.columns * n_bins <= MOST_COUNTS:
+            yield from map(self.range.groups_of_counts, vectors.bin_counts(n_bins, bound))
+        else:
+            for occupied, counts in vectors.occupied_bins(n_bins, bound):
+                yield self.range.groups_of_occupied(occupied, counts, vectors.n_users)
 
     def lows(self, bins: tuple[int, ...]) -> Floats:
         """Where the intervals around bins begin."""
@@ -125,6 +129,23 @@ class RangeSearch:
     def middles(self, bins: tuple[int, ...]) -> Floats:
         """The middles of bins."""
         return self.lows(bins) + self.lattice.half * self.lattice.grid
+
+
+def laplace_noise(epsilon: Epsilon, sensitivity: int, bounds: tuple[int, int]) -> DiscreteLaplace:
+    """Discrete Laplace noise, refused before data are read where its tables would be too large.
+
+    Raises
+    ------
+    BudgetError
+        For a scale above 2^24.
+    """
+    noise = DiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity, bounds=bounds)
+    if noise.scale > MOST_SCALE:
+        raise BudgetError(
+            f"steps={sensitivity} of the grid at epsilon={float(sensitivity / noise.scale):.3g} make noise of scale"
+            f" {noise.scale:.3g} (limit 2^24); take fewer steps, or a larger epsilon"
+        )
+    return noise
 
 
 def missing(lattice: Lattice, columns: int, epsilon: float, n_users: int) -> float:

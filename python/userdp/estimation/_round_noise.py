@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from userdp.accounting import largest_rho
 from userdp.estimation._mean_method import MeanProblem
 from userdp.estimation._private_radius import search_epsilon
 from userdp.estimation._rounds import MOST_ROUNDS, NoiseSize
@@ -18,7 +17,7 @@ from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 
-__all__ = ["GaussianRounds", "LaplaceRounds", "RoundNoise"]
+__all__ = ["MOST_STEPS", "GaussianRounds", "LaplaceRounds", "RoundNoise"]
 
 DISTANCE = Fraction(1, 2**90)
 """At least the distance of the noise of one integer from its ideal law."""
@@ -27,7 +26,7 @@ FINENESS = 64
 """Steps of the grid within the standard deviation of the noise of a mean in each coordinate, or more."""
 
 FEWEST_STEPS = 2**10
-MOST_STEPS = 2**36
+MOST_STEPS = 2**30
 
 
 @dataclass(frozen=True)
@@ -94,12 +93,12 @@ class GaussianRounds(RoundNoise):
     def of(cls, problem: MeanProblem, search_share: Fraction) -> GaussianRounds:
         """All that (epsilon, delta) allows, the distance of the noise from ideal laws paid."""
         distance = MOST_ROUNDS * problem.dimension * DISTANCE
-        rho = largest_rho(problem.epsilon, problem.delta, distance=distance)
+        rho = problem.largest_rho(distance)
         return cls(problem.n_users, problem.dimension, search_share, rho, problem.delta)
 
     def size(self) -> NoiseSize:
         rho = float(self.rho * self.rest)
-        return NoiseSize(2 * self.dimension / (self.n_users**2 * rho), 1)
+        return NoiseSize(2 * self.dimension / (self.n_users**2 * rho), 1, self.dimension)
 
     def steps(self, share: Fraction) -> int:
         # sigma is 2 R / sqrt(2 rho), for the sum
@@ -140,7 +139,8 @@ class LaplaceRounds(RoundNoise):
 
     def size(self) -> NoiseSize:
         epsilon = float(self.epsilon * self.rest)
-        return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2)
+        # The square of a Laplace variable has 5/2 of the relative variance of that of a normal one.
+        return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2, 0.4 * self.dimension)
 
     def steps(self, share: Fraction) -> int:
         epsilon, root = float(self.epsilon * self.rest * share), math.sqrt(self.dimension)
@@ -170,5 +170,5 @@ class LaplaceRounds(RoundNoise):
 
 def _power_of_two(wanted: float, n_users: int) -> int:
     """A power of two that is at least what is wanted, within limits: sums of all users stay below 2**61."""
-    most = min(MOST_STEPS, 2 ** (59 - n_users.bit_length()))
+    most = min(MOST_STEPS, 2 ** max(59 - n_users.bit_length(), 1))
     return min(max(FEWEST_STEPS, 1 << math.ceil(math.log2(max(wanted, 1)))), most)

@@ -30,10 +30,15 @@ SKEW = 0.1
 
 @dataclass(frozen=True)
 class NoiseSize:
-    """The squared error of the noise of one round: ``coefficient * radius**2 / share**power``."""
+    """The squared error of the noise of one round: ``coefficient * radius**2 / share**power``.
+
+    Its length varies as that of a normal vector in `dimension` dimensions does, which for noise with heavier tails are
+    fewer than there are columns.
+    """
 
     coefficient: float
     power: int
+    dimension: float
 
     def squared(self, radius: Floats, share: Floats) -> Floats:
         """For rounds of these radii that spend these shares of the budget."""
@@ -88,23 +93,29 @@ def planned_rounds(dimension: int, ball: float, spread: float, noise: NoiseSize)
     """
     best = one_round(ball, noise)
     kappa, share = (grid.ravel() for grid in np.meshgrid(KAPPAS, [float(share) for share in EARLY_SHARES]))
-    squared = noise.squared(np.full(kappa.shape, ball), share)
+    normal, weight = _nodes(13)
+    lengths = _chi(noise.dimension, normal)
+    lengths /= np.sqrt(lengths**2 @ weight)
     radii = [np.full(kappa.shape, ball)]
+    off = np.sqrt(noise.squared(radii[0], share))[:, None] * lengths
     for rounds in range(2, MOST_ROUNDS + 1):
-        radius = np.minimum(kappa * np.sqrt(spread**2 + squared), 2 * ball)
+        radius = np.minimum(kappa * np.sqrt(spread**2 + off**2 @ weight), 2 * ball)
         radii.append(radius)
-        clipped = _shortfall(dimension, np.sqrt(squared), spread, radius) ** 2
-        lean = (SKEW * spread * _excess(dimension, radius / spread)) ** 2
+        short = _shortfall(dimension, off, spread, radius)
+        lean = SKEW * spread * _excess(dimension, radius / spread)
         rest = 1 - (rounds - 1) * share
-        with np.errstate(all="ignore"):
-            last = np.where(rest > 0, noise.squared(radius, rest), np.inf) + clipped + lean
+        last = noise.squared(radius, np.where(rest > 0, rest, 1)) + short**2 @ weight + lean**2
+        last[rest <= 0] = np.inf
         index = int(np.argmin(last))
         error = float(np.sqrt(last[index]))
         if error < WORTH_A_ROUND * best.error:
             early = EARLY_SHARES[index // len(KAPPAS)]
             shares = (*[early] * (rounds - 1), 1 - (rounds - 1) * early)
             best = RoundPlan(shares, tuple(float(radius[index]) for radius in radii), float(kappa[index]), error)
-        squared = noise.squared(radius, share) + clipped
+        elif rounds > len(best.radii) + 1:
+            break
+        # Where a round falls far short the next one starts far off: its noise does not help there.
+        off = np.sqrt(short**2 + noise.squared(radius, share)[:, None] * lengths**2)
     return best
 
 
@@ -114,30 +125,27 @@ def _nodes(count: int) -> tuple[Floats, Floats]:
     return points, weights / weights.sum()
 
 
-def _chi(dimension: int, normal: Floats) -> Floats:
+def _chi(dimension: float, normal: Floats) -> Floats:
     """Root of a chi-squared variable over its degrees of freedom, after Wilson and Hilferty."""
     part = 2 / (9 * dimension)
     root: Floats = np.maximum(1 - part + normal * np.sqrt(part), 0) ** 1.5
     return root
 
 
-def _shortfall(dimension: int, error: Floats, spread: float, radius: Floats) -> Floats:
-    """How far the mean of clipped vectors stays short of their mean, for normal vectors and a centre that is off.
+def _shortfall(dimension: int, off: Floats, spread: float, radius: Floats) -> Floats:
+    """How far the mean of clipped vectors stays short of their mean, for normal vectors and a centre that is `off`.
 
-    The centre is off by `error`, the vectors are off their mean by `spread`, both in root mean square and with the same
-    law in all directions. Along the direction in which the centre is off, what is beyond the radius is lost.
+    Along the direction in which the centre is off, what is beyond the radius is lost. `off` has a row for each radius.
     """
-    normal, weight = _nodes(9)
-    e = error[:, None, None, None] * _chi(dimension, normal)[:, None, None]
+    normal, weight = _nodes(7)
+    e = off[:, :, None, None]
     along = e + spread * normal[:, None] / np.sqrt(dimension)
-    across = (
-        spread * np.sqrt((dimension - 1) / dimension) * (_chi(dimension - 1, normal) if dimension > 1 else 0 * normal)
-    )
+    across = spread * np.sqrt((dimension - 1) / dimension) * _chi(max(dimension - 1, 1), normal)
     distance = np.sqrt(along**2 + across**2)
-    kept = np.minimum(1, radius[:, None, None, None] / np.maximum(distance, np.finfo(float).tiny))
-    lost = e[..., 0, 0] - ((along * kept) @ weight) @ weight
-    shortfall: Floats = np.sqrt(lost**2 @ weight)
-    return shortfall
+    reach = radius[:, None, None, None]
+    kept = reach / np.maximum(distance, reach)
+    lost: Floats = off - ((along * kept) @ weight) @ weight
+    return lost
 
 
 def _excess(dimension: int, ratio: Floats) -> Floats:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 from userdp.estimation._full_range import FullRangeLaplace
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
-from userdp.estimation._range_search import Lattice, fraction_below, power_of_two_below, range_epsilon
+from userdp.estimation._range_search import Lattice, power_of_two_below, range_epsilon
 from userdp.estimation._rotation import padded
 from userdp.estimation._winsorized_ball import WinsorizedBall, squared_error_of_ball
 from userdp.estimation._winsorized_budget import (
@@ -15,6 +16,7 @@ from userdp.estimation._winsorized_budget import (
     best_column_budget,
     cheapest,
     largest_range_epsilon,
+    pure_epsilon,
     rational_epsilon,
 )
 from userdp.estimation._winsorized_columns import WinsorizedColumns, squared_error
@@ -22,11 +24,13 @@ from userdp.estimation._winsorized_columns import WinsorizedColumns, squared_err
 __all__ = ["plan_laplace", "plan_paper", "plan_practical"]
 
 FINEST_SCALE = 2.0**23
-"""Half of the largest scale of discrete Laplace noise in grid steps: a grid whose intervals are a little longer fits."""
+"""Half of the largest scale of discrete Laplace noise, in grid steps."""
 GAUSSIAN_DISTANCE = Fraction(1, 2**90)
 """A bound of how far the noise of one integer is from the ideal discrete Gaussian."""
 REACH = 3.0
 """How far an interval reaches beyond its bin, in standard deviations of a user's value in a column."""
+LEAST_SPREAD = 2.0**-40
+"""Of the bound: bins are counted in 64 bits, and their ends are exact floats."""
 FEWEST_STEPS, MOST_STEPS = 64, 2**28
 
 
@@ -49,33 +53,39 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
     _refuse_private_radius(problem, "paper")
     n, beta, columns = problem.n_users, problem.beta, padded(problem.dimension)
     if columns == 1:
-        tau = problem.spread * math.sqrt(2 * math.log(2 * n / beta))
+        tau = _spread(problem) * math.sqrt(2 * math.log(2 * n / beta))
+    else:
+        tau = _spread(problem) * (1 + math.sqrt(2 * math.log(n / beta)))
+        tau *= 10 * math.sqrt(math.log(columns * n / beta) / columns)
+    if problem.rho is not None:
+        # Range and noise get the same epsilon e: e^2 / 8 + e^2 / 2 in each column.
+        each, accounting, delta = 2 * pure_epsilon(problem.rho / columns * Fraction(4, 5)), "zCDP", problem.delta
+    elif columns == 1:
         each, accounting, delta = rational_epsilon(problem.epsilon), "pure", Fraction(0)
     else:
-        tau = problem.spread * (1 + math.sqrt(2 * math.log(n / beta)))
-        tau *= 10 * math.sqrt(math.log(columns * n / beta) / columns)
         each, accounting, delta = _paper_share(problem, columns), "optimal composition", problem.delta
     lattice = Lattice.of(problem.ball, 2 * tau, 2 * tau, _column_steps(problem, float(each)))
     half = each / 2
-    return WinsorizedColumns("paper", problem, lattice, ColumnBudget(columns, half, half, accounting, float(half), delta))
+    return WinsorizedColumns(
+        "paper", problem, lattice, ColumnBudget(columns, half, half, accounting, float(half), delta)
+    )
 
 
 def _paper_share(problem: MeanProblem, columns: int) -> Fraction:
-    """epsilon / sqrt(8 D ln(1/delta)), where exact composition certifies it: the theorem's proof has a limit on epsilon."""
-    from userdp.accounting import optimal_delta
+    """The theorem's share, epsilon / sqrt(8 D ln(1 / delta)), where exact composition certifies it."""
+    from userdp.accounting import dimension_epsilon
 
     if not problem.delta:
         raise ValueError(
             f"delta must be > 0 for method='paper' with {problem.dimension} columns; method='practical' takes delta=0"
         )
-    whole = rational_epsilon(problem.epsilon)
-    each = fraction_below(float(whole) / math.sqrt(8 * columns * -math.log(float(problem.delta))))
-    if optimal_delta(each, columns, problem.epsilon) > problem.delta:
+    try:
+        return dimension_epsilon(problem.epsilon, problem.delta, columns)
+    except ValueError:
         raise ValueError(
-            f"epsilon={float(whole):.4g} is too large for method='paper': {columns} columns of epsilon={float(each):.4g}"
-            f" are not ({float(whole):.4g}, {float(problem.delta):.4g})-DP together; method='practical' has no such limit"
-        )
-    return each
+            f"epsilon={float(rational_epsilon(problem.epsilon)):.4g} is too large for method='paper': {columns} columns"
+            f" are not proved private at it and delta={float(problem.delta):.4g}; method='practical' has no such limit"
+        ) from None
 
 
 def plan_practical(problem: MeanProblem) -> MeanMethod:
@@ -90,8 +100,8 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     Several columns are rotated by random signs and the Walsh-Hadamard transform. Then either each column has an
     interval, which reaches 3 u / sqrt(D) beyond a bin, and Laplace noise, accounted for as is best of what is certified
     (docs/proofs/winsorized_mean.md); or, with a delta, ranges give the middle of a ball of radius
-    sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 12) for bins of width w = u / sqrt(D), to which vectors are clipped in L2 and which gets
-    discrete Gaussian noise. It is the one with the least predicted error.
+    sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 12) for bins of width w = u / sqrt(D), vectors are clipped to it in L2, and
+    their sum gets discrete Gaussian noise. It is the one with the least predicted error.
     """
     _refuse_private_radius(problem, "practical")
     columns = padded(problem.dimension)
@@ -99,12 +109,14 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     if columns == 1:
         plans.append(_whole_interval(problem))
     if problem.delta:
-        plans.append(_ball(problem, columns))
+        # None at an epsilon so large that the distance of the noise from the ideal law would take all of delta.
+        with suppress(ValueError):
+            plans.append(_ball(problem, columns))
     return min(plans, key=lambda plan: plan.predicted_error())
 
 
 def _columns(problem: MeanProblem, columns: int) -> MeanMethod:
-    sigma = problem.spread / math.sqrt(columns)
+    sigma = _spread(problem) / math.sqrt(columns)
     each = float(rational_epsilon(problem.epsilon)) / (columns if not problem.delta else math.sqrt(columns))
     lattice = Lattice.of(_column_bound(problem, columns), sigma / 2, REACH * sigma, _column_steps(problem, each))
     budget = best_column_budget(
@@ -113,28 +125,31 @@ def _columns(problem: MeanProblem, columns: int) -> MeanMethod:
         problem.delta,
         lambda part, noise: squared_error(problem, lattice, part, noise),
         range_epsilon(lattice, columns, problem.n_users, problem.beta),
+        problem.rho,
     )
     return WinsorizedColumns("practical", problem, lattice, budget)
 
 
 def _whole_interval(problem: MeanProblem) -> MeanMethod:
-    epsilon = rational_epsilon(problem.epsilon)
+    if problem.rho is None:
+        epsilon, accounting, delta = rational_epsilon(problem.epsilon), "pure", Fraction(0)
+    else:
+        epsilon, accounting, delta = pure_epsilon(problem.rho), "zCDP", problem.delta
     grid = power_of_two_below(2 * problem.bound / _column_steps(problem, float(epsilon)))
     half = math.ceil(problem.bound / grid)
-    budget = ColumnBudget(1, Fraction(0), epsilon, "pure", 0.0)
+    budget = ColumnBudget(1, Fraction(0), epsilon, accounting, 0.0, delta)
     return WinsorizedColumns("practical", problem, Lattice(grid, half, half, 1), budget)
 
 
 def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
-    from userdp.accounting import largest_rho
-
-    n, sigma = problem.n_users, problem.spread / math.sqrt(columns)
+    n, spread = problem.n_users, _spread(problem)
+    sigma = spread / math.sqrt(columns)
     lattice = Lattice.of(_column_bound(problem, columns), sigma, 0.0, FEWEST_STEPS)
     off = columns * lattice.length**2 / 12
-    radius = math.sqrt((problem.spread * (1 + 2 / math.sqrt(columns))) ** 2 + off)
+    radius = math.sqrt((spread * (1 + 2 / math.sqrt(columns))) ** 2 + off)
     radius = min(radius, 2 * problem.ball)
     distance = columns * GAUSSIAN_DISTANCE
-    rho = largest_rho(problem.epsilon, problem.delta, distance=distance)
+    rho = problem.largest_rho(distance)
     part = cheapest(
         largest_range_epsilon(rho / columns),
         range_epsilon(lattice, columns, n, problem.beta),
@@ -157,7 +172,14 @@ def plan_laplace(problem: MeanProblem) -> MeanMethod:
     d = problem.dimension
     diameter = 2 * (math.sqrt(d) if problem.norm == "l2" or d == 1 else d)
     scale = min(16.0 * problem.n_users, FINEST_SCALE)
-    return FullRangeLaplace(problem, problem.steps or _steps(scale * float(rational_epsilon(problem.epsilon)) / diameter, 1))
+    return FullRangeLaplace(
+        problem, problem.steps or _steps(scale * float(rational_epsilon(problem.epsilon)) / diameter, 1)
+    )
+
+
+def _spread(problem: MeanProblem) -> float:
+    """The spread, within what bins can tell and what can be."""
+    return min(max(problem.spread, problem.ball * LEAST_SPREAD), 2 * problem.ball)
 
 
 def _column_bound(problem: MeanProblem, columns: int) -> float:
@@ -173,11 +195,12 @@ def _column_bound(problem: MeanProblem, columns: int) -> float:
 
 def _column_steps(problem: MeanProblem, epsilon: float) -> int:
     """Steps of an interval, at which rounding is small beside the noise of a column of this epsilon."""
-    return problem.steps or _steps(min(8.0 * problem.n_users, FINEST_SCALE / 4) * epsilon)
+    finest = FINEST_SCALE / 4 * epsilon
+    return problem.steps or _steps(min(8.0 * problem.n_users * epsilon, finest), least=min(FEWEST_STEPS, finest))
 
 
-def _steps(wanted: float, least: int = FEWEST_STEPS) -> int:
-    return int(power_of_two_below(min(max(wanted, least), MOST_STEPS)))
+def _steps(wanted: float, least: float = FEWEST_STEPS) -> int:
+    return int(power_of_two_below(min(max(wanted, least, 1), MOST_STEPS)))
 
 
 def _refuse_private_radius(problem: MeanProblem, name: str) -> None:

@@ -12,10 +12,19 @@ from userdp._numbers import Epsilon
 from userdp.estimation._range_search import fraction_below
 from userdp.learners._privacy import BudgetUnit, Spending, _fraction_below, exact_epsilon
 
-__all__ = ["ColumnBudget", "best_column_budget", "cheapest", "largest_range_epsilon", "rational_epsilon"]
+__all__ = [
+    "ColumnBudget",
+    "best_column_budget",
+    "cheapest",
+    "largest_range_epsilon",
+    "pure_epsilon",
+    "rational_epsilon",
+]
 
 RANGE_SHARE = 0.3
 """The most of rho that goes into finding ranges."""
+MOST_RANGE_EPSILON = 64.0
+"""Range finding takes less than 88, and never needs as much."""
 CHOICES = 256
 MOST_COLUMNS_IN_GROUPS = 128
 """The exact composition of two groups takes a double sum."""
@@ -52,7 +61,7 @@ class ColumnBudget:
     delta: Fraction = Fraction(0)
 
     def spending(self) -> Spending:
-        """All columns together: in rho, a range of bounded range eta costs eta^2 / 8, noise of epsilon epsilon^2 / 2."""
+        """All columns together. In rho, bounded range eta costs eta^2 / 8 and pure epsilon costs epsilon^2 / 2."""
         in_rho = {"range": self.epsilon_range**2 / 8, "noise": self.epsilon_noise**2 / 2}
         parts = {"range": self.epsilon_range, "noise": self.epsilon_noise}
         unit: BudgetUnit = "epsilon"
@@ -75,7 +84,7 @@ class _Sum:
 
     @property
     def cap(self) -> float:
-        return float(self.each) / 2
+        return min(float(self.each) / 2, MOST_RANGE_EPSILON)
 
     def noise(self, epsilon_range: Fraction) -> Fraction:
         return self.each - epsilon_range
@@ -93,16 +102,20 @@ class _Concentrated:
         return largest_range_epsilon(self.each)
 
     def noise(self, epsilon_range: Fraction) -> Fraction:
-        left = 2 * (self.each - epsilon_range**2 / 8)
-        proposed = fraction_below(math.sqrt(float(left)))
-        while proposed**2 > left:
-            proposed = fraction_below(proposed * (1 - Fraction(1, 2**20)))
-        return proposed
+        return pure_epsilon(self.each - epsilon_range**2 / 8)
+
+
+def pure_epsilon(rho: Fraction) -> Fraction:
+    """An epsilon, just below the largest, whose pure differential privacy is rho-zCDP: epsilon^2 / 2 <= rho."""
+    proposed = fraction_below(math.sqrt(2 * float(rho)))
+    while proposed**2 > 2 * rho:
+        proposed = fraction_below(proposed * (1 - Fraction(1, 2**20)))
+    return proposed
 
 
 def largest_range_epsilon(rho: Fraction) -> float:
     """The epsilon of bounded range that takes the share of a column's rho that may go into its range."""
-    return math.sqrt(8 * RANGE_SHARE * float(rho))
+    return min(math.sqrt(8 * RANGE_SHARE * float(rho)), MOST_RANGE_EPSILON)
 
 
 def rational_epsilon(epsilon: Epsilon) -> Fraction:
@@ -110,7 +123,9 @@ def rational_epsilon(epsilon: Epsilon) -> Fraction:
     return _fraction_below(exact_epsilon(epsilon))
 
 
-def best_column_budget(columns: int, epsilon: Epsilon, delta: Fraction, error: Error, least: float) -> ColumnBudget:
+def best_column_budget(
+    columns: int, epsilon: Epsilon, delta: Fraction, error: Error, least: float, rho: Fraction | None = None
+) -> ColumnBudget:
     """The account, and the split within it, whose error is least.
 
     Parameters
@@ -121,9 +136,13 @@ def best_column_budget(columns: int, epsilon: Epsilon, delta: Fraction, error: E
         Of the epsilons of range and noise of a column.
     least : float
         The least epsilon that a range should have, if that can be.
+    rho : Fraction, optional
+        What the columns may spend where they are a part of a larger account, which is then one in zCDP.
     """
     accounts: list[_Sum | _Concentrated] = [_Sum("pure", rational_epsilon(epsilon) / columns)]
-    if delta:
+    if rho is not None:
+        accounts = [_Concentrated("zCDP", rho / columns)]
+    elif delta:
         from userdp.accounting import largest_epsilon_each, largest_rho
 
         if columns > 1:
@@ -131,12 +150,16 @@ def best_column_budget(columns: int, epsilon: Epsilon, delta: Fraction, error: E
         accounts.append(_Concentrated("zCDP", largest_rho(epsilon, delta) / columns))
     found = []
     for account in accounts:
-        share = cheapest(account.cap, least, lambda part, account=account: error(float(part), float(account.noise(part))))  # type: ignore[misc]
+
+        def error_of(part: Fraction, account: _Sum | _Concentrated = account) -> float:
+            return error(float(part), float(account.noise(part)))
+
+        share = cheapest(account.cap, least, error_of)
         split = ColumnBudget(columns, share, account.noise(share), account.name, account.cap)
-        found.append((error(float(share), float(split.epsilon_noise)), split))
+        found.append((error_of(share), split))
     best = min(found, key=lambda one: one[0])[1]
-    if best.accounting == "pure":
-        return best
+    if best.accounting == "pure" or rho is not None:
+        return replace(best, delta=delta if rho is not None else best.delta)
     return _in_two_groups(replace(best, delta=delta), epsilon)
 
 

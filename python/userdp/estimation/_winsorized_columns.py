@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
-from userdp.estimation._range_search import Lattice, RangeSearch, missing, too_few_users
+from userdp.estimation._range_search import Lattice, RangeSearch, laplace_noise, missing, too_few_users
 from userdp.estimation._winsorized_budget import ColumnBudget
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw, Program
-from userdp.mechanisms import DiscreteLaplace
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
@@ -47,7 +46,7 @@ class WinsorizedColumns(MeanMethod):
         self.budget = budget
         self.search = RangeSearch(lattice, budget.columns, budget.epsilon_range)
         most = problem.n_users * lattice.steps
-        self.noise = DiscreteLaplace(epsilon=budget.epsilon_noise, sensitivity=lattice.steps, bounds=(0, most))
+        self.noise = laplace_noise(budget.epsilon_noise, lattice.steps, (0, most))
 
     @property
     def accounting(self) -> str:
@@ -59,7 +58,9 @@ class WinsorizedColumns(MeanMethod):
 
     def predicted_error(self) -> float:
         budget = self.budget
-        return math.sqrt(squared_error(self.problem, self.lattice, float(budget.epsilon_range), float(budget.epsilon_noise)))
+        return math.sqrt(
+            squared_error(self.problem, self.lattice, float(budget.epsilon_range), float(budget.epsilon_noise))
+        )
 
     def rotated(self) -> bool:
         return self.problem.dimension > 1
@@ -90,9 +91,7 @@ class WinsorizedColumns(MeanMethod):
         return too_few_users(self.name, self.problem, self.lattice, self.budget.columns, self.budget.cap)
 
 
-def squared_error(
-    problem: MeanProblem, lattice: Lattice, epsilon_range: float, epsilon_noise: float
-) -> float:
+def squared_error(problem: MeanProblem, lattice: Lattice, epsilon_range: float, epsilon_noise: float) -> float:
     """Mean square of the error by noise, and what a range that is missed may add to it.
 
     Each column's noise has 2 (W / (n epsilon_noise))^2; rotating back drops the columns that padding added.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from userdp._numbers import positive, shown
 from userdp._pmf import Pmf
 from userdp._randomness import source_of
+from userdp.accounting._charging import announce
 from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.learners._contributions import UserData, Users, _first, encode_users
 from userdp.learners._privacy import Budget, PrivacyRecord, Spending, Unit, exact_epsilon
@@ -109,11 +110,13 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_users_ = data.n_users
         with silence():
             program = self._program(data)
+        unit: Unit = "record" if groups is None else "user"
+        record = self._record(self._spending(data.n_users, data.n_columns), unit)
+        announce(record)
         outcome = run(program, source_of(self.random_state, stacklevel=4))
         self._accept(outcome)
-        unit: Unit = "record" if groups is None else "user"
         self.unit_ = unit
-        self.privacy_ = self._record(self._spending(data.n_users, data.n_columns), unit)
+        self.privacy_ = record
         self.is_private_ = self.privacy_.is_private
         return self
 

@@ -12,6 +12,7 @@ from userdp.mechanisms._exponential import ExponentialMechanism
 from userdp.mechanisms._grouped_exponential import GroupedExponentialMechanism
 from userdp.mechanisms._grouped_scores import GroupedScores
 from userdp.mechanisms._private_range import PrivateRange, ReleasedRange
+from userdp.mechanisms._repeated_selection import RepeatedSelection
 from userdp.mechanisms._truncated_discrete_laplace import TruncatedDiscreteLaplace, kappa
 from userdp.mechanisms._unbounded_discrete_laplace import UnboundedDiscreteLaplace
 from userdp.mechanisms._uniform import RandomSubset, UniformInteger
@@ -30,6 +31,7 @@ __all__ = [
     "PrivateRange",
     "RandomSubset",
     "ReleasedRange",
+    "RepeatedSelection",
     "TruncatedDiscreteLaplace",
     "UnboundedDiscreteLaplace",
     "UniformInteger",

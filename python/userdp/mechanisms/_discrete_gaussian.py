@@ -54,7 +54,43 @@ class DiscreteGaussian:
     Raises
     ------
     TypeError, ValueError
-        For parameters outside these ranges.
+        For parameters outside these ranges. Round values whose sigma_squared is too large to a coarser public grid, and
+        those whose sigma_squared is too small to a finer one.
+
+    Notes
+    -----
+    *Neighbours and sensitivity.* Neighbours differ in one replaced user, and the vector of integers that is released
+    moves by at most `sensitivity` in Euclidean length between them. The ideal release is then `rho` (sensitivity)-zCDP
+    (Canonne, Kamath and Steinke 2020, Theorem 14), and that of D integers is within D * `distance` of it in total
+    variation: it is (epsilon, delta)-differentially private for a delta of at least that of rho-zCDP plus
+    (1 + e**epsilon) * D * `distance`, which is what `userdp.accounting.zcdp_delta` computes. The whole of rho is spent
+    on the one release. The noise is bounded, so that no rho is claimed without the distance. Proof:
+    docs/proofs/discrete_gaussian.md.
+
+    *Sums.* Values are clamped to [-2**62, 2**62] and the noise is below 2**60: nothing wraps.
+
+    *Time.* A draw makes 1.2 to 1.4 trials on average (up to 2 for a sigma below 1), each of 40 random bytes and always
+    of the same instructions and addresses. Their number is independent of the noise and the value; nothing else about
+    the time depends on what is drawn. That holds for arrays of int64; arrays of other types are converted first, and
+    Python's own integers are not constant time.
+
+    References
+    ----------
+    Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (NeurIPS 2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.accounting import zcdp_delta
+    >>> noise = DiscreteGaussian(rho="1/50", sensitivity=2)
+    >>> noise.sigma_squared
+    Fraction(100, 1)
+    >>> noise.sample(np.array([[3, 5], [0, 1000]])).shape
+    (2, 2)
+    >>> float(zcdp_delta(noise.rho(2), 1, distance=4 * noise.distance))  # doctest: +ELLIPSIS
+    8.825...e-08
+    >>> sum(noise.pmf(17).fractions())
+    Fraction(1, 1)
     """
 
     def __init__(
@@ -123,18 +159,18 @@ class DiscreteGaussian:
         """
         return Fraction(positive(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
 
-    def pmf(self, values: int | tuple[int, ...]) -> Pmf:
-        """The distribution of the release of an integer or of a tuple of integers, exactly as it is drawn.
+    def pmf(self, values: int | Integers | tuple[int, ...]) -> Pmf:
+        """The distribution of the release of an integer or of several integers, exactly as it is drawn.
 
         Parameters
         ----------
-        values : int or tuple of int
+        values : int, tuple of int, or ndarray of an integer type
             Clamped to [-2**62, 2**62].
 
         Returns
         -------
         Pmf
-            Over ints, or over tuples of as many ints: a product of independent laws.
+            Over ints; for several integers over tuples of as many: a product of independent laws.
 
         Raises
         ------
@@ -143,6 +179,8 @@ class DiscreteGaussian:
         BudgetError
             For more than 2**20 outputs.
         """
+        if isinstance(values, np.ndarray):
+            values = tuple(_int64(values).reshape(-1).tolist())
         centers = [_clamped(value) for value in (values if isinstance(values, tuple) else (values,))]
         width = 2 * self.support + 1
         if width ** min(len(centers), 21) > OUTPUTS_LIMIT:

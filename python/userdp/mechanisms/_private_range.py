@@ -227,21 +227,22 @@ class PrivateRange:
             raise TypeError(f"bins must be a vector of integers, one for each user; got {shown(bins)}")
         if places.min() < NOBODY or places.max() >= self.n_bins:
             raise ValueError(f"bins must be from 0 to {self.n_bins - 1}, or -1 for a user without rows")
-        occupied, counts = np.unique(places[places != NOBODY].astype(np.int64), return_counts=True)
+        occupied, counts = np.unique(places[places != NOBODY], return_counts=True)
         return self.groups_of_occupied(occupied, counts, len(places))
 
     def groups_of_occupied(
-        self, occupied: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], n_users: int
+        self, occupied: npt.NDArray[np.integer[Any]], counts: npt.NDArray[np.integer[Any]], n_users: int
     ) -> GroupedScores:
         """The same from the bins that somebody is in, ascending, and how many users are in each.
 
         Parameters
         ----------
-        occupied, counts : ndarray of int64 with shape (r,)
+        occupied, counts : ndarray of integers with shape (r,)
         n_users : int
             Public: all users, those without rows included.
         """
-        until = np.cumsum(counts, dtype=np.int64)
+        occupied, counts = occupied.astype(np.int64), counts.astype(np.int64)
+        until = np.cumsum(counts)
         before, total = until - counts, int(until[-1]) if len(until) else 0
         # Each occupied bin, and the empty ones that follow it; first of all the empty ones before the first.
         starts = np.concatenate(([0], np.stack((occupied, occupied + 1), axis=1).ravel()))

@@ -14,6 +14,7 @@ pub mod gradients;
 pub mod hadamard;
 pub mod means;
 pub mod norm;
+pub mod rotated;
 pub mod rows;
 pub mod winsorize;
 pub mod within;

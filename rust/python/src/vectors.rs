@@ -18,6 +18,7 @@ use userdp_core::{
         hadamard::Rotation,
         means::{Means, MeansOptions, Records},
         norm::Region,
+        rotated::Rotated,
         rows::RowsOfUsers,
         winsorize, within,
     },
@@ -121,6 +122,10 @@ enum Made {
         of: Py<PyUserVectors>,
         users: Vec<u32>,
     },
+    Rotated {
+        of: Py<PyUserVectors>,
+        rotation: Rotation,
+    },
 }
 
 /// A vector for each user, made anew whenever it is needed.
@@ -148,6 +153,9 @@ impl PyUserVectors {
             Made::Subset { of, users } => {
                 of.get().sum(py, progress, &|vectors, control| sum(&Subset::new(vectors, users)?, control))
             }
+            Made::Rotated { of, rotation } => of
+                .get()
+                .sum(py, progress, &|vectors, control| sum(&Rotated::new(vectors, rotation)?, control)),
         }
     }
 }
@@ -198,6 +206,12 @@ impl PyUserVectors {
     /// Those of the listed users.
     fn subset(slf: Py<Self>, users: Vec<u32>) -> Self {
         Self(Made::Subset { of: slf, users })
+    }
+
+    /// The same, rotated by signs.
+    fn rotated(slf: Py<Self>, signs: Vec<i8>) -> PyResult<Self> {
+        let rotation = run_short(|| Rotation::new(&signs))?;
+        Ok(Self(Made::Rotated { of: slf, rotation }))
     }
 
     /// Sums of vectors clipped to a ball, in steps of the grid.

@@ -3,7 +3,9 @@
 use super::{DiscreteGaussian, Slope, certificate};
 use crate::{
     Error, Result,
-    exact::{Integer, Natural, Rational, exp::exp_floor, ln::ln},
+    exact::{
+        Integer, Natural, Rational, exp::exp_floor, ln::ln, rounding::Direction, rounding::rational_to_f64,
+    },
     sampler::Table,
 };
 use num_traits::{One, ToPrimitive};
@@ -23,10 +25,13 @@ pub(super) fn build(sigma_squared: Rational) -> Result<DiscreteGaussian> {
     let least = Rational::new(Integer::one(), LEAST_DENOMINATOR.into());
     let most = Rational::from_integer(Integer::one() << MOST_BITS);
     if sigma_squared < least || sigma_squared > most {
+        let shown = rational_to_f64(&sigma_squared, Direction::Nearest);
         return Err(Error::invalid(
             "sigma_squared",
-            "must be from 1/100 to 2^112 units of value squared; below, round the values to a finer public grid, and \
-             above to a coarser one",
+            format!(
+                "must be from 1/100 to 2^112 units of value squared (below, round the values to a finer public grid, \
+                 and above to a coarser one); got {shown:e}"
+            ),
         ));
     }
     let cell_bits = cell_bits(&sigma_squared);

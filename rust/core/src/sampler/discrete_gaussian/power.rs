@@ -49,7 +49,7 @@ const SHORT_COEFFICIENTS: [u64; 9] = [
 /// # Numerics
 /// The terms alternate and fall, so that the remainder is at most the first term left out, 2^127 (ln 2)^28 / 28! <
 /// 19489. Cutting a coefficient costs less than 1, a floor less than 1 and, in short steps, what is cut off the fraction
-/// less than 1 more: together less than 28 + 27 + 9.
+/// less than 1 more: together less than 28 + 27 + 8.
 #[inline(always)]
 #[allow(clippy::inline_always)] // as in ct
 #[allow(clippy::cast_possible_truncation)]

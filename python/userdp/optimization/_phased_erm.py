@@ -1,0 +1,295 @@
+"""Phased minimisation for expected losses: rounds on disjoint blocks of users, more and more regularised."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp._numbers import Delta, Epsilon, positive, shown
+from userdp.learners._privacy import Spending
+from userdp.learners._program import Draw, Program
+from userdp.optimization._constraints import Constraint
+from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._gradients import GradientRows
+from userdp.optimization._losses import Loss
+from userdp.optimization._phases import Phases, blocks_of, default_least_users, phase_steps, phases
+from userdp.optimization._winsorized_descent import (
+    GradientOptions,
+    PublicRandomDescent,
+    check_gradient_parameters,
+    gradient_options,
+    winsorized_plan,
+)
+from userdp.stability import PublicSeed
+
+__all__ = ["PhasedERM", "PhasedPlan"]
+
+ASSIGNMENTS = ("random", "enrolled")
+
+
+class PhasedPlan(DescentPlan):
+    """Strongly convex descents on disjoint blocks of users, each from where the one before ended.
+
+    Notes
+    -----
+    *Parallel composition.* A user is in one block, whatever anybody's rows are. Replacing a user's rows changes what one
+    round draws from; the rounds before have the same law, and those after are functions of what was released and of
+    users whose rows are the same. So each round may spend all of the budget.
+    """
+
+    def __init__(
+        self,
+        problem: DescentProblem,
+        options: GradientOptions,
+        seed: PublicSeed,
+        *,
+        least_users: int | None,
+        most_steps: int,
+        assignment: str,
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.seed = seed
+        self.most_steps = most_steps
+        epsilon = float(problem.epsilon) if not isinstance(problem.epsilon, str) else float(Fraction(problem.epsilon))
+        self.public: dict[str, Any] = {
+            "lipschitz": problem.lipschitz,
+            "sub_gaussian": options.sigma(problem),
+            "dimension": problem.dimension,
+            "m": problem.m,
+            "epsilon": epsilon,
+            "radius": problem.radius,
+        }
+        fewest = least_users or default_least_users(problem.dimension, epsilon, float(problem.delta))
+        self.phases: Phases = phases(n_users=problem.n_users, least_users=fewest, **self.public)
+        self.blocks = blocks_of(problem.n_users, self.phases.users, seed if assignment == "random" else None)
+        self.draws = sum(self.round(t, self._start).draws for t in range(self.phases.rounds))
+
+    @property
+    def _start(self) -> npt.NDArray[np.float64]:
+        return np.array(self.problem.start)
+
+    def round(self, index: int, start: npt.NDArray[np.float64]) -> DescentPlan:
+        """The plan of a round, from 0, that starts at a public point."""
+        regularization = self.phases.regularizations[index]
+        problem = replace(
+            self.problem,
+            n_users=len(self.blocks[index]),
+            start=tuple(start.tolist()),
+            anchor=tuple(start.tolist()),
+            regularization=regularization,
+        )
+        steps = self.options.steps or phase_steps(
+            smoothness=self.problem.smoothness,
+            regularization=regularization,
+            n_users=self.phases.users[index],
+            most=self.most_steps,
+            **self.public,
+        )
+        # Rotations of a round are its own.
+        seed = PublicSeed(self.seed.block("userdp phase", index))
+        return winsorized_plan(problem, replace(self.options, steps=steps), seed)
+
+    def spending(self) -> Spending:
+        each = [self.round(index, self._start).spending() for index in range(self.phases.rounds)]
+        worst = max(each, key=lambda spending: spending.rho or Fraction(0))
+        # An ideal law that all rounds are near at once; what this is in delta, each round has paid for its own.
+        return replace(
+            worst,
+            budget={f"each of {len(each)} disjoint blocks": sum(worst.budget.values(), Fraction(0))},
+            distance=sum((spending.distance for spending in each), Fraction(0)),
+        )
+
+    def program(self, rows: GradientRows) -> Program:
+        def transcript(draw: Draw) -> Hashable:
+            answers: list[Hashable] = []
+            start = self._start
+            for index, block in enumerate(self.blocks):
+                plan = self.round(index, start)
+                answers.append(plan.program(rows.of(block))(draw))
+                start = plan.theta(answers[-1])
+            return tuple(answers)
+
+        return transcript
+
+    def theta(self, outcome: Any) -> npt.NDArray[np.float64]:
+        start = self._start
+        for index, answer in enumerate(outcome):
+            start = self.round(index, start).theta(answer)
+        return start
+
+    def outcomes(self) -> Iterator[Hashable]:
+        return product(*(tuple(self.round(t, self._start).outcomes()) for t in range(self.phases.rounds)))
+
+    def n_outcomes(self) -> int:
+        return prod(self.round(t, self._start).n_outcomes() for t in range(self.phases.rounds))
+
+
+class PhasedERM(PublicRandomDescent):
+    """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.
+
+    Round t takes about n / 2**t users who were in no round before, and minimises their mean loss plus
+    lambda_t |theta - theta_{t-1}|^2 / 2, by a private descent from theta_{t-1}; lambda_t is four times that of the round
+    before. For convex losses.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget, > 0; every user is in one round, which spends all of it.
+    delta : float, int, Fraction or decimal string
+        In [0, 1).
+    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
+        Of a row; convex.
+    constraint : L2Ball or Box
+        Where theta may be. Public.
+    bound : float
+        Rows of X that are longer in L2 are scaled to this norm. Public.
+    target_bounds : tuple of two float
+        Targets are clipped to it. Public.
+    method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
+        As in `WinsorizedGradientDescent`.
+    least_users : int, optional
+        Rounds end before one would have fewer users. By default ceil(4 sqrt(8 d ln(1 / delta)) / epsilon), or
+        ceil(32 d / epsilon) for delta = 0.
+    steps : int, optional
+        Of every round. By default those of Corollary 2, at most `most_steps`.
+    most_steps : int
+    assignment : {"random", "enrolled"}
+        Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both are
+        functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
+    radius, sub_gaussian, gamma, kappa, grid_steps
+        As in `WinsorizedGradientDescent`.
+    fit_intercept : bool
+    start : sequence of float, optional
+        theta_0. By default the centre of the constraint. Public.
+    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
+        None draws a fresh one in each fit.
+    m : int
+        How many rows a user is expected to have; public. All rows of a user count.
+    on_invalid : {"clamp", "raise"}
+    require_groups : bool
+    enrolled : sequence, optional
+        The public list of all users. **Without it the list of those who have rows is public**: neighbours then have the
+        same ids.
+    random_state : None or int
+        None draws from the operating system; an int is for tests and voids privacy.
+
+    Attributes
+    ----------
+    theta_ : ndarray with shape (d,)
+        Released.
+    public_seed_ : str
+        Public.
+    privacy_ : PrivacyRecord
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user, by parallel composition:
+    docs/proofs/phased_erm.md.
+
+    *Rate.* With the printed number of rounds the last ones have no users (docs/errata.md). This one stops earlier, which
+    loses the printed rate R sqrt(G min(G, sigma sqrt(d)) / (m n)) + R sigma d / (n sqrt(m) epsilon): the point of the last
+    round is only as near to the minimiser as its lambda_T makes it, and no rate is claimed. On data, a single descent
+    on all users is usually better.
+
+    References
+    ----------
+    LSAKKMS21, Algorithm 4 and Theorem 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.optimization import L2Ball, PhasedERM, SquaredLoss
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.repeat(np.arange(4000), 16)
+    >>> X = rng.uniform(-1, 1, size=(64_000, 1))
+    >>> y = 0.5 * X[:, 0] + rng.uniform(-0.2, 0.2, size=64_000)
+    >>> phased = PhasedERM(epsilon=2, delta=1e-6, loss=SquaredLoss(), constraint=L2Ball(1.0), m=16, most_steps=10)
+    >>> bool(abs(phased.fit(X, y, groups=people).theta_[0] - 0.5) < 0.3)
+    True
+    """
+
+    regularization: ClassVar[float] = 0.0
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        loss: Loss,
+        constraint: Constraint,
+        delta: Delta = 0,
+        bound: float = 1.0,
+        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        method: str = "auto",
+        least_users: int | None = None,
+        steps: int | None = None,
+        most_steps: int = 100,
+        assignment: str = "random",
+        radius: float | None = None,
+        sub_gaussian: float | None = None,
+        gamma: float = 0.01,
+        kappa: float = 1.05,
+        fit_intercept: bool = False,
+        start: Any = None,
+        public_seed: PublicSeed | bytes | str | None = None,
+        grid_steps: int | None = None,
+        m: int | None = None,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Iterable[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.loss = loss
+        self.constraint = constraint
+        self.delta = delta
+        self.bound = bound
+        self.target_bounds = target_bounds
+        self.method = method
+        self.least_users = least_users
+        self.steps = steps
+        self.most_steps = most_steps
+        self.assignment = assignment
+        self.radius = radius
+        self.sub_gaussian = sub_gaussian
+        self.gamma = gamma
+        self.kappa = kappa
+        self.fit_intercept = fit_intercept
+        self.start = start
+        self.public_seed = public_seed
+        self.grid_steps = grid_steps
+        self.m = m
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_gradient_parameters(self)
+        positive(self.most_steps, "most_steps")
+        if self.least_users is not None:
+            positive(self.least_users, "least_users")
+        if self.assignment not in ASSIGNMENTS:
+            raise ValueError(f"assignment must be 'random' or 'enrolled'; got {shown(self.assignment)}")
+
+    def _symmetric(self) -> bool:
+        # Who is in which round goes by the user's number.
+        return False
+
+    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
+        return PhasedPlan(
+            problem,
+            gradient_options(self, variant="strongly-convex"),
+            self._seed(),
+            least_users=self.least_users,
+            most_steps=int(self.most_steps),
+            assignment=self.assignment,
+        )

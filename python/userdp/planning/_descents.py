@@ -1,0 +1,99 @@
+"""Private descents side by side, by public numbers: how noisy a step is, and which one is recommended."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from userdp._numbers import Delta, Epsilon, parse_delta, parse_level, parse_positive, positive
+from userdp.learners._privacy import exact_epsilon
+from userdp.optimization._answered_gradients import AnsweredMean, TrackingRounds
+from userdp.optimization._clipped_descent import ClippedMean, clipped_plan
+from userdp.optimization._constraints import L2Ball
+from userdp.optimization._descent import DescentPlan, DescentProblem, Rounds
+from userdp.optimization._losses import LogisticLoss
+from userdp.optimization._phased_erm import PhasedPlan
+from userdp.optimization._schedules import convex_bound
+from userdp.optimization._winsorized_descent import GradientOptions, winsorized_plan
+from userdp.planning._comparison import Comparison, Prediction
+from userdp.stability import PublicSeed
+
+__all__ = ["compare_descents", "gradient_noise"]
+
+PUBLIC = PublicSeed(bytes(32))
+"""Rotations and blocks do not change how large noise is."""
+MOST_STEPS = 100
+"""Of a block, as `PhasedERM` has it by default."""
+
+
+def compare_descents(
+    *, n_users: int, m: int, dimension: int, bound: float, epsilon: Epsilon, delta: Delta, radius: float | None
+) -> Comparison:
+    """The descents of `userdp.optimization` for logistic regression, by their defaults."""
+    if not parse_delta(delta):
+        raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
+    d, longest = positive(dimension, "dimension"), float(parse_positive(bound, "bound"))
+    reach = 4 * math.sqrt(d) / longest if radius is None else float(parse_positive(radius, "radius"))
+    problem = DescentProblem(
+        n_users=positive(n_users, "n_users"),
+        dimension=d,
+        loss=LogisticLoss(),
+        constraint=L2Ball(reach),
+        start=(0.0,) * d,
+        bound=longest,
+        m=positive(m, "m"),
+        epsilon=exact_epsilon(epsilon),
+        delta=parse_delta(delta),
+    )
+    plans: dict[str, Rounds | TrackingRounds] = {"clipped": clipped_plan(problem)}
+    for name, method in (("winsorized", "auto"), ("winsorized, tracking", "tracking")):
+        plan = winsorized_plan(problem, GradientOptions(method=method), PUBLIC)
+        assert isinstance(plan, (Rounds, TrackingRounds))
+        plans[name] = plan
+    rows = [_row(name, problem, plan) for name, plan in plans.items()]
+    options = GradientOptions(variant="strongly-convex")
+    phased = PhasedPlan(problem, options, PUBLIC, least_users=None, most_steps=MOST_STEPS, assignment="random")
+    blocks = phased.phases.users
+    last = phased.round(len(blocks) - 1, np.array(problem.start))
+    note = f"{len(blocks)} blocks, the last of {blocks[-1]} users; no rate is proved"
+    rows.append(Prediction("phased", "user", gradient_noise(last), None, note))
+    best, reason = _recommended(problem)
+    sizes = {
+        "n_users": problem.n_users,
+        "m": problem.m,
+        "dimension": d,
+        "bound": longest,
+        "epsilon": float(parse_level(problem.epsilon)),
+        "delta": float(problem.delta),
+        "radius": reach,
+    }
+    return Comparison("descent", sizes, tuple(rows), best, reason)
+
+
+def _row(name: str, problem: DescentProblem, plan: Rounds | TrackingRounds) -> Prediction:
+    noise, steps = gradient_noise(plan), plan.rounds
+    error = convex_bound(steps, smoothness=problem.smoothness, radius=problem.radius, noise=noise)
+    return Prediction(name, "user", noise, error, f"{steps} steps")
+
+
+def gradient_noise(plan: DescentPlan) -> float:
+    """Root mean square of the L2 noise in the gradient of a step, once theta hardly moves."""
+    if isinstance(plan, TrackingRounds):
+        problem, n = plan.problem, plan.problem.n_users
+        # V = share * radius^2, and radius^2 = kappa^2 (u^2 + V).
+        share = problem.dimension * (2 / n) ** 2 / (2 * float(plan.rho) / plan.rounds)
+        left = 1 / plan.kappa**2 - share
+        largest = 2 * problem.lipschitz
+        radius = min(plan.spread / math.sqrt(left), largest) if left > 0 else largest
+        return radius * math.sqrt(share)
+    assert isinstance(plan, Rounds)
+    step = plan.step
+    if isinstance(step, ClippedMean):
+        return step.grid / step.count * math.sqrt(step.dimension * float(step.noise.sigma_squared))
+    assert isinstance(step, AnsweredMean)
+    return step.plan.method.predicted_error()
+
+
+def _recommended(problem: DescentProblem) -> tuple[str, str]:
+    return "clipped", "it won every cell of the measured table, docs/optimization.md"

@@ -1,0 +1,187 @@
+"""Exact laws of the iterated clipped mean on tiny universes, from the program that `fit` runs; and planted bugs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from oracle.iterated_mean import hockey_stick, renyi
+from userdp import exceptions
+from userdp.accounting import zcdp_delta
+from userdp.audit import AuditReport, audit_user_level
+from userdp.estimation import WinsorizedMean
+from userdp.estimation import _iterated as iterated_module
+from userdp.estimation import _mean as mean_module
+from userdp.estimation import _private_radius as radius_module
+from userdp.estimation._private_radius import search_epsilon
+from userdp.estimation._round_noise import GaussianRounds
+from userdp.estimation._rounds import RoundPlan
+from userdp.learners import as_finite_algorithm
+from userdp.mechanisms import DiscreteGaussian
+
+F = Fraction
+
+EPSILON, DELTA = 2, F(1, 10)
+LOUD = {"epsilon": 5, "delta": F(3, 10)}
+"""So little noise that laws of two rounds and a search are short."""
+
+TWO_ROUNDS = RoundPlan((F(3, 10), F(7, 10)), (1.0, 0.5), 1.0, 0.5)
+LINE = [-1.0, 0.25, 1.0]
+PLANE = [(-1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
+
+
+@pytest.fixture
+def two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few users would get one round."""
+    planned_anew(monkeypatch)
+    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: TWO_ROUNDS)
+    monkeypatch.setattr(iterated_module, "LaplaceRounds", GaussianRounds)
+
+
+def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are kept by their problem; not those of changed code."""
+    monkeypatch.setattr(mean_module, "_planned", lambda plan, problem: plan(problem))
+
+
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan once for each problem, within one test."""
+    plans: dict[Any, Any] = {}
+
+    def planned(plan: Any, problem: Any) -> Any:
+        if (plan, problem) not in plans:
+            plans[plan, problem] = plan(problem)
+        return plans[plan, problem]
+
+    monkeypatch.setattr(mean_module, "_planned", planned)
+
+
+def audited(learner: WinsorizedMean, universe: Sequence[Any], n_users: int = 2, n_examples: int = 1) -> AuditReport:
+    columns = len(universe[0]) if isinstance(universe[0], tuple) else 1
+    return audit_user_level(
+        as_finite_algorithm(learner, n_users=n_users, n_features=columns),
+        universe=universe,
+        n_users=n_users,
+        n_examples=n_examples,
+        epsilon=learner.epsilon,
+        delta=learner.delta,
+    )
+
+
+def learner(method: str, **more: Any) -> WinsorizedMean:
+    given = {"epsilon": EPSILON, "delta": DELTA} | more
+    return WinsorizedMean(bound=1, m=2, method=method, steps=1, **given)
+
+
+def shown(name: str, report: Any, promise: float) -> None:
+    print(f"{name}: worst delta {report.worst_delta.upper:.4g}, proved {promise:.4g}, claimed {report.delta}")
+
+
+@pytest.mark.parametrize(("n_users", "n_examples"), [(2, 1), (2, 2), (3, 1)])
+def test_gaussian_in_one_column(n_users: int, n_examples: int) -> None:
+    made = learner("gaussian")
+    report = audited(made, LINE, n_users, n_examples)
+    cost = made._spending(n_users, 1)
+    promise = float(zcdp_delta(cost.rho, EPSILON, distance=cost.distance))
+    shown(f"gaussian, {n_users} users of {n_examples}", report, promise)
+    assert report.holds
+    assert 0.3 * promise < report.worst_delta.upper <= promise <= DELTA
+
+
+def test_gaussian_in_two_columns() -> None:
+    report = audited(learner("gaussian"), PLANE)
+    shown("gaussian in two columns", report, float(DELTA))
+    assert report.holds
+    assert report.worst_delta.upper > 0.1 * DELTA
+
+
+def test_two_rounds(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch)
+    report = audited(learner("iterated", **LOUD), [-1.0, 1.0])
+    shown("two rounds", report, float(DELTA))
+    assert report.holds
+    assert report.worst_delta.upper > 0.01 * DELTA
+
+
+def test_two_rounds_and_a_private_radius(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch)
+    # two candidates of fifteen, so that the law can be listed; half of the budget, so that the search is seen
+    monkeypatch.setattr(radius_module, "STEPS", range(-4, 5, 8))
+    monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
+    report = audited(learner("iterated", private_radius=True, **LOUD), [-1.0, 1.0])
+    shown("two rounds and a private radius", report, float(DELTA))
+    assert report.holds
+    assert report.worst_delta.upper > 0.01 * DELTA
+
+
+def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned_anew(monkeypatch)
+    kept(monkeypatch)
+    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: RoundPlan((F(1),), (1.0,), 1.0, 0.5))
+    made = WinsorizedMean(epsilon=EPSILON, bound=1, m=2, method="iterated", steps=1)
+    report = audit_user_level(
+        as_finite_algorithm(made), universe=LINE, n_users=2, n_examples=2, epsilon=EPSILON, delta=0
+    )
+    assert report.holds
+    assert report.epsilon.upper > 0.9 * EPSILON
+    print(f"laplace rounds: worst epsilon {report.epsilon.upper:.6g} of {EPSILON}")
+
+
+@pytest.mark.parametrize("method", ["gaussian", "iterated"])
+def test_half_the_noise_fails(method: str, two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch)
+
+    def too_quiet(self: GaussianRounds, share: Fraction, reach: int) -> DiscreteGaussian:
+        return DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=reach)  # and not 2 reach
+
+    monkeypatch.setattr(GaussianRounds, "mechanism", too_quiet)
+    report = audited(learner(method), [-1.0, 1.0])
+    shown(f"half the noise, {method}", report, float(DELTA))
+    assert not report.holds
+
+
+def test_a_search_that_spends_too_much_fails(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch)
+    monkeypatch.setattr(radius_module, "STEPS", range(-4, 5, 8))
+    monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
+    monkeypatch.setattr(
+        GaussianRounds, "search_epsilon", lambda self: 20 * search_epsilon(self.rho * self.search_share)
+    )
+    report = audited(learner("iterated", private_radius=True, **LOUD), [-1.0, 1.0])
+    shown("too much for the search", report, float(DELTA))
+    assert not report.holds
+
+
+@pytest.mark.parametrize("order", [2, 3, 8])
+def test_laws_are_concentrated(order: int) -> None:
+    made = learner("gaussian")
+    rho = float(made._spending(2, 1).rho)
+    law = {
+        people: made.output_distribution([[people[0]], [people[1]]], groups=[0, 1])
+        for people in ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (0.25, 1.0))
+    }
+    worst = 0.0
+    for p, q in permutations(law, 2):
+        if sum(a != b for a, b in zip(p, q, strict=True)) > 1:
+            continue  # no neighbours
+        pairs = [(a, b) for a, b in zip(law[p].fractions(), law[q].fractions(), strict=True) if a and b]
+        assert 1 - sum(a for a, _ in pairs) < F(1, 2**70)
+        worst = max(worst, renyi([a for a, _ in pairs], [b for _, b in pairs], order))
+    print(f"order {order}: {worst:.6g} of {order * rho:.6g}")
+    assert 0.9 * order * rho < worst <= order * rho * (1 + 1e-12)
+
+
+def test_reference_divergences() -> None:
+    p, q = [F(1, 2), F(1, 2)], [F(1, 4), F(3, 4)]
+    assert hockey_stick(p, q, 0) == pytest.approx(0.25)
+    assert renyi(p, q, 2) == pytest.approx(math.log(1 + F(1, 3)))
+
+
+def test_laws_with_default_steps_are_refused() -> None:
+    made = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, method="iterated")
+    with pytest.raises(exceptions.BudgetError):
+        made.output_distribution([[1.0], [0.0]], groups=[0, 1])

@@ -1,0 +1,175 @@
+"""Comparisons of methods, and numbers of users, beside formulas and the plans that run."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from userdp.accounting import group_privacy, largest_rho
+from userdp.estimation import WinsorizedMean
+from userdp.exceptions import BudgetError
+from userdp.planning import Comparison, compare_methods, user_complexity
+
+
+def test_means_are_predicted_by_the_plans_that_run() -> None:
+    """The table has what `predicted_error_` says after a fit, which depends on public numbers only."""
+    given: dict[str, Any] = {"bound": 2.0, "epsilon": 0.5, "delta": 1e-6}
+    table = compare_methods("mean", n_users=300, m=4, dimension=3, **given)
+    rows, people = np.zeros((1200, 3)), np.repeat(np.arange(300), 4)
+    found = {row.method for row in table.rows} - {"group privacy", "rows only"}
+    assert found == {"iterated", "gaussian", "practical", "paper", "laplace"}
+    for method in ("iterated", "gaussian", "laplace"):
+        fitted = WinsorizedMean(method=method, m=4, **given).fit(rows, groups=people)
+        assert table[method].noise == fitted.predicted_error_
+        assert table[method].error == pytest.approx(math.hypot(fitted.predicted_error_, 1 / math.sqrt(300)))
+    assert table.best == min(found, key=lambda method: table[method].noise)
+    assert WinsorizedMean(m=4, **given).fit(rows, groups=people).method_ in next(
+        row.method for row in table.rows if "method='auto'" in row.note
+    )
+
+
+@pytest.mark.parametrize("m", [1, 16, 256])
+def test_group_privacy_gains_nothing_from_rows(m: int) -> None:
+    """In closed form: Laplace noise of scale 2 B / (n epsilon), whatever m is, up to rounding to a grid."""
+    table = compare_methods("mean", n_users=1000, m=m, bound=3, epsilon=0.5)
+    assert table["group privacy"].noise == pytest.approx(math.sqrt(2) * 6 / (1000 * 0.5), rel=1e-3)
+    assert table["rows only"].noise == pytest.approx(math.sqrt(2) * 6 / (1000 * m * 0.5), rel=1e-3)
+    assert table.rows[-1].method == "rows only"
+    assert table.rows[-1].protects == "row"
+    assert table.best != "rows only"
+
+
+def test_group_privacy_with_a_delta() -> None:
+    """The Gaussian one at epsilon / m and a delta that m rows may have together."""
+    n, m, d, epsilon, delta = 2000, 8, 16, 1, Fraction(1, 10**6)
+    table = compare_methods("mean", n_users=n, m=m, dimension=d, epsilon=epsilon, delta=delta)
+    row_delta = delta * Fraction(math.expm1(1 / m) / math.expm1(1)) * Fraction(999, 1000)
+    assert group_privacy(Fraction(1, m), row_delta, m).delta <= delta
+    rho = float(largest_rho(Fraction(1, m), row_delta))
+    assert table["group privacy"].noise == pytest.approx(2 / (n * m) * math.sqrt(d / (2 * rho)), rel=1e-2)
+    assert table["group privacy"].noise >= table["gaussian"].noise * 0.99
+
+
+def test_many_rows_pay() -> None:
+    noise = [
+        compare_methods("mean", n_users=2000, m=m, dimension=16, epsilon=1, delta=1e-6)["iterated"].noise
+        for m in (1, 16, 256)
+    ]
+    assert noise[1] < noise[0] / 2.5
+    assert noise[2] < noise[1] / 2.5
+    # People who differ more than chance: rows help no more than that.
+    differ = [
+        compare_methods("mean", n_users=2000, m=m, dimension=16, epsilon=1, delta=1e-6, radius=0.3)["iterated"].noise
+        for m in (16, 256)
+    ]
+    assert differ[0] == differ[1] > noise[1]
+
+
+def test_tables_print_and_save() -> None:
+    table = compare_methods("mean", n_users=500, m=8, epsilon=1)
+    lines = repr(table).splitlines()
+    assert lines[0].startswith("mean: n_users=500, m=8")
+    assert len(lines) == 3 + len(table.rows)
+    assert lines[-1].startswith(f"best: {table.best} (")
+    assert all(row.method in line for row, line in zip(table.rows, lines[2:], strict=False))
+    saved = json.loads(json.dumps(table.to_dict()))
+    assert saved["best"] == table.best
+    assert [row["method"] for row in saved["rows"]] == [row.method for row in table.rows]
+    assert saved["sizes"]["radius"] == pytest.approx(1 / math.sqrt(8))
+    with pytest.raises(KeyError, match="'median'; there are"):
+        table["median"]
+    with pytest.raises(AttributeError):
+        table.best = "laplace"  # type: ignore[misc]
+
+
+def test_tables_plot() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    table = compare_methods("mean", n_users=500, m=8, epsilon=1)
+    ax = table.plot()
+    assert len(ax.patches) == len(table.rows)
+    assert table.plot(ax) is ax
+    plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("method", ["laplace", "practical", "paper"])
+@pytest.mark.parametrize(("m", "alpha"), [(1, 0.05), (64, 0.002)])
+def test_the_least_number_of_users(method: str, m: int, alpha: float) -> None:
+    plan = user_complexity("mean", method=method, m=m, epsilon=1, alpha=alpha)
+
+    def error(n: int) -> float:
+        found = compare_methods("mean", n_users=n, m=m, epsilon=1)[method].error
+        assert found is not None
+        return found
+
+    assert plan.error == error(plan.n_users) <= alpha < error(plan.n_users - 1)
+    assert plan.without_privacy == math.ceil(1 / (m * alpha**2)) <= plan.n_users
+
+
+def test_the_best_method_needs_fewest_users() -> None:
+    needed = {
+        method: user_complexity("mean", method=method, m=64, epsilon=0.5, alpha=0.004).n_users
+        for method in ("auto", "iterated", "laplace", "paper")
+    }
+    assert needed["auto"] <= needed["iterated"] < needed["laplace"] < needed["paper"]
+
+
+def test_more_users_than_there_are() -> None:
+    with pytest.raises(BudgetError, match="more than 2\\*\\*40 users"):
+        user_complexity("mean", method="laplace", m=1, epsilon="1e-9", alpha=1e-6)
+
+
+def test_descents() -> None:
+    table = compare_methods("descent", n_users=10_000, m=16, dimension=8, epsilon=1, delta=1e-6, radius=6)
+    assert isinstance(table, Comparison)
+    assert {row.method for row in table.rows} == {"clipped", "winsorized", "winsorized, tracking", "phased"}
+    # In closed form: C = G / 4, 2 C / n of sensitivity, and rho / T of each step.
+    steps = int(table["clipped"].note.split()[0])
+    rho = float(largest_rho(1, Fraction(1e-6), distance=8 * steps * Fraction(1, 2**90)))
+    expected = 2 * 0.25 / 10_000 * math.sqrt(8 / (2 * rho / steps))
+    assert table["clipped"].noise == pytest.approx(expected, rel=1e-3)
+    assert table["phased"].error is None
+    assert table.rows[-1].method == "phased"
+    assert table.best in {row.method for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"task": "median"}, "task must be one of"),
+        ({"n_users": 0}, "n_users must be at least 1"),
+        ({"m": 0}, "m must be at least 1"),
+        ({"dimension": 0}, "dimension must be at least 1"),
+        ({"bound": -1}, "bound must be > 0"),
+        ({"epsilon": 0}, "epsilon must be > 0"),
+        ({"delta": 2}, "delta must be in"),
+        ({"radius": 0}, "radius must be > 0"),
+        ({"norm": "l1"}, "norm must be"),
+        ({"beta": 1}, "beta must be strictly between"),
+        ({"task": "descent"}, "delta must be > 0 for descents"),
+    ],
+)
+def test_bad_numbers(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare_methods(**({"task": "mean", "n_users": 100, "m": 2, "epsilon": 1} | changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"task": "pac"}, "task must be 'mean'"),
+        ({"method": "median"}, "method must be one of"),
+        ({"alpha": 0}, "alpha must be > 0"),
+        ({"m": 0}, "m must be at least 1"),
+    ],
+)
+def test_bad_plans(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        user_complexity(**({"task": "mean", "m": 2, "epsilon": 1, "alpha": 0.1} | changed))
