@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 from userdp._numbers import Delta, Epsilon, positive, shown
 from userdp.estimation._answers import Answers, plan_answers
@@ -111,8 +111,8 @@ class GradientOptions:
         mu = problem.regularization if self.strong_convexity is None else self.strong_convexity
         if not 0 < mu <= problem.smoothness:
             raise ValueError(
-                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set it, "
-                "or regularization"
+                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set "
+                "it, or regularization"
             )
         return mu
 
@@ -232,8 +232,8 @@ class WinsorizedGradientDescent(PublicRandomDescent):
     variant : {"convex", "strongly-convex", "nonconvex"}
         The schedule, and what is proved of it; see Notes.
     method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
-        How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a ball
-        around the gradient that was released before, which pays when there are many rows of each user.
+        How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a
+        ball around the gradient that was released before, which pays when there are many rows of each user.
     steps : int, optional
         T. By default the power of two up to 256 whose bound is least.
     radius : float, optional
