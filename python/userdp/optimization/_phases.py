@@ -75,7 +75,8 @@ def phases(
     is ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users:
     fewer than the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at
     floor(log2(n / least_users)). The last round then regularises less than the proof of the rate needs: no such rate is
-    claimed. """
+    claimed.
+    """
     ratio = lipschitz * n_users * math.sqrt(m) * epsilon / (sub_gaussian * dimension)
     printed = max(1, math.ceil(math.log2(ratio)))
     rounds = max(1, min(printed, (n_users // least_users).bit_length() - 1))
