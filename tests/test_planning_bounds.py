@@ -194,8 +194,8 @@ def test_radii_of_normal_vectors() -> None:
 
 def test_radii_of_gradients() -> None:
     """The cover and the tail of the proof, term by term."""
-    given: dict[str, Any] = {"m": 64, "n_users": 500, "sigma": 0.5, "dimension": 3, "smoothness": 2.0, "diameter": 4.0}
-    t = concentration_radius("gradients", gamma=0.01, **given)
+    given: dict[str, Any] = {"m": 64, "n_users": 500, "sigma": 0.5, "dimension": 3, "smoothness": 2.0}
+    t = concentration_radius("gradients", gamma=0.01, parameter_radius=4.0, **given)
     mesh = min(1.0, math.sqrt(2) * 0.5 / (4 * 2) * math.sqrt(3 / 64))
     assert 2.0 * mesh < t / 4
     points, directions = (1 + 2 * 4.0 / mesh) ** 3, 5**3

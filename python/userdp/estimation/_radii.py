@@ -7,6 +7,7 @@ from typing import Any
 
 from userdp._numbers import parse_positive, positive, shown
 from userdp.learners._ranges import open_unit_interval
+from userdp.optimization._schedules import gradient_radius
 
 __all__ = ["concentration_radius"]
 
@@ -24,7 +25,7 @@ def concentration_radius(
     dimension: int | None = None,
     queries: int = 1,
     smoothness: float | None = None,
-    diameter: float | None = None,
+    parameter_radius: float | None = None,
 ) -> float:
     """A distance from the truth that no user's mean exceeds, but with probability gamma.
 
@@ -45,9 +46,9 @@ def concentration_radius(
         For "sub-gaussian" and "gradients".
     queries : int
         How many means of each user there are, fixed in advance. A radius for gradients covers any number of queries.
-    smoothness, diameter : float
-        For "gradients": gradients of rows are `smoothness`-Lipschitz, and no two parameters are farther apart than
-        `diameter`.
+    smoothness, parameter_radius : float
+        For "gradients": gradients of rows are `smoothness`-Lipschitz (H), and parameters are in a ball of this radius
+        (R).
 
     Returns
     -------
@@ -85,7 +86,8 @@ def concentration_radius(
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {shown(kind)}")
     rows, users, means = positive(m, "m"), positive(n_users, "n_users"), positive(queries, "queries")
-    log_users = math.log(users) - math.log(open_unit_interval(gamma, "gamma"))
+    failure = open_unit_interval(gamma, "gamma")
+    log_users = math.log(users) - math.log(failure)
 
     def needed(value: Any, name: str) -> float:
         if value is None:
@@ -101,6 +103,12 @@ def concentration_radius(
     if kind == "sub-gaussian":
         s = math.log(means) + log_users
         return width * math.sqrt((d + 2 * math.sqrt(d * s) + 2 * s) / rows)
-    mesh = min(1.0, math.sqrt(2 * d / rows) * width / (4 * needed(smoothness, "smoothness")))
-    cover = d * math.log(5 + 10 * needed(diameter, "diameter") / mesh)
-    return 4 * width * math.sqrt(2 * (cover + log_users) / rows)
+    return gradient_radius(
+        sub_gaussian=width,
+        dimension=d,
+        n_users=users,
+        m=rows,
+        smoothness=needed(smoothness, "smoothness"),
+        radius=needed(parameter_radius, "parameter_radius"),
+        gamma=failure,
+    )

@@ -134,7 +134,8 @@ class Descent(DescentEstimator, TargetEstimator):
     """A private descent by itself: a loss, a constraint, and the theta that is found.
 
     Subclasses have the parameters epsilon, delta, loss, constraint, bound, target_bounds, fit_intercept, start,
-    regularization, m, on_invalid, require_groups, enrolled, random_state and their own, and say which plan (`_plan_of`).
+    regularization, m, on_invalid, require_groups, enrolled, random_state and their own, and say which plan
+    (`_plan_of`).
     """
 
     released: ClassVar[tuple[str, ...]] = ("theta_",)

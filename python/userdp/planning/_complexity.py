@@ -93,7 +93,7 @@ def user_complexity(
     --------
     >>> plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01)
     >>> plan.n_users, plan.without_privacy
-    (715, 625)
+    (734, 625)
     """
     if task != "mean":
         raise ValueError(f"task must be 'mean'; got {shown(task)}; learners and distributions have users_needed()")
