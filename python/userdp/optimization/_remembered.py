@@ -52,8 +52,8 @@ class RememberedVectors(UserVectors):
             known: Kept = self._known[key]
             return known
         value = compute()
-        parts = value if isinstance(value, list) else [value]
-        size = sum(np.size(part) for part in parts)
+        parts: list[Any] = value if isinstance(value, list) else [value]
+        size = sum(int(np.size(part)) for part in parts)
         if size <= self._room:
             self._room -= size
             self._known[key] = value
