@@ -85,15 +85,18 @@ def test_audit_of_phases(assignment: str, noise: int) -> None:
 
 
 def test_blocks_by_the_data_fail_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The first user's row says in which order users come: replacing that user moves others to another block.
+    # The first user's row says which of the last two is in the first block: replacing that user moves them.
     def program(self: Any, rows: Any) -> Any:
-        order = np.arange(4, dtype=np.uint32)[:: 1 if rows._X[0, 0] > 0 else -1].copy()
-        self.blocks = [order[:3], order[3:]]
+        order = [0, 1, 2, 3] if rows._X[0, 0] > 0 else [0, 1, 3, 2]
+        self.blocks = [np.array(order[:3], dtype=np.uint32), np.array(order[3:], dtype=np.uint32)]
         return planned(self, rows)
 
     planned = _phased_erm.PhasedPlan.program
     monkeypatch.setattr(_phased_erm.PhasedPlan, "program", program)
-    assert not audited(PhasedERM(**TINY, steps=1, least_users=1, assignment="enrolled"), 4, 1, ROWS[:2]).holds
+    parameters = {**TINY, "steps": 1, "least_users": 1, "assignment": "enrolled"}
+    assert not audited(PhasedERM(**parameters), 4, 1, ROWS[:2]).holds
+    monkeypatch.undo()
+    assert audited(PhasedERM(**parameters), 4, 1, ROWS[:2]).holds
 
 
 # --- phases

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from userdp import InsecureRandomnessWarning
+from userdp._vectors import GivenVectors
 from userdp.accounting import zcdp_delta
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
@@ -40,9 +41,7 @@ def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = 
         return about.output_distribution(X, groups=groups, analyst=analyst)
 
     algorithm = finite_algorithm(about._outcomes(n_users, 1))(law)
-    report = audit_user_level(
-        algorithm, universe=universe, n_users=n_users, n_examples=m, epsilon=epsilon, delta=delta
-    )
+    report = audit_user_level(algorithm, universe=universe, n_users=n_users, n_examples=m, epsilon=epsilon, delta=delta)
     print(f"n={n_users}, m={m}, {given}: worst delta {report.worst_delta}, epsilon {report.epsilon}")
     return report
 
@@ -193,12 +192,28 @@ def test_answers_are_near() -> None:
     about = WinsorizedQueries(
         epsilon=2, delta=1e-6, n_queries=3, dimension=3, bound=2, m=10, random_state=1, public_seed=bytes(32)
     )
-    with pytest.warns(InsecureRandomnessWarning), about.open(X, groups=groups) as asked:
+    with pytest.warns(InsecureRandomnessWarning):
+        asked = about.open(X, groups=groups)
+    with asked:
         for power in (1, 2, 3):
             answer = asked.ask(lambda rows, power=power: (rows**power).mean(axis=0))
             assert np.linalg.norm(answer - (X**power).mean(axis=0)) < 0.1
         assert asked.predicted_error < 0.05
         assert not asked.privacy_.is_private
+
+
+def test_vectors_are_rotated_as_means_are() -> None:
+    rng = np.random.default_rng(2)
+    table, present = rng.normal(size=(5, 3)), np.array([True, True, False, True, True])
+    signs = np.array([1, -1, -1, 1], dtype=np.int8)
+    rotated, given = GivenVectors(table, present).rotated(signs), GivenVectors(table, present, signs=signs)
+    assert rotated.dimension == 4
+    for vectors in (rotated, given):
+        assert vectors.n_users == 5
+    sums = [vectors.clipped_sum(0.1, 1.0, 2.0**-20).tolist() for vectors in (rotated, given)]
+    assert sums[0] == sums[1] != GivenVectors(table, present).clipped_sum(0.1, 1.0, 2.0**-20).tolist()
+    with pytest.raises(ValueError, match="signs"):
+        GivenVectors(table, present).rotated(signs[:2]).clipped_sum(0.0, 1.0, 0.5)
 
 
 def test_progress_counts_all_users() -> None:

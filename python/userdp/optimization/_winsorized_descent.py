@@ -109,8 +109,8 @@ class GradientOptions:
         mu = problem.regularization if self.strong_convexity is None else self.strong_convexity
         if not 0 < mu <= problem.smoothness:
             raise ValueError(
-                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set it, "
-                "or regularization"
+                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set "
+                "it, or regularization"
             )
         return mu
 
@@ -205,8 +205,8 @@ class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
     variant : {"convex", "strongly-convex", "nonconvex"}
         The schedule, and what is proved of it; see Notes.
     method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
-        How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a ball
-        around the gradient that was released before, which pays when there are many rows of each user.
+        How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a
+        ball around the gradient that was released before, which pays when there are many rows of each user.
     steps : int, optional
         T. By default the power of two up to 256 whose bound is least.
     radius : float, optional
@@ -255,7 +255,7 @@ class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
     round is one mean of users' vectors with its part of one account (docs/proofs/adaptive_queries.md).
 
     *Utility.* With nu the root mean square of the noise of a round, H the smoothness, R the largest distance from the
-    start (docs/proofs/descent.md): "convex", the average of T points: excess at most H R^2 / (2 T) + sqrt(2) R nu /
+    start (docs/proofs/descent_schedules.md): "convex", the average of T points: excess at most H R^2 / (2 T) + sqrt(2) R nu /
     sqrt(T); "strongly-convex", two phases: (H R^2 / T) (1 - mu / H)^(T/2) + 10 nu^2 / (mu T) for even T; "nonconvex", a
     random one of the points: the squared gradient mapping is at most 12 (H Delta / T + nu sqrt(H Delta / T)). They hold
     for unbiased noise, that is where nobody is clipped.
