@@ -266,16 +266,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
 
     def decision_function(self, X: npt.ArrayLike) -> Floats:
-        """The logarithm of the odds of the second class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of numbers with shape (rows, columns)
-
-        Returns
-        -------
-        ndarray with shape (rows,)
-        """
+        """The logarithm of the odds of the second class, for every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
         return self._linear(X, self.coef_[0], float(self.intercept_[0]))
 
