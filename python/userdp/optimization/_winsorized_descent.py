@@ -119,9 +119,10 @@ class WinsorizedGradientDescent(PublicRandomDescent):
 
     *Utility.* With nu the root mean square of the noise of a round, H the smoothness, R the largest distance from the
     start (docs/proofs/descent_schedules.md): "convex", the average of T points: excess at most
-    H R^2 / (2 T) + sqrt(2) R nu / sqrt(T); "strongly-convex", two phases: (H R^2 / T) (1 - mu / H)^(T/2) + 10 nu^2 / (mu T) for even T; "nonconvex", a
-    random one of the points: the squared gradient mapping is at most 12 (H Delta / T + nu sqrt(H Delta / T)). They hold
-    for unbiased noise, that is where nobody is clipped.
+    H R^2 / (2 T) + sqrt(2) R nu / sqrt(T); "strongly-convex", two phases:
+    (H R^2 / T) (1 - mu / H)^(T/2) + 10 nu^2 / (mu T) for even T; "nonconvex", a random one of the points: the squared
+    gradient mapping is at most 12 (H Delta / T + nu sqrt(H Delta / T)). They hold for unbiased noise, that is where
+    nobody is clipped.
 
     References
     ----------
