@@ -1,11 +1,11 @@
 """Errors of the methods of `WinsorizedMean` with their exact noise, side by side in one run.
 
-    python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--laws signs,zipf,...] [--out table.md]
+    python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--laws signs,zipf,...]
 
-Records are in the unit ball of 64 columns, independent and of one law for all users, unless the law says otherwise.
-What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial counts); the
-rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2 distance from the mean of
-the *law*, times 1000, with their standard errors; every method sees the same people.
+Records are in the unit ball of 64 columns (--columns), independent and of one law for all users, unless the law says
+otherwise. What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial
+counts); the rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2
+distance from the mean of the *law*, times 1000, with their standard errors; every method sees the same people.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Law = Callable[[int, int, np.random.Generator], People]
 
 
 def signs(n: int, m: int, rng: np.random.Generator) -> People:
-    """Columns are -1/8 or 1/8, the latter with probability 0.675: unit vectors with a mean of length 0.35."""
+    """Columns are -1/sqrt(64) or 1/sqrt(64), this with probability 0.675: unit vectors with a mean of length 0.35."""
     counts = rng.binomial(m, 0.675, size=(n, D))
     return (2 * counts - m) / (m * math.sqrt(D)), np.full(D, 0.35 / math.sqrt(D))
 
@@ -66,7 +66,7 @@ def skewed_line(n: int, m: int, rng: np.random.Generator) -> People:
 def sparse(n: int, m: int, rng: np.random.Generator) -> People:
     """Zero, but one of the first four unit vectors with probability 1/10: skewed and concentrated."""
     law = np.zeros(D)
-    law[:4] = 0.025
+    law[:4] = 0.1 / len(law[:4])
     return rng.multinomial(m, np.append(law, 0.9), size=n)[:, :D] / m, law
 
 
@@ -170,7 +170,10 @@ def main() -> None:
     parser.add_argument("--laws", default=",".join(LAWS))
     parser.add_argument("--methods", default="auto,gaussian,practical,searched")
     parser.add_argument("--seed", type=int, default=0, help="of the people; the noise is fresh each time")
+    parser.add_argument("--columns", type=int, default=64)
     options = parser.parse_args()
+    global D  # the laws above are of D columns
+    D = options.columns
     runs = {int(n): int(times) for n, times in (pair.split(":") for pair in options.runs.split(","))}
     cells = [c for c in CELLS if c[0] in runs]
     if options.quick:

@@ -1,10 +1,11 @@
-"""Descent with clipped gradients: replayed from its transcript, near the optimum with little noise, and nothing kept."""
+"""Descent with clipped gradients: replayed from its transcript, near the optimum with little noise, nothing kept."""
 
 from __future__ import annotations
 
 import json
 import math
 import pickle
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,8 @@ pytest.importorskip("sklearn")
 
 from sklearn.base import clone
 
+from little_noise import little_noise
+from userdp._randomness import source_of
 from userdp.accounting import largest_epsilon_each, zcdp_delta
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners._program import run
@@ -45,42 +48,51 @@ def learner(**given: Any) -> ClippedGradientDescent:
     )
 
 
-# So much that the noise is below the grid's own rounding.
-LOUD: dict[str, Any] = {"epsilon": 10**12, "delta": "1/10", "clip": 20.0}
+FREE: dict[str, Any] = {"epsilon": 10, "delta": "1/10", "clip": 20.0}
+"""Clips nobody."""
 
 
+@pytest.fixture
+def _quiet() -> Iterator[None]:
+    with little_noise():
+        yield
+
+
+@pytest.mark.usefixtures("_quiet")
 def test_the_optimum_is_found_when_noise_is_little() -> None:
     X, y, users = people()
     best, *_ = np.linalg.lstsq(X, y, rcond=None)
-    found = learner(**LOUD, steps=400, average="last").fit(X, y, groups=users)
+    found = learner(**FREE, steps=400, average="last").fit(X, y, groups=users)
     assert np.linalg.norm(found.theta_ - best) < 1e-4
     # The constraint binds.
-    held = learner(**LOUD, steps=400, average="last", constraint=Box(-0.25, 0.25)).fit(X, y, groups=users)
+    held = learner(**FREE, steps=400, average="last", constraint=Box(-0.25, 0.25)).fit(X, y, groups=users)
     assert np.all(np.abs(held.theta_) <= 0.25)
     assert np.abs(held.theta_[0] - 0.25) < 1e-4
     # Ridge, with every user of the same weight.
-    ridge = learner(**LOUD, steps=400, average="last", regularization=0.5).fit(X, y, groups=users)
+    ridge = learner(**FREE, steps=400, average="last", regularization=0.5).fit(X, y, groups=users)
     exact = np.linalg.solve(X.T @ X / len(y) + 0.5 * np.eye(D), X.T @ y / len(y))
     assert np.linalg.norm(ridge.theta_ - exact) < 1e-4
 
 
+@pytest.mark.usefixtures("_quiet")
 def test_users_have_the_same_weight_whatever_they_give() -> None:
     X = np.ones((12, 1))
     y = np.array([1.0] * 10 + [0.0, -1.0])
     users = [0] * 10 + [1, 2]
-    found = learner(**LOUD, steps=100, average="last").fit(X, y, groups=users)
+    found = learner(**FREE, steps=100, average="last").fit(X, y, groups=users)
     assert abs(found.theta_[0]) < 1e-4
-    absent = learner(**LOUD, steps=100, average="last", enrolled=range(4), regularization=1.0)
+    absent = learner(**FREE, steps=100, average="last", enrolled=range(4), regularization=1.0)
     # (3/4) theta + theta = (1 + 0 - 1/2) / 4: who has no rows has the gradient 0.
     y[-1] = -0.5
     assert abs(absent.fit(X, y, groups=users).theta_[0] - 0.125 / 1.75) < 1e-4
 
 
+@pytest.mark.usefixtures("_quiet")
 @pytest.mark.parametrize("loss", [LogisticLoss(), SmoothedHingeLoss(0.5)])
 @pytest.mark.parametrize("batch_users", [None, 30])
 def test_losses_of_labels_fall(loss: Any, batch_users: Any) -> None:
     X, y, users = people()
-    fitted = learner(**LOUD, loss=loss, fit_intercept=True, steps=50, batch_users=batch_users)
+    fitted = learner(**FREE, loss=loss, fit_intercept=True, steps=50, batch_users=batch_users)
     theta = fitted.fit(X, np.sign(y), groups=users).theta_
     assert theta.shape == (D + 1,)
     with_constant = np.column_stack([X, np.ones(len(X))])
@@ -88,10 +100,11 @@ def test_losses_of_labels_fall(loss: Any, batch_users: Any) -> None:
     assert value < 0.75 * np.mean(loss.value(np.zeros(len(y)), y))
 
 
+@pytest.mark.usefixtures("_quiet")
 def test_a_loss_of_ones_own_is_the_same_descent() -> None:
     X, y, users = people()
     own = CustomLoss(lambda theta, X, y: (X @ theta - y)[:, None] * X, lipschitz=4.0, smoothness=1.0)
-    given = {**LOUD, "steps": 30, "step_size": 0.5}
+    given = {**FREE, "steps": 30, "step_size": 0.5}
     found = learner(**given, loss=own).fit(X, y, groups=users)
     assert np.allclose(found.theta_, learner(**given).fit(X, y, groups=users).theta_, atol=1e-4)
 
@@ -100,12 +113,10 @@ def test_a_loss_of_ones_own_is_the_same_descent() -> None:
     "given", [{}, {"batch_users": 10, "average": "all"}, {"average": "last", "fit_intercept": True}]
 )
 def test_theta_is_a_function_of_the_transcript(given: dict[str, Any]) -> None:
-    from userdp import _core
-
     X, y, users = people()
     model = learner(steps=5, **given)
     data = model._read(X, y, users)
-    outcome = run(model._program(data), _core.Source.seeded(7))
+    outcome = run(model._program(data), source_of(None))
     assert len(outcome) == 5
     assert all(isinstance(number, int) for answer in outcome for number in answer)
     model.n_users_ = N

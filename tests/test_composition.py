@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oracle import composition as oracle
@@ -242,6 +243,20 @@ def test_inverse_of_exact_cases() -> None:
     whole = largest_epsilon_each(shares, 1, "1e-6")
     assert optimal_delta_of_groups([(whole / 4, 64), (whole * 3 / 4, 64)], 1) <= F("1e-6")
     assert F("0.03019") < whole < F("0.04227")  # between 64 whole ones, and 128 halves
+
+
+def test_inverse_at_extremes() -> None:
+    # As optimal composition at epsilon = 0 does: the total variation of 64 responses.
+    tiny = largest_epsilon_each(64, "1e-30", "1e-6")
+    assert 0 <= largest_epsilon_each(64, "1e-12", "1e-6") - tiny < F(1, 10**12)
+    assert 0 <= F(1, 64) - largest_epsilon_each(64, 1, "1e-5000") < F(1, 10**12)
+    assert largest_epsilon_each(1, 1, "0.9999") > 9  # ln of e + 9999
+    assert largest_epsilon_each(64, "1e5", "1/2") >= F(10**5, 64)
+    with pytest.raises(ValueError, match="too large to be written out"):
+        largest_epsilon_each(64, "1e5000", "1/2")
+    assert largest_epsilon_each(np.int64(3), 1, "1e-6") == largest_epsilon_each(3, 1, "1e-6")
+    # So close to 1 that floats do not tell the logarithm of e^epsilon from 0.
+    assert 0 < optimal_delta("1e-5000", 50, 0) < F("1e-140")
 
 
 def test_advanced_is_never_better_than_optimal() -> None:

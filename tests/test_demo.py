@@ -85,7 +85,7 @@ def test_bad_people_are_refused() -> None:
 
 def test_the_readme_examples_run() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
 

@@ -20,7 +20,7 @@ from userdp.optimization._gradients import GradientRows
 oracle = importlib.import_module("oracle.descents")
 
 LOSSES = [LogisticLoss(), SmoothedHingeLoss(0.75), SquaredLoss(1.25)]
-GRID = 2.0**-30
+GRID = 2.0**-29
 
 
 def data_of(X: Any, y: Any, users: Any, n_users: int) -> UserData:
@@ -75,7 +75,7 @@ def test_gradients_are_those_of_the_values(loss: Any) -> None:
     X = X * (2.0 / np.maximum(2.0, np.linalg.norm(X, axis=1)))[:, None]
     theta, step = np.array([0.3, -0.2, 0.5, 0.1]), 2.0**-14
     rows = GradientRows(data_of(X, y, users, 1), loss=loss, bound=2.0, fit_intercept=False)
-    found = np.array(integers(rows, theta, 1, radius=64.0)[0]) * GRID
+    found = np.array(integers(rows, theta, 1, radius=64.0, grid=2.0**-24)[0]) * 2.0**-24
     for entry in range(4):
         moved = [theta + sign * step * np.eye(4)[entry] for sign in (1, -1)]
         above, below = (np.mean(loss.value(X @ point, y)) for point in moved)
@@ -90,7 +90,7 @@ def test_lipschitz_and_smooth(loss: Any) -> None:
         x *= 2.0 / np.linalg.norm(x)
         rows = GradientRows(data_of([x], [y], [0], 1), loss=loss, bound=2.0, fit_intercept=False)
         points = rng.normal(size=(2, 3)) * 2
-        one, other = (np.array(integers(rows, theta, 1, radius=64.0)[0]) * GRID for theta in points)
+        one, other = (np.array(integers(rows, theta, 1, 64.0, 2.0**-24)[0]) * 2.0**-24 for theta in points)
         assert np.linalg.norm(one) <= loss.lipschitz(2.0) + 1e-6
         assert np.linalg.norm(one - other) <= loss.smoothness(2.0) * np.linalg.norm(points[0] - points[1]) + 1e-6
 

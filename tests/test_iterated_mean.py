@@ -56,9 +56,9 @@ def test_predicted_errors_meet_their_targets(n: int, epsilon: str) -> None:
 
 
 def test_plans_are_rounds_of_shrinking_radii_that_share_the_budget() -> None:
-    for d in (1, 2, 8, 64, 1024):
-        for n in (100, 1000, 10**5):
-            for m in (1, 16, 1024):
+    for d in (1, 8, 1024):
+        for n in (100, 10**5):
+            for m in (1, 64):
                 plan = iterated(n, d, m).plan
                 assert sum(plan.shares) == 1
                 assert min(plan.shares) > 0
@@ -124,7 +124,8 @@ def test_rounds_are_those_of_the_slow_reference(d: int, private_radius: bool) ->
     seen, draw = steady(lambda place: 3 * place - 4)
     outcome = plan.program(GivenVectors(people, present))(draw)
     vectors = [tuple(map(F, row)) if has else None for row, has in zip(people.tolist(), present, strict=True)]
-    sums = [given for given in seen if isinstance(given, tuple)]
+    flat = [given for given in seen if isinstance(given, int)]  # Laplace noise takes a column at a time
+    sums = [given for given in seen if isinstance(given, tuple)] or list(zip(*[iter(flat)] * d, strict=True))
     center: reference.Vector = (F(0),) * d
     for possible, (index, *released), given in zip(plan.rounds, outcome, sums, strict=True):  # type: ignore[call-overload]
         this = possible[index]
@@ -252,9 +253,9 @@ def test_auto_takes_the_least_predicted_error_and_prefers_the_iterated_mean() ->
 
 
 def test_auto_is_within_three_percent_of_all_others_by_prediction() -> None:
-    for n in (300, 1000, 10_000):
-        for d in (1, 2, 5, 64):
-            for m in (1, 4, 256):
+    for n in (300, 10_000):
+        for d in (1, 3, 64):
+            for m in (1, 64):
                 for delta in (0, "1e-6"):
                     given = problem(n, d, m, "0.5", delta)
                     others = [plan_practical(given), plan_laplace(given), *([plan_gaussian(given)] if delta else [])]

@@ -22,6 +22,7 @@ from userdp.accounting import (
     largest_rho,
     zcdp_delta,
 )
+from userdp.accounting._charging import charging
 from userdp.exceptions import PrivacyBudgetError
 from userdp.learners import PrivacyRecord, ThresholdClassifier
 
@@ -192,6 +193,15 @@ def test_fits_outside_of_the_ledger_are_not_charged() -> None:
     fitted(ledger)
     classifier(epsilon=7).fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
     assert ledger.spent["epsilon"] == F(1, 2)
+
+
+def test_a_fit_inside_of_two_ledgers_is_charged_to_both() -> None:
+    outer, inner = PrivacyLedger(1), PrivacyLedger(1)
+    with charging(outer.spend):
+        fitted(inner)
+    assert outer.spent["epsilon"] == inner.spent["epsilon"] == F(1, 2)
+    with charging(PrivacyLedger("1/4").spend), pytest.raises(PrivacyBudgetError):
+        classifier().fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
 
 
 def test_fit_refuses_what_is_not_private_or_protects_others() -> None:

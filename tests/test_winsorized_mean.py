@@ -29,6 +29,7 @@ from userdp.estimation._winsorized import plan_laplace, plan_paper, plan_practic
 from userdp.estimation._winsorized_ball import WinsorizedBall
 from userdp.estimation._winsorized_budget import ColumnBudget, best_column_budget
 from userdp.estimation._winsorized_columns import WinsorizedColumns
+from userdp.exceptions import BudgetError
 from userdp.learners import as_finite_algorithm
 from userdp.learners._program import law_of, run
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -272,6 +273,21 @@ def test_errors_of_several_columns_are_as_predicted(delta: Fraction) -> None:
         assert abs(measured / plan.predicted_error() - 1) < 0.36
 
 
+def test_vectors_are_not_clipped_where_the_mean_is_at_the_end_of_all_bins() -> None:
+    n, d, u = 20_000, 64, 1 / 16
+    plan = plan_practical(problem_of(n, d, spread=u, epsilon=4, delta=F(1, 10**6)))
+    assert isinstance(plan, WinsorizedBall)
+    search = plan.search
+    ends = search.middles((search.lattice.n_bins // 2,) * d) + search.lattice.length / 2
+    means = ends + np.random.default_rng(3).normal(size=(n, d)) * (u / math.sqrt(d))
+    vectors, source = GivenVectors(means, np.ones(n, dtype=bool)), _core.Source(3)
+    errors = [plan.mean(run(plan.program(vectors), source)) - means.mean(axis=0) for _ in range(20)]
+    measured = math.sqrt(np.mean(np.square(errors)) * d)
+    print(f"measured {measured:.6f}, predicted {plan.predicted_error():.6f}")
+    # 1,280 squares of noise: 20% of the root is 10 deviations.
+    assert abs(measured / plan.predicted_error() - 1) < 0.2
+
+
 @pytest.mark.parametrize("method", ["practical", "paper", "laplace"])
 def test_fits_in_one_and_several_columns(method: str) -> None:
     rng = np.random.default_rng(0)
@@ -340,11 +356,22 @@ def test_what_methods_cannot_do_is_refused() -> None:
         with pytest.raises(ValueError, match=match):
             plan(problem_of(**changes))
     plan_paper(problem_of(d=3, delta=F(1, 100)))
+    for plan in (plan_paper, plan_practical, plan_laplace):
+        with pytest.raises(BudgetError, match=r"steps=\d+ of the grid .* take fewer steps"):
+            plan(problem_of(steps=2**27))
+
+
+@pytest.mark.parametrize("radius", [1e-250, 1e250])
+def test_fits_take_extreme_radii(radius: float) -> None:
+    rows = np.full((4000, 1), 0.25)
+    for method in ("paper", "practical"):
+        learner = WinsorizedMean(epsilon=4, m=1, radius=radius, method=method).fit(rows, groups=np.arange(4000))
+        assert abs(learner.mean_[0] - 0.25) < (0.01 if radius < 1 else 0.1)
 
 
 def test_plans_take_extreme_numbers() -> None:
     for n, d, epsilon, bound, spread in itertools.product(
-        (2, 10**6), (1, 5), ("0.01", 1, 60), (1e-6, 1e6), (1e-3, 1.0)
+        (2, 10**6), (1, 5), ("1e-5", "0.01", 1, 400), (1e-6, 1e6), (1e-3, 1.0)
     ):
         for plan in (plan_practical, plan_laplace):
             for delta in (F(0), F(1, 10**9)):

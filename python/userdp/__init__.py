@@ -16,7 +16,7 @@ The public modules:
 * `userdp.stability`: public randomness by which users with similar data draw the same answer
 * `userdp.protocols`: the local and the shuffle model, with clients and servers on different machines
 * `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
-* `userdp.accounting`: group privacy, subsampling, the triangle inequality
+* `userdp.accounting`: composition, zero-concentrated privacy, ledgers, group privacy, subsampling
 * `userdp.datasets`: real people's data for examples
 
 The names below are loaded on first use.

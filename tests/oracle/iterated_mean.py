@@ -10,7 +10,9 @@ Vector = tuple[Fraction, ...]
 
 
 def clipped(vector: Vector, center: Vector, radius: Fraction, grid: Fraction) -> tuple[int, ...]:
-    """Integers next to the vector, less the centre, clipped to the ball; rounded to 0, no longer than radius / grid."""
+    """Integers next to the vector, less the centre, clipped to the ball of whole steps of the grid; rounded to 0."""
+    reach = math.floor(radius / grid)
+    radius = reach * grid
     moved = [x - c for x, c in zip(vector, center, strict=True)]
     squared = sum(x * x for x in moved)
     if squared > radius * radius:
@@ -18,7 +20,6 @@ def clipped(vector: Vector, center: Vector, radius: Fraction, grid: Fraction) ->
         scale = Fraction(math.isqrt(int(radius * radius / squared * 10**60)), 10**30)
         moved = [x * scale for x in moved]
     steps = [math.floor(abs(x) / grid) * (1 if x > 0 else -1) for x in moved]
-    reach = math.floor(radius / grid)
     while sum(y * y for y in steps) > reach * reach:
         steps = [y - (y > 0) + (y < 0) for y in steps]
     return tuple(steps)

@@ -14,20 +14,20 @@ __all__ = ["announce", "charging"]
 
 Charge: TypeAlias = "Callable[[PrivacyRecord], None]"
 
-_CHARGE: ContextVar[Charge | None] = ContextVar("_CHARGE", default=None)
+_CHARGES: ContextVar[tuple[Charge, ...]] = ContextVar("_CHARGES", default=())
 
 
 def announce(record: PrivacyRecord) -> None:
-    """Say that a release with this guarantee is about to be drawn; raises what the ledger raises, if one listens."""
-    if charge := _CHARGE.get():
+    """Say that a release with this guarantee is about to be drawn; raises what a ledger raises that listens."""
+    for charge in _CHARGES.get():
         charge(record)
 
 
 @contextmanager
 def charging(charge: Charge) -> Iterator[None]:
     """Let `announce` call this, in this thread and inside the block."""
-    token = _CHARGE.set(charge)
+    token = _CHARGES.set((*_CHARGES.get(), charge))
     try:
         yield
     finally:
-        _CHARGE.reset(token)
+        _CHARGES.reset(token)

@@ -37,6 +37,7 @@ __all__ = [
 Group: TypeAlias = "tuple[Epsilon, int] | tuple[Epsilon, int, Delta]"
 
 POWER_BITS = 2**20
+DELTA_BITS = 2**12
 
 
 def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
@@ -168,7 +169,7 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
     TypeError, ValueError
         Naming the argument; when delta is below 1 - (1 - delta_each)^k.
     BudgetError
-        For over 262144 mechanisms, or fewer at a large epsilon.
+        For over 131072 mechanisms, or fewer at a large epsilon.
 
     Notes
     -----
@@ -224,12 +225,18 @@ def _without_each(delta: Fraction, each: Fraction, count: int) -> Fraction:
             f"delta={float(delta):.3g} is below 1 - (1 - delta_each)^k = {float(1 - kept):.3g}, what the deltas of the"
             " mechanisms cost; take a larger delta or a smaller delta_each"
         )
-    return 1 - (1 - delta) / kept
+    left = 1 - (1 - delta) / kept
+    return left if left.denominator.bit_length() <= DELTA_BITS else max(Fraction(0), _floor(left))
+
+
+def _floor(x: Fraction) -> Fraction:
+    """X rounded down to a short fraction."""
+    return Fraction(x.numerator * (1 << DELTA_BITS) // x.denominator, 1 << DELTA_BITS)
 
 
 def _power_below(base: Fraction, exponent: int) -> Fraction:
     """base^exponent for a base in [0, 1], exactly or rounded down to hundreds of bits."""
-    if exponent * base.denominator.bit_length() <= POWER_BITS:
+    if exponent * base.denominator.bit_length() <= DELTA_BITS:
         return base**exponent
     result = Fraction(1)
     for digit in bin(exponent)[2:]:
@@ -294,7 +301,7 @@ def optimal_delta_of_groups(groups: Iterable[Group], epsilon: Epsilon) -> Fracti
     TypeError, ValueError
         Naming the argument.
     BudgetError
-        When the product of k + 1 over all groups but the largest is above 262144.
+        When the product of k + 1 over all groups but the largest is above 131072.
 
     Notes
     -----

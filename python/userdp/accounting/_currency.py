@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from userdp._numbers import PrivacyLevel, parse_level
+from userdp._numbers import Epsilon, PrivacyLevel, parse_level
 from userdp.accounting._cost import PrivacyCost
 from userdp.accounting._exponentials import at_most
 
-__all__ = ["CURRENCIES", "Amounts", "Composition", "Currency", "added", "amount", "within"]
+__all__ = ["CURRENCIES", "Amounts", "Composition", "Currency", "added", "amount", "as_float", "within", "zero"]
 
 Composition: TypeAlias = Literal["basic", "zcdp"]
 Amounts: TypeAlias = "Mapping[str, PrivacyLevel]"
@@ -26,9 +26,14 @@ class Currency:
     charge: Callable[[PrivacyCost], Amounts]
 
 
-def amount(value: object) -> PrivacyLevel:
+def amount(value: Epsilon) -> PrivacyLevel:
     """A number or LogRatio as an amount."""
     return parse_level(value)
+
+
+def as_float(value: Epsilon) -> float:
+    """A number or LogRatio of any size for a table."""
+    return float(parse_level(value))
 
 
 def added(amounts: Amounts, others: Amounts) -> Amounts:

@@ -55,7 +55,7 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
     """
     level, target = parse_level(epsilon), parse_delta(delta)
     each = parse_delta(delta_each, "delta_each")
-    groups = [(Fraction(1), positive(k, "k"))] if isinstance(k, int) else [_share(group) for group in k]
+    groups = [_share(group) for group in k] if isinstance(k, Iterable) else [(Fraction(1), positive(k, "k"))]
     if not groups:
         raise ValueError("k must have a group")
     if level.ratio == 1 and level.exponent == 0:
@@ -74,7 +74,11 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
         raise ValueError(
             f"delta={float(target):.3g} is below 1 - (1 - delta_each)^k = {float(least):.3g}; take a larger delta"
         )
-    return low if least == target else _largest(cost, low, target)
+    if least == target:
+        return low
+    # Where one of the mechanisms alone costs more: e^e > (2 / (1 - delta)) e^epsilon.
+    high = (value_enclosure(level)[1] + ln_enclosure(2 / (1 - target))[1]) / max(share for share, _ in groups)
+    return _largest(cost, low, shortened(high, up=True, bits=RESULT_BITS), target)
 
 
 def _share(group: object) -> tuple[Fraction, int]:
@@ -83,8 +87,8 @@ def _share(group: object) -> tuple[Fraction, int]:
     return parse_positive(group[0], "share"), positive(group[1], "count")
 
 
-def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, target: Fraction) -> Fraction:
-    """The largest number, to `RESULT_BITS` bits, at which an increasing cost is at most the target, given one.
+def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, high: Fraction, target: Fraction) -> Fraction:
+    """The largest number, to `RESULT_BITS` bits, with an increasing cost of at most the target; low is one, not high.
 
     False position on a log scale, where costs are nearly straight, with the Illinois weights, so that both ends move.
     """
@@ -92,10 +96,11 @@ def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, target: Fracti
     def excess(value: Fraction) -> float:
         return ln_float(value) - ln_float(target) if value else -math.inf
 
-    high = 2 * low
+    while high > 2 * low:
+        middle = low * (1 << int((ln_float(high / low)) / (2 * math.log(2)) + 0.5))
+        low, high = (middle, high) if cost(middle) <= target else (low, middle)
+    high_excess = excess(cost(high))
     low_excess = excess(cost(low))
-    while (high_excess := excess(cost_high := cost(high))) <= 0 and cost_high <= target:
-        low, low_excess, high = high, high_excess, 2 * high
     moved = 0
     for _ in range(MOST_STEPS):
         width = ln_float(high / low)

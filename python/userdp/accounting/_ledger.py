@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from userdp._numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
 from userdp.accounting._charging import charging
 from userdp.accounting._cost import PrivacyCost
-from userdp.accounting._currency import CURRENCIES, Amounts, Composition, added, amount, within, zero
+from userdp.accounting._currency import CURRENCIES, Amounts, Composition, added, amount, as_float, within, zero
 from userdp.accounting._exponentials import enclosure, epsilon_above, exact_epsilon, shortened, value_enclosure
 from userdp.accounting._ledger_text import read_ledger, table, written_ledger
 from userdp.accounting._zcdp import largest_rho, zcdp_delta
@@ -233,7 +233,7 @@ class PrivacyLedger:
                 left = [_difference(limit, self._spent[key]) for key, limit in self._limits.items()]
                 needs = ", ".join(f"{key} {float(level):.6g}" for key, level in charged.items())
                 raise PrivacyBudgetError(
-                    f"{label} needs {needs}, and {', '.join(f'{float(value):.6g}' for value in left)} are left"
+                    f"{label} needs {needs}, and {', '.join(f'{as_float(value):.6g}' for value in left)} are left"
                 )
             self._spent = total
             self._entries.append(LedgerEntry(label, cost, _shown(charged)))

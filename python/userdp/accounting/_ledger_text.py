@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from userdp._numbers import LogRatio
 from userdp.accounting._cost import PrivacyCost
+from userdp.accounting._currency import as_float
 
 if TYPE_CHECKING:
     from userdp.accounting._ledger import LedgerEntry, PrivacyLedger
@@ -36,14 +37,14 @@ class LedgerContent:
 def table(ledger: PrivacyLedger, rows: Sequence[tuple[str, Mapping[str, Amount]]]) -> str:
     """The promise, then a line for each row."""
     head = (
-        f"{type(ledger).__name__}(epsilon={float(ledger.epsilon):.6g}, delta={float(ledger.delta):.6g},"
+        f"{type(ledger).__name__}(epsilon={as_float(ledger.epsilon):.6g}, delta={float(ledger.delta):.6g},"
         f" composition={ledger.composition!r}, unit={ledger.unit!r}, neighbours={ledger.neighbours!r})"
     )
     names = list(rows[-1][1])
     width = max(len(name) for name in ["release", *(row[0] for row in rows)])
     lines = [f"  {'release':<{width}}" + "".join(f"{name:>{WIDTH}}" for name in names)]
     for name, amounts in rows:
-        lines.append(f"  {name:<{width}}" + "".join(f"{float(amounts[key]):>{WIDTH}.4g}" for key in names))
+        lines.append(f"  {name:<{width}}" + "".join(f"{as_float(amounts[key]):>{WIDTH}.4g}" for key in names))
     return "\n".join([head, *lines])
 
 

@@ -198,7 +198,10 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
 
     Notes
     -----
-    GKKMMZ23, Theorem 7 (subsampling without replacement, replace-one neighbours).
+    GKKMMZ23, Theorem 7 (subsampling without replacement, replace-one neighbours). The size is fixed, as for the steps
+    of a descent on batches of users: compose what this returns for one step. Accountants for Poisson sampling, where
+    each record is drawn by a coin of its own, are about adding and removing a record and do not bound this; nor is
+    there such a formula for rho.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from userdp.exceptions import BudgetError
 
 __all__ = ["MOST_TERMS", "Responses", "divergence", "least_multiplier"]
 
-MOST_TERMS = 2**18
+MOST_TERMS = 2**17
 EXACT_BITS = 2**22
 MOST_BITS = 2**29
 PLACES = 512
@@ -163,6 +163,8 @@ def divergence(groups: Sequence[Responses], multiplier: Fraction) -> Fraction:
 
 def _threshold(count: int, low: Fraction, high: Fraction, step: tuple[Fraction, Fraction]) -> tuple[int, int]:
     """Around the number of l in 0..k with (k - 2l) ln E > x, for x in [low, high]: l < (k - x / ln E) / 2."""
+    if step[0] == 0:
+        return 0, count + 1
     least = low / step[1 if low > 0 else 0]
     most = high / step[0 if high > 0 else 1]
     first, last = math.ceil((count - most) / 2), math.ceil((count - least) / 2)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
-from userdp.estimation._range_search import power_of_two_below
+from userdp.estimation._range_search import laplace_noise, power_of_two_below
 from userdp.learners._privacy import Spending, split_budget
 from userdp.learners._program import Draw, Program
-from userdp.mechanisms import DiscreteLaplace
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
@@ -52,7 +51,7 @@ class FullRangeLaplace(MeanMethod):
         else:
             self.steps = 2 * math.ceil(problem.bound / self.grid)
             sensitivity, bounds = d * self.steps, (0, n * self.steps)
-        self.noise = DiscreteLaplace(epsilon=problem.epsilon, sensitivity=sensitivity, bounds=bounds)
+        self.noise = laplace_noise(problem.epsilon, sensitivity, bounds)
 
     @property
     def low(self) -> float:

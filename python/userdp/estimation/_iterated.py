@@ -87,7 +87,7 @@ class IteratedMean(MeanMethod):
     @cached_property
     def rounds(self) -> tuple[tuple[_Round, ...], ...]:
         """For each round, what it may be: one thing, or, with a search, one for each candidate radius."""
-        planned = [
+        planned: list[tuple[_Round, ...]] = [
             (self._round(share, radius),) for share, radius in zip(self.plan.shares, self.plan.radii, strict=True)
         ]
         if self.search:

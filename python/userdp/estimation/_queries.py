@@ -247,8 +247,11 @@ class WinsorizedQueries(UserLevelEstimator):
         open_unit_interval(self.beta, "beta")
 
     def _answers(self, n_users: int) -> Answers:
-        bound, number = float(self.bound), int(self.n_queries)
-        problem = MeanProblem(
+        return plan_answers(self.method, self._problem(n_users), int(self.n_queries))
+
+    def _problem(self, n_users: int) -> MeanProblem:
+        bound = float(self.bound)
+        return MeanProblem(
             n_users=n_users,
             dimension=int(self.dimension),
             bound=bound,
@@ -256,9 +259,8 @@ class WinsorizedQueries(UserLevelEstimator):
             spread=bound / math.sqrt(self.m or 1) if self.radius is None else float(self.radius),
             epsilon=self.epsilon,
             delta=parse_delta(self.delta),
-            beta=float(self.beta) / number,
+            beta=float(self.beta) / int(self.n_queries),
         )
-        return plan_answers(self.method, problem, number)
 
     def _seed(self, *, exact: bool = False) -> PublicSeed:
         if self.public_seed is not None:

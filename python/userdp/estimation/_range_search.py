@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from userdp._numbers import Epsilon
 from userdp._progress import progress_bar
 from userdp.estimation._mean_method import Floats, MeanProblem
+from userdp.exceptions import BudgetError
 from userdp.learners._program import Draw
-from userdp.mechanisms import GroupedScores, PrivateRange
+from userdp.mechanisms import DiscreteLaplace, GroupedScores, PrivateRange
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
@@ -22,6 +24,7 @@ __all__ = [
     "Lattice",
     "RangeSearch",
     "fraction_below",
+    "laplace_noise",
     "missing",
     "power_of_two_below",
     "range_epsilon",
@@ -31,6 +34,7 @@ __all__ = [
 MOST_COUNTS = 2**22
 """The most numbers of users in bins that are held at once, over all columns."""
 FRACTION_BITS = 30
+MOST_SCALE = 2**24
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,23 @@ class RangeSearch:
     def middles(self, bins: tuple[int, ...]) -> Floats:
         """The middles of bins."""
         return self.lows(bins) + self.lattice.half * self.lattice.grid
+
+
+def laplace_noise(epsilon: Epsilon, sensitivity: int, bounds: tuple[int, int]) -> DiscreteLaplace:
+    """Discrete Laplace noise, refused before data are read where its tables would be too large.
+
+    Raises
+    ------
+    BudgetError
+        For a scale above 2^24.
+    """
+    noise = DiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity, bounds=bounds)
+    if noise.scale > MOST_SCALE:
+        raise BudgetError(
+            f"steps={sensitivity} of the grid at epsilon={float(sensitivity / noise.scale):.3g} make noise of scale"
+            f" {noise.scale:.3g} (limit 2^24); take fewer steps, or a larger epsilon"
+        )
+    return noise
 
 
 def missing(lattice: Lattice, columns: int, epsilon: float, n_users: int) -> float:

@@ -29,6 +29,8 @@ GAUSSIAN_DISTANCE = Fraction(1, 2**90)
 """A bound of how far the noise of one integer is from the ideal discrete Gaussian."""
 REACH = 3.0
 """How far an interval reaches beyond its bin, in standard deviations of a user's value in a column."""
+LEAST_SPREAD = 2.0**-40
+"""Of the bound: bins are counted in 64 bits, and their ends are exact floats."""
 FEWEST_STEPS, MOST_STEPS = 64, 2**28
 
 
@@ -51,9 +53,9 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
     _refuse_private_radius(problem, "paper")
     n, beta, columns = problem.n_users, problem.beta, padded(problem.dimension)
     if columns == 1:
-        tau = problem.spread * math.sqrt(2 * math.log(2 * n / beta))
+        tau = _spread(problem) * math.sqrt(2 * math.log(2 * n / beta))
     else:
-        tau = problem.spread * (1 + math.sqrt(2 * math.log(n / beta)))
+        tau = _spread(problem) * (1 + math.sqrt(2 * math.log(n / beta)))
         tau *= 10 * math.sqrt(math.log(columns * n / beta) / columns)
     if problem.rho is not None:
         # Range and noise get the same epsilon e: e^2 / 8 + e^2 / 2 in each column.
@@ -98,8 +100,8 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     Several columns are rotated by random signs and the Walsh-Hadamard transform. Then either each column has an
     interval, which reaches 3 u / sqrt(D) beyond a bin, and Laplace noise, accounted for as is best of what is certified
     (docs/proofs/winsorized_mean.md); or, with a delta, ranges give the middle of a ball of radius
-    sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 12) for bins of width w = u / sqrt(D), vectors are clipped to it in L2, and
-    their sum gets discrete Gaussian noise. It is the one with the least predicted error.
+    sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 4) for bins of width w = u / (2 sqrt(D)), vectors are clipped to it in L2,
+    and their sum gets discrete Gaussian noise. It is the one with the least predicted error.
     """
     _refuse_private_radius(problem, "practical")
     columns = padded(problem.dimension)
@@ -114,7 +116,7 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
 
 
 def _columns(problem: MeanProblem, columns: int) -> MeanMethod:
-    sigma = problem.spread / math.sqrt(columns)
+    sigma = _spread(problem) / math.sqrt(columns)
     each = float(rational_epsilon(problem.epsilon)) / (columns if not problem.delta else math.sqrt(columns))
     lattice = Lattice.of(_column_bound(problem, columns), sigma / 2, REACH * sigma, _column_steps(problem, each))
     budget = best_column_budget(
@@ -140,10 +142,12 @@ def _whole_interval(problem: MeanProblem) -> MeanMethod:
 
 
 def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
-    n, sigma = problem.n_users, problem.spread / math.sqrt(columns)
-    lattice = Lattice.of(_column_bound(problem, columns), sigma, 0.0, FEWEST_STEPS)
-    off = columns * lattice.length**2 / 12
-    radius = math.sqrt((problem.spread * (1 + 2 / math.sqrt(columns))) ** 2 + off)
+    n, spread = problem.n_users, _spread(problem)
+    sigma = spread / math.sqrt(columns)
+    lattice = Lattice.of(_column_bound(problem, columns), sigma / 2, 0.0, FEWEST_STEPS)
+    # The mean may be at the same place of the bin in every column, at its end, say.
+    off = columns * lattice.length**2 / 4
+    radius = math.sqrt((spread * (1 + 2 / math.sqrt(columns))) ** 2 + off)
     radius = min(radius, 2 * problem.ball)
     distance = columns * GAUSSIAN_DISTANCE
     rho = problem.largest_rho(distance)
@@ -174,6 +178,11 @@ def plan_laplace(problem: MeanProblem) -> MeanMethod:
     )
 
 
+def _spread(problem: MeanProblem) -> float:
+    """The spread, within what bins can tell and what can be."""
+    return min(max(problem.spread, problem.ball * LEAST_SPREAD), 2 * problem.ball)
+
+
 def _column_bound(problem: MeanProblem, columns: int) -> float:
     """Where bins of a column end: what is farther out counts as in the last bin.
 
@@ -187,11 +196,12 @@ def _column_bound(problem: MeanProblem, columns: int) -> float:
 
 def _column_steps(problem: MeanProblem, epsilon: float) -> int:
     """Steps of an interval, at which rounding is small beside the noise of a column of this epsilon."""
-    return problem.steps or _steps(min(8.0 * problem.n_users, FINEST_SCALE / 4) * epsilon)
+    finest = FINEST_SCALE / 4 * epsilon
+    return problem.steps or _steps(min(8.0 * problem.n_users * epsilon, finest), least=min(FEWEST_STEPS, finest))
 
 
-def _steps(wanted: float, least: int = FEWEST_STEPS) -> int:
-    return int(power_of_two_below(min(max(wanted, least), MOST_STEPS)))
+def _steps(wanted: float, least: float = FEWEST_STEPS) -> int:
+    return int(power_of_two_below(min(max(wanted, least, 1), MOST_STEPS)))
 
 
 def _refuse_private_radius(problem: MeanProblem, name: str) -> None:

@@ -12,10 +12,19 @@ from userdp._numbers import Epsilon
 from userdp.estimation._range_search import fraction_below
 from userdp.learners._privacy import BudgetUnit, Spending, _fraction_below, exact_epsilon
 
-__all__ = ["ColumnBudget", "best_column_budget", "cheapest", "largest_range_epsilon", "pure_epsilon", "rational_epsilon"]
+__all__ = [
+    "ColumnBudget",
+    "best_column_budget",
+    "cheapest",
+    "largest_range_epsilon",
+    "pure_epsilon",
+    "rational_epsilon",
+]
 
 RANGE_SHARE = 0.3
 """The most of rho that goes into finding ranges."""
+MOST_RANGE_EPSILON = 64.0
+"""Range finding takes less than 88, and never needs as much."""
 CHOICES = 256
 MOST_COLUMNS_IN_GROUPS = 128
 """The exact composition of two groups takes a double sum."""
@@ -75,7 +84,7 @@ class _Sum:
 
     @property
     def cap(self) -> float:
-        return float(self.each) / 2
+        return min(float(self.each) / 2, MOST_RANGE_EPSILON)
 
     def noise(self, epsilon_range: Fraction) -> Fraction:
         return self.each - epsilon_range
@@ -106,7 +115,7 @@ def pure_epsilon(rho: Fraction) -> Fraction:
 
 def largest_range_epsilon(rho: Fraction) -> float:
     """The epsilon of bounded range that takes the share of a column's rho that may go into its range."""
-    return math.sqrt(8 * RANGE_SHARE * float(rho))
+    return min(math.sqrt(8 * RANGE_SHARE * float(rho)), MOST_RANGE_EPSILON)
 
 
 def rational_epsilon(epsilon: Epsilon) -> Fraction:

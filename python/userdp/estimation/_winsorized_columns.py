@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
-from userdp.estimation._range_search import Lattice, RangeSearch, missing, too_few_users
+from userdp.estimation._range_search import Lattice, RangeSearch, laplace_noise, missing, too_few_users
 from userdp.estimation._winsorized_budget import ColumnBudget
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw, Program
-from userdp.mechanisms import DiscreteLaplace
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
@@ -47,7 +46,7 @@ class WinsorizedColumns(MeanMethod):
         self.budget = budget
         self.search = RangeSearch(lattice, budget.columns, budget.epsilon_range)
         most = problem.n_users * lattice.steps
-        self.noise = DiscreteLaplace(epsilon=budget.epsilon_noise, sensitivity=lattice.steps, bounds=(0, most))
+        self.noise = laplace_noise(budget.epsilon_noise, lattice.steps, (0, most))
 
     @property
     def accounting(self) -> str:

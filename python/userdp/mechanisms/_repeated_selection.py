@@ -204,7 +204,7 @@ class RepeatedSelection:
         ['2/11', '30/77', '5/28', '1/4']
         """
         weight_of = dict(zip(one_run.outputs, one_run.weights, strict=True))
-        outputs: tuple[Any, ...] = tuple(sorted(weight_of))  # type: ignore[type-var]
+        outputs: tuple[Any, ...] = tuple(sorted(weight_of))
         weights = [weight_of[output] for output in outputs]
         return Pmf.from_weights(self._weights(weights, one_run.total), outputs)
 

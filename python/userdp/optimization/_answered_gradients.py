@@ -78,8 +78,9 @@ class TrackingRounds(DescentPlan):
     """Gradients clipped to a small ball around the gradient that was released before.
 
     The ball of round t + 1 has the last released gradient as its centre and the radius
-    kappa sqrt(u^2 + V + (H |theta_{t+1} - theta_t|)^2): users' mean gradients differ by u, the released one is off by noise
-    of V, and gradients move by at most H times as far as theta did. In the first round it is that of all gradients.
+    kappa sqrt(u^2 + V + (H |theta_{t+1} - theta_t|)^2): users' mean gradients differ by u, the released one is off by
+    noise of V, and gradients move by at most H times as far as theta did. In the first round it is that of all
+    gradients.
 
     Parameters
     ----------
@@ -146,10 +147,10 @@ class TrackingRounds(DescentPlan):
         answers: list[Any] = []
         state = self.optimizer.begin()
         ball = self._ball(np.zeros(self.problem.dimension), self.problem.lipschitz)
-        last: Floats | None = None
+        last = gradient = np.zeros(0)
         for round in range(self.rounds):
             theta = self.optimizer.query(state)
-            if last is not None:
+            if round:
                 ball = self._next(ball, gradient, float(np.linalg.norm(theta - last)))
             answers.append(answer(round, theta, ball))
             moved = ball.center + np.array(answers[-1], dtype=np.float64) * (ball.grid / self.problem.n_users)

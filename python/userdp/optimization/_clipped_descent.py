@@ -283,8 +283,9 @@ class ClippedGradientDescent(Descent):
 
     *Budget.* Full batch: each of the T rounds is (rho / T)-zCDP, with rho the largest for which zCDP implies
     (epsilon, delta), the distance of the noise from an exact discrete Gaussian included. With batches, each round is
-    (e, d)-DP on its batch and so (ln(1 + q (e^e - 1)), q d)-DP on all users, q = batch_users / n; T of these are composed
-    by the optimal composition theorem. Where rho / T allows less noise that is used. Proofs: docs/proofs/descent.md.
+    (e, d)-DP on its batch and so (ln(1 + q (e^e - 1)), q d)-DP on all users, q = batch_users / n; T of these are
+    composed by the optimal composition theorem. Where rho / T allows less noise that is used. Proofs:
+    docs/proofs/descent.md.
 
     *Time.* Not constant time. The number of rounds is public.
 

@@ -74,8 +74,8 @@ class L2Ball(Constraint):
 
     Examples
     --------
-    >>> L2Ball(2.0).project([3.0, 4.0]).tolist()
-    [1.2, 1.6]
+    >>> L2Ball(2.5).project([3.0, 4.0]).tolist()
+    [1.5, 2.0]
     """
 
     def __init__(self, radius: float, center: npt.ArrayLike | None = None) -> None:

@@ -20,8 +20,9 @@ from userdp.optimization._constraints import Constraint, finite, finite_vector
 from userdp.optimization._descent import DescentPlan, DescentProblem
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
+from userdp.stability import PublicSeed
 
-__all__ = ["Descent", "DescentEstimator"]
+__all__ = ["Descent", "DescentEstimator", "PublicRandomEstimator"]
 
 Self = TypeVar("Self", bound="Descent")
 
@@ -130,11 +131,37 @@ class DescentEstimator(UserLevelEstimator):
         return listed(plan.outcomes(), plan.n_outcomes())
 
 
+class PublicRandomEstimator(DescentEstimator):
+    """An estimator whose plan may have public randomness."""
+
+    public_seed: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.public_seed is not None:
+            PublicSeed(self.public_seed)
+
+    def _program(self, data: UserData) -> Program:
+        self.public_seed_ = (PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)).hex
+        return super()._program(data)
+
+    def _seed(self) -> PublicSeed:
+        """That of the fit; before there is one, any."""
+        given = getattr(self, "public_seed_", None) if self.public_seed is None else self.public_seed
+        return PublicSeed(bytes(32) if given is None else given)
+
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+        if self.public_seed is None:
+            raise ValueError("public_seed must be given for an exact law: without one, each fit has another")
+        return super()._outcomes(n_users, n_features)
+
+
 class Descent(DescentEstimator, TargetEstimator):
     """A private descent by itself: a loss, a constraint, and the theta that is found.
 
     Subclasses have the parameters epsilon, delta, loss, constraint, bound, target_bounds, fit_intercept, start,
-    regularization, m, on_invalid, require_groups, enrolled, random_state and their own, and say which plan (`_plan_of`).
+    regularization, m, on_invalid, require_groups, enrolled, random_state and their own, and say which plan
+    (`_plan_of`).
     """
 
     released: ClassVar[tuple[str, ...]] = ("theta_",)

@@ -67,8 +67,8 @@ class FiniteMinimizer(UserLevelEstimator):
     most_runs : int, optional
         The number of measurements is drawn given that it is at most this. It costs no privacy.
     hide_time : bool
-        True makes all of `most_runs` measurements and ignores those after the last that counts. **Otherwise the time of
-        fit tells how many there were**, which is secret.
+        True makes all of `most_runs` measurements and ignores those after the last that counts. **Otherwise the time
+        of fit tells how many there were**, which is secret.
     steps : int, optional
         Steps of the public grid of a measurement, a power of two.
     on_invalid : {"clamp", "raise"}
@@ -93,12 +93,12 @@ class FiniteMinimizer(UserLevelEstimator):
     *Guarantee.* epsilon-DP, pure, where neighbours differ in all the rows of one user; the number of rows of each user
     is private. *Proof.* Each candidate's measurement is epsilon/3-DP on the data of all users, hence so is one of a
     candidate that is drawn uniformly. `RepeatedSelection` releases the best of a random number of such runs at three
-    times the price: docs/proofs/private_selection.md. Measurements are ordered by value, and equal ones by candidate, an
-    order that is fixed in advance. How many measurements there were is secret; it is never kept or shown, and there is
-    no progress bar.
+    times the price: docs/proofs/private_selection.md. Measurements are ordered by value, and equal ones by candidate,
+    an order that is fixed in advance. How many measurements there were is secret; it is never kept or shown, and there
+    is no progress bar.
 
-    *Utility.* With the noise of a measurement at epsilon/3: at LSAKKMS21's tau its scale is 24 tau / (n epsilon), 36 for
-    intervals that contain all users (docs/errata.md). The excess loss is at most twice the largest noise of about
+    *Utility.* With the noise of a measurement at epsilon/3: at LSAKKMS21's tau its scale is 24 tau / (n epsilon), 36
+    for intervals that contain all users (docs/errata.md). The excess loss is at most twice the largest noise of about
     (5 K / alpha) ln(5 / alpha) measurements, with probability 1 - alpha.
 
     References
@@ -237,7 +237,8 @@ class FiniteMinimizer(UserLevelEstimator):
         n_candidates = data.n_columns
         plan = self._plan(data.n_users, n_candidates)
         selection = self._selection(NoisyCandidate(plan, n_candidates), n_candidates)
-        runs = self.most_runs if self.hide_time else math.ceil(1 / selection.stopping_probability)
+        runs = selection.most_runs if selection.hide_time else None
+        runs = math.ceil(1 / selection.stopping_probability) if runs is None else runs
         if runs * data.n_users > MOST_WORK:
             raise BudgetError(
                 f"about {runs} measurements of {data.n_users} users are expected, and at most {MOST_WORK} users are "

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 LARGEST = 2.0**400
 """What infinities count as, as in the core."""
 ALIGNMENT = 64
-"""Bytes at multiples of which a callback's arrays begin: an address must not show in the last bit of what it returns."""
+"""A callback's arrays begin at multiples of so many bytes: an address must not show in what it returns."""
 
 
 class GradientVectors(UserVectors):

@@ -149,9 +149,9 @@ class SmoothedHingeLoss(LinearLoss):
 
 @saved_as_parameter
 class SquaredLoss(LinearLoss):
-    """phi(s, y) = (s - y)**2 / 2, with residuals s - y beyond a public bound counted as that bound: G = residual * bound.
+    """phi(s, y) = (s - y)**2 / 2, with residuals s - y beyond a public bound counted as that bound.
 
-    That is Huber's loss: the square up to the bound and a line beyond it; H = bound**2.
+    That is Huber's loss: the square up to the bound and a line beyond it; G = residual * bound, H = bound**2.
 
     Parameters
     ----------

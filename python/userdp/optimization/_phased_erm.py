@@ -7,22 +7,22 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import Delta, Epsilon, positive, shown
-from userdp.learners._privacy import Spending
+from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import Constraint
 from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
 from userdp.optimization._phases import Phases, blocks_of, default_least_users, phase_steps, phases
 from userdp.optimization._winsorized_descent import (
     GradientOptions,
-    PublicRandomDescent,
     check_gradient_parameters,
     gradient_options,
     winsorized_plan,
@@ -39,8 +39,8 @@ class PhasedPlan(DescentPlan):
 
     Notes
     -----
-    *Parallel composition.* A user is in one block, whatever anybody's rows are. Replacing a user's rows changes what one
-    round draws from; the rounds before have the same law, and those after are functions of what was released and of
+    *Parallel composition.* A user is in one block, whatever anybody's rows are. Replacing a user's rows changes what
+    one round draws from; the rounds before have the same law, and those after are functions of what was released and of
     users whose rows are the same. So each round may spend all of the budget.
     """
 
@@ -50,9 +50,9 @@ class PhasedPlan(DescentPlan):
         options: GradientOptions,
         seed: PublicSeed,
         *,
-        least_users: int | None,
-        most_steps: int,
-        assignment: str,
+        least_users: int | None = None,
+        most_steps: int = 100,
+        assignment: str = "random",
     ) -> None:
         self.problem = problem
         self.options = options
@@ -99,13 +99,14 @@ class PhasedPlan(DescentPlan):
 
     def spending(self) -> Spending:
         each = [self.round(index, self._start).spending() for index in range(self.phases.rounds)]
-        worst = max(each, key=lambda spending: spending.rho or Fraction(0))
-        # An ideal law that all rounds are near at once; what this is in delta, each round has paid for its own.
-        return replace(
-            worst,
-            budget={f"each of {len(each)} disjoint blocks": sum(worst.budget.values(), Fraction(0))},
-            distance=sum((spending.distance for spending in each), Fraction(0)),
-        )
+        name = f"each of {len(each)} disjoint blocks"
+        rhos = [spending.rho for spending in each if spending.rho is not None]
+        delta = max(spending.delta for spending in each)
+        if len(rhos) < len(each):
+            return Spending({name: exact_epsilon(self.problem.epsilon)}, delta)
+        # Ideal laws that all rounds are near at once; what their distance is in delta, each round has paid for its own.
+        distance = sum((spending.distance for spending in each), Fraction(0))
+        return Spending({name: max(rhos)}, delta, max(rhos), distance, "rho")
 
     def program(self, rows: GradientRows) -> Program:
         def transcript(draw: Draw) -> Hashable:
@@ -132,12 +133,12 @@ class PhasedPlan(DescentPlan):
         return prod(self.round(t, self._start).n_outcomes() for t in range(self.phases.rounds))
 
 
-class PhasedERM(PublicRandomDescent):
+class PhasedERM(PublicRandomEstimator, Descent):
     """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.
 
     Round t takes about n / 2**t users who were in no round before, and minimises their mean loss plus
-    lambda_t |theta - theta_{t-1}|^2 / 2, by a private descent from theta_{t-1}; lambda_t is four times that of the round
-    before. For convex losses.
+    lambda_t |theta - theta_{t-1}|^2 / 2, by a private descent from theta_{t-1}; lambda_t is four times that of the
+    round before. For convex losses.
 
     Parameters
     ----------
@@ -162,8 +163,8 @@ class PhasedERM(PublicRandomDescent):
         Of every round. By default those of Corollary 2, at most `most_steps`.
     most_steps : int
     assignment : {"random", "enrolled"}
-        Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both are
-        functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
+        Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both
+        are functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
     radius, sub_gaussian, gamma, kappa, grid_steps
         As in `WinsorizedGradientDescent`.
     fit_intercept : bool
@@ -194,10 +195,10 @@ class PhasedERM(PublicRandomDescent):
     *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user, by parallel composition:
     docs/proofs/phased_erm.md.
 
-    *Rate.* With the printed number of rounds the last ones have no users (docs/errata.md). This one stops earlier, which
-    loses the printed rate R sqrt(G min(G, sigma sqrt(d)) / (m n)) + R sigma d / (n sqrt(m) epsilon): the point of the last
-    round is only as near to the minimiser as its lambda_T makes it, and no rate is claimed. On data, a single descent
-    on all users is usually better.
+    *Rate.* With the printed number of rounds the last ones have no users (docs/errata.md). This one stops earlier, and
+    loses the printed rate R sqrt(G min(G, sigma sqrt(d)) / (m n)) + R sigma d / (n sqrt(m) epsilon): the point of the
+    last round is only as near to the minimiser as its lambda_T makes it, and no rate is claimed. On data, a single
+    descent on all users is usually better.
 
     References
     ----------
@@ -216,7 +217,8 @@ class PhasedERM(PublicRandomDescent):
     True
     """
 
-    regularization: ClassVar[float] = 0.0
+    regularization: Any = 0.0
+    """Of all rounds together there is none."""
 
     def __init__(
         self,

@@ -71,10 +71,11 @@ def phases(
 
     Notes
     -----
-    lambda = sqrt(G min(G, sigma sqrt(d)) / (n m) + sigma^2 d^2 / (n^2 m epsilon^2)) / R. The printed number of rounds is
-    ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users: fewer than
-    the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at floor(log2(n /
-    least_users)). The last round then regularises less than the proof of the rate needs: no such rate is claimed.
+    lambda = sqrt(G min(G, sigma sqrt(d)) / (n m) + sigma^2 d^2 / (n^2 m epsilon^2)) / R. The printed number of rounds
+    is ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users:
+    fewer than the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at
+    floor(log2(n / least_users)). The last round then regularises less than the proof of the rate needs: no such rate is
+    claimed.
     """
     ratio = lipschitz * n_users * math.sqrt(m) * epsilon / (sub_gaussian * dimension)
     printed = max(1, math.ceil(math.log2(ratio)))
@@ -114,8 +115,8 @@ def phase_steps(
 def blocks_of(n_users: int, users: tuple[int, ...], seed: PublicSeed | None) -> list[npt.NDArray[np.uint32]]:
     """Disjoint blocks of users for the rounds: a function of public numbers only, never of anybody's rows.
 
-    Users are taken in the order in which they are enrolled, or in a public random order. Those whom the sizes leave over
-    are in the first block.
+    Users are taken in the order in which they are enrolled, or in a public random order. Those whom the sizes leave
+    over are in the first block.
     """
     order = np.arange(n_users, dtype=np.uint32)
     if seed is not None:

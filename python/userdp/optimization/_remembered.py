@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import numpy.typing as npt
 from userdp._vectors import UserVectors
 
 __all__ = ["RememberedVectors"]
+
+Kept = TypeVar("Kept")
 
 MOST_NUMBERS = 2**26
 """So many numbers are kept for one candidate; what comes later is computed each time."""
@@ -45,11 +47,13 @@ class RememberedVectors(UserVectors):
         key = ("within", self._point(center).tobytes(), np.asarray(radii, dtype=np.float64).tobytes())
         return self._once(key, lambda: self._of.counts_within(center, radii))
 
-    def _once(self, key: Any, compute: Callable[[], Any]) -> Any:
+    def _once(self, key: Any, compute: Callable[[], Kept]) -> Kept:
         if key in self._known:
-            return self._known[key]
+            known: Kept = self._known[key]
+            return known
         value = compute()
-        size = sum(np.size(part) for part in value) if isinstance(value, list) else value.size
+        parts: list[Any] = value if isinstance(value, list) else [value]
+        size = sum(int(np.size(part)) for part in parts)
         if size <= self._room:
             self._room -= size
             self._known[key] = value

@@ -7,19 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 from userdp._numbers import Delta, Epsilon, positive, shown
 from userdp.estimation._answers import Answers, plan_answers
 from userdp.estimation._mean_method import MeanProblem
 from userdp.estimation._methods import METHODS
-from userdp.learners._contributions import UserData
-from userdp.learners._program import Program
 from userdp.learners._ranges import open_unit_interval
 from userdp.optimization._answered_gradients import DISTANCE, AnsweredMean, TrackingRounds
 from userdp.optimization._constraints import Constraint, finite
 from userdp.optimization._descent import DescentPlan, DescentProblem, Rounds
-from userdp.optimization._estimators import Descent
+from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._losses import Loss
 from userdp.optimization._projected import ProjectedDescent
 from userdp.optimization._schedules import (
@@ -111,8 +109,8 @@ class GradientOptions:
         mu = problem.regularization if self.strong_convexity is None else self.strong_convexity
         if not 0 < mu <= problem.smoothness:
             raise ValueError(
-                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set it, "
-                "or regularization"
+                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set "
+                "it, or regularization"
             )
         return mu
 
@@ -184,32 +182,7 @@ def _tracking_noise(problem: DescentProblem, options: GradientOptions, steps: in
     return 2 * options.kappa * mean.spread / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
 
 
-class PublicRandomDescent(Descent):
-    """A descent whose plan has public randomness."""
-
-    public_seed: Any
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.public_seed is not None:
-            PublicSeed(self.public_seed)
-
-    def _program(self, data: UserData) -> Program:
-        self.public_seed_ = (PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)).hex
-        return super()._program(data)
-
-    def _seed(self) -> PublicSeed:
-        """That of the fit; before there is one, any."""
-        given = getattr(self, "public_seed_", None) if self.public_seed is None else self.public_seed
-        return PublicSeed(bytes(32) if given is None else given)
-
-    def _outcomes(self, n_users: int, n_features: int) -> Any:
-        if self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: without one, each fit has another")
-        return super()._outcomes(n_users, n_features)
-
-
-class WinsorizedGradientDescent(PublicRandomDescent):
+class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
     """Gradient descent on mean gradients that are estimated privately where people's gradients concentrate.
 
     When people have many rows, their mean gradients are close to each other. The noise then follows from how close they
@@ -232,8 +205,8 @@ class WinsorizedGradientDescent(PublicRandomDescent):
     variant : {"convex", "strongly-convex", "nonconvex"}
         The schedule, and what is proved of it; see Notes.
     method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
-        How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a ball
-        around the gradient that was released before, which pays when there are many rows of each user.
+        How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a
+        ball around the gradient that was released before, which pays when there are many rows of each user.
     steps : int, optional
         T. By default the power of two up to 256 whose bound is least.
     radius : float, optional
@@ -282,7 +255,7 @@ class WinsorizedGradientDescent(PublicRandomDescent):
     round is one mean of users' vectors with its part of one account (docs/proofs/adaptive_queries.md).
 
     *Utility.* With nu the root mean square of the noise of a round, H the smoothness, R the largest distance from the
-    start (docs/proofs/descent.md): "convex", the average of T points: excess at most H R^2 / (2 T) + sqrt(2) R nu /
+    start (docs/proofs/descent_schedules.md): "convex", the average of T points: excess at most H R^2 / (2 T) + sqrt(2) R nu /
     sqrt(T); "strongly-convex", two phases: (H R^2 / T) (1 - mu / H)^(T/2) + 10 nu^2 / (mu T) for even T; "nonconvex", a
     random one of the points: the squared gradient mapping is at most 12 (H Delta / T + nu sqrt(H Delta / T)). They hold
     for unbiased noise, that is where nobody is clipped.
