@@ -9,7 +9,7 @@ fresh rows, with the labels averaged out, above that of the best theta for these
 Equal effort of tuning: every method has the same number of settings. Each setting is run on separate tuning seeds, the
 one with the least mean excess risk is then run on fresh seeds, and only those count. Choosing is on fresh data of the
 same law, so that it costs no privacy here; with real data it would cost some, the same for all methods. "Equal T" is
-the clipped descent with as many steps, without clipping and next to no noise.
+the clipped descent with as many steps, without clipping or noise.
 
 Users come from NumPy's generator, noise from the operating system.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,6 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, PhasedERM, WinsorizedGradientDescent
+from userdp.optimization._gradients import GradientRows
+from userdp.optimization._projected import ProjectedDescent
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,44 +84,48 @@ class Risk:
 
 
 def without_noise(data: tuple[Any, Any, Any], m: int, steps: int) -> Floats:
-    """The clipped descent where nobody is clipped, with an epsilon for which noise is far below all else."""
-    made = ClippedGradientDescent(**(SHARED | {"epsilon": 10**5}), m=m, clip=1.0, steps=steps)
-    theta: Floats = made.fit(data[0], data[1], groups=data[2]).theta_
-    return theta
+    """The clipped descent's own code with neither clipping nor noise."""
+    learner = ClippedGradientDescent(**SHARED, m=m)
+    rows = GradientRows(learner._read(*data), loss=SHARED["loss"], bound=1.0, fit_intercept=False)
+    tail = [float(2 * (t + 1) > steps) for t in range(steps)]
+    descent = ProjectedDescent((0.0,) * D, SHARED["constraint"], [4.0] * steps, tail)
+    state = descent.begin()
+    for _ in range(steps):
+        total = rows.at(descent.query(state)).clipped_sum(np.zeros(D), 1.0, 2.0**-28)
+        state = descent.update(state, total * (2.0**-28 / rows.n_users))
+    return descent.aggregate(state)
 
 
 Maker = Callable[..., Any]
 
 
 def settings(m: int) -> dict[str, list[tuple[str, Maker]]]:
-    """The settings of each method: as many for one as for another. G = 1, and a row's gradient is no longer."""
+    """The settings of each method, as many for one as for another.
 
-    def clipped(clip: float, steps: int) -> tuple[str, Maker]:
-        name = f"C = {clip:g}, T = {steps}"
-        return name, lambda: ClippedGradientDescent(**SHARED, m=m, clip=clip, steps=steps)
+    Users' mean gradients are about 0.4 / sqrt(m) from that of all.
+    """
+
+    def clipped(share: float, average: str, steps: int) -> tuple[str, Maker]:
+        given = {"clip": share / np.sqrt(m), "average": average, "steps": steps}
+        name = f"C = {given['clip']:.3g}, average of {average}, T = {steps}"
+        return name, lambda: ClippedGradientDescent(**SHARED, m=m, **given)
 
     def winsorized(method: str, share: float, steps: int) -> tuple[str, Maker]:
-        name = f"{method}, u = {share:g} / sqrt(m), T = {steps}"
-        radius = share / np.sqrt(m)
-        return name, lambda: WinsorizedGradientDescent(**SHARED, m=m, method=method, radius=radius, steps=steps)
+        given = {"method": method, "radius": share / np.sqrt(m), "steps": steps}
+        name = f"{method}, u = {given['radius']:.3g}, T = {steps}"
+        return name, lambda: WinsorizedGradientDescent(**SHARED, m=m, **given)
 
     def phased(method: str, sigma: float, steps: int) -> tuple[str, Maker]:
-        name = f"{method}, sigma = {sigma:g}, T = {steps}"
-        given = {"method": method, "sub_gaussian": sigma, "radius": 1 / np.sqrt(m), "steps": steps}
-        return name, lambda: PhasedERM(**SHARED, m=m, **given)
+        given = {"method": method, "radius": 0.4 / np.sqrt(m), "sub_gaussian": sigma, "steps": steps}
+        return f"{method}, sigma = {sigma:g}, T = {steps}", lambda: PhasedERM(**SHARED, m=m, **given)
 
+    paths = (("all", 40), ("tail", 40), ("tail", 160))
+    balls = (("auto", 0.4), ("tracking", 0.4), ("tracking", 0.8))
+    rounds = (("auto", 0.35), ("tracking", 0.35), ("tracking", 0.1))
     return {
-        "clipped": [clipped(clip, steps) for clip in (0.1, 0.3, 1.0) for steps in (40, 160)],
-        "winsorized": [
-            winsorized(method, share, steps)
-            for method, share in (("auto", 1.0), ("tracking", 1.0), ("tracking", 0.4))
-            for steps in (40, 160)
-        ],
-        "phased": [
-            phased(method, sigma, steps)
-            for method, sigma in (("auto", 0.35), ("tracking", 0.35), ("tracking", 0.035))
-            for steps in (40, 160)
-        ],
+        "clipped": [clipped(share, average, T) for share in (0.4, 0.8) for average, T in paths],
+        "winsorized": [winsorized(method, share, T) for method, share in balls for T in (40, 160)],
+        "phased": [phased(method, sigma, T) for method, sigma in rounds for T in (40, 160)],
     }
 
 
@@ -144,6 +151,7 @@ def cell(n: int, m: int, risk: Risk, seeds: int, tuning: int, rng: np.random.Gen
         data = sample(n, m, rng)
         for name, makers in table.items():
             tried[name] += [risk.excess(run(make, data)) for _, make in makers]
+    print(n, m, {name: np.round(values / tuning * 1e3, 4).tolist() for name, values in tried.items()}, file=sys.stderr)
     chosen = {name: table[name][int(np.argmin(tried[name]))] for name in table}
     steps = max(int(name.rpartition("T = ")[2]) for name, _ in [chosen["clipped"]])
     found: dict[str, list[float]] = {"without privacy, equal T": [], **{name: [] for name in table}}
@@ -152,8 +160,9 @@ def cell(n: int, m: int, risk: Risk, seeds: int, tuning: int, rng: np.random.Gen
         found["without privacy, equal T"].append(risk.excess(without_noise(data, m, steps)))
         for name, (_, make) in chosen.items():
             found[name].append(risk.excess(run(make, data)))
-    names = [f"without privacy, T = {steps}", *(f"{name}: {setting}" for name, (setting, _) in chosen.items())]
-    print(f"| {n} | {m} | " + " | ".join(map(shown, found.values())) + " | " + "; ".join(names[1:]) + " |", flush=True)
+        print(n, m, *(f"{values[-1]:.4g}" for values in found.values()), file=sys.stderr, flush=True)
+    names = [f"without privacy: T = {steps}", *(f"{name}: {setting}" for name, (setting, _) in chosen.items())]
+    print(f"| {n} | {m} | " + " | ".join(map(shown, found.values())) + " | " + "; ".join(names) + " |", flush=True)
     return found
 
 
