@@ -3,9 +3,9 @@
     python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--laws signs,zipf,...]
 
 Records are in the unit ball of 64 columns (--columns), independent and of one law for all users, unless the law says
-otherwise. What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial counts); the
-rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2 distance from the
-mean of the *law*, times 1000, with their standard errors; every method sees the same people.
+otherwise. What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial
+counts); the rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2
+distance from the mean of the *law*, times 1000, with their standard errors; every method sees the same people.
 """
 
 from __future__ import annotations

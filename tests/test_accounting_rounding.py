@@ -6,12 +6,14 @@ upper bound must be one still, by visibly more than before, and whatever should 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from oracle.divergence import exp_bounds
 from userdp import LogRatio
 from userdp.accounting import (
     _composition,
@@ -43,6 +45,7 @@ RAISED: dict[str, Callable[[], Any]] = {
     "zcdp_epsilon": lambda: zcdp_epsilon("1/50", "1e-6"),
     "pure_to_zcdp": lambda: pure_to_zcdp(LogRatio(3)),
     "optimal_delta": lambda: optimal_delta("1/10", 30, 1),
+    "optimal_delta at an irrational multiplier": lambda: optimal_delta(LogRatio(11, 10), 30, "1/2"),
     "optimal_delta, long": lambda: optimal_delta("1/100", 900, 1),
     "optimal_delta_of_groups": lambda: optimal_delta_of_groups([("1/10", 30), ("1/20", 300)], 1),
     "compose_optimal": lambda: compose_optimal("1/100", 900, "1e-6"),
@@ -110,3 +113,20 @@ def test_no_enclosure_is_used_at_the_wrong_end(name: str, only: str, widened: Ca
     widened(only)
     # Searches may end a little elsewhere.
     assert sign * (call() - narrow) >= -narrow * F(1, 10**9)
+
+
+@pytest.mark.parametrize(("level", "k"), [(F(2), 12), (F(101, 100), 40), (F(7, 5), 33), (F(9), 5)], ids=str)
+def test_masses_are_between_their_roundings(level: Fraction, k: int) -> None:
+    places = 20
+    upper, lower = _masses._rounded(level, k, places)
+    for lies in range(k + 1):
+        exact = math.comb(k, lies) * level ** (k - lies) / (1 + level) ** k * 2**places
+        assert lower[lies] <= exact <= upper[lies] <= lower[lies] + 4 * k
+    assert sum(lower) < 2**places < sum(upper)
+
+
+@pytest.mark.parametrize("exponent", ["1/3", "1", "100", "2800"])
+def test_exponentials_are_rounded_up(exponent: str) -> None:
+    bound = _exponentials.exp_above(-F(exponent))
+    low, high = exp_bounds(F(exponent))
+    assert 1 / low < bound < (1 + F(1, 2**60)) / high

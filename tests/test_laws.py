@@ -261,6 +261,18 @@ def test_subset_draws() -> None:
     assert draws[:50].tolist() == [source.subset(6, 3) for _ in range(50)]
 
 
+@pytest.mark.parametrize(("population", "size"), [(4, 2), (3, 0), (5, 5), (0, 0)])
+def test_law_of_subsets_is_listed(population: int, size: int) -> None:
+    pmf = RandomSubset(population=population, subset_size=size).pmf()
+    assert pmf.outputs == tuple(combinations(range(population), size))
+    assert set(pmf.weights) == {1}
+
+
+def test_law_of_many_subsets_is_refused() -> None:
+    with pytest.raises(BudgetError, match=r"more than 1048576 outputs"):
+        RandomSubset(population=2**40, subset_size=2**20).pmf()
+
+
 def test_subset_shapes() -> None:
     assert RandomSubset(population=5, subset_size=2).sample().shape == (2,)
     assert RandomSubset(population=5, subset_size=2).sample((2, 4)).shape == (2, 4, 2)

@@ -112,7 +112,7 @@ def test_private_values_raise_nothing_and_show_nothing(model: Any) -> None:
     bad[0], strange[5] = [np.nan, np.inf], np.nan
     one, other = (clone(model).set_params(m=4).fit(*rows, groups=users) for rows in ((X, y), (bad, strange)))
     names = {name for name in vars(one) if name not in one.get_params()}
-    public = {"n_users_", "n_features_in_", "unit_", "privacy_", "is_private_"}
+    public = {"n_users_", "n_features_in_", "unit_", "privacy_", "is_private_", "public_seed_"}
     assert names - public - {"classes_"} == set(one.privacy_.released) == {"coef_", "intercept_"}
     assert one.privacy_ == other.privacy_
     assert one.is_private_

@@ -273,6 +273,21 @@ def test_errors_of_several_columns_are_as_predicted(delta: Fraction) -> None:
         assert abs(measured / plan.predicted_error() - 1) < 0.36
 
 
+def test_vectors_are_not_clipped_where_the_mean_is_at_the_end_of_all_bins() -> None:
+    n, d, u = 20_000, 64, 1 / 16
+    plan = plan_practical(problem_of(n, d, spread=u, epsilon=4, delta=F(1, 10**6)))
+    assert isinstance(plan, WinsorizedBall)
+    search = plan.search
+    ends = search.middles((search.lattice.n_bins // 2,) * d) + search.lattice.length / 2
+    means = ends + np.random.default_rng(3).normal(size=(n, d)) * (u / math.sqrt(d))
+    vectors, source = GivenVectors(means, np.ones(n, dtype=bool)), _core.Source(3)
+    errors = [plan.mean(run(plan.program(vectors), source)) - means.mean(axis=0) for _ in range(20)]
+    measured = math.sqrt(np.mean(np.square(errors)) * d)
+    print(f"measured {measured:.6f}, predicted {plan.predicted_error():.6f}")
+    # 1,280 squares of noise: 20% of the root is 10 deviations.
+    assert abs(measured / plan.predicted_error() - 1) < 0.2
+
+
 @pytest.mark.parametrize("method", ["practical", "paper", "laplace"])
 def test_fits_in_one_and_several_columns(method: str) -> None:
     rng = np.random.default_rng(0)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
+from userdp._numbers import shown
 from userdp._progress import progress_bar
 from userdp.learners._contributions import UserData
 from userdp.learners._private_values import numbers_of
@@ -201,10 +201,12 @@ class MeanVectors(UserVectors):
         self,
         data: UserData,
         bound: float,
-        norm: Literal["l2", "max"] = "l2",
+        norm: str = "l2",
         center: npt.ArrayLike | None = None,
         signs: npt.NDArray[np.int8] | None = None,
     ) -> None:
+        if norm not in ("l2", "max"):
+            raise ValueError(f"norm must be 'l2' or 'max'; got {shown(norm)}")
         rows = rows_of_users(data.users, data.n_users)
         self.n_users = data.n_users
         self.dimension = data.X.shape[1] if signs is None else len(signs)

@@ -39,6 +39,6 @@ def mean_gradient(
     for row, target in zip(rows, targets, strict=True):
         norm = Fraction(math.sqrt(sum(x * x for x in row)))
         scaled = [x * bound / norm if norm > bound else x for x in row] + [Fraction(1)] * intercept
-        weight = slope(loss, parameter, sum(x * t for x, t in zip(scaled, theta, strict=True)), target)
+        weight = slope(loss, parameter, sum((x * t for x, t in zip(scaled, theta, strict=True)), Fraction(0)), target)
         total = [before + weight * x for before, x in zip(total, scaled, strict=True)]
     return [entry / len(rows) for entry in total]

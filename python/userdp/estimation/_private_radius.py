@@ -64,7 +64,7 @@ class RadiusSearch:
 
         For normal vectors, kappa times the root mean square of their distance.
         """
-        ratio = (1 - 2 / (9 * dimension)) ** 1.5  # median over root mean square, after Wilson and Hilferty
+        ratio: float = (1 - 2 / (9 * dimension)) ** 1.5  # median over root mean square, after Wilson and Hilferty
         return COARSENESS * kappa * median / ratio
 
 

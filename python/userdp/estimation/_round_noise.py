@@ -170,5 +170,5 @@ class LaplaceRounds(RoundNoise):
 
 def _power_of_two(wanted: float, n_users: int) -> int:
     """A power of two that is at least what is wanted, within limits: sums of all users stay below 2**61."""
-    most = min(MOST_STEPS, 2 ** max(59 - n_users.bit_length(), 1))
+    most = min(MOST_STEPS, 1 << max(59 - n_users.bit_length(), 1))
     return min(max(FEWEST_STEPS, 1 << math.ceil(math.log2(max(wanted, 1)))), most)

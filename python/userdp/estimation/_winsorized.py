@@ -100,8 +100,8 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     Several columns are rotated by random signs and the Walsh-Hadamard transform. Then either each column has an
     interval, which reaches 3 u / sqrt(D) beyond a bin, and Laplace noise, accounted for as is best of what is certified
     (docs/proofs/winsorized_mean.md); or, with a delta, ranges give the middle of a ball of radius
-    sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 12) for bins of width w = u / sqrt(D), vectors are clipped to it in L2, and
-    their sum gets discrete Gaussian noise. It is the one with the least predicted error.
+    sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 4) for bins of width w = u / (2 sqrt(D)), vectors are clipped to it in L2,
+    and their sum gets discrete Gaussian noise. It is the one with the least predicted error.
     """
     _refuse_private_radius(problem, "practical")
     columns = padded(problem.dimension)
@@ -144,8 +144,9 @@ def _whole_interval(problem: MeanProblem) -> MeanMethod:
 def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
     n, spread = problem.n_users, _spread(problem)
     sigma = spread / math.sqrt(columns)
-    lattice = Lattice.of(_column_bound(problem, columns), sigma, 0.0, FEWEST_STEPS)
-    off = columns * lattice.length**2 / 12
+    lattice = Lattice.of(_column_bound(problem, columns), sigma / 2, 0.0, FEWEST_STEPS)
+    # The mean may be at the same place of the bin in every column, at its end, say.
+    off = columns * lattice.length**2 / 4
     radius = math.sqrt((spread * (1 + 2 / math.sqrt(columns))) ** 2 + off)
     radius = min(radius, 2 * problem.ball)
     distance = columns * GAUSSIAN_DISTANCE

@@ -20,8 +20,9 @@ from userdp.optimization._constraints import Constraint, finite, finite_vector
 from userdp.optimization._descent import DescentPlan, DescentProblem
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
+from userdp.stability import PublicSeed
 
-__all__ = ["Descent", "DescentEstimator"]
+__all__ = ["Descent", "DescentEstimator", "PublicRandomEstimator"]
 
 Self = TypeVar("Self", bound="Descent")
 
@@ -128,6 +129,31 @@ class DescentEstimator(UserLevelEstimator):
     def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
         plan = self._plan(n_users, n_features)
         return listed(plan.outcomes(), plan.n_outcomes())
+
+
+class PublicRandomEstimator(DescentEstimator):
+    """An estimator whose plan may have public randomness."""
+
+    public_seed: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.public_seed is not None:
+            PublicSeed(self.public_seed)
+
+    def _program(self, data: UserData) -> Program:
+        self.public_seed_ = (PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)).hex
+        return super()._program(data)
+
+    def _seed(self) -> PublicSeed:
+        """That of the fit; before there is one, any."""
+        given = getattr(self, "public_seed_", None) if self.public_seed is None else self.public_seed
+        return PublicSeed(bytes(32) if given is None else given)
+
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+        if self.public_seed is None:
+            raise ValueError("public_seed must be given for an exact law: without one, each fit has another")
+        return super()._outcomes(n_users, n_features)
 
 
 class Descent(DescentEstimator, TargetEstimator):

@@ -14,9 +14,10 @@ from userdp._numbers import Delta, Epsilon, shown
 from userdp.learners._base import UserLevelClassifier, UserLevelRegressor
 from userdp.optimization._constraints import L2Ball, finite, finite_vector
 from userdp.optimization._descent import DescentPlan, DescentProblem
-from userdp.optimization._estimators import DescentEstimator
+from userdp.optimization._estimators import PublicRandomEstimator
 from userdp.optimization._losses import LogisticLoss, Loss, SquaredLoss
 from userdp.optimization._solvers import SOLVERS
+from userdp.stability import PublicSeed
 
 __all__ = ["UserLevelLinearRegression", "UserLevelLogisticRegression"]
 
@@ -31,7 +32,7 @@ RESIDUAL = 2.0
 prediction and a target within the range can be."""
 
 
-class LinearModel(DescentEstimator):
+class LinearModel(PublicRandomEstimator):
     """A model whose predictions are linear in features with public bounds.
 
     Subclasses have the parameters epsilon, delta, feature_bound, feature_bounds, radius, solver, regularization,
@@ -126,7 +127,7 @@ class LinearModel(DescentEstimator):
         return L2Ball(RADIUS * math.sqrt(dimension) / self._feature_bound(n_features))
 
     def _plan_of(self, problem: DescentProblem) -> DescentPlan:
-        return SOLVERS[self.solver](problem)
+        return SOLVERS[self.solver](problem, self._seed())
 
     def _coefficients(self, outcome: Any) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""
@@ -160,8 +161,9 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     radius : float, optional
         The largest L2 norm of coefficients and intercept together, of features in units of their bound: in L2, or of
         half the range of each column. By default 4 sqrt(d) over the bound in these units.
-    solver : {"auto", "clipped", ...}
-        The descent, by its public defaults: "clipped" is `ClippedGradientDescent`. "auto" chooses by public numbers.
+    solver : {"auto", "clipped", "phased", "winsorized"}
+        The descent, by its public defaults: `ClippedGradientDescent`, `PhasedERM` or `WinsorizedGradientDescent`.
+        "auto" is "clipped".
     regularization : float
         lambda >= 0 of the term lambda |theta|^2 / 2, the intercept included, in the same units.
     fit_intercept : bool
@@ -169,6 +171,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         Public; other labels count as the first. None takes them from y, which is not private.
     m : int
         How many rows a user is expected to have; public. All rows of a user count.
+    public_seed : PublicSeed, bytes or str, optional
+        Of the public randomness of solvers that have some. By default each fit draws one.
     on_invalid : {"clamp", "raise"}
         "raise" refuses NaN, infinities and other labels, which tells something about private values.
     require_groups : bool
@@ -185,6 +189,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         With `coef_` what is released.
     classes_ : ndarray with shape (2,)
         As given.
+    public_seed_ : str
+        Public: the seed that was used.
     n_users_ : int
         Public.
     unit_ : {"user", "record"}
@@ -227,6 +233,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         fit_intercept: bool = True,
         classes: Sequence[Any] | None = (0, 1),
         m: int | None = None,
+        public_seed: PublicSeed | bytes | str | None = None,
         on_invalid: str = "clamp",
         require_groups: bool = True,
         enrolled: Sequence[Any] | None = None,
@@ -242,6 +249,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         self.fit_intercept = fit_intercept
         self.classes = classes
         self.m = m
+        self.public_seed = public_seed
         self.on_invalid = on_invalid
         self.require_groups = require_groups
         self.enrolled = enrolled
@@ -258,16 +266,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
 
     def decision_function(self, X: npt.ArrayLike) -> Floats:
-        """The logarithm of the odds of the second class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of numbers with shape (rows, columns)
-
-        Returns
-        -------
-        ndarray with shape (rows,)
-        """
+        """The logarithm of the odds of the second class, for every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
         return self._linear(X, self.coef_[0], float(self.intercept_[0]))
 
@@ -294,8 +293,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         Targets are clipped to it. Public.
     delta : float, int, Fraction or decimal string
         In (0, 1).
-    feature_bound, feature_bounds, solver, regularization, fit_intercept, m, on_invalid, require_groups, enrolled, \
-random_state
+    feature_bound, feature_bounds, solver, regularization, fit_intercept, m, public_seed, on_invalid, \
+require_groups, enrolled, random_state
         As for `UserLevelLogisticRegression`. Units of targets are half their range.
     radius : float, optional
         The largest L2 norm of coefficients and intercept together, of features in units of their bound and targets in
@@ -306,7 +305,7 @@ random_state
     coef_ : ndarray with shape (columns,)
     intercept_ : float
         With `coef_` what is released.
-    n_users_, unit_, privacy_, is_private_
+    public_seed_, n_users_, unit_, privacy_, is_private_
         As for `UserLevelLogisticRegression`.
 
     Notes
@@ -348,6 +347,7 @@ random_state
         regularization: float = 0.0,
         fit_intercept: bool = True,
         m: int | None = None,
+        public_seed: PublicSeed | bytes | str | None = None,
         on_invalid: str = "clamp",
         require_groups: bool = True,
         enrolled: Sequence[Any] | None = None,
@@ -363,6 +363,7 @@ random_state
         self.regularization = regularization
         self.fit_intercept = fit_intercept
         self.m = m
+        self.public_seed = public_seed
         self.on_invalid = on_invalid
         self.require_groups = require_groups
         self.enrolled = enrolled

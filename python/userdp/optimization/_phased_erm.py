@@ -17,12 +17,12 @@ from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import Constraint
 from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._gradient_plans import GradientOptions, winsorized_plan
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
 from userdp.optimization._phases import Phases, blocks_of, default_least_users, phase_steps, phases
 from userdp.optimization._winsorized_descent import (
-    PublicRandomDescent,
     check_gradient_parameters,
     gradient_options,
 )
@@ -49,9 +49,9 @@ class PhasedPlan(DescentPlan):
         options: GradientOptions,
         seed: PublicSeed,
         *,
-        least_users: int | None,
-        most_steps: int,
-        assignment: str,
+        least_users: int | None = None,
+        most_steps: int = 100,
+        assignment: str = "random",
     ) -> None:
         self.problem = problem
         self.options = options
@@ -132,7 +132,7 @@ class PhasedPlan(DescentPlan):
         return prod(self.round(t, self._start).n_outcomes() for t in range(self.phases.rounds))
 
 
-class PhasedERM(PublicRandomDescent):
+class PhasedERM(PublicRandomEstimator, Descent):
     """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.
 
     Round t takes about n / 2**t users who were in no round before, and minimises their mean loss plus

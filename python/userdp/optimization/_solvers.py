@@ -7,10 +7,26 @@ from typing import TypeAlias
 
 from userdp.optimization._clipped_descent import clipped_plan
 from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._phased_erm import PhasedPlan
+from userdp.optimization._winsorized_descent import GradientOptions, winsorized_plan
+from userdp.stability import PublicSeed
 
 __all__ = ["SOLVERS", "Solver"]
 
-Solver: TypeAlias = Callable[[DescentProblem], DescentPlan]
+Solver: TypeAlias = Callable[[DescentProblem, PublicSeed], DescentPlan]
 
-SOLVERS: dict[str, Solver] = {"auto": clipped_plan, "clipped": clipped_plan}
-"""By the name that ``solver=`` takes. Plans follow from the problem alone, by public defaults."""
+
+def _clipped(problem: DescentProblem, seed: PublicSeed) -> DescentPlan:
+    return clipped_plan(problem)
+
+
+def _winsorized(problem: DescentProblem, seed: PublicSeed) -> DescentPlan:
+    return winsorized_plan(problem, GradientOptions(), seed)
+
+
+def _phased(problem: DescentProblem, seed: PublicSeed) -> DescentPlan:
+    return PhasedPlan(problem, GradientOptions(variant="strongly-convex"), seed)
+
+
+SOLVERS: dict[str, Solver] = {"auto": _clipped, "clipped": _clipped, "phased": _phased, "winsorized": _winsorized}
+"""By the name that ``solver=`` takes. Plans follow from the problem and public randomness alone, by public defaults."""

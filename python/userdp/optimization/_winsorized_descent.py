@@ -7,45 +7,18 @@ from typing import Any
 
 from userdp._numbers import Delta, Epsilon, positive, shown
 from userdp.estimation._methods import METHODS
-from userdp.learners._contributions import UserData
-from userdp.learners._program import Program
 from userdp.learners._ranges import open_unit_interval
 from userdp.optimization._constraints import Constraint, finite
 from userdp.optimization._descent import DescentPlan, DescentProblem
-from userdp.optimization._estimators import Descent
+from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._gradient_plans import VARIANTS, GradientOptions, winsorized_plan
 from userdp.optimization._losses import Loss
 from userdp.stability import PublicSeed
 
-__all__ = ["PublicRandomDescent", "WinsorizedGradientDescent", "check_gradient_parameters", "gradient_options"]
+__all__ = ["WinsorizedGradientDescent", "check_gradient_parameters", "gradient_options"]
 
 
-class PublicRandomDescent(Descent):
-    """A descent whose plan has public randomness."""
-
-    public_seed: Any
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.public_seed is not None:
-            PublicSeed(self.public_seed)
-
-    def _program(self, data: UserData) -> Program:
-        self.public_seed_ = (PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)).hex
-        return super()._program(data)
-
-    def _seed(self) -> PublicSeed:
-        """That of the fit; before there is one, any."""
-        given = getattr(self, "public_seed_", None) if self.public_seed is None else self.public_seed
-        return PublicSeed(bytes(32) if given is None else given)
-
-    def _outcomes(self, n_users: int, n_features: int) -> Any:
-        if self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: without one, each fit has another")
-        return super()._outcomes(n_users, n_features)
-
-
-class WinsorizedGradientDescent(PublicRandomDescent):
+class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
     """Gradient descent on mean gradients that are estimated privately where people's gradients concentrate.
 
     When people have many rows, their mean gradients are close to each other. The noise then follows from how close they

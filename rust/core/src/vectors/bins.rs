@@ -3,7 +3,10 @@
 //! The bins divide -bound..=bound evenly; what is outside is in the first or the last. Replacing one user takes one out
 //! of a bin and puts one into another, in each coordinate. Users without rows are in none.
 
-use super::{UserVectors, check_length, fold};
+use super::{
+    UserVectors, check_length, fold,
+    norm::{clamped, integer},
+};
 use crate::{
     Error, Result,
     control::Control,
@@ -20,7 +23,7 @@ pub const MOST_BINS: u64 = 1 << 62;
 /// The bins of -bound..=bound.
 #[derive(Debug, Clone, Copy)]
 struct Bins {
-    bins: u64,
+    number: u64,
     bound: f64,
     /// Bins over 2 bound.
     per_unit: f64,
@@ -32,28 +35,28 @@ impl Bins {
             return Err(Error::invalid("bins", format!("{bins} is out of range; 1 to 2^62 are accepted")));
         }
         let per_unit = bins as f64 / (2.0 * check_length("bound", bound)?);
-        Ok(Self { bins, bound, per_unit })
+        Ok(Self { number: bins, bound, per_unit })
     }
 
     /// The bin of a number.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn of(self, x: f64) -> u64 {
         // The cast truncates, takes NaN and what is negative to 0, and saturates.
-        (((x + self.bound) * self.per_unit) as u64).min(self.bins - 1)
+        (((x + self.bound) * self.per_unit) as u64).min(self.number - 1)
     }
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn places_body(vector: &[f64], bound: f64, per_unit: f64, last: u32, out: &mut [u32]) {
+    let end = f64::from(last);
     for (place, x) in out.iter_mut().zip(vector) {
-        // As `Bins::of`: there are too few bins for the shorter integers to make a difference.
-        *place = (((x + bound) * per_unit) as u32).min(last);
+        *place = (integer(clamped((x + bound) * per_unit, 0.0, end).floor()) as u32).min(last);
     }
 }
 
 dispatched! {
-    /// The bins of all coordinates.
+    /// The bins of all coordinates, as by [`Bins::of`].
     fn places(vector: &[f64], bound: f64, per_unit: f64, last: u32, out: &mut [u32])
         = places_body(vector, bound, per_unit, last, out),
           places_body(vector, bound, per_unit, last, out),
@@ -76,20 +79,55 @@ pub fn bin_counts(vectors: &dyn UserVectors, bins: u64, bound: f64, control: &Co
         )));
     };
     let (kernel, last, width) = (Kernel::detect(), (bins - 1) as u32, bins as usize);
-    let (counts, _) = fold(
+    let mut histograms = fold(
         vectors,
         control,
-        || (vec![0_u32; counts], vec![0_u32; dimension]),
-        |(counts, bins), vector| {
+        || Histograms { width, counts: vec![0; counts], waiting: Vec::with_capacity(dimension * AT_ONCE) },
+        |histograms, vector| {
             let Some(vector) = vector else { return };
-            places(kernel, vector, shape.bound, shape.per_unit, last, bins);
-            for (counts, &bin) in counts.chunks_exact_mut(width).zip(&*bins) {
-                counts[bin as usize] += 1;
+            let start = histograms.waiting.len();
+            histograms.waiting.resize(start + dimension, 0);
+            places(kernel, vector, shape.bound, shape.per_unit, last, &mut histograms.waiting[start..]);
+            if histograms.waiting.len() >= dimension * AT_ONCE {
+                histograms.count();
             }
         },
-        |(counts, _), (others, _)| counts.iter_mut().zip(others).for_each(|(count, other)| *count += other),
+        |histograms, mut others| {
+            others.count();
+            histograms.counts.iter_mut().zip(others.counts).for_each(|(count, other)| *count += other);
+        },
     )?;
-    Ok(counts)
+    histograms.count();
+    Ok(histograms.counts)
+}
+
+/// Users whose bins are counted together.
+const AT_ONCE: usize = 32;
+/// Counts of so many coordinates' bins stay in the fastest memory.
+const COUNTS_AT_ONCE: usize = 1 << 12;
+
+/// Counts of the bins of coordinates, and the bins of users who are not counted yet.
+struct Histograms {
+    /// Bins in a coordinate.
+    width: usize,
+    counts: Vec<u32>,
+    waiting: Vec<u32>,
+}
+
+impl Histograms {
+    /// Counts those who wait: a few coordinates of all of them, then the next few.
+    fn count(&mut self) {
+        let dimension = self.counts.len() / self.width;
+        let coordinates = (COUNTS_AT_ONCE / self.width).max(1);
+        for (block, counts) in self.counts.chunks_mut(coordinates * self.width).enumerate() {
+            for bins in self.waiting.chunks_exact(dimension) {
+                for (counts, &bin) in counts.chunks_exact_mut(self.width).zip(&bins[block * coordinates..]) {
+                    counts[bin as usize] += 1;
+                }
+            }
+        }
+        self.waiting.clear();
+    }
 }
 
 /// The bins of one coordinate with users in them, in increasing order, and how many are in each.

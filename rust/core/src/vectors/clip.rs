@@ -1,13 +1,14 @@
 //! Sums of vectors clipped to a ball, in integers: replacing one user moves the sum by at most 2R in Euclidean norm.
 
-use super::{UserVectors, check_length, check_point, fold, inverse_grid, merge_sums, norm::squared_distance};
+use super::{
+    UserVectors, check_length, check_point, fold, inverse_grid, merge_sums,
+    norm::{clamped, integer, squared_distance},
+};
 use crate::{
     Error, Result,
     control::Control,
     simd::{Kernel, dispatch::dispatched},
 };
-
-const LANES: usize = 8;
 
 /// A ball around a public centre, and a grid in it.
 #[derive(Debug, Clone)]
@@ -69,23 +70,18 @@ fn step_towards_zero(integers: &mut [i32]) -> u128 {
 #[inline(always)]
 #[allow(clippy::inline_always, clippy::cast_possible_truncation)]
 fn truncate_body(vector: &[f64], center: &[f64], factor: f64, most: i32, out: &mut [i32]) -> u128 {
+    let end = f64::from(most);
     for ((y, x), c) in out.iter_mut().zip(vector).zip(center) {
-        // The cast truncates, takes NaN to 0 and saturates.
-        *y = (((x - c) * factor) as i32).clamp(-most, most);
+        *y = (integer(clamped((x - c) * factor, -end, end).trunc()) as i32).max(-most).min(most);
     }
     // Squares are at most 2^62: the sums of their halves of 32 bits cannot wrap.
-    let (mut low, mut high) = ([0_u64; LANES], [0_u64; LANES]);
-    let (chunks, rest) = out.as_chunks::<LANES>();
-    let square = |y: i32| (i64::from(y).wrapping_mul(i64::from(y))).cast_unsigned();
-    for chunk in chunks {
-        for lane in 0..LANES {
-            let square = square(chunk[lane]);
-            low[lane] = low[lane].wrapping_add(square & 0xFFFF_FFFF);
-            high[lane] = high[lane].wrapping_add(square >> 32);
-        }
+    let (mut low, mut high) = (0_u64, 0_u64);
+    for &y in &*out {
+        let square = i64::from(y).wrapping_mul(i64::from(y)).cast_unsigned();
+        low = low.wrapping_add(square & 0xFFFF_FFFF);
+        high = high.wrapping_add(square >> 32);
     }
-    let sum = |lanes: [u64; LANES]| lanes.into_iter().map(u128::from).sum::<u128>();
-    rest.iter().map(|&y| u128::from(square(y))).sum::<u128>() + sum(low) + (sum(high) << 32)
+    u128::from(low) + (u128::from(high) << 32)
 }
 
 dispatched! {

@@ -11,8 +11,40 @@ type Lane = [f64; LANES];
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn within<const HALF: usize>(a: Lane) -> Lane {
-    std::array::from_fn(|i| if i & HALF == 0 { a[i] + a[i ^ HALF] } else { a[i ^ HALF] - a[i] })
+fn sum(a: Lane, b: Lane) -> Lane {
+    std::array::from_fn(|i| a[i] + b[i])
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn difference(a: Lane, b: Lane) -> Lane {
+    std::array::from_fn(|i| a[i] - b[i])
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn transposed(a: [Lane; LANES]) -> [Lane; LANES] {
+    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i]))
+}
+
+/// Three levels, in every lane by itself.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn three_levels([a, b, c, d, e, f, g, h]: [Lane; LANES]) -> [Lane; LANES] {
+    let (a, b, c, d) = (sum(a, b), difference(a, b), sum(c, d), difference(c, d));
+    let (e, f, g, h) = (sum(e, f), difference(e, f), sum(g, h), difference(g, h));
+    let (a, b, c, d) = (sum(a, c), sum(b, d), difference(a, c), difference(b, d));
+    let (e, f, g, h) = (sum(e, g), sum(f, h), difference(e, g), difference(f, h));
+    [
+        sum(a, e),
+        sum(b, f),
+        sum(c, g),
+        sum(d, h),
+        difference(a, e),
+        difference(b, f),
+        difference(c, g),
+        difference(d, h),
+    ]
 }
 
 /// One level of the plain algorithm.
@@ -45,12 +77,12 @@ fn two_levels(vector: &mut [f64], half: usize) {
 #[allow(clippy::inline_always)]
 fn transform_body(vector: &mut [f64]) {
     let mut half = 1;
-    let (lanes, rest) = vector.as_chunks_mut::<LANES>();
-    if rest.is_empty() {
-        for lane in lanes {
-            *lane = within::<4>(within::<2>(within::<1>(*lane)));
+    if vector.len() >= LANES * LANES {
+        // Transposed, the first three levels are between lanes, and the next three are after transposing back.
+        for block in vector.as_chunks_mut::<LANES>().0.as_chunks_mut::<LANES>().0 {
+            *block = three_levels(transposed(three_levels(transposed(*block))));
         }
-        half = LANES;
+        half = LANES * LANES;
     }
     while 4 * half <= vector.len() {
         two_levels(vector, half);
@@ -68,6 +100,23 @@ dispatched! {
         = transform_body(vector),
           transform_body(vector),
           transform_body(vector);
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn scaled_body(vector: &mut [f64], factors: &[f64]) {
+    for (x, factor) in vector.iter_mut().zip(factors) {
+        *x *= factor;
+    }
+    transform_body(vector);
+}
+
+dispatched! {
+    /// Multiplies the numbers by factors and transforms them.
+    fn transform_scaled(vector: &mut [f64], factors: &[f64])
+        = scaled_body(vector, factors),
+          scaled_body(vector, factors),
+          scaled_body(vector, factors);
 }
 
 /// A rotation of d numbers into D, the next power of two: zeros are appended, signs are applied, and the
@@ -103,9 +152,6 @@ impl Rotation {
 
     /// Rotates a vector of length D.
     pub fn apply(&self, kernel: Kernel, vector: &mut [f64]) {
-        for (x, factor) in vector.iter_mut().zip(&self.factors) {
-            *x *= factor;
-        }
-        transform(kernel, vector);
+        transform_scaled(kernel, vector, &self.factors);
     }
 }

@@ -96,7 +96,9 @@ impl UserVectors for Means<'_> {
                 mean.iter_mut().zip(&record).for_each(|(sum, x)| *sum += x);
             }
             let count = rows.len() as f64;
-            mean.iter_mut().for_each(|x| *x /= count);
+            for x in mean {
+                *x /= count;
+            }
         }
         if let Some(rotation) = &self.options.rotation {
             rotation.apply(self.kernel, out);

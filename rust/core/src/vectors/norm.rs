@@ -5,6 +5,24 @@
 use super::LARGEST;
 use crate::simd::{Kernel, dispatch::dispatched};
 
+/// 3 * 2^51: added to a whole number of at most 2^51, it leaves that number in the last bits.
+const SHIFT: f64 = 6_755_399_441_055_744.0;
+
+/// A whole number from -2^51 to 2^51 as an integer. Casts, which look for what is out of range, take longer.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn integer(whole: f64) -> i64 {
+    (whole + SHIFT).to_bits().cast_signed().wrapping_sub(SHIFT.to_bits().cast_signed())
+}
+
+/// The nearest number of low..=high; high for NaN.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn clamped(x: f64, low: f64, high: f64) -> f64 {
+    let x = if x < high { x } else { high };
+    if x > low { x } else { low }
+}
+
 const LANES: usize = 8;
 /// Lanes are kept in so many groups, whose additions do not wait for each other.
 const GROUPS: usize = 4;
@@ -90,8 +108,7 @@ fn clamp_body(record: &mut [f64], center: Option<&[f64]>, bound: f64) {
     let clamped = |x: f64| {
         let x = if x > bound { bound } else { x };
         let x = if x < -bound { -bound } else { x };
-        // NaN is what is not equal to itself.
-        if x == x { x } else { 0.0 }
+        if x.is_nan() { 0.0 } else { x }
     };
     match center {
         None => record.iter_mut().for_each(|x| *x = clamped(*x)),

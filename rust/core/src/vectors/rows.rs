@@ -75,7 +75,7 @@ impl RowsOfUsers {
         let mut rows = vec![0; user_of_row.len()];
         let mut next = starts.clone();
         for (row, &user) in (0_u32..).zip(user_of_row) {
-            if row as usize % CHECK_EVERY == 0 {
+            if (row as usize).is_multiple_of(CHECK_EVERY) {
                 control.check()?;
             }
             let place = &mut next[user as usize];

@@ -1,6 +1,9 @@
 //! Sums of coordinates clamped to an interval, in integers: replacing one user moves each by at most the steps of it.
 
-use super::{MOST_STEPS, UserVectors, check_point, fold, inverse_grid, merge_sums};
+use super::{
+    MOST_STEPS, UserVectors, check_point, fold, inverse_grid, merge_sums,
+    norm::{clamped, integer},
+};
 use crate::{
     Error, Result,
     control::Control,
@@ -8,15 +11,13 @@ use crate::{
 };
 
 #[inline(always)]
-#[allow(clippy::inline_always, clippy::cast_possible_truncation)]
+#[allow(clippy::inline_always)]
 fn winsorize_body(vector: &[f64], low: &[f64], inverse_grid: f64, steps: i32, sums: &mut [i64]) {
     let most = f64::from(steps);
     for ((sum, x), low) in sums.iter_mut().zip(vector).zip(low) {
-        let place = (x - low) * inverse_grid + 0.5;
-        let place = if place < most { place } else { most };
-        // Truncation is the floor of what is not negative; the clamp decides what is added, whatever came before.
-        let y = (place as i32).clamp(0, steps);
-        *sum = sum.wrapping_add(i64::from(y));
+        let place = clamped((x - low) * inverse_grid + 0.5, 0.0, most);
+        // The clamp of integers decides what is added, whatever came before.
+        *sum = sum.wrapping_add(integer(place.floor()).max(0).min(i64::from(steps)));
     }
 }
 

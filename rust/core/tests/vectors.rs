@@ -1,0 +1,291 @@
+//! Vectors of users: every kernel against plain arithmetic, bit for bit, and what is enforced in integers.
+
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_lossless)]
+
+use proptest::prelude::*;
+use userdp_core::{
+    Error, Result,
+    control::Control,
+    simd::Kernel,
+    vectors::{
+        Subset, UserVectors,
+        bins::{bin_counts, occupied_bins},
+        clip::{Ball, clipped_sum},
+        hadamard::{Rotation, transform},
+        means::{Means, MeansOptions, Records},
+        norm::{Region, squared_distance, take_into},
+        rows::RowsOfUsers,
+        winsorize::winsorized_sum,
+        within::counts_within,
+    },
+};
+
+/// Rows of equal length.
+struct Table(Vec<Vec<f64>>, usize);
+
+impl Records for Table {
+    fn rows(&self) -> usize {
+        self.0.len()
+    }
+
+    fn columns(&self) -> usize {
+        self.1
+    }
+
+    fn read(&self, row: usize, out: &mut [f64]) {
+        out.copy_from_slice(&self.0[row]);
+    }
+}
+
+/// Numbers of any kind: also those that make floating-point arithmetic overflow, underflow and give NaN.
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => -2.0..2.0,
+        1 => prop::sample::select(vec![
+            f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, 1e308, -1e200, 1e-200, 5e-324, 0.0, -0.0,
+        ]),
+    ]
+}
+
+fn bits(numbers: &[f64]) -> Vec<u64> {
+    numbers.iter().map(|x| x.to_bits()).collect()
+}
+
+fn plain_transform(vector: &mut [f64]) {
+    let mut half = 1;
+    while half < vector.len() {
+        for start in (0..vector.len()).step_by(2 * half) {
+            for i in start..start + half {
+                let (a, b) = (vector[i], vector[i + half]);
+                (vector[i], vector[i + half]) = (a + b, a - b);
+            }
+        }
+        half *= 2;
+    }
+}
+
+proptest! {
+    #[test]
+    fn transforms_are_the_plain_one(log in 0_u32..12, seed in prop::collection::vec(-1e3..1e3, 1..50)) {
+        let vector: Vec<f64> = (0..1_usize << log).map(|i| seed[i % seed.len()] * (1.0 + i as f64 / 7.0)).collect();
+        let mut expected = vector.clone();
+        plain_transform(&mut expected);
+        for kernel in Kernel::supported() {
+            let mut transformed = vector.clone();
+            transform(kernel, &mut transformed);
+            prop_assert_eq!(bits(&transformed), bits(&expected), "{:?}", kernel);
+        }
+    }
+
+    /// Records are finite and in the region whatever they were, and the same on every kernel and at every address.
+    #[test]
+    fn records_are_taken_into_the_region(
+        record in prop::collection::vec(number(), 1..100), bound in 0.1..10.0, cube in any::<bool>(), shift in 0_usize..8,
+    ) {
+        let region = if cube { Region::Cube(bound) } else { Region::Ball(bound) };
+        let center: Vec<f64> = (0..record.len()).map(|i| i as f64 / 100.0 - 0.3).collect();
+        let mut all: Vec<Vec<u64>> = Vec::new();
+        for kernel in Kernel::supported() {
+            let mut memory = vec![0.0; shift];
+            memory.extend(&record);
+            let taken = &mut memory[shift..];
+            take_into(kernel, taken, Some(&center), Some(region));
+            prop_assert!(taken.iter().all(|x| x.abs() <= bound * (1.0 + 1e-12)));
+            let norm = squared_distance(kernel, taken, None).sqrt();
+            prop_assert!(cube || norm <= bound * (1.0 + 1e-12));
+            all.push(bits(taken));
+        }
+        prop_assert!(all.iter().all(|taken| taken == &all[0]));
+    }
+
+    /// The norm of integers is at most R on every kernel, and they are the same.
+    #[test]
+    fn clipped_integers_are_in_the_ball(
+        vector in prop::collection::vec(-3.0..3.0, 1..100), radius in 0.01..4.0, log_grid in -30_i32..1,
+    ) {
+        let grid = 2_f64.powi(log_grid);
+        let center: Vec<f64> = (0..vector.len()).map(|i| i as f64 / 50.0 - 1.0).collect();
+        if radius < grid || radius / grid >= 2_147_483_648.0 {
+            prop_assert!(Ball::new(&center, radius, grid).is_err());
+            return Ok(());
+        }
+        let ball = Ball::new(&center, radius, grid).unwrap();
+        prop_assert_eq!(f64::from(ball.steps()), (radius / grid).floor());
+        let mut all: Vec<Vec<i32>> = Vec::new();
+        for kernel in Kernel::supported() {
+            let mut integers = vec![0; vector.len()];
+            ball.clip(kernel, &vector, &mut integers);
+            let squared: i128 = integers.iter().map(|&y| i128::from(y).pow(2)).sum();
+            prop_assert!(squared <= i128::from(ball.steps()).pow(2));
+            all.push(integers);
+        }
+        prop_assert!(all.iter().all(|integers| integers == &all[0]));
+    }
+}
+
+/// sqrt(R^2 + 1) rounds to R: only the check in integers sees that the vector is too long.
+#[test]
+fn the_integers_decide() {
+    let (steps, length) = (1 << 30, 40);
+    for kernel in Kernel::supported() {
+        let mut vector = vec![0.0; length];
+        (vector[3], vector[38]) = (f64::from(steps), -1.0);
+        assert_eq!(squared_distance(kernel, &vector, None).sqrt(), f64::from(steps));
+        let center = vec![0.0; length];
+        let mut integers = vec![7; length];
+        Ball::new(&center, f64::from(steps), 1.0).unwrap().clip(kernel, &vector, &mut integers);
+        let mut expected = vec![0; length];
+        expected[3] = steps - 1;
+        assert_eq!(integers, expected);
+    }
+}
+
+/// The largest integers there are: sums of their squares need more than 64 bits.
+#[test]
+fn squares_do_not_overflow() {
+    let most = f64::from(i32::MAX);
+    let (center, vector) = (vec![0.0; 4096], vec![2.0 * most; 4096]);
+    for kernel in Kernel::supported() {
+        let mut integers = vec![0; 4096];
+        Ball::new(&center, most, 1.0).unwrap().clip(kernel, &vector, &mut integers);
+        assert!(integers.iter().all(|&y| y == i32::MAX / 64), "{:?}", integers[0]);
+    }
+}
+
+/// Rounding half up would double the norm of this vector.
+#[test]
+fn halves_are_not_rounded_up() {
+    let (center, vector) = (vec![0.0; 64], vec![0.5; 64]);
+    let mut integers = vec![1; 64];
+    Ball::new(&center, 4.0, 1.0).unwrap().clip(Kernel::Scalar, &vector, &mut integers);
+    assert_eq!(integers, vec![0; 64]);
+}
+
+type Integers = (Vec<i64>, Vec<i64>, Vec<u32>, Vec<i64>, Vec<(Vec<u64>, Vec<u32>)>);
+
+fn integers(vectors: &dyn UserVectors) -> Result<Integers> {
+    let (d, control) = (vectors.dimension(), Control::new());
+    let low: Vec<f64> = (0..d).map(|j| -0.5 - j as f64 / 64.0).collect();
+    Ok((
+        clipped_sum(vectors, &vec![0.01; d], 0.3, 2_f64.powi(-26), &control)?,
+        winsorized_sum(vectors, &low, 1 << 30, 2_f64.powi(-30), &control)?,
+        bin_counts(vectors, 64, 1.0, &control)?,
+        counts_within(vectors, &vec![0.0; d], &[0.1, 0.5, 1.0], &control)?,
+        occupied_bins(vectors, 0..d, 1 << 40, 1.0, &control)?,
+    ))
+}
+
+/// The integers of every user, from people's rows that are laid out in an order given by keys.
+fn of_users(
+    people: &[Vec<Vec<f64>>],
+    keys: &[u64],
+    rotate: bool,
+    kernel: Kernel,
+    threads: usize,
+) -> Vec<Integers> {
+    let mut rows: Vec<(u64, u32, &Vec<f64>)> = Vec::new();
+    for (user, person) in people.iter().enumerate() {
+        // A user's rows keep their order.
+        let mut own: Vec<u64> =
+            (0..person.len()).map(|row| keys[(user * 31 + row * 7) % keys.len()]).collect();
+        own.sort_unstable();
+        rows.extend(own.into_iter().zip(person).map(|(key, row)| (key, user as u32, row)));
+    }
+    rows.sort_by_key(|row| row.0);
+    let columns = people.iter().flatten().next().map_or(1, Vec::len);
+    let table = Table(rows.iter().map(|row| row.2.clone()).collect(), columns);
+    let codes: Vec<u32> = rows.iter().map(|row| row.1).collect();
+    let control = Control::new();
+    let of = RowsOfUsers::new(&codes, people.len(), &control).unwrap();
+    let signs: Vec<i8> = (0..columns.next_power_of_two()).map(|j| if j % 3 == 0 { -1 } else { 1 }).collect();
+    let options = MeansOptions {
+        center: Some(vec![0.05; columns]),
+        region: Some(Region::Ball(1.0)),
+        rotation: rotate.then(|| Rotation::new(&signs).unwrap()),
+        kernel: Some(kernel),
+    };
+    let means = Means::new(&table, &of, &options).unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let each: Vec<Integers> = (0..people.len())
+            .map(|user| integers(&Subset::new(&means, &[user as u32]).unwrap()).unwrap())
+            .collect();
+        let (clipped, winsorized, counts, near, _) = integers(&means).unwrap();
+        for (place, sum) in clipped.iter().enumerate() {
+            assert_eq!(*sum, each.iter().map(|user| user.0[place]).sum::<i64>());
+        }
+        for (place, sum) in winsorized.iter().enumerate() {
+            assert_eq!(*sum, each.iter().map(|user| user.1[place]).sum::<i64>());
+        }
+        for (place, count) in counts.iter().enumerate() {
+            assert_eq!(*count, each.iter().map(|user| user.2[place]).sum::<u32>());
+        }
+        for (place, count) in near.iter().enumerate() {
+            assert_eq!(*count, each.iter().map(|user| user.3[place]).sum::<i64>());
+        }
+        each
+    })
+}
+
+fn people(columns: usize) -> impl Strategy<Value = Vec<Vec<Vec<f64>>>> {
+    prop::collection::vec(
+        prop::collection::vec(prop::collection::vec(number(), columns..=columns), 0..5),
+        2..6,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A user's integers do not depend on where rows are, on the other users, on threads or on kernels.
+    #[test]
+    fn others_do_not_matter(
+        (people, other) in (1_usize..40).prop_flat_map(|columns| (people(columns), people(columns))),
+        keys in prop::collection::vec(any::<u64>(), 20), more_keys in prop::collection::vec(any::<u64>(), 20),
+        rotate in any::<bool>(),
+    ) {
+        prop_assume!(people.iter().skip(1).any(|person| !person.is_empty()));
+        let expected = of_users(&people, &keys, rotate, Kernel::Scalar, 1);
+        for kernel in Kernel::supported() {
+            prop_assert!(of_users(&people, &more_keys, rotate, kernel, 3) == expected);
+        }
+        let mut changed = people.clone();
+        for replacement in [Vec::new(), other[0].clone()] {
+            changed[0] = replacement;
+            prop_assert!(of_users(&changed, &more_keys, rotate, Kernel::detect(), 2)[1..] == expected[1..]);
+        }
+    }
+}
+
+#[test]
+fn bad_public_numbers_are_refused() {
+    let (control, options) = (Control::new(), MeansOptions::default());
+    let rows = RowsOfUsers::new(&[0, 1], 3, &control).unwrap();
+    let table = Table(vec![vec![1.0, 2.0], vec![3.0, 4.0]], 2);
+    let means = Means::new(&table, &rows, &options).unwrap();
+    let names = |result: Result<Vec<i64>>| match result {
+        Err(Error::InvalidArgument { argument, .. }) => argument,
+        other => panic!("{other:?}"),
+    };
+    let origin = [0.0; 2];
+    assert_eq!(names(clipped_sum(&means, &[0.0], 1.0, 0.5, &control)), "center");
+    assert_eq!(names(clipped_sum(&means, &[0.0, f64::NAN], 1.0, 0.5, &control)), "center");
+    assert_eq!(names(clipped_sum(&means, &origin, 1.0, 0.3, &control)), "grid");
+    assert_eq!(names(clipped_sum(&means, &origin, 1.0, 2.0, &control)), "radius");
+    assert_eq!(names(clipped_sum(&means, &origin, 2_147_483_648.0, 1.0, &control)), "radius");
+    assert_eq!(names(winsorized_sum(&means, &origin, 0, 1.0, &control)), "steps");
+    assert_eq!(names(winsorized_sum(&means, &origin, 1 << 31, 1.0, &control)), "steps");
+    assert_eq!(names(counts_within(&means, &origin, &[f64::NAN], &control)), "radii");
+    assert!(matches!(bin_counts(&means, 1 << 40, 1.0, &control), Err(Error::TooLarge { .. })));
+    assert!(bin_counts(&means, 0, 1.0, &control).is_err());
+    assert!(occupied_bins(&means, 1..3, 4, 1.0, &control).is_err());
+    assert!(occupied_bins(&means, 0..2, (1 << 62) + 1, 1.0, &control).is_err());
+    assert!(RowsOfUsers::new(&[0, 3], 3, &control).is_err());
+    assert!(
+        Rotation::new(&[1, 1, 1]).is_err() && Rotation::new(&[1, 0]).is_err() && Rotation::new(&[]).is_err()
+    );
+    assert!(Subset::new(&means, &[3]).is_err() && Subset::new(&means, &[1, 1]).is_err());
+    let control = Control::new();
+    control.cancel();
+    assert_eq!(clipped_sum(&means, &origin, 1.0, 0.5, &control), Err(Error::Cancelled));
+}
