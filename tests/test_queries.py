@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -117,6 +120,87 @@ def test_bad_questions_cost_nothing() -> None:
     with pytest.raises(ValueError, match="row of 2 zeros"):
         about.ask(lambda rows: 1 // 0)
     assert about.remaining == 3
+
+
+@pytest.mark.parametrize("value", ["a text", 1j, None, np.zeros(3)])
+def test_what_no_answer_can_be_is_refused(value: Any) -> None:
+    about = WinsorizedQueries(epsilon=1, m=1).open([[1.0], [2.0]], groups=[1, 2])
+    with pytest.raises(ValueError, match="public row"):
+        about.ask(lambda rows: value)
+    assert about.remaining == 1
+
+
+def test_no_question_within_a_question() -> None:
+    about = WinsorizedQueries(epsilon=1, m=1).open([[1.0], [2.0]], groups=[1, 2])
+    answers = []
+
+    def within(rows: Any) -> Any:
+        answers.append(about.ask(lambda rows: rows.mean()))
+        return rows.mean()
+
+    with pytest.raises(ValueError, match="asked already"):
+        about.ask(within)
+    assert not answers
+    assert about.remaining == 1
+
+    def within_private(rows: Any) -> Any:
+        return within(rows) if rows.any() else 0.0
+
+    answers.append(about.ask(within_private))
+    assert len(answers) == 1
+    assert about.remaining == 0
+
+
+def test_threads_cannot_ask_at_once() -> None:
+    about = WinsorizedQueries(epsilon=1, m=1).open([[1.0], [2.0]], groups=[1, 2])
+    inside, go_on, answers = threading.Event(), threading.Event(), []
+
+    def slow(rows: Any) -> Any:
+        inside.set()
+        assert go_on.wait(60)
+        return rows.mean()
+
+    thread = threading.Thread(target=lambda: answers.append(about.ask(slow)))
+    thread.start()
+    assert inside.wait(60)
+    with pytest.raises(RuntimeError, match="asked already"):
+        about.ask(lambda rows: rows.mean())
+    go_on.set()
+    thread.join()
+    assert len(answers) == 1
+    with pytest.raises(BudgetError):
+        about.ask(lambda rows: rows.mean())
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_sessions_have_no_copies(duplicate: Any) -> None:
+    with pytest.raises(TypeError, match="spend the budget again"):
+        duplicate(session())
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "float32", "bool", "object"])
+def test_questions_get_doubles(kind: str) -> None:
+    kinds = []
+
+    def question(rows: Any, targets: Any) -> Any:
+        kinds.extend([rows.dtype, targets.dtype])
+        rows *= 0.5
+        return rows.mean()
+
+    X = np.array([[1], [0]]).astype(kind)
+    WinsorizedQueries(epsilon=1, m=1).open(X, X[:, 0], groups=[1, 2]).ask(question)
+    assert kinds == [np.dtype(np.float64)] * 6
+    assert vectors_of(lambda rows: rows.mean() / 2, X, [1, 2]) == [[2**19], [0]]
+
+
+@pytest.mark.parametrize("method", ["auto", "iterated", "practical"])
+def test_a_delta_too_small_for_gaussian_noise_leaves_the_pure_account(method: str) -> None:
+    about = WinsorizedQueries(epsilon=1, delta=1e-30, n_queries=2, m=1, method=method).open(
+        [[1.0], [2.0]], groups=[1, 2]
+    )
+    assert about.privacy_.delta == 0
+    with pytest.raises(ValueError, match=r"delta=1e-30 is too small"):
+        WinsorizedQueries(epsilon=1, delta=1e-30, m=1, method="gaussian").open([[1.0], [2.0]], groups=[1, 2])
 
 
 def vectors_of(question: Any, X: Any, groups: Any, **given: Any) -> list[list[int]]:
