@@ -1,8 +1,8 @@
 """Step sizes and averages of projected gradient descent on noisy gradients, and what they guarantee.
 
-Source: LSAKKMS21, Proposition 4 and Remark 2; the constants are derived in docs/proofs/descent_schedules.md. A schedule is made
-from public numbers before there are data. Noise of a gradient has mean 0 given the past, and nu**2 bounds its expected
-squared L2 norm.
+Source: LSAKKMS21, Proposition 4 and Remark 2; the constants are derived in docs/proofs/descent_schedules.md. A schedule
+is made from public numbers before there are data. Noise of a gradient has mean 0 given the past, and nu**2 bounds its
+expected squared L2 norm.
 """
 
 from __future__ import annotations
