@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -14,29 +13,25 @@ import numpy.typing as npt
 
 from userdp._numbers import Delta, Epsilon, parse_delta, parse_positive, positive, shown
 from userdp._pmf import Pmf
-from userdp._progress import Progress, progress_bar
+from userdp._progress import Progress
 from userdp._randomness import source_of
-from userdp._vectors import GivenVectors
 from userdp.estimation._answers import Answers, plan_answers
 from userdp.estimation._base import listed
 from userdp.estimation._mean_method import Floats, MeanProblem
 from userdp.estimation._methods import METHODS
-from userdp.exceptions import BudgetError
+from userdp.estimation._query_session import Query, QuerySession
 from userdp.learners._base import UserLevelEstimator
 from userdp.learners._contributions import UserData
-from userdp.learners._privacy import PrivacyRecord, Spending
-from userdp.learners._private_values import numbers_of, one_by_one, silence
+from userdp.learners._privacy import Spending
+from userdp.learners._private_values import numbers_of, one_by_one
 from userdp.learners._program import Draw, Program, law_of
 from userdp.learners._ranges import open_unit_interval
 from userdp.stability import PublicSeed
 
 if TYPE_CHECKING:
-    from userdp import _core
+    pass
 
-__all__ = ["QuerySession", "WinsorizedQueries"]
-
-Query: TypeAlias = Callable[..., Any]
-"""Of one user's rows, and targets where there are some: a vector."""
+__all__ = ["WinsorizedQueries"]
 
 Analyst: TypeAlias = Callable[[tuple[Floats, ...]], Query]
 """From all answers so far to the next question."""
@@ -295,146 +290,3 @@ class WinsorizedQueries(UserLevelEstimator):
         if self.on_invalid == "raise" and not np.all(np.isfinite(numbers)):
             raise ValueError("y has entries that are no finite numbers")
         return numbers
-
-
-class QuerySession:
-    """Questions about people's rows until the budget is spent: what `WinsorizedQueries.open` returns."""
-
-    def __init__(
-        self,
-        data: UserData,
-        labelled: bool,
-        answers: Answers,
-        seed: PublicSeed,
-        draw: Draw,
-        record: PrivacyRecord,
-        progress: Progress,
-    ) -> None:
-        order = np.argsort(data.users, kind="stable")
-        self._rows: npt.NDArray[Any] | None = data.X[order]
-        self._targets = data.labels[order] if labelled else None
-        self._ends = np.concatenate(([0], np.cumsum(np.bincount(data.users, minlength=data.n_users)))).tolist()
-        self._columns = data.n_columns
-        self._answers = answers
-        self._seed = seed
-        self._draw = draw
-        self._record = record
-        self._progress = progress
-        self._asked = 0
-
-    @property
-    def remaining(self) -> int:
-        """How many questions may still be asked."""
-        return self._answers.number - self._asked
-
-    @property
-    def privacy_(self) -> PrivacyRecord:
-        """The guarantee of all answers together, those that are not asked for included."""
-        return self._record
-
-    @property
-    def predicted_error(self) -> float:
-        """Root mean square of the L2 distance of an answer from the mean of the users' vectors, by noise: public."""
-        return self._answers.method.predicted_error()
-
-    @property
-    def public_seed(self) -> str:
-        """The public seed of the rotations."""
-        return self._seed.hex
-
-    def ask(self, query: Query) -> Floats:
-        """The mean over users of a vector made of each user's rows, with noise.
-
-        Parameters
-        ----------
-        query : callable
-            ``query(rows)``, or ``query(rows, targets)`` when `open` got y, with one user's rows of shape (k, columns),
-            k >= 1: a vector of shape (d,), or a number for d = 1. What the class says about questions holds.
-
-        Returns
-        -------
-        ndarray of float64 with shape (d,)
-
-        Raises
-        ------
-        BudgetError
-            When all questions have been asked.
-        TypeError, ValueError
-            For a query that is not callable, or that fails on a public row of zeros; the budget is then not touched.
-        RuntimeError
-            After `close`.
-        """
-        return self._answer(query)[1]
-
-    def _answer(self, query: Query) -> tuple[Hashable, Floats]:
-        """What is drawn, and the answer that it stands for."""
-        if self._rows is None:
-            raise RuntimeError("the session is closed, and its data are gone")
-        if not self.remaining:
-            raise BudgetError(
-                f"all {self._answers.number} questions have been asked, and the budget is spent; a further one needs "
-                "its own share: plan it with a larger n_queries"
-            )
-        self._check(query)
-        # Whatever happens from here on, this share of the budget is gone.
-        index, self._asked = self._asked, self._asked + 1
-        with silence():
-            vectors = self._vectors(self._rows, query)
-        outcome = self._answers.draw(vectors, self._seed, index, self._draw)
-        return outcome, self._answers.mean(outcome, self._seed, index)
-
-    def _check(self, query: Query) -> None:
-        if not callable(query):
-            raise TypeError(f"query must be a callable of one user's rows; got {shown(query)}")
-        zeros = np.zeros((1, self._columns))
-        try:
-            got = np.shape(query(zeros) if self._targets is None else query(zeros, np.zeros(1)))
-        except Exception as error:
-            raise ValueError(f"query failed on a public row of {self._columns} zeros: {error!r}") from error
-        d = self._answers.problem.dimension
-        if got != (d,) and not (d == 1 and got == ()):
-            raise ValueError(f"query must return a vector of shape ({d},); got shape {got} for a public row of zeros")
-
-    def _vectors(self, rows: npt.NDArray[Any], query: Query) -> GivenVectors:
-        n_users, d = len(self._ends) - 1, self._answers.problem.dimension
-        vectors, present = np.zeros((n_users, d)), np.zeros(n_users, dtype=np.bool_)
-        with progress_bar(self._progress, "question") as show:
-            for user, (start, end) in enumerate(zip(self._ends, self._ends[1:], strict=False)):
-                present[user] = start < end
-                if present[user]:
-                    given = [rows[start:end].copy()]
-                    if self._targets is not None:
-                        given.append(self._targets[start:end].copy())
-                    vectors[user] = vector_of(query, given, d)
-                show(user + 1, n_users)
-        return GivenVectors(vectors, present)
-
-    def close(self) -> None:
-        """Drop the data. No more questions can be asked."""
-        self._rows = self._targets = None
-        self._ends = []
-
-    def __enter__(self) -> QuerySession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        closed = ", closed" if self._rows is None else ""
-        return f"<QuerySession: {self.remaining} of {self._answers.number} questions left{closed}>"
-
-
-def vector_of(query: Query, given: Sequence[npt.NDArray[Any]], dimension: int) -> Floats:
-    """A user's vector, 0 for whatever goes wrong: an error would tell something about that user's rows."""
-    try:
-        vector = np.array(query(*given), dtype=np.float64)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return np.zeros(dimension)
-    if vector.shape not in ((dimension,), () if dimension == 1 else (dimension,)) or not np.all(np.isfinite(vector)):
-        return np.zeros(dimension)
-    return vector.reshape(dimension)

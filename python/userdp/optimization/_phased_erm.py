@@ -18,14 +18,13 @@ from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import Constraint
 from userdp.optimization._descent import DescentPlan, DescentProblem
 from userdp.optimization._estimators import Descent, PublicRandomEstimator
+from userdp.optimization._gradient_plans import GradientOptions, winsorized_plan
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
 from userdp.optimization._phases import Phases, blocks_of, default_least_users, phase_steps, phases
 from userdp.optimization._winsorized_descent import (
-    GradientOptions,
     check_gradient_parameters,
     gradient_options,
-    winsorized_plan,
 )
 from userdp.stability import PublicSeed
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from userdp.optimization._clipped_descent import clipped_plan
 from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._gradient_plans import GradientOptions, winsorized_plan
 from userdp.optimization._phased_erm import PhasedPlan
-from userdp.optimization._winsorized_descent import GradientOptions, winsorized_plan
 from userdp.stability import PublicSeed
 
 __all__ = ["SOLVERS", "Solver"]

@@ -12,10 +12,10 @@ from userdp.optimization._answered_gradients import AnsweredMean, TrackingRounds
 from userdp.optimization._clipped_descent import ClippedMean, clipped_plan
 from userdp.optimization._constraints import L2Ball
 from userdp.optimization._descent import DescentPlan, DescentProblem, Rounds
+from userdp.optimization._gradient_plans import GradientOptions, winsorized_plan
 from userdp.optimization._losses import LogisticLoss
 from userdp.optimization._phased_erm import PhasedPlan
 from userdp.optimization._schedules import convex_bound
-from userdp.optimization._winsorized_descent import GradientOptions, winsorized_plan
 from userdp.planning._comparison import Comparison, Prediction
 from userdp.stability import PublicSeed
 

@@ -44,7 +44,7 @@ fn by_hand() {
     let mut out = [7.0; 3];
     // The first row is clipped to (1.5, 2): the residual is 5.5 + 0.5 - 1.
     assert!(gradients.write(2, &mut out));
-    assert_eq!(out, [5.0 * 1.5 / 2.0, 5.0, (5.0 + 0.5) / 2.0]);
+    assert_eq!(out, [5.0 * 1.5 / 2.0, 5.0, 2.75]);
     // NaN is 0, as a number and as a target.
     assert!(gradients.write(0, &mut out));
     assert_eq!(out, [0.0, 2.5, 2.5]);
