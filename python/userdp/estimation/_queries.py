@@ -84,7 +84,8 @@ class WinsorizedQueries(UserLevelEstimator):
     adds up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are nested: 2 K D
     mechanisms within K within one, which costs a factor of more than 50 in noise at K = 100, d = 8.
 
-    *Questions* are called once for every user with rows, with copies of that user's rows only, in their order. One that
+    *Questions* are called once for every user with rows, with a copy of that user's rows only, in their order, as
+    doubles whatever the type of X is. One that
     raises an error, or returns another shape or numbers that are not finite, on somebody's rows gives the vector 0 for
     that user. Whether it works at all shows on a public row of zeros, on which it is tried first. **A question must
     not keep anything from one user to the next**, nor look at other users' data, the clock or anything that is not

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -51,6 +52,7 @@ class QuerySession:
         self._record = record
         self._progress = progress
         self._asked = 0
+        self._asking = threading.Lock()
 
     @property
     def remaining(self) -> int:
@@ -92,12 +94,21 @@ class QuerySession:
         TypeError, ValueError
             For a query that is not callable, or that fails on a public row of zeros; the budget is then not touched.
         RuntimeError
-            After `close`.
+            After `close`, and while another question is being asked: within it, or by another thread.
         """
         return self._answer(query)[1]
 
     def _answer(self, query: Query) -> tuple[Hashable, Floats]:
         """What is drawn, and the answer that it stands for."""
+        # Two at a time could spend one share of the budget twice.
+        if not self._asking.acquire(blocking=False):
+            raise RuntimeError("a question is being asked already: ask the next one after it, not within it")
+        try:
+            return self._answer_alone(query)
+        finally:
+            self._asking.release()
+
+    def _answer_alone(self, query: Query) -> tuple[Hashable, Floats]:
         if self._rows is None:
             raise RuntimeError("the session is closed, and its data are gone")
         if not self.remaining:
@@ -118,7 +129,10 @@ class QuerySession:
             raise TypeError(f"query must be a callable of one user's rows; got {shown(query)}")
         zeros = np.zeros((1, self._columns))
         try:
-            got = np.shape(query(zeros) if self._targets is None else query(zeros, np.zeros(1)))
+            value = np.asarray(query(zeros) if self._targets is None else query(zeros, np.zeros(1)))
+            if value.dtype.kind == "c":
+                raise TypeError("complex numbers are no real ones")
+            got = value.astype(np.float64).shape
         except Exception as error:
             raise ValueError(f"query failed on a public row of {self._columns} zeros: {error!r}") from error
         d = self._answers.problem.dimension
@@ -132,9 +146,9 @@ class QuerySession:
             for user, (start, end) in enumerate(zip(self._ends, self._ends[1:], strict=False)):
                 present[user] = start < end
                 if present[user]:
-                    given = [rows[start:end].copy()]
+                    given = [rows[start:end].astype(np.float64, order="C")]
                     if self._targets is not None:
-                        given.append(self._targets[start:end].copy())
+                        given.append(self._targets[start:end].astype(np.float64))
                     vectors[user] = vector_of(query, given, d)
                 show(user + 1, n_users)
         return GivenVectors(vectors, present)
@@ -143,6 +157,9 @@ class QuerySession:
         """Drop the data. No more questions can be asked."""
         self._rows = self._targets = None
         self._ends = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a session cannot be copied or pickled: each copy would spend the budget again")
 
     def __enter__(self) -> QuerySession:
         return self
