@@ -1,4 +1,4 @@
-"""Several means of the same people under one account, of which each spends a part: none has an account of its own."""
+"""Several means of the same people under one account, of which each spends a part."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
     Notes
     -----
     With delta = 0 each mean is epsilon / K-DP. Otherwise all draws of all means share one rho: zCDP adds up over
-    adaptive releases, so each mean gets rho / K, where rho is the largest that implies (epsilon, delta)-DP with what
-    noise is off its ideal laws paid. With a delta the pure account is taken all the same where its predicted error is
-    less, as it is for few means of few columns. See docs/proofs/adaptive_queries.md.
+    adaptive releases, so each mean gets rho / K, where rho is the largest that implies (epsilon, delta)-DP after paying
+    for how far noise is from its ideal laws. With a delta the pure account is taken all the same where its predicted
+    error is less, as it is for few means of few columns. See docs/proofs/adaptive_queries.md.
     """
     if not problem.delta or method == "laplace":
         return _pure(method, problem, number)

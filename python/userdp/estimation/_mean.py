@@ -57,7 +57,8 @@ class WinsorizedMean(UserLevelEstimator):
     beta : float in (0, 1)
         How likely the range may be missed, over all columns, by methods that look for it.
     steps : int, optional
-        Steps of the public grid that a radius has, a power of two up to 2**30; the default is fine enough.
+        Steps of the public grid that a radius has, a power of two up to 2**30; the default is fine enough not to
+        matter.
     public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
         For the public rotation of methods that rotate. None draws a fresh one in each fit. It is not secret;
         `public_seed_` is the one that was used.

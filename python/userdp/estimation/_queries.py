@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from userdp._numbers import Delta, Epsilon, parse_delta, parse_positive, positiv
 from userdp._pmf import Pmf
 from userdp._progress import Progress
 from userdp._randomness import source_of
+from userdp.accounting._charging import announce
 from userdp.estimation._answers import Answers, plan_answers
 from userdp.estimation._base import listed
 from userdp.estimation._mean_method import Floats, MeanProblem
@@ -27,9 +28,6 @@ from userdp.learners._private_values import numbers_of, one_by_one
 from userdp.learners._program import Draw, Program, law_of
 from userdp.learners._ranges import open_unit_interval
 from userdp.stability import PublicSeed
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["WinsorizedQueries"]
 
@@ -183,6 +181,7 @@ class WinsorizedQueries(UserLevelEstimator):
             warnings.warn(warning, UserWarning, stacklevel=2)
         source = source_of(self.random_state)
         record = self._record(answers.spending, "record" if groups is None else "user")
+        announce(record)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:
             return mechanism._draw(source, *arguments)

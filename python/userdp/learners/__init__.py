@@ -33,8 +33,8 @@ from userdp.learners._stumps import DecisionStumps
 
 if TYPE_CHECKING:
     from userdp.learners._agnostic import AgnosticPACClassifier
-    from userdp.learners._base import as_finite_algorithm
     from userdp.learners._correlated_sampling import CorrelatedSamplingClassifier
+    from userdp.learners._finite_algorithm import as_finite_algorithm
     from userdp.learners._hypothesis import HypothesisSelector
     from userdp.learners._pairwise import PairwiseScoreSelector
     from userdp.learners._realizable import RealizablePACClassifier
@@ -87,7 +87,7 @@ _ESTIMATORS = {
     "RealizablePACClassifier": "_realizable",
     "StatisticalQueryClassifier": "_statistical_queries",
     "ThresholdClassifier": "_threshold",
-    "as_finite_algorithm": "_base",
+    "as_finite_algorithm": "_finite_algorithm",
 }
 """What needs scikit-learn, and the module that has it."""
 
