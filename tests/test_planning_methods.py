@@ -164,6 +164,7 @@ def test_descents() -> None:
         ({"epsilon": "1e400"}, "epsilon must be from"),
         ({"bound": "1e308"}, "bound must be from"),
         ({"task": "descent", "delta": 1e-6, "n_users": 10**400}, "n_users must be at most"),
+        ({"task": "descent", "delta": 1e-6, "epsilon": "1e400"}, "epsilon must be from"),
         ({"m": 0}, "m must be at least 1"),
         ({"dimension": 0}, "dimension must be at least 1"),
         ({"bound": -1}, "bound must be > 0"),

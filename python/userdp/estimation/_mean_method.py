@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon, parse_level, shown
-from userdp.learners._privacy import Spending, exact_epsilon
+from userdp._numbers import Epsilon, shown
+from userdp.learners._privacy import Spending, planned_epsilon
 from userdp.learners._program import Program
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ class MeanProblem:
                 raise ValueError(f"{name} must be from 2**-{power} to 2**{power}; got {length:.4g}")
         if self.steps is not None and self.steps > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**30; got {shown(self.steps)}")
-        if not 1 / LARGEST <= float(parse_level(self.epsilon)) <= LARGEST:
-            raise ValueError(f"epsilon must be from 2**-300 to 2**300 for a mean; got {shown(self.epsilon)}")
         # Plans are kept by their problems, which numbers of all types are to find.
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
 
     def largest_rho(self, distance: Fraction) -> Fraction:
         """The most rho that may be spent when draws are within a distance of ideal ones, in total variation."""
