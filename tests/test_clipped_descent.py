@@ -243,3 +243,13 @@ def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> N
     X, y, users = people()
     with pytest.raises(error, match=words):
         learner(**given).fit(X, y, groups=users)
+
+
+@pytest.mark.parametrize(
+    ("n_users", "m", "clip"), [(10**3, 1, 0.63), (10**4, 1, 0.94), (10**7, 1, 1.0), (100, 1, 0.5), (10**3, 16, 0.13)]
+)
+def test_the_default_clips_less_where_noise_is_little(n_users: int, m: int, clip: float) -> None:
+    given = learner(loss=LogisticLoss(), m=m)
+    step: Any = given._plan(n_users, 8).step
+    assert step.clip == pytest.approx(clip, abs=0.01)
+    assert given.set_params(m=10**6)._plan(n_users, 8).step.clip == pytest.approx(1 / 20)
