@@ -1,4 +1,4 @@
-"""What descents refuse, and what private values must not show: bounds of public numbers, warnings, callbacks that fail."""
+"""What descents refuse, and what private values must not show: public numbers, warnings, callbacks that fail."""
 
 from __future__ import annotations
 

@@ -100,9 +100,7 @@ class LinearModel(PublicRandomEstimator):
                 raise ValueError(f"feature_bounds: {name} must be one number or {n_features}; got {len(values)}")
             ends.append(np.broadcast_to(values, n_features))
         if not np.all(ends[1] / 2 - ends[0] / 2 >= LEAST):
-            raise ValueError(
-                f"feature_bounds must have low < high, more than 2**-100 apart; got {shown(self.feature_bounds)}"
-            )
+            raise ValueError(f"feature_bounds must have low < high, 2**-99 apart; got {shown(self.feature_bounds)}")
         if self.fit_intercept:
             return ends[0] / 2 + ends[1] / 2, ends[1] / 2 - ends[0] / 2
         return np.zeros(n_features), np.maximum(np.abs(ends[0]), np.abs(ends[1]))
