@@ -110,9 +110,10 @@ def settings(m: int) -> dict[str, list[tuple[str, Maker]]]:
         name = f"C = {given['clip']:.3g}, average of {average}, T = {steps}"
         return name, lambda: ClippedGradientDescent(**SHARED, m=m, **given)
 
-    def winsorized(method: str, share: float, steps: int) -> tuple[str, Maker]:
-        given = {"method": method, "radius": share / np.sqrt(m), "steps": steps}
-        name = f"{method}, u = {given['radius']:.3g}, T = {steps}"
+    def winsorized(method: str, share: float, average: str, steps: int) -> tuple[str, Maker]:
+        variant = "convex" if average == "all" else "convex-tail"
+        given = {"method": method, "radius": share / np.sqrt(m), "variant": variant, "steps": steps}
+        name = f"{method}, u = {given['radius']:.3g}, average of {average}, T = {steps}"
         return name, lambda: WinsorizedGradientDescent(**SHARED, m=m, **given)
 
     def phased(method: str, sigma: float, steps: int) -> tuple[str, Maker]:
@@ -120,11 +121,11 @@ def settings(m: int) -> dict[str, list[tuple[str, Maker]]]:
         return f"{method}, sigma = {sigma:g}, T = {steps}", lambda: PhasedERM(**SHARED, m=m, **given)
 
     paths = (("all", 40), ("tail", 40), ("tail", 160))
-    balls = (("auto", 0.4), ("tracking", 0.4), ("tracking", 0.8))
+    balls = (("tracking", 0.4), ("tracking", 0.8))
     rounds = (("auto", 0.35), ("tracking", 0.35), ("tracking", 0.1))
     return {
         "clipped": [clipped(share, average, T) for share in (0.4, 0.8) for average, T in paths],
-        "winsorized": [winsorized(method, share, T) for method, share in balls for T in (40, 160)],
+        "winsorized": [winsorized(method, share, average, T) for method, share in balls for average, T in paths],
         "phased": [phased(method, sigma, T) for method, sigma in rounds for T in (40, 160)],
     }
 

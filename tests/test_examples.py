@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import runpy
 from pathlib import Path
@@ -97,3 +98,62 @@ def test_decision_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert "if x7: 0; else if not x2: 1; else if x5: 1; else 0" in out
     assert "right on 100.0% of fresh rows" in out
     assert "epsilon = 1.0, delta = 1e-06" in out
+
+
+@needs_panel
+def test_panel_wages(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["panel_wages.py"])
+    runpy.run_path(str(EXAMPLES / "panel_wages.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    mean = load_wage_panel().column("lwage").mean()
+    assert f"4360 log wages of 545 men; the mean of their means is {mean:.3f}" in out
+    rows = re.findall(r"^([\d.]+ to \d+) +([1248]) +(\d+\.\d) +(\d+\.\d) +(\d+\.\d) +(\d\.\d+)$", out, re.MULTILINE)
+    assert len(rows) == 8
+    for dollars, _, group, user, predicted, _ in rows:
+        low, high = map(float, dollars.split(" to "))
+        # Group privacy: Laplace noise for the whole range whatever the years. The mean of 200 squares is a factor of 2
+        # off with probability below 1e-6.
+        assert 0.5 < float(group) / (1000 * math.sqrt(2) * math.log(high / low) / 545) < 1.6
+        assert float(user) < 2 * float(predicted)
+        if dollars == "0.1 to 1000":
+            assert float(user) < 0.8 * float(group)
+    assert "best: iterated" in out
+    released = re.search(r"^One release: (\d\.\d+), by the method 'iterated'", out, re.MULTILINE)
+    assert released
+    assert float(released[1]) == pytest.approx(mean, abs=0.2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_panel
+def test_union_logistic(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr("sys.argv", ["union_logistic.py"])
+    runpy.run_path(str(EXAMPLES / "union_logistic.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    rate = float(load_wage_panel().column("union").mean())
+    entropy = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
+    best, constant = map(float, re.search(r"linear rule (\S+), of the best constant (\S+)\n", out).groups())  # type: ignore[union-attr]
+    assert constant == pytest.approx(entropy, abs=1e-4)
+    assert best < constant
+    rows = re.findall(r"^ +([14]) +([18]) +(.+)$", out, re.MULTILINE)
+    assert len(rows) == 4
+    for _, _, cells in rows:
+        losses = re.findall(r"(-?\d+\.\d) \((\d+\.\d)\)", cells)
+        assert len(losses) == 5
+        # Nothing beats the best linear rule on the rows that it is best for.
+        assert all(float(loss) > 0 for loss, _ in losses)
+    assert "private for each man: True" in out
+
+
+@needs_panel
+@pytest.mark.parametrize("name", ["panel_wages", "union_logistic"])
+def test_plots_are_drawn_when_asked_for(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib").use("agg")
+    example = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    # Few fits at the ends of the axis: what they show is tested above.
+    example["plot"].__globals__.update(REPEATS=2, YEARS=(1, 8))
+    example["plot"](str(tmp_path / "drawn.png"))
+    assert (tmp_path / "drawn.png").stat().st_size > 10_000

@@ -123,7 +123,7 @@ def test_the_best_method_needs_fewest_users() -> None:
 
 def test_more_users_than_there_are() -> None:
     with pytest.raises(BudgetError, match="more than 2\\*\\*40 users"):
-        user_complexity("mean", method="laplace", m=1, epsilon="1e-9", alpha=1e-6)
+        user_complexity("mean", method="laplace", m=1, epsilon=1, alpha=1e-7)
 
 
 def test_descents() -> None:

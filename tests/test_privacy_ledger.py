@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import threading
 from fractions import Fraction
@@ -23,8 +24,20 @@ from userdp.accounting import (
     zcdp_delta,
 )
 from userdp.accounting._charging import charging
+from userdp.estimation import WinsorizedMean, WinsorizedQueries
 from userdp.exceptions import PrivacyBudgetError
 from userdp.learners import PrivacyRecord, ThresholdClassifier
+from userdp.optimization import (
+    ClippedGradientDescent,
+    CustomLoss,
+    FiniteMinimizer,
+    L2Ball,
+    PhasedERM,
+    SquaredLoss,
+    UserLevelLinearRegression,
+    UserLevelLogisticRegression,
+    WinsorizedGradientDescent,
+)
 
 F = Fraction
 PEOPLE = np.repeat(np.arange(30), 4)
@@ -153,6 +166,8 @@ def test_records_and_estimators() -> None:
         ledger.spend(classifier())
     with pytest.raises(TypeError, match="item must be"):
         ledger.spend(0.5)
+    with pytest.raises(TypeError, match="item must be"):
+        ledger.spend(ledger.entries[0])  # which does not say whom it protects
 
 
 def test_what_does_not_add_up_is_refused() -> None:
@@ -186,6 +201,87 @@ def test_fit_asks_before_anything_is_drawn() -> None:
     assert not hasattr(unfitted, "privacy_")
     fitted(ledger)
     assert ledger.remaining()["epsilon"] == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        WinsorizedMean(epsilon=1, delta="1e-7", bound=1, m=4, method="gaussian"),
+        WinsorizedMean(epsilon=1, bound=1, m=4, private_radius=True),
+        ClippedGradientDescent(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        WinsorizedGradientDescent(epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        PhasedERM(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        FiniteMinimizer(epsilon=1, loss_bounds=(0, 10), m=4),
+        UserLevelLogisticRegression(epsilon=1, delta="1e-7", feature_bound=10, m=4, classes=(0, 1)),
+        UserLevelLinearRegression(
+            epsilon=1, delta="1e-7", feature_bound=10, m=4, target_bounds=(0, 1), solver="winsorized"
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore:.*users:UserWarning")
+def test_fits_of_every_kind_are_charged_once_what_they_say_in_advance(model: Any) -> None:
+    ledger = PrivacyLedger("3/2", "1e-6")
+    targets = {} if isinstance(model, (WinsorizedMean, FiniteMinimizer)) else {"y": HOURS > 5}
+    ledger.fit(model, HOURS[:, None], groups=PEOPLE, **targets)
+    cost = model.privacy_cost(n_users=30, n_features=1)
+    assert [entry.cost for entry in ledger.entries] == [cost] == [model.privacy_.cost]
+    assert cost.pair() == (1, model.privacy_.delta)
+    if cost.rho is not None and cost.delta:
+        assert zcdp_delta(cost.rho, 1, distance=cost.distance) <= cost.delta
+    before = {name: np.array(getattr(model, name)) for name in model.released}
+    with pytest.raises(PrivacyBudgetError):
+        ledger.fit(model, HOURS[:, None], groups=PEOPLE, **targets)
+    assert all(np.array_equal(getattr(model, name), value) for name, value in before.items())
+    assert len(ledger.entries) == 1
+
+
+def test_sessions_are_charged_for_all_questions_when_they_open() -> None:
+    ledger = PrivacyLedger("3/2")
+    queries = WinsorizedQueries(epsilon=1, n_queries=3, bound=10, m=4)
+    with pytest.raises(TypeError, match="a method fit"):
+        ledger.fit(queries, HOURS[:, None], groups=PEOPLE)
+    with pytest.raises(TypeError, match="a method open"):
+        ledger.open(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
+    with ledger.open(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
+        assert [(entry.name, entry.cost) for entry in ledger.entries] == [("questions", session.privacy_.cost)]
+        session.ask(lambda rows: rows.mean())
+    with pytest.raises(PrivacyBudgetError):
+        ledger.open(queries, HOURS[:, None], groups=PEOPLE)
+    assert ledger.remaining()["epsilon"] == F(1, 2)
+
+
+def test_what_a_fit_fits_on_the_way_is_charged_and_what_other_threads_fit_is_not() -> None:
+    ledger = PrivacyLedger(10)
+    done: list[str] = []
+
+    def gradient(theta: Any, X: Any, y: Any) -> Any:
+        if not done:
+            done.append("inside")
+            classifier(epsilon="1/8").fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+            thread = threading.Thread(
+                target=lambda: done.append(type(classifier().fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)).__name__)
+            )
+            thread.start()
+            thread.join()
+        return np.zeros((len(X), len(theta)))
+
+    loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
+    model = WinsorizedGradientDescent(epsilon=1, loss=loss, constraint=L2Ball(1), bound=10, m=4)
+    ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert done == ["inside", "ThresholdClassifier"]
+    assert sorted(entry.name for entry in ledger.entries) == ["WinsorizedGradientDescent"] * 2
+    assert ledger.spent["epsilon"] == F(9, 8)
+
+
+def test_another_process_cannot_spend(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = PrivacyLedger(1)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="process"):
+        ledger.spend(PrivacyCost("1/2"))
+    with pytest.raises(RuntimeError, match="process"):
+        fitted(ledger)
+    assert ledger.entries == ()
 
 
 def test_fits_outside_of_the_ledger_are_not_charged() -> None:
@@ -288,6 +384,16 @@ def test_json_that_does_not_keep_the_promise_is_refused() -> None:
     for text in ("", "[]", "{}", "null", ledger.to_json()[:-2]):
         with pytest.raises(ValueError, match="not a ledger"):
             PrivacyLedger.from_json(text)
+
+
+def test_json_has_numbers_of_any_length_and_no_decimals() -> None:
+    ledger = PrivacyLedger("1e-5000")
+    ledger.spend(PrivacyCost("1e-6000"))
+    assert PrivacyLedger.from_json(ledger.to_json()).spent == ledger.spent
+    content = json.loads(ledger.to_json())
+    for change in ({"epsilon": "1e999999999"}, {"delta": "ln(2/1)"}, {"epsilon": "1/0"}):
+        with pytest.raises(ValueError, match="not a ledger"):
+            PrivacyLedger.from_json(json.dumps(content | change))
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])

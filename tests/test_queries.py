@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import os
+import pickle
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -100,11 +105,62 @@ def test_the_budget_refuses_one_question_more() -> None:
     assert repr(about) == "<QuerySession: 0 of 3 questions left>"
 
 
+def test_a_question_that_asks_while_it_is_tried_gets_no_share_more() -> None:
+    about = session(n_queries=1)
+    answers: list[Any] = []
+
+    def nested(rows: Any) -> Any:
+        if not answers:
+            answers.append(about.ask(lambda rows: rows.mean(axis=0)))
+        return rows.mean(axis=0)
+
+    for question in (nested, nested, lambda rows: rows.mean(axis=0)):
+        with pytest.raises(BudgetError):
+            about.ask(question)
+    assert (len(answers), about.remaining) == (1, 0)
+
+
+def test_threads_share_one_budget() -> None:
+    about = session(n_queries=3)
+    together = threading.Barrier(6)
+
+    def question(rows: Any) -> Any:
+        if not rows.any():  # the trial on the public row
+            together.wait()
+        return rows.mean(axis=0)
+
+    def ask(_: int) -> bool:
+        try:
+            about.ask(question)
+        except BudgetError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(ask, range(6))) == 3
+    assert about.remaining == 0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_which_would_have_a_budget_each_are_refused(copied: Any) -> None:
+    with pytest.raises(TypeError, match="not copied"):
+        copied(session())
+
+
+def test_another_process_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    about = session()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="process"):
+        about.ask(lambda rows: rows.mean(axis=0))
+    assert about.remaining == 3
+
+
 def test_a_closed_session_has_no_data() -> None:
     with session() as about:
         about.ask(lambda rows: rows.mean(axis=0))
     with pytest.raises(RuntimeError, match="closed"):
         about.ask(lambda rows: rows.mean(axis=0))
+    assert about._data is None
     assert not any(isinstance(value, np.ndarray) for value in vars(about).values())
 
 
@@ -122,7 +178,7 @@ def test_bad_questions_cost_nothing() -> None:
 def vectors_of(question: Any, X: Any, groups: Any, **given: Any) -> list[list[int]]:
     """Every user's integers, by the code that answers use."""
     about = WinsorizedQueries(epsilon=1, m=2, **{"dimension": 1, **given}).open(X, groups=groups)
-    vectors = about._vectors(about._rows, question)
+    vectors = about._vectors(about._data, question)
     return [vectors.subset([user]).clipped_sum(0.0, 1.0, 2.0**-20).tolist() for user in range(vectors.n_users)]
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from userdp.delstab import BOTTOM, DelStab
     from userdp.divergence import hockey_stick, is_indistinguishable
-    from userdp.exceptions import BudgetError, InsecureRandomnessWarning
+    from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError
     from userdp.lddp import (
         LDDPResult,
         PairwiseResult,
@@ -80,6 +80,7 @@ _HOME = {
     "is_indistinguishable": "userdp.divergence",
     "BudgetError": "userdp.exceptions",
     "InsecureRandomnessWarning": "userdp.exceptions",
+    "PrivacyBudgetError": "userdp.exceptions",
     "LDDPResult": "userdp.lddp",
     "PairwiseResult": "userdp.lddp",
     "check_lddp": "userdp.lddp",
@@ -122,6 +123,7 @@ __all__ = [
     "LogRatio",
     "PairwiseResult",
     "Pmf",
+    "PrivacyBudgetError",
     "ScoreSelection",
     "SymmetricAlgorithm",
     "TruncatedDiscreteLaplace",

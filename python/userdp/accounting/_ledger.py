@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from userdp._numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
+from userdp._numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
 from userdp.accounting._charging import charging
 from userdp.accounting._cost import PrivacyCost
 from userdp.accounting._currency import CURRENCIES, Amounts, Composition, added, amount, as_float, within, zero
-from userdp.accounting._exponentials import enclosure, epsilon_above, exact_epsilon, shortened, value_enclosure
+from userdp.accounting._exponentials import exact_epsilon
 from userdp.accounting._ledger_text import read_ledger, table, written_ledger
-from userdp.accounting._zcdp import largest_rho, zcdp_delta
+from userdp.accounting._limits import Amount, difference, keeps_promise, shown_amounts, zcdp_limits
 from userdp.exceptions import PrivacyBudgetError
+
+if TYPE_CHECKING:
+    from userdp.estimation import WinsorizedQueries
+    from userdp.estimation._query_session import QuerySession
 
 __all__ = ["LedgerEntry", "PrivacyLedger"]
 
-Amount: TypeAlias = "Fraction | LogRatio"
 Estimator = TypeVar("Estimator")
 
-DISTANCE_PART = 1000
-LARGEST_EPSILON = 2**20
 NEIGHBOURS = ("replace", "add-remove")
 UNITS = ("user", "record")
 
@@ -86,9 +89,10 @@ class PrivacyLedger:
     Notes
     -----
     Nothing here looks at data: costs are public. A release counts from the moment it is allowed, whether or not it
-    comes to an end. Ledgers cannot be copied or pickled, as each copy would allow all that is left once more; `to_json`
-    is for keeping one, and keeping it from being used twice is up to you. So is one ledger for each group of people:
-    releases on people of whom none is in two groups do not add up, and need a ledger each.
+    comes to an end. Ledgers cannot be copied or pickled, nor spent from in a forked process, as each copy would allow
+    all that is left once more; `to_json` is for keeping one, and keeping it from being used twice is up to you. So is
+    one ledger for each group of people: releases on people of whom none is in two groups do not add up, and need a
+    ledger each.
 
     **Why it holds.** Costs that add up below limits that were fixed in advance are a privacy filter, for pure and
     approximate DP (Rogers, Roth, Ullman and Vadhan 2016; Whitehouse, Ramdas, Rogers and Wu 2023) and for zCDP (Feldman
@@ -142,7 +146,7 @@ class PrivacyLedger:
                 raise ValueError("added_delta and distance are for composition='zcdp'; 'basic' counts every delta")
             limits: Amounts = {"epsilon": level, "delta": amount(threshold)}
         else:
-            limits = _zcdp_limits(level, threshold, beside, distance)
+            limits = zcdp_limits(level, threshold, beside, distance)
         self.epsilon = exact_epsilon(level)
         self.delta = threshold
         self.composition: Composition = composition
@@ -153,11 +157,12 @@ class PrivacyLedger:
         self._spent = zero(self._currency)
         self._entries: list[LedgerEntry] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def limits(self) -> Mapping[str, Amount]:
         """What may be spent in all."""
-        return _shown(self._limits)
+        return shown_amounts(self._limits)
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -169,7 +174,7 @@ class PrivacyLedger:
     def spent(self) -> Mapping[str, Amount]:
         """What is spent, by currency; exact, but rounded up where LogRatios and numbers were added."""
         with self._lock:
-            return _shown(self._spent)
+            return shown_amounts(self._spent)
 
     def remaining(self) -> Mapping[str, Amount]:
         """What is left, by currency; exact, or rounded down.
@@ -183,7 +188,7 @@ class PrivacyLedger:
         """
         with self._lock:
             spent = self._spent
-        return MappingProxyType({name: _difference(limit, spent[name]) for name, limit in self._limits.items()})
+        return MappingProxyType({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
 
     def can_spend(self, item: Any, *, unit: str | None = None, neighbours: str | None = None) -> bool:
         """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
@@ -214,6 +219,8 @@ class PrivacyLedger:
         ValueError
             For a release that is not private, or protects another unit or other neighbours; for a cost in rho only,
             where epsilon is counted.
+        RuntimeError
+            In another process than the one that made the ledger.
 
         Examples
         --------
@@ -226,17 +233,19 @@ class PrivacyLedger:
         """
         cost = self._cost(item, unit, neighbours)
         charged = self._currency.charge(cost)
+        if os.getpid() != self._process:
+            raise RuntimeError("the ledger belongs to the process that made it: another one would spend the rest again")
         with self._lock:
             label = _label(name, item, len(self._entries) + 1)
             total = added(self._spent, charged)
             if not within(total, self._limits):
-                left = [_difference(limit, self._spent[key]) for key, limit in self._limits.items()]
+                left = [difference(limit, self._spent[key]) for key, limit in self._limits.items()]
                 needs = ", ".join(f"{key} {float(level):.6g}" for key, level in charged.items())
                 raise PrivacyBudgetError(
                     f"{label} needs {needs}, and {', '.join(f'{as_float(value):.6g}' for value in left)} are left"
                 )
             self._spent = total
-            self._entries.append(LedgerEntry(label, cost, _shown(charged)))
+            self._entries.append(LedgerEntry(label, cost, shown_amounts(charged)))
 
     def fit(
         self, estimator: Estimator, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None
@@ -275,24 +284,56 @@ class PrivacyLedger:
         >>> [entry.name for entry in ledger.entries], ledger.remaining()["epsilon"]
         (['threshold'], Fraction(1, 2))
         """
+        given = {key: value for key, value in (("y", y), ("groups", groups)) if value is not None}
+        with self._charged(estimator, "fit", name):
+            estimator.fit(X, **given)  # type: ignore[attr-defined]
+        return estimator
+
+    def open(
+        self, queries: WinsorizedQueries, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None
+    ) -> QuerySession:
+        """Open a session of questions if the budget of all of them is within what is left.
+
+        Parameters
+        ----------
+        queries : WinsorizedQueries
+        X, y, groups
+            As for its `open`.
+        name : str, optional
+            For the table.
+
+        Returns
+        -------
+        QuerySession
+
+        Raises
+        ------
+        PrivacyBudgetError, TypeError, ValueError
+            As `fit`.
+        """
+        with self._charged(queries, "open", name):
+            return queries.open(X, y, groups)
+
+    @contextmanager
+    def _charged(self, estimator: Any, method: str, name: str | None) -> Iterator[None]:
+        """Charge what this estimator draws in the block."""
         from userdp.learners._base import UserLevelEstimator  # needs scikit-learn, which ledgers do not
 
-        if not isinstance(estimator, UserLevelEstimator):
+        if not isinstance(estimator, UserLevelEstimator) or not hasattr(estimator, method):
             raise TypeError(
-                f"estimator must be one of this package's; got {shown(estimator)}. For anything else spend its"
-                " PrivacyCost before it runs"
+                f"estimator must be one of this package's with a method {method}; got {shown(estimator)}. For anything"
+                " else spend its PrivacyCost before it runs"
             )
         label = type(estimator).__name__ if name is None else name
-        given = {key: value for key, value in (("y", y), ("groups", groups)) if value is not None}
         with charging(lambda record: self.spend(record, label)):
-            estimator.fit(X, **given)
-        return estimator
+            yield
 
     def _cost(self, item: Any, unit: str | None, neighbours: str | None) -> PrivacyCost:
         """The cost of what may be spent here, or an error."""
         record = getattr(item, "privacy_", item)
         cost = item if isinstance(item, PrivacyCost) else getattr(record, "cost", None)
-        if not isinstance(cost, PrivacyCost):
+        # An entry of a ledger has a cost too, but does not say whom it protects.
+        if not isinstance(cost, PrivacyCost) or isinstance(item, LedgerEntry):
             hint = "; fit it with the ledger's fit" if hasattr(item, "privacy_cost") else ""
             raise TypeError(f"item must be a PrivacyCost, PrivacyRecord or fitted estimator; got {shown(item)}{hint}")
         if record is not cost:
@@ -311,7 +352,7 @@ class PrivacyLedger:
     def to_json(self) -> str:
         """The promise and the entries, as JSON. Read it with `from_json`."""
         with self._lock:
-            return written_ledger(self, _shown(self._limits), self._entries)
+            return written_ledger(self, shown_amounts(self._limits), self._entries)
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyLedger:
@@ -323,9 +364,12 @@ class PrivacyLedger:
             For anything else, and for a ledger whose limits do not keep its promise or are exceeded.
         """
         content = read_ledger(text)
-        ledger = cls(**content.arguments)
+        try:
+            ledger = cls(**content.arguments)
+        except TypeError as error:
+            raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
         limits = {name: amount(value) for name, value in content.limits.items()}
-        if limits.keys() != ledger._limits.keys() or not _keeps(ledger, limits):
+        if limits.keys() != ledger._limits.keys() or not keeps_promise(ledger, limits):
             raise ValueError("the text is not a ledger as to_json writes it: its limits do not keep its promise")
         ledger._limits = limits
         for name, cost in content.entries:
@@ -335,7 +379,7 @@ class PrivacyLedger:
     def __repr__(self) -> str:
         with self._lock:
             rows = [(entry.name, entry.charged) for entry in self._entries]
-            return table(self, [*rows, ("spent", _shown(self._spent)), ("limit", _shown(self._limits))])
+            return table(self, [*rows, ("spent", shown_amounts(self._spent)), ("limit", shown_amounts(self._limits))])
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a PrivacyLedger is not copied: each copy would allow once more what is left; see to_json")
@@ -350,44 +394,3 @@ def _label(name: str | None, item: Any, number: int) -> str:
     if name is not None:
         return str(name)
     return type(item).__name__ if hasattr(item, "privacy_") else f"release {number}"
-
-
-def _zcdp_limits(level: PrivacyLevel, delta: Fraction, beside: Fraction, distance: Delta | None) -> Amounts:
-    """Limits that keep the promise: as much rho as certified beside what is set aside for deltas and distances."""
-    noise = delta - beside
-    if noise <= 0:
-        raise ValueError(
-            "delta must be above added_delta for composition='zcdp', which has no pure guarantee; 'basic' has"
-        )
-    if distance is not None:
-        far = parse_delta(distance, "distance")
-    elif level.exponent >= LARGEST_EPSILON:
-        far = Fraction(0)
-    else:
-        far = shortened(noise / (DISTANCE_PART * (1 + enclosure(level, "epsilon")[1])), up=False)
-    rho = largest_rho(exact_epsilon(level), noise, distance=far)
-    return {"rho": amount(rho), "delta": amount(beside), "distance": amount(far)}
-
-
-def _keeps(ledger: PrivacyLedger, limits: Amounts) -> bool:
-    """Whether spending up to the limits is within the promise."""
-    if ledger.composition == "basic":
-        return within(limits, {"epsilon": amount(ledger.epsilon), "delta": amount(ledger.delta)})
-    if any(level.ratio != 1 for level in limits.values()):
-        return False
-    rho, beside, distance = (limits[name].exponent for name in ("rho", "delta", "distance"))
-    return zcdp_delta(rho, ledger.epsilon, distance=distance) + beside <= ledger.delta
-
-
-def _shown(amounts: Amounts) -> Mapping[str, Amount]:
-    return MappingProxyType({name: epsilon_above(level) for name, level in amounts.items()})
-
-
-def _difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
-    """What is left, rounded down where it is not a fraction or the logarithm of one."""
-    left = PrivacyLevel(limit.ratio / spent.ratio, limit.exponent - spent.exponent)
-    if left.ratio == 1:
-        return max(left.exponent, Fraction(0))
-    if left.exponent == 0 and left.ratio > 1:
-        return exact_epsilon(left)
-    return max(value_enclosure(left)[0], Fraction(0))

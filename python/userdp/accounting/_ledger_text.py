@@ -19,6 +19,7 @@ __all__ = ["LedgerContent", "read_ledger", "table", "written_ledger"]
 
 SCHEMA_VERSION = 1
 WIDTH = 11
+LONG_BITS = 10_000
 _COST = ("epsilon", "delta", "rho", "distance", "bounded_range")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbours")
 
@@ -95,8 +96,13 @@ def _cost(content: Mapping[str, Any]) -> PrivacyCost:
 
 def _written(value: Amount | str | None) -> str | None:
     if isinstance(value, LogRatio):
-        return f"ln({value.numerator}/{value.denominator})"
-    return None if value is None else str(value)
+        return f"ln({_fraction_text(value.ratio)})"
+    return _fraction_text(value) if isinstance(value, Fraction) else value
+
+
+def _fraction_text(value: Fraction) -> str:
+    # Hexadecimal for numbers that Python refuses to write in decimal.
+    return "/".join(format(n, "d" if n.bit_length() < LONG_BITS else "#x") for n in value.as_integer_ratio())
 
 
 def _amount(text: str) -> Amount:
@@ -105,9 +111,8 @@ def _amount(text: str) -> Amount:
     Raises
     ------
     ValueError
-        For anything else.
+        For anything else: decimals too, as those of a large exponent would fill the memory.
     """
-    if text.startswith("ln(") and text.endswith(")"):
-        top, bottom = text[3:-1].split("/")
-        return LogRatio(int(top), int(bottom))
-    return Fraction(text)
+    logarithm = text.startswith("ln(") and text.endswith(")")
+    top, bottom = (int(number, 0) for number in (text[3:-1] if logarithm else text).split("/"))
+    return LogRatio(top, bottom) if logarithm else Fraction(top, bottom)

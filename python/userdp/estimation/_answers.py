@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -90,10 +91,12 @@ def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
     """
     if not problem.delta or method == "laplace":
         return _pure(method, problem, number)
-    concentrated = _concentrated(method, problem, number)
     if method not in ("auto", "iterated", "practical"):
-        return concentrated
-    plans = (concentrated, _pure(method, problem, number))
+        return _concentrated(method, problem, number)
+    plans = [_pure(method, problem, number)]
+    # None where the distance of the noise from the ideal law would take all of delta.
+    with suppress(ValueError):
+        plans.append(_concentrated(method, problem, number))
     return min(plans, key=lambda answers: answers.method.predicted_error())
 
 

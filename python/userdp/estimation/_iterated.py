@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 
 from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
 from userdp.estimation._private_radius import RadiusSearch
-from userdp.estimation._round_noise import MOST_STEPS, GaussianRounds, LaplaceRounds, RoundNoise
+from userdp.estimation._round_noise import GaussianRounds, LaplaceRounds, RoundNoise
 from userdp.estimation._rounds import RoundPlan, one_round, planned_rounds
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw, Program
@@ -42,9 +43,14 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
     Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
     release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
     """
-    gaussian, laplace = bool(problem.delta), not problem.delta or problem.rho is None
-    kinds = (GaussianRounds,) * gaussian + (LaplaceRounds,) * laplace
-    plans = [_planned(problem, kind, SEARCH_SHARE if problem.private_radius else Fraction(0)) for kind in kinds]
+    search_share = SEARCH_SHARE if problem.private_radius else Fraction(0)
+    if problem.rho is not None:
+        return _planned(problem, GaussianRounds, search_share)
+    plans = [_planned(problem, LaplaceRounds, search_share)]
+    if problem.delta:
+        # None where the distance of the noise from the ideal law would take all of delta.
+        with suppress(ValueError):
+            plans.append(_planned(problem, GaussianRounds, search_share))
     return min(plans, key=lambda plan: plan.predicted_error())
 
 
@@ -103,8 +109,6 @@ class IteratedMean(MeanMethod):
 
     def _round(self, share: Fraction, radius: float) -> _Round:
         steps = self.problem.steps or self.noise.steps(share)
-        if steps > MOST_STEPS:
-            raise ValueError(f"steps must be at most 2**30 for method={self.name!r}; got {steps}")
         # The largest power of two of which the radius has at least so many steps.
         grid = math.ldexp(1.0, math.frexp(radius)[1] - steps.bit_length())
         reach = math.floor(radius / grid)
@@ -117,10 +121,12 @@ class IteratedMean(MeanMethod):
         return self.plan.error
 
     def program(self, vectors: UserVectors) -> Program:
+        rounds = self.rounds  # what is refused, is refused before anything is drawn
+
         def release(draw: Draw) -> Hashable:
             transcript: list[Any] = []
             center = np.zeros(self.problem.dimension)
-            for possible in self.rounds:
+            for possible in rounds:
                 index = 0
                 if len(possible) > 1:
                     index = self._searched(draw, vectors, center)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from userdp._numbers import Delta, Epsilon, parse_delta, parse_positive, positive, shown
 from userdp._vectors import MeanVectors
 from userdp.estimation._base import listed
-from userdp.estimation._mean_method import Floats, MeanMethod, MeanProblem
+from userdp.estimation._mean_method import LARGEST, Floats, MeanMethod, MeanProblem
 from userdp.estimation._methods import METHODS
 from userdp.estimation._rotation import rotated_back, signs_of
 from userdp.learners._base import UserLevelEstimator
@@ -40,7 +40,7 @@ class WinsorizedMean(UserLevelEstimator):
         In [0, 1); 0 for pure differential privacy. Several columns need a positive one for errors that are small.
     bound : float
         Every row is clipped to the distance `bound` from the `center`: in L2 (``norm="l2"``), or in each column
-        (``norm="max"``). Public.
+        (``norm="max"``). Public, from 2**-300 to 2**300.
     m : int
         How many rows a user is expected to have; public. All rows of a user count, whatever their number is.
     radius : float, optional
@@ -57,7 +57,8 @@ class WinsorizedMean(UserLevelEstimator):
     beta : float in (0, 1)
         How likely the range may be missed, over all columns, by methods that look for it.
     steps : int, optional
-        Steps of the public grid that a radius has, a power of two; the default is fine enough not to matter.
+        Steps of the public grid that a radius has, a power of two up to 2**30; the default is fine enough not to
+        matter.
     public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
         For the public rotation of methods that rotate. None draws a fresh one in each fit. It is not secret;
         `public_seed_` is the one that was used.
@@ -216,8 +217,8 @@ class WinsorizedMean(UserLevelEstimator):
             center = np.broadcast_to(np.asarray(self.center, dtype=np.float64), (d,))
         except (TypeError, ValueError):
             raise ValueError(f"center must be a number or {d} numbers; got {shown(self.center)}") from None
-        if not np.all(np.isfinite(center)):
-            raise ValueError(f"center must be finite; got {shown(self.center)}")
+        if not np.all(np.abs(center) <= LARGEST):
+            raise ValueError(f"center must be finite, and at most 2**300 from 0; got {shown(self.center)}")
         return center
 
     def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:

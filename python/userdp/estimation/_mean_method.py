@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -11,14 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon
+from userdp._numbers import Epsilon, shown
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Program
 
 if TYPE_CHECKING:
     from userdp._vectors import UserVectors
 
-__all__ = ["Floats", "MeanMethod", "MeanProblem", "Norm"]
+__all__ = ["LARGEST", "MOST_STEPS", "Floats", "MeanMethod", "MeanProblem", "Norm"]
+
+MOST_STEPS = 2**30
+LARGEST = 2.0**300
+"""What lengths, and their inverses, may be: squares of distances and steps of grids are then ordinary floats."""
 
 Floats = npt.NDArray[np.float64]
 Norm = Literal["l2", "max"]
@@ -64,6 +69,14 @@ class MeanProblem:
     steps: int | None = None
     private_radius: bool = False
     rho: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        for name, length, most in (("bound", self.bound, LARGEST), ("radius", self.spread, LARGEST * 2**16)):
+            if not 1 / most <= length <= most:
+                power = math.frexp(most)[1] - 1
+                raise ValueError(f"{name} must be from 2**-{power} to 2**{power}; got {length:.4g}")
+        if self.steps is not None and self.steps > MOST_STEPS:
+            raise ValueError(f"steps must be at most 2**30; got {shown(self.steps)}")
 
     def largest_rho(self, distance: Fraction) -> Fraction:
         """The most rho that may be spent when draws are within a distance of ideal ones, in total variation."""

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from userdp._numbers import Delta, Epsilon, parse_delta, parse_positive, positiv
 from userdp._pmf import Pmf
 from userdp._progress import Progress
 from userdp._randomness import source_of
+from userdp.accounting._charging import announce
 from userdp.estimation._answers import Answers, plan_answers
 from userdp.estimation._base import listed
 from userdp.estimation._mean_method import Floats, MeanProblem
@@ -27,9 +28,6 @@ from userdp.learners._private_values import numbers_of, one_by_one
 from userdp.learners._program import Draw, Program, law_of
 from userdp.learners._ranges import open_unit_interval
 from userdp.stability import PublicSeed
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["WinsorizedQueries"]
 
@@ -84,7 +82,8 @@ class WinsorizedQueries(UserLevelEstimator):
     adds up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are nested: 2 K D
     mechanisms within K within one, which costs a factor of more than 50 in noise at K = 100, d = 8.
 
-    *Questions* are called once for every user with rows, with copies of that user's rows only, in their order. One that
+    *Questions* are called once for every user with rows, with a copy of that user's rows only, in their order, as
+    doubles whatever the type of X is. One that
     raises an error, or returns another shape or numbers that are not finite, on somebody's rows gives the vector 0 for
     that user. Whether it works at all shows on a public row of zeros, on which it is tried first. **A question must
     not keep anything from one user to the next**, nor look at other users' data, the clock or anything that is not
@@ -182,6 +181,7 @@ class WinsorizedQueries(UserLevelEstimator):
             warnings.warn(warning, UserWarning, stacklevel=2)
         source = source_of(self.random_state)
         record = self._record(answers.spending, "record" if groups is None else "user")
+        announce(record)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:
             return mechanism._draw(source, *arguments)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Hashable, Sequence
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +29,19 @@ Query: TypeAlias = Callable[..., Any]
 """Of one user's rows, and targets where there are some: a vector."""
 
 
+class _Rows(NamedTuple):
+    """People's rows, sorted by user."""
+
+    rows: npt.NDArray[Any]
+    targets: npt.NDArray[Any] | None
+    ends: list[int]
+
+
 class QuerySession:
-    """Questions about people's rows until the budget is spent: what `WinsorizedQueries.open` returns."""
+    """Questions about people's rows until the budget is spent: what `WinsorizedQueries.open` returns.
+
+    Threads may share one; copies and other processes, which would have a budget each, are refused.
+    """
 
     def __init__(
         self,
@@ -41,9 +54,9 @@ class QuerySession:
         progress: Progress,
     ) -> None:
         order = np.argsort(data.users, kind="stable")
-        self._rows: npt.NDArray[Any] | None = data.X[order]
-        self._targets = data.labels[order] if labelled else None
-        self._ends = np.concatenate(([0], np.cumsum(np.bincount(data.users, minlength=data.n_users)))).tolist()
+        ends = np.concatenate(([0], np.cumsum(np.bincount(data.users, minlength=data.n_users)))).tolist()
+        self._data: _Rows | None = _Rows(data.X[order], data.labels[order] if labelled else None, ends)
+        self._labelled = labelled
         self._columns = data.n_columns
         self._answers = answers
         self._seed = seed
@@ -51,6 +64,8 @@ class QuerySession:
         self._record = record
         self._progress = progress
         self._asked = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def remaining(self) -> int:
@@ -92,57 +107,71 @@ class QuerySession:
         TypeError, ValueError
             For a query that is not callable, or that fails on a public row of zeros; the budget is then not touched.
         RuntimeError
-            After `close`.
+            After `close`, and in another process than the one that opened the session.
         """
         return self._answer(query)[1]
 
     def _answer(self, query: Query) -> tuple[Hashable, Floats]:
         """What is drawn, and the answer that it stands for."""
-        if self._rows is None:
-            raise RuntimeError("the session is closed, and its data are gone")
-        if not self.remaining:
-            raise BudgetError(
-                f"all {self._answers.number} questions have been asked, and the budget is spent; a further one needs "
-                "its own share: plan it with a larger n_queries"
-            )
+        self._claim(0)
         self._check(query)
         # Whatever happens from here on, this share of the budget is gone.
-        index, self._asked = self._asked, self._asked + 1
+        data, index = self._claim(1)
         with silence():
-            vectors = self._vectors(self._rows, query)
+            vectors = self._vectors(data, query)
         outcome = self._answers.draw(vectors, self._seed, index, self._draw)
         return outcome, self._answers.mean(outcome, self._seed, index)
+
+    def _claim(self, shares: int) -> tuple[_Rows, int]:
+        """The rows, and the number of the question that these shares of the budget are for; 0 only looks.
+
+        A question may ask others while it is tried, and so may other threads.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError("the session belongs to the process that opened it: a second one would have its budget")
+        with self._lock:
+            if self._data is None:
+                raise RuntimeError("the session is closed, and its data are gone")
+            if not self.remaining:
+                raise BudgetError(
+                    f"all {self._answers.number} questions have been asked, and the budget is spent; a further one "
+                    "needs its own share: plan it with a larger n_queries"
+                )
+            index, self._asked = self._asked, self._asked + shares
+            return self._data, index
 
     def _check(self, query: Query) -> None:
         if not callable(query):
             raise TypeError(f"query must be a callable of one user's rows; got {shown(query)}")
         zeros = np.zeros((1, self._columns))
         try:
-            got = np.shape(query(zeros) if self._targets is None else query(zeros, np.zeros(1)))
+            value = np.asarray(query(zeros, np.zeros(1)) if self._labelled else query(zeros))
+            if value.dtype.kind == "c":
+                raise TypeError("complex numbers are no real ones")
+            got = value.astype(np.float64).shape
         except Exception as error:
             raise ValueError(f"query failed on a public row of {self._columns} zeros: {error!r}") from error
         d = self._answers.problem.dimension
         if got != (d,) and not (d == 1 and got == ()):
             raise ValueError(f"query must return a vector of shape ({d},); got shape {got} for a public row of zeros")
 
-    def _vectors(self, rows: npt.NDArray[Any], query: Query) -> GivenVectors:
-        n_users, d = len(self._ends) - 1, self._answers.problem.dimension
+    def _vectors(self, data: _Rows, query: Query) -> GivenVectors:
+        n_users, d = len(data.ends) - 1, self._answers.problem.dimension
         vectors, present = np.zeros((n_users, d)), np.zeros(n_users, dtype=np.bool_)
         with progress_bar(self._progress, "question") as show:
-            for user, (start, end) in enumerate(zip(self._ends, self._ends[1:], strict=False)):
+            for user, (start, end) in enumerate(zip(data.ends, data.ends[1:], strict=False)):
                 present[user] = start < end
                 if present[user]:
-                    given = [rows[start:end].copy()]
-                    if self._targets is not None:
-                        given.append(self._targets[start:end].copy())
+                    given = [data.rows[start:end].astype(np.float64, order="C")]
+                    if data.targets is not None:
+                        given.append(data.targets[start:end].astype(np.float64))
                     vectors[user] = vector_of(query, given, d)
                 show(user + 1, n_users)
         return GivenVectors(vectors, present)
 
     def close(self) -> None:
         """Drop the data. No more questions can be asked."""
-        self._rows = self._targets = None
-        self._ends = []
+        self._data = None
 
     def __enter__(self) -> QuerySession:
         return self
@@ -152,8 +181,11 @@ class QuerySession:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a QuerySession is not copied: each copy would have the whole budget")
+
     def __repr__(self) -> str:
-        closed = ", closed" if self._rows is None else ""
+        closed = ", closed" if self._data is None else ""
         return f"<QuerySession: {self.remaining} of {self._answers.number} questions left{closed}>"
 
 

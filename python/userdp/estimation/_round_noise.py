@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from userdp.estimation._mean_method import MeanProblem
+from userdp.estimation._mean_method import MOST_STEPS, MeanProblem
 from userdp.estimation._private_radius import search_epsilon
+from userdp.estimation._range_search import laplace_noise
 from userdp.estimation._rounds import MOST_ROUNDS, NoiseSize
 from userdp.estimation._winsorized_budget import rational_epsilon
 from userdp.learners._privacy import Spending
 from userdp.learners._program import Draw
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 
-__all__ = ["MOST_STEPS", "GaussianRounds", "LaplaceRounds", "RoundNoise"]
+__all__ = ["GaussianRounds", "LaplaceRounds", "RoundNoise"]
 
 DISTANCE = Fraction(1, 2**90)
 """At least the distance of the noise of one integer from its ideal law."""
@@ -26,7 +27,6 @@ FINENESS = 64
 """Steps of the grid within the standard deviation of the noise of a mean in each coordinate, or more."""
 
 FEWEST_STEPS = 2**10
-MOST_STEPS = 2**30
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,14 @@ class GaussianRounds(RoundNoise):
 
     def steps(self, share: Fraction) -> int:
         # sigma is 2 R / sqrt(2 rho), for the sum
-        return _power_of_two(FINENESS * self.n_users * math.sqrt(float(self.rho * self.rest * share) / 2), self.n_users)
+        wanted = FINENESS * self.n_users * math.sqrt(float(self.rho * self.rest * share) / 2)
+        return _power_of_two(max(wanted, FEWEST_STEPS), self.n_users)
 
     def mechanism(self, share: Fraction, reach: int) -> DiscreteGaussian:
-        return DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=2 * reach)
+        noise = DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=2 * reach)
+        if noise.distance > DISTANCE:
+            raise AssertionError("the noise is farther from the ideal than was accounted for")
+        return noise
 
     def release(self, draw: Draw, mechanism: DiscreteGaussian, sums: tuple[int, ...]) -> tuple[int, ...]:
         released: tuple[int, ...] = draw(mechanism, sums)
@@ -145,14 +149,15 @@ class LaplaceRounds(RoundNoise):
     def steps(self, share: Fraction) -> int:
         epsilon, root = float(self.epsilon * self.rest * share), math.sqrt(self.dimension)
         # the scale is 2 R sqrt(d) / epsilon, and its tables end at 2**24
-        return _power_of_two(min(FINENESS * self.n_users * epsilon / root / 2, 2**20 * epsilon / root), self.n_users)
+        wanted = max(FINENESS * self.n_users * epsilon / root / 2, FEWEST_STEPS)
+        return _power_of_two(min(wanted, 2**20 * epsilon / root), self.n_users)
 
     def mechanism(self, share: Fraction, reach: int) -> DiscreteLaplace:
         sensitivity = math.isqrt(4 * reach**2 * self.dimension)
         epsilon = self.epsilon * self.rest * share
         # Beyond 64 scales there is next to nothing.
         largest = self.n_users * reach + math.ceil(64 * sensitivity / epsilon)
-        return DiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity, bounds=(-largest, largest))
+        return laplace_noise(epsilon, sensitivity, (-largest, largest))
 
     def release(self, draw: Draw, mechanism: DiscreteLaplace, sums: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(draw(mechanism, value) for value in sums)
@@ -171,4 +176,4 @@ class LaplaceRounds(RoundNoise):
 def _power_of_two(wanted: float, n_users: int) -> int:
     """A power of two that is at least what is wanted, within limits: sums of all users stay below 2**61."""
     most = min(MOST_STEPS, 1 << max(59 - n_users.bit_length(), 1))
-    return min(max(FEWEST_STEPS, 1 << math.ceil(math.log2(max(wanted, 1)))), most)
+    return min(1 << math.ceil(math.log2(max(wanted, 1))), most)

@@ -21,12 +21,14 @@ from userdp.optimization._schedules import (
     nonconvex_schedule,
     strongly_convex_bound,
     strongly_convex_schedule,
+    tail_bound,
+    tail_schedule,
 )
 from userdp.stability import PublicSeed
 
 __all__ = ["VARIANTS", "GradientOptions", "winsorized_plan"]
 
-VARIANTS = ("convex", "strongly-convex", "nonconvex")
+VARIANTS = ("convex", "convex-tail", "strongly-convex", "nonconvex")
 MOST_STEPS = 2**8
 """The most steps by default."""
 
@@ -37,7 +39,7 @@ class GradientOptions:
 
     Attributes
     ----------
-    variant : {"convex", "strongly-convex", "nonconvex"}
+    variant : {"convex", "convex-tail", "strongly-convex", "nonconvex"}
     method : str
         A method for means, or "tracking".
     steps : int or None
@@ -115,6 +117,8 @@ class GradientOptions:
         H, R = problem.smoothness, problem.radius
         if self.variant == "convex":
             return convex_bound(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant == "convex-tail":
+            return tail_bound(steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             return nonconvex_bound(steps, smoothness=H, gap=self.largest_gap(problem), noise=noise)
         return strongly_convex_bound(steps, smoothness=H, strong_convexity=self.mu(problem), radius=R, noise=noise)
@@ -124,6 +128,8 @@ class GradientOptions:
         H, R = problem.smoothness, problem.radius
         if self.variant == "convex":
             return convex_schedule(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant == "convex-tail":
+            return tail_schedule(steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             # 256 public bits modulo the number of steps: uniform but for 2**-240.
             index = int.from_bytes(seed.block("userdp query point"), "little") % steps

@@ -19,6 +19,8 @@ __all__ = [
     "nonconvex_schedule",
     "strongly_convex_bound",
     "strongly_convex_schedule",
+    "tail_bound",
+    "tail_schedule",
 ]
 
 
@@ -67,6 +69,21 @@ def convex_schedule(steps: int, *, smoothness: float, radius: float, noise: floa
 def convex_bound(steps: int, *, smoothness: float, radius: float, noise: float) -> float:
     """At least the expected excess of F at the answer of `convex_schedule`: HR^2/(2T) + sqrt(2) R nu/sqrt(T)."""
     return smoothness * radius**2 / (2 * steps) + math.sqrt(2 / steps) * radius * noise
+
+
+def tail_schedule(steps: int, *, smoothness: float, radius: float, noise: float) -> Schedule:
+    """As `convex_schedule`, with the average of the last half only: theta_t for t > T/2.
+
+    A start that is far off, which the first points still show, is left out of the answer.
+    """
+    sizes = convex_schedule(steps, smoothness=smoothness, radius=radius, noise=noise).step_sizes
+    counted = steps - steps // 2
+    return Schedule(sizes, (0.0,) * (steps // 2) + (1 / counted,) * counted)
+
+
+def tail_bound(steps: int, *, smoothness: float, radius: float, noise: float) -> float:
+    """At least the expected excess of F at the answer of `tail_schedule`: twice `convex_bound`."""
+    return 2 * convex_bound(steps, smoothness=smoothness, radius=radius, noise=noise)
 
 
 def strongly_convex_schedule(steps: int, *, smoothness: float, strong_convexity: float) -> Schedule:

@@ -41,7 +41,7 @@ class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
         Rows of X that are longer in L2 are scaled to this norm. Public.
     target_bounds : tuple of two float
         Targets are clipped to it. Public.
-    variant : {"convex", "strongly-convex", "nonconvex"}
+    variant : {"convex", "convex-tail", "strongly-convex", "nonconvex"}
         The schedule, and what is proved of it; see Notes.
     method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
         How a mean gradient is estimated: as in `userdp.estimation.WinsorizedMean`, or, "tracking", by clipping to a
@@ -95,7 +95,8 @@ class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
 
     *Utility.* With nu the root mean square of the noise of a round, H the smoothness, R the largest distance from the
     start (docs/proofs/descent_schedules.md): "convex", the average of T points: excess at most
-    H R^2 / (2 T) + sqrt(2) R nu / sqrt(T); "strongly-convex", two phases:
+    H R^2 / (2 T) + sqrt(2) R nu / sqrt(T); "convex-tail", the average of the last half of them: at most twice that, and
+    often far less; "strongly-convex", two phases:
     (H R^2 / T) (1 - mu / H)^(T/2) + 10 nu^2 / (mu T) for even T; "nonconvex", a random one of the points: the squared
     gradient mapping is at most 12 (H Delta / T + nu sqrt(H Delta / T)). They hold for unbiased noise, that is where
     nobody is clipped.

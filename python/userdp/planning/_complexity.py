@@ -129,7 +129,7 @@ def user_complexity(
 def _least(ratio: Callable[[int], float], start: int) -> int:
     """The n at which a falling ratio comes to 1 or below, from the start: few evaluations, as it is nearly a power."""
     low, high = start, start
-    above = below = ratio(start)
+    above = below = ratio(start) if start < MOST_USERS else math.inf
     while below > 1:
         if high >= MOST_USERS:
             raise BudgetError(
