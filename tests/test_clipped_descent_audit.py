@@ -12,9 +12,8 @@ pytest.importorskip("sklearn")
 
 from userdp.audit import AuditReport, audit_user_level
 from userdp.learners import as_finite_algorithm
-from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression
+from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression, _linear_models
 from userdp.optimization import _clipped_descent as module
-from userdp.optimization import _linear_models
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._remembered import RememberedVectors
 
