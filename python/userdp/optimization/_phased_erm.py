@@ -16,7 +16,7 @@ from userdp._numbers import Delta, Epsilon, parse_level, positive, shown
 from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import Constraint
-from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._descent import DescentPlan, DescentProblem, number_of_rounds
 from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._gradient_plans import GradientOptions, winsorized_plan
 from userdp.optimization._gradients import GradientRows
@@ -275,7 +275,7 @@ class PhasedERM(PublicRandomEstimator, Descent):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_gradient_parameters(self)
-        positive(self.most_steps, "most_steps")
+        number_of_rounds(self.most_steps, "most_steps")
         if self.least_users is not None:
             positive(self.least_users, "least_users")
         if self.assignment not in ASSIGNMENTS:
