@@ -55,11 +55,11 @@ fn plain(numbers: &mut [f64], factors: &[f64]) {
 
 /// Writes a module with the transform for one vector type from its primitive operations.
 ///
-/// `$levels` takes a vector through the levels among its own lanes; `$held` vectors, a power of two, fit into registers
+/// `$levels` takes a vector through the levels among its own lanes; `2 * $half` vectors, at most 16, fit into registers
 /// with what else is needed.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector_transform {
-    ($module:ident, $feature:literal, $vector:ty, $lanes:literal, $held:literal, $load:ident, $store:ident, $add:ident,
+    ($module:ident, $feature:literal, $vector:ty, $lanes:literal, $half:literal, $load:ident, $store:ident, $add:ident,
      $subtract:ident, $multiply:ident, $levels:expr) => {
         mod $module {
             #[allow(clippy::wildcard_imports)]
@@ -67,7 +67,7 @@ macro_rules! vector_transform {
             use std::array::from_fn;
 
             /// The least length.
-            pub(super) const LEAST: usize = $lanes * $held;
+            pub(super) const LEAST: usize = 2 * $half * $lanes;
 
             /// The level `half` among vectors, in every lane by itself.
             #[inline]
@@ -76,28 +76,33 @@ macro_rules! vector_transform {
                 from_fn(|i| if i & half == 0 { $add(x[i], x[i ^ half]) } else { $subtract(x[i ^ half], x[i]) })
             }
 
-            /// All levels among vectors.
+            /// All levels among the vectors of two halves.
             #[inline]
             #[target_feature(enable = $feature)]
-            fn levels<const R: usize>(x: [$vector; R]) -> [$vector; R] {
-                let x = level(x, 1);
-                let x = if R > 2 { level(x, 2) } else { x };
-                let x = if R > 4 { level(x, 4) } else { x };
-                if R > 8 { level(x, 8) } else { x }
+            fn levels<const R: usize>(halves: [[$vector; R]; 2]) -> [[$vector; R]; 2] {
+                let [low, high] = halves.map(|x| {
+                    let x = if R > 1 { level(x, 1) } else { x };
+                    let x = if R > 2 { level(x, 2) } else { x };
+                    if R > 4 { level(x, 4) } else { x }
+                });
+                [from_fn(|i| $add(low[i], high[i])), from_fn(|i| $subtract(low[i], high[i]))]
             }
 
-            /// The levels `apart`, `2 apart`, to `R / 2 apart`, a multiple of the lanes.
+            /// The levels `apart`, `2 apart`, to `R apart`, a multiple of the lanes.
             #[inline]
             #[target_feature(enable = $feature)]
             fn pass<const R: usize>(numbers: &mut [f64], apart: usize) {
-                for block in numbers.chunks_exact_mut(R * apart) {
+                for block in numbers.chunks_exact_mut(2 * R * apart) {
                     for first in (0..apart).step_by($lanes) {
-                        let place = block.as_mut_ptr();
-                        // SAFETY: a vector from `first + i apart` on ends within the block of `R apart` numbers.
-                        let x: [$vector; R] = from_fn(|i| unsafe { $load(place.add(first + i * apart)) });
-                        for (i, x) in levels(x).into_iter().enumerate() {
-                            // SAFETY: as above.
-                            unsafe { $store(place.add(first + i * apart), x) };
+                        let start = block[first..].as_mut_ptr();
+                        // SAFETY: `first + i apart` and the places of a vector are within the block of `2 R apart`.
+                        unsafe {
+                            let load = |i| $load(start.add(i * apart));
+                            let [low, high] = levels::<R>([from_fn(load), from_fn(|i| load(R + i))]);
+                            for i in 0..R {
+                                $store(start.add(i * apart), low[i]);
+                                $store(start.add((R + i) * apart), high[i]);
+                            }
                         }
                     }
                 }
@@ -105,28 +110,30 @@ macro_rules! vector_transform {
 
             #[target_feature(enable = $feature)]
             pub(super) fn transform(numbers: &mut [f64], factors: &[f64]) {
-                let blocks = numbers.as_chunks_mut::<LEAST>().0;
-                for (block, factors) in blocks.iter_mut().zip(factors.as_chunks::<LEAST>().0) {
-                    let (block, factors) = (block.as_chunks_mut::<$lanes>().0, factors.as_chunks::<$lanes>().0);
-                    let x: [$vector; $held] = from_fn(|i| {
-                        // SAFETY: unaligned loads of exactly the arrays' numbers.
-                        let (x, factor) = unsafe { ($load(block[i].as_ptr()), $load(factors[i].as_ptr())) };
-                        $levels($multiply(x, factor))
-                    });
-                    for (numbers, x) in block.iter_mut().zip(levels(x)) {
-                        // SAFETY: an unaligned store of exactly the array's numbers.
-                        unsafe { $store(numbers.as_mut_ptr(), x) };
+                for (block, factors) in numbers.chunks_exact_mut(LEAST).zip(factors.chunks_exact(LEAST)) {
+                    let (start, factors) = (block.as_mut_ptr(), factors.as_ptr());
+                    // SAFETY: there are `2 half` vectors in the block and of factors.
+                    unsafe {
+                        let load = |i| {
+                            let (x, factor) = ($load(start.add(i * $lanes)), $load(factors.add(i * $lanes)));
+                            $levels($multiply(x, factor))
+                        };
+                        let [low, high] = levels::<$half>([from_fn(load), from_fn(|i| load($half + i))]);
+                        for i in 0..$half {
+                            $store(start.add(i * $lanes), low[i]);
+                            $store(start.add(($half + i) * $lanes), high[i]);
+                        }
                     }
                 }
                 let mut apart = LEAST;
                 while apart < numbers.len() {
                     match numbers.len() / apart {
-                        2 => pass::<2>(numbers, apart),
-                        4 => pass::<4>(numbers, apart),
-                        8 => pass::<8>(numbers, apart),
-                        _ => pass::<$held>(numbers, apart),
+                        2 => pass::<1>(numbers, apart),
+                        4 => pass::<2>(numbers, apart),
+                        8 => pass::<4>(numbers, apart),
+                        _ => pass::<$half>(numbers, apart),
                     }
-                    apart *= $held;
+                    apart *= 2 * $half;
                 }
             }
         }
@@ -141,7 +148,7 @@ vector_transform!(
     "avx512f,avx512dq,avx512vl",
     __m512d,
     8,
-    16,
+    8,
     _mm512_loadu_pd,
     _mm512_storeu_pd,
     _mm512_add_pd,
@@ -162,7 +169,7 @@ vector_transform!(
     "avx2,fma",
     __m256d,
     4,
-    8,
+    4,
     _mm256_loadu_pd,
     _mm256_storeu_pd,
     _mm256_add_pd,
@@ -179,7 +186,7 @@ vector_transform!(
     "sse2",
     __m128d,
     2,
-    8,
+    4,
     _mm_loadu_pd,
     _mm_storeu_pd,
     _mm_add_pd,
