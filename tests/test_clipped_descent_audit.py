@@ -12,7 +12,7 @@ pytest.importorskip("sklearn")
 
 from userdp.audit import AuditReport, audit_user_level
 from userdp.learners import as_finite_algorithm
-from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss
+from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression, _linear_models
 from userdp.optimization import _clipped_descent as module
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._remembered import RememberedVectors
@@ -148,3 +148,34 @@ def test_a_batch_that_is_released_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module.ClippedMean, "estimate", lambda self, *a: estimate(self, *a[:-1], a[-1][:1]))
     monkeypatch.setattr(Coarse, "_symmetric", lambda self: False)
     assert not audited(5, epsilon=1, delta=Fraction(1, 1000), steps=1, batch_users=1).holds
+
+
+@pytest.mark.parametrize(("steps", "m"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize("share", [1, 4])
+def test_linear_regression(steps: int, m: int, share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The regressor, with targets in units of their range, on a coarse grid; four times rho, half the noise, fails."""
+    fair = module._noise_of_rounds
+    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=share * fair(*a).rho))
+    module.clipped_plan.cache_clear()
+    coarse = {"clip": 0.5, "steps": steps, "step_size": 1.0, "grid_steps": 1}
+    solvers = {"auto": lambda problem, seed: module.clipped_plan(problem, **coarse)}
+    monkeypatch.setattr(_linear_models, "SOLVERS", solvers)
+    model = UserLevelLinearRegression(
+        epsilon=EPSILON,
+        delta=DELTA,
+        feature_bound=2.0,
+        target_bounds=(-3, 5),
+        fit_intercept=False,
+        m=m,
+        public_seed=bytes(32),
+    )
+    report = audit_user_level(
+        as_finite_algorithm(model, n_users=2),
+        universe=[(2.0, 5.0), (2.0, -3.0), (-4.0, float("nan"))],
+        n_users=2,
+        n_examples=m,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+    print(f"T={steps} m={m} share={share}: worst delta {report.worst_delta.upper:.4g}, {report.pairs} pairs")
+    assert report.holds is (share == 1)

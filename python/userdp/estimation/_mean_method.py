@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import Epsilon, shown
-from userdp.learners._privacy import Spending
+from userdp.learners._privacy import Spending, planned_epsilon
 from userdp.learners._program import Program
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class MeanProblem:
             raise ValueError(f"bound must be from 2**-300 to 2**300; got {self.bound:.4g}")
         if self.steps is not None and self.steps > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**30; got {shown(self.steps)}")
+        # Plans are kept by their problems, which numbers of all types are to find.
+        object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
 
     def largest_rho(self, distance: Fraction) -> Fraction:
         """The most rho that may be spent when draws are within a distance of ideal ones, in total variation."""

@@ -70,7 +70,8 @@ class RepeatedSelection:
     tells K** unless hide_time. Stopping a single run at N (a cap), instead of drawing K again, would cost delta =
     (1 - gamma)**N; nothing here does that.
 
-    *Law.* `pmf` is the exact law of what is drawn: K - 1 is drawn by `Geometric`, again until K <= N.
+    *Law.* `pmf` is the exact law of what is drawn: K - 1 is drawn by `Geometric`, modulo N, which has the law of
+    K - 1 given K <= N.
 
     References
     ----------
@@ -150,10 +151,9 @@ class RepeatedSelection:
 
     def _number_of_runs(self, source: _core.Source) -> int:
         """K, which nobody may learn. It does not depend on data."""
-        while True:
-            runs = self._failures._draw(source) + 1
-            if self.most_runs is None or runs <= self.most_runs:
-                return runs
+        failures = self._failures._draw(source)
+        # The law of failures modulo N is that of failures given that they are below N.
+        return 1 + (failures if self.most_runs is None else failures % self.most_runs)
 
     def pmf(self, *arguments: Any) -> Pmf:
         """The exact law of the outcome.

@@ -19,8 +19,8 @@ from userdp.accounting import largest_epsilon_each, largest_rho
 from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._program import Draw
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
-from userdp.optimization._constraints import Constraint, finite
-from userdp.optimization._descent import DescentProblem, MeanStep, Rounds
+from userdp.optimization._constraints import Constraint, length
+from userdp.optimization._descent import DescentProblem, MeanStep, Rounds, number_of_rounds
 from userdp.optimization._estimators import Descent
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
@@ -37,7 +37,7 @@ GRID_STEPS = 2**28
 """Steps of the grid in the clipping radius are from this up to twice as many."""
 MOST_STEPS = 200
 """The most steps that are taken by default."""
-LEAST_CLIP = 0.1
+LEAST_CLIP = 0.05
 """The default clips at no less than this share of the longest gradient."""
 AVERAGES = ("tail", "all", "last")
 
@@ -166,8 +166,9 @@ def clipped_plan(
     if batch_users is not None and batch_users > problem.n_users:
         raise ValueError(f"batch_users must be at most the number of users, {problem.n_users}; got {batch_users}")
     count = batch_users or problem.n_users
-    radius = clip or default_clip(problem)
-    rounds = steps or default_steps(problem, radius, count)
+    relative = relative_noise(problem, count)
+    radius = clip or default_clip(problem, relative)
+    rounds = steps or default_steps(problem, radius * relative)
     noise = _noise_of_rounds(problem, rounds, batch_users)
     grid = 2.0 ** math.floor(math.log2(radius) - math.log2(grid_steps))
     sensitivity = 2 * math.floor(radius / grid)
@@ -189,16 +190,27 @@ def clipped_plan(
     return Rounds(problem, optimizer, step, noise.spending)
 
 
-def default_clip(problem: DescentProblem) -> float:
-    """C = G / sqrt(m), but at least G / 10: how far means of m gradients are from what is common to all users."""
-    return problem.lipschitz * max(1 / math.sqrt(problem.m), LEAST_CLIP)
-
-
-def default_steps(problem: DescentProblem, clip: float, count: int) -> int:
-    """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C sqrt(2 d / rho) / n are equal, at most 200."""
+def relative_noise(problem: DescentProblem, count: int) -> float:
+    """S = sqrt(2 d / rho) / n: the noise of the mean of all rounds' gradients, over C."""
     rho = float(largest_rho(problem.epsilon, problem.delta, distance=problem.dimension * MOST_STEPS * DISTANCE))
-    error = clip * math.sqrt(2 * problem.dimension / rho) / count
-    balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * error)
+    return math.sqrt(2 * problem.dimension / rho) / count
+
+
+def default_clip(problem: DescentProblem, relative: float) -> float:
+    """C = (1/2 + k / sqrt(m)) G / sqrt(m), but at least G / 20, with k = max(0, 1 / (1 + 20 s) - 1/2).
+
+    Means of m gradients are within about G / sqrt(m) of what is common to all users. Clipping at half of that halves
+    the noise; it biases theta by how skew these means are, which falls with m, so that for small m it pays only where
+    the noise is large.
+    """
+    more = max(0.0, 1 / (1 + 20 * relative) - 1 / 2)
+    root = math.sqrt(problem.m)
+    return problem.lipschitz * max((1 / 2 + more / root) / root, LEAST_CLIP)
+
+
+def default_steps(problem: DescentProblem, noise: float) -> int:
+    """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, at most 200; the noise is C s."""
+    balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * noise)
     return max(1, math.ceil(min(balanced, MOST_STEPS)))
 
 
@@ -226,7 +238,8 @@ class ClippedGradientDescent(Descent):
     target_bounds : tuple of two float
         Targets are clipped to it. Public. For losses of labels, those above 0 are one class and others the other.
     clip : float, optional
-        C > 0: a user's mean gradient is clipped to this L2 norm. By default G max(1 / sqrt(m), 1 / 10).
+        C > 0: a user's mean gradient is clipped to this L2 norm. By default (1/2 + k / sqrt(m)) G / sqrt(m), at least
+        G / 20, with k = max(0, 1 / (1 + 20 s) - 1/2) and s = sqrt(2 d / rho) / n.
     steps : int, optional
         T, the number of rounds. By default the one that balances the two terms of the error bound for the average, at
         most 200.
@@ -359,12 +372,12 @@ class ClippedGradientDescent(Descent):
         super()._check_parameters()
         for name in ("clip", "step_size"):
             value = getattr(self, name)
-            if value is not None and not finite(value, name) >= 2.0**-100:
-                raise ValueError(f"{name} must be > 0, at least 2**-100; got {shown(value)}")
-        for name in ("steps", "batch_users"):
-            value = getattr(self, name)
             if value is not None:
-                positive(value, name)
+                length(value, name)
+        if self.steps is not None:
+            number_of_rounds(self.steps, "steps")
+        if self.batch_users is not None:
+            positive(self.batch_users, "batch_users")
         if self.average not in AVERAGES:
             raise ValueError(f"average must be one of {', '.join(map(repr, AVERAGES))}; got {shown(self.average)}")
 

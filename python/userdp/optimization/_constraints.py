@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 LARGEST = 2.0**100
 """Radii, ends and bounds beyond this are refused, so that no product of them overflows."""
+LEAST = 2.0**-100
+"""And lengths below this, so that no quotient does."""
 
 
 class Constraint(ABC):
@@ -63,7 +65,7 @@ class L2Ball(Constraint):
     Parameters
     ----------
     radius : float
-        > 0, at most 2**100.
+        > 0, from 2**-100 to 2**100.
     center : sequence of float, optional
         By default 0.
 
@@ -79,9 +81,7 @@ class L2Ball(Constraint):
     """
 
     def __init__(self, radius: float, center: npt.ArrayLike | None = None) -> None:
-        self.radius = finite(radius, "radius")
-        if self.radius <= 0:
-            raise ValueError(f"radius must be > 0; got {shown(radius)}")
+        self.radius = length(radius, "radius")
         self.center = None if center is None else tuple(finite_vector(center, "center").tolist())
 
     def _arguments(self) -> dict[str, Any]:
@@ -166,6 +166,14 @@ def finite(value: Any, name: str) -> float:
             raise TypeError(f"{name} must be a number; got {shown(value)}") from None
     if not abs(number) <= LARGEST:
         raise ValueError(f"{name} must be a number between -2**100 and 2**100; got {shown(value)}")
+    return number
+
+
+def length(value: Any, name: str) -> float:
+    """A public number from 2**-100 to 2**100 as a float, or an error that names it."""
+    number = finite(value, name)
+    if not number >= LEAST:
+        raise ValueError(f"{name} must be > 0, at least 2**-100; got {shown(value)}")
     return number
 
 

@@ -18,17 +18,32 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Epsilon
-from userdp.learners._privacy import Spending
+from userdp._numbers import Epsilon, positive, shown
+from userdp.exceptions import BudgetError
+from userdp.learners._privacy import Spending, planned_epsilon
 from userdp.learners._program import Draw, Program
-from userdp.optimization._constraints import Constraint
+from userdp.optimization._constraints import LEAST, Constraint
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
 
-__all__ = ["DescentPlan", "DescentProblem", "MeanStep", "Optimizer", "Rounds"]
+__all__ = ["DescentPlan", "DescentProblem", "MeanStep", "Optimizer", "Rounds", "number_of_rounds"]
 
 Floats = npt.NDArray[np.float64]
 State = TypeVar("State")
+
+MOST_ROUNDS = 2**20
+"""More rounds than this are refused."""
+
+
+def number_of_rounds(value: Any, name: str) -> int:
+    """A public number of rounds, or an error that names it."""
+    given = positive(value, name)
+    if given > MOST_ROUNDS:
+        raise BudgetError(
+            f"{name} must be at most 2**20, as each round reads all rows; got {shown(value)}: averages of fewer rounds "
+            "are as good, because each then has less noise"
+        )
+    return given
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,10 @@ class DescentProblem:
     anchor: tuple[float, ...] | None = None
     fit_intercept: bool = False
 
+    def __post_init__(self) -> None:
+        # Plans are kept by their problems, which numbers of all types are to find.
+        object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
+
     @property
     def lipschitz(self) -> float:
         """G of the loss without the regulariser: no user's mean gradient is longer."""
@@ -86,9 +105,10 @@ class DescentProblem:
 
     @property
     def radius(self) -> float:
-        """R: no point of the constraint is farther from the start."""
+        """R: no point of the constraint is farther from the start. Above 0 even where the constraint is one point."""
         middle = self.constraint.middle(self.dimension)
-        return self.constraint.reach(self.dimension) + float(np.linalg.norm(np.array(self.start) - middle))
+        reach = self.constraint.reach(self.dimension) + float(np.linalg.norm(np.array(self.start) - middle))
+        return max(reach, LEAST)
 
     def regularizer(self, theta: Floats) -> Floats:
         """The gradient of the regulariser: public."""

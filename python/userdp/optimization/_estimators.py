@@ -16,7 +16,7 @@ from userdp.learners._base import TargetEstimator, UserLevelEstimator
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import Budget, Spending
 from userdp.learners._program import Draw, Program
-from userdp.optimization._constraints import Constraint, finite, finite_vector
+from userdp.optimization._constraints import Constraint, finite, finite_vector, length
 from userdp.optimization._descent import DescentPlan, DescentProblem
 from userdp.optimization._gradients import GradientRows
 from userdp.optimization._losses import Loss
@@ -62,6 +62,9 @@ class DescentEstimator(UserLevelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if isinstance(self, TargetEstimator):
+            low, high = (finite(end, "target_bounds") for end in self._bounds())
+            length(high - low, "the length of target_bounds")
         parse_delta(self.delta)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be a bool; got {shown(self.fit_intercept)}")
@@ -75,6 +78,9 @@ class DescentEstimator(UserLevelEstimator):
         start = middle if self.start is None else finite_vector(self.start, "start")
         if len(start) != dimension:
             raise ValueError(f"start must have {dimension} entries, as theta has; got {len(start)}")
+        inside = constraint.project(start)
+        if np.linalg.norm(inside - start) > 1e-9 * (np.linalg.norm(start) + constraint.reach(dimension)):
+            raise ValueError(f"start must be in the constraint {constraint}; got {shown(self.start)}")
         bound = math.hypot(self._feature_bound(n_features), float(self.fit_intercept))
         reach = bound * (constraint.reach(dimension) + float(np.linalg.norm(middle)))
         return DescentProblem(
@@ -82,7 +88,7 @@ class DescentEstimator(UserLevelEstimator):
             dimension=dimension,
             loss=self._loss().within(reach, self._largest_target()),
             constraint=constraint,
-            start=tuple(constraint.project(start).tolist()),
+            start=tuple(inside.tolist()),
             bound=bound,
             m=1 if self.m is None else int(self.m),
             epsilon=self.epsilon,
@@ -200,8 +206,7 @@ class Descent(DescentEstimator, TargetEstimator):
             raise TypeError(f"loss must be a loss of userdp.optimization; got {shown(self.loss)}")
         if not isinstance(self.constraint, Constraint):
             raise TypeError(f"constraint must be an L2Ball or a Box; got {shown(self.constraint)}")
-        if not finite(self.bound, "bound") > 0:
-            raise ValueError(f"bound must be > 0; got {shown(self.bound)}")
+        length(self.bound, "bound")
 
     def _loss(self) -> Loss:
         return self.loss  # type: ignore[no-any-return]

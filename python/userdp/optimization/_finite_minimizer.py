@@ -25,7 +25,7 @@ from userdp.learners._privacy import Budget, equal_part, split_budget
 from userdp.learners._program import Draw, Program, law_of, run
 from userdp.learners._ranges import open_unit_interval
 from userdp.mechanisms import RepeatedSelection, UniformInteger
-from userdp.optimization._constraints import finite
+from userdp.optimization._constraints import LEAST, finite, length
 from userdp.optimization._remembered import RememberedVectors
 
 if TYPE_CHECKING:
@@ -182,9 +182,9 @@ class FiniteMinimizer(UserLevelEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._ends()
-        if self.radius is not None and not finite(self.radius, "radius") > 0:
-            raise ValueError(f"radius must be > 0; got {shown(self.radius)}")
-        if self.method not in METHODS:
+        if self.radius is not None:
+            length(self.radius, "radius")
+        if self.method not in tuple(METHODS):
             raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(self.method)}")
         open_unit_interval(self.alpha, "alpha")
         if self.steps is not None and (steps := positive(self.steps, "steps")) & (steps - 1):
@@ -196,7 +196,7 @@ class FiniteMinimizer(UserLevelEstimator):
             low, high = (finite(end, "loss_bounds") for end in self.loss_bounds)
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
-        if not low < high:
+        if not high / 2 - low / 2 >= LEAST:
             raise ValueError(f"loss_bounds must be two finite numbers (low, high); got {shown(self.loss_bounds)}")
         return low, high
 
@@ -237,8 +237,9 @@ class FiniteMinimizer(UserLevelEstimator):
         n_candidates = data.n_columns
         plan = self._plan(data.n_users, n_candidates)
         selection = self._selection(NoisyCandidate(plan, n_candidates), n_candidates)
-        runs = selection.most_runs if selection.hide_time else None
-        runs = math.ceil(1 / selection.stopping_probability) if runs is None else runs
+        expected = math.ceil(1 / selection.stopping_probability)
+        most = selection.most_runs or expected
+        runs = most if selection.hide_time else min(most, expected)
         if runs * data.n_users > MOST_WORK:
             raise BudgetError(
                 f"about {runs} measurements of {data.n_users} users are expected, and at most {MOST_WORK} users are "

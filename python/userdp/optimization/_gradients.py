@@ -141,10 +141,11 @@ class GradientRows:
 
     def _valid(self, rows: npt.NDArray[np.intp]) -> Floats:
         """One user's rows, clipped, with the constant."""
-        numbers = numbers_of(self._X[rows]).astype(np.float64)
-        clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
-        norms = np.sqrt(np.sum(clamped * clamped, axis=1))
-        clamped *= np.minimum(1.0, self.bound / np.maximum(norms, self.bound))[:, None]
+        with silence():
+            numbers = numbers_of(self._X[rows]).astype(np.float64)
+            clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
+            norms = np.sqrt(np.sum(clamped * clamped, axis=1))
+            clamped *= np.minimum(1.0, self.bound / np.maximum(norms, self.bound))[:, None]
         return np.column_stack([clamped, np.ones(len(rows))]) if self.fit_intercept else clamped
 
 
@@ -175,7 +176,9 @@ def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Flo
                 # Sums of columns would have another order of additions for other memory layouts.
                 found = np.array([np.sum(column) for column in _aligned(found.T)]) / len(X)
             return found if found.shape == theta.shape and np.all(np.isfinite(found)) else zero
-        except Exception:  # whatever somebody's rows lead to
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
             return zero
 
 

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp._numbers import Delta, Epsilon, shown
 from userdp.learners._base import UserLevelClassifier, UserLevelRegressor
-from userdp.optimization._constraints import L2Ball, finite, finite_vector
+from userdp.learners._private_values import silence
+from userdp.optimization._constraints import LEAST, L2Ball, finite, finite_vector, length
 from userdp.optimization._descent import DescentPlan, DescentProblem
 from userdp.optimization._estimators import PublicRandomEstimator
 from userdp.optimization._losses import LogisticLoss, Loss, SquaredLoss
@@ -78,11 +79,10 @@ class LinearModel(PublicRandomEstimator):
                 "exactly one of feature_bound, the largest L2 norm of a row, and feature_bounds, the range (low, high) "
                 "of every column, must be given: they are public, and never taken from the data"
             )
-        if self.feature_bound is not None and not finite(self.feature_bound, "feature_bound") > 0:
-            raise ValueError(f"feature_bound must be > 0; got {shown(self.feature_bound)}")
-        if self.radius is not None and not finite(self.radius, "radius") > 0:
-            raise ValueError(f"radius must be > 0; got {shown(self.radius)}")
-        if self.solver not in SOLVERS:
+        for name in ("feature_bound", "radius"):
+            if (value := getattr(self, name)) is not None:
+                length(value, name)
+        if self.solver not in tuple(SOLVERS):
             raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {shown(self.solver)}")
 
     def _units(self, n_features: int) -> tuple[Floats, Floats]:
@@ -99,8 +99,8 @@ class LinearModel(PublicRandomEstimator):
             if len(values) not in (1, n_features):
                 raise ValueError(f"feature_bounds: {name} must be one number or {n_features}; got {len(values)}")
             ends.append(np.broadcast_to(values, n_features))
-        if not np.all(ends[0] < ends[1]):
-            raise ValueError(f"feature_bounds must have low < high; got {shown(self.feature_bounds)}")
+        if not np.all(ends[1] / 2 - ends[0] / 2 >= LEAST):
+            raise ValueError(f"feature_bounds must have low < high, 2**-99 apart; got {shown(self.feature_bounds)}")
         if self.fit_intercept:
             return ends[0] / 2 + ends[1] / 2, ends[1] / 2 - ends[0] / 2
         return np.zeros(n_features), np.maximum(np.abs(ends[0]), np.abs(ends[1]))
@@ -108,7 +108,8 @@ class LinearModel(PublicRandomEstimator):
     def _valid(self, rows: npt.NDArray[Any]) -> Floats:
         """Rows with 0, or the middle of bounds, for NaN and within the bounds of columns, in units of the middle."""
         middle, unit = self._units(rows.shape[1])
-        scaled = (rows.astype(np.float64) - middle) / unit
+        with silence():
+            scaled = (rows.astype(np.float64) - middle) / unit
         scaled[np.isnan(scaled)] = 0.0
         widest = 1.0 if self.feature_bounds is not None else np.finfo(np.float64).max
         valid: Floats = np.clip(scaled, -widest, widest)
@@ -376,7 +377,9 @@ require_groups, enrolled, random_state
 
     def _read_y(self, y: Any, n_rows: int) -> Floats:
         middle, unit = self._target_units()
-        scaled: Floats = (super()._read_y(y, n_rows) - middle) / unit
+        targets = super()._read_y(y, n_rows)
+        with silence():
+            scaled: Floats = (targets - middle) / unit
         return scaled
 
     def _loss(self) -> Loss:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from userdp._numbers import shown
 from userdp.learners._saving import saved_as_parameter
-from userdp.optimization._constraints import finite
+from userdp.optimization._constraints import length
 
 __all__ = ["CustomLoss", "LinearLoss", "LogisticLoss", "Loss", "SmoothedHingeLoss", "SquaredLoss"]
 
@@ -125,7 +125,7 @@ class SmoothedHingeLoss(LinearLoss):
     steepest = 1.0
 
     def __init__(self, width: float = 0.5) -> None:
-        self.width = _above_zero(width, "width")
+        self.width = length(width, "width")
 
     @property
     def parameter(self) -> float:  # type: ignore[override]
@@ -176,7 +176,7 @@ class SquaredLoss(LinearLoss):
     most_curved = 1.0
 
     def __init__(self, residual: float | None = None) -> None:
-        self.residual = None if residual is None else _above_zero(residual, "residual")
+        self.residual = None if residual is None else length(residual, "residual")
 
     @property
     def parameter(self) -> float:  # type: ignore[override]
@@ -234,8 +234,8 @@ class CustomLoss(Loss):
         if not callable(gradient):
             raise TypeError(f"gradient must be a callable of (theta, X, y); got {shown(gradient)}")
         self.gradient = gradient
-        self._lipschitz = _above_zero(lipschitz, "lipschitz")
-        self._smoothness = _above_zero(smoothness, "smoothness")
+        self._lipschitz = length(lipschitz, "lipschitz")
+        self._smoothness = length(smoothness, "smoothness")
 
     def lipschitz(self, bound: float) -> float:
         """G as given, whatever the bound."""
@@ -251,10 +251,3 @@ class CustomLoss(Loss):
 
 def _signs(targets: npt.ArrayLike) -> Floats:
     return np.where(np.asarray(targets, dtype=np.float64) > 0, 1.0, -1.0)
-
-
-def _above_zero(value: Any, name: str) -> float:
-    number = finite(value, name)
-    if not number > 0:
-        raise ValueError(f"{name} must be > 0; got {shown(value)}")
-    return number

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Delta, Epsilon, positive, shown
+from userdp._numbers import Delta, Epsilon, parse_level, positive, shown
 from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import Constraint
-from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._descent import DescentPlan, DescentProblem, number_of_rounds
 from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._gradient_plans import GradientOptions, winsorized_plan
 from userdp.optimization._gradients import GradientRows
@@ -57,7 +57,7 @@ class PhasedPlan(DescentPlan):
         self.options = options
         self.seed = seed
         self.most_steps = most_steps
-        epsilon = float(problem.epsilon) if not isinstance(problem.epsilon, str) else float(Fraction(problem.epsilon))
+        epsilon = float(parse_level(problem.epsilon))
         self.public: dict[str, Any] = {
             "lipschitz": problem.lipschitz,
             "sub_gaussian": options.sigma(problem),
@@ -275,7 +275,7 @@ class PhasedERM(PublicRandomEstimator, Descent):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_gradient_parameters(self)
-        positive(self.most_steps, "most_steps")
+        number_of_rounds(self.most_steps, "most_steps")
         if self.least_users is not None:
             positive(self.least_users, "least_users")
         if self.assignment not in ASSIGNMENTS:

@@ -8,14 +8,17 @@ from typing import Any
 from userdp._numbers import Delta, Epsilon, positive, shown
 from userdp.estimation._methods import METHODS
 from userdp.learners._ranges import open_unit_interval
-from userdp.optimization._constraints import Constraint, finite
-from userdp.optimization._descent import DescentPlan, DescentProblem
+from userdp.optimization._constraints import Constraint, length
+from userdp.optimization._descent import DescentPlan, DescentProblem, number_of_rounds
 from userdp.optimization._estimators import Descent, PublicRandomEstimator
 from userdp.optimization._gradient_plans import VARIANTS, GradientOptions, winsorized_plan
 from userdp.optimization._losses import Loss
 from userdp.stability import PublicSeed
 
 __all__ = ["WinsorizedGradientDescent", "check_gradient_parameters", "gradient_options"]
+
+MOST_GRID_STEPS = 2**28
+"""So that a user's integers fit into 32 bits."""
 
 
 class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
@@ -190,13 +193,14 @@ def check_gradient_parameters(estimator: Any) -> None:
         raise ValueError(f"method must be one of {', '.join(map(repr, methods))}; got {shown(estimator.method)}")
     for name in ("radius", "sub_gaussian", "strong_convexity", "gap", "kappa"):
         value = getattr(estimator, name, None)
-        if value is not None and not finite(value, name) > 0:
-            raise ValueError(f"{name} must be > 0; got {shown(value)}")
+        if value is not None:
+            length(value, name)
     open_unit_interval(estimator.gamma, "gamma")
     if estimator.steps is not None:
-        positive(estimator.steps, "steps")
-    if estimator.grid_steps is not None and (grid := positive(estimator.grid_steps, "grid_steps")) & (grid - 1):
-        raise ValueError(f"grid_steps must be a power of two; got {shown(estimator.grid_steps)}")
+        number_of_rounds(estimator.steps, "steps")
+    grid = 1 if estimator.grid_steps is None else positive(estimator.grid_steps, "grid_steps")
+    if grid & (grid - 1) or grid > MOST_GRID_STEPS:
+        raise ValueError(f"grid_steps must be a power of two up to 2**28; got {shown(estimator.grid_steps)}")
 
 
 def gradient_options(estimator: Any, *, variant: str) -> GradientOptions:
