@@ -21,7 +21,7 @@ from userdp.accounting import zcdp_delta
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.estimation import WinsorizedQueries, _answers
-from userdp.exceptions import BudgetError
+from userdp.exceptions import PrivacyBudgetError
 
 F = Fraction
 
@@ -100,7 +100,7 @@ def test_the_budget_refuses_one_question_more() -> None:
     for left in (2, 1, 0):
         assert about.ask(lambda rows: rows.mean(axis=0)).shape == (2,)
         assert about.remaining == left
-    with pytest.raises(BudgetError, match="3 questions"):
+    with pytest.raises(PrivacyBudgetError, match="3 questions"):
         about.ask(lambda rows: rows.mean(axis=0))
     assert repr(about) == "<QuerySession: 0 of 3 questions left>"
 
@@ -115,7 +115,7 @@ def test_a_question_that_asks_while_it_is_tried_gets_no_share_more() -> None:
         return rows.mean(axis=0)
 
     for question in (nested, nested, lambda rows: rows.mean(axis=0)):
-        with pytest.raises(BudgetError):
+        with pytest.raises(PrivacyBudgetError):
             about.ask(question)
     assert (len(answers), about.remaining) == (1, 0)
 
@@ -132,7 +132,7 @@ def test_threads_share_one_budget() -> None:
     def ask(_: int) -> bool:
         try:
             about.ask(question)
-        except BudgetError:
+        except PrivacyBudgetError:
             return False
         return True
 

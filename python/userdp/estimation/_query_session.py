@@ -16,7 +16,7 @@ from userdp._progress import Progress, progress_bar
 from userdp._vectors import GivenVectors
 from userdp.estimation._answers import Answers
 from userdp.estimation._mean_method import Floats
-from userdp.exceptions import BudgetError
+from userdp.exceptions import PrivacyBudgetError
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import PrivacyRecord
 from userdp.learners._private_values import silence
@@ -102,7 +102,7 @@ class QuerySession:
 
         Raises
         ------
-        BudgetError
+        PrivacyBudgetError
             When all questions have been asked.
         TypeError, ValueError
             For a query that is not callable, or that fails on a public row of zeros; the budget is then not touched.
@@ -133,7 +133,7 @@ class QuerySession:
             if self._data is None:
                 raise RuntimeError("the session is closed, and its data are gone")
             if not self.remaining:
-                raise BudgetError(
+                raise PrivacyBudgetError(
                     f"all {self._answers.number} questions have been asked, and the budget is spent; a further one "
                     "needs its own share: plan it with a larger n_queries"
                 )
