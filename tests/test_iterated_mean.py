@@ -14,7 +14,7 @@ import pytest
 from oracle import iterated_mean as reference
 from userdp._randomness import source_of
 from userdp._vectors import GivenVectors
-from userdp.accounting import largest_rho, zcdp_delta
+from userdp.accounting import PrivacyLedger, largest_rho, zcdp_delta
 from userdp.estimation import WinsorizedMean
 from userdp.estimation._choose import CLEARLY, choose
 from userdp.estimation._iterated import IteratedMean, plan_gaussian, plan_iterated
@@ -23,6 +23,7 @@ from userdp.estimation._private_radius import STEPS, RadiusSearch, search_epsilo
 from userdp.estimation._round_noise import DISTANCE, GaussianRounds, LaplaceRounds
 from userdp.estimation._rounds import NoiseSize, planned_rounds
 from userdp.estimation._winsorized import plan_laplace, plan_practical
+from userdp.exceptions import BudgetError
 from userdp.learners._program import run
 
 F = Fraction
@@ -267,7 +268,42 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"gaussian.*delta > 0"):
         plan_gaussian(problem(delta=0))
     with pytest.raises(ValueError, match="steps must be at most"):
-        _ = iterated(steps=2**40).rounds
+        problem(steps=2**40)
+
+
+@pytest.mark.parametrize("bound", [1e-310, 1e-91, 1e91, 1e300])
+def test_bounds_beyond_floats_are_refused_before_anything_is_drawn(bound: float) -> None:
+    ledger = PrivacyLedger(1)
+    with pytest.raises(ValueError, match=r"bound must be from 2\*\*-300 to 2\*\*300"):
+        ledger.fit(WinsorizedMean(epsilon=1, bound=bound, m=1), [[1.0], [2.0]], groups=[1, 2])
+    with pytest.raises(ValueError, match=r"center must be finite, and at most 2\*\*300"):
+        ledger.fit(WinsorizedMean(epsilon=1, center=1e300, m=1), [[1.0], [2.0]], groups=[1, 2])
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("radius", [1e-320, 1e-100, 1e100, 1e300])
+def test_radii_that_cannot_be_are_the_nearest_that_can(radius: float) -> None:
+    learner = WinsorizedMean(epsilon=1, bound=1, radius=radius, m=1, method="iterated")
+    assert np.isfinite(learner.fit([[1.0], [2.0]], groups=[1, 2]).mean_[0])
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-30"), (50, "1e-6"), (100, "1e-6")])
+def test_a_delta_too_small_for_gaussian_noise_leaves_laplace_noise(epsilon: int, delta: str) -> None:
+    for method in (plan_iterated, choose):
+        plan = method(problem(100, 3, 4, epsilon, delta))
+        assert plan.spending().delta == 0
+    with pytest.raises(ValueError, match="delta"):
+        plan_gaussian(problem(100, 3, 4, epsilon, delta))
+
+
+def test_little_epsilon_takes_coarser_grids_and_is_refused_before_anything_is_drawn() -> None:
+    people = {"X": [[1.0], [2.0]], "groups": [1, 2]}
+    made = WinsorizedMean(epsilon="1e-6", bound=1, m=1, method="iterated").fit(**people)
+    assert np.isfinite(made.mean_[0])
+    ledger = PrivacyLedger(1)
+    with pytest.raises(BudgetError, match="larger epsilon"):
+        ledger.fit(WinsorizedMean(epsilon="1e-9", bound=1, m=1, method="iterated"), **people)
+    assert not ledger.entries
 
 
 def test_equal_problems_have_equal_plans() -> None:

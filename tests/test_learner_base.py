@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from userdp.estimation import WinsorizedMean
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import (
     AgnosticPACClassifier,
@@ -397,11 +398,20 @@ def draws(learner: Any, number: int) -> Sequence[int]:
     return [run(program, source) for _ in range(number)]
 
 
+def test_costs_are_those_of_the_sizes_that_there_are() -> None:
+    # "auto" spends no delta where few users are better off without.
+    learner = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=16)
+    assert learner.privacy_cost(n_users=2, n_features=1).delta == 0
+    assert learner.privacy_cost(n_users=10_000, n_features=64).delta == Fraction(1e-6)
+    with pytest.raises(TypeError, match="n_users"):
+        learner.privacy_cost()  # type: ignore[call-arg]
+
+
 def test_costs_are_known_before_there_are_data() -> None:
     learner = ThresholdClassifier(epsilon="1/3", domain_size=8, m=2)
-    cost = learner.privacy_cost()
+    cost = learner.privacy_cost(n_users=3, n_features=1)
     assert (cost.epsilon, cost.delta, cost.rho) == (Fraction(1, 3), 0, None)
     fitted = learner.fit([[1], [2], [3]], [0, 1, 0], groups=[1, 2, 3])
     assert fitted.privacy_.cost == cost
     with pytest.raises(ValueError, match="epsilon"):
-        ThresholdClassifier(epsilon=0, domain_size=8, m=2).privacy_cost()
+        ThresholdClassifier(epsilon=0, domain_size=8, m=2).privacy_cost(n_users=3, n_features=1)

@@ -68,6 +68,25 @@ def least_error(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fraction:
     return sum((a * b / (a + b) for a, b in zip(p, q, strict=True) if a + b), Fraction(0)) / 2
 
 
+def test_many_users_at_a_long_level_are_as_at_its_number() -> None:
+    step = 10**6
+    long = lower_bound("testing", n_users=10 * step, epsilon=LogRatio(step + 1, step)).value
+    shifted = math.exp(10 * step * math.log1p(1 / step))
+    assert long == pytest.approx(shifted / (1 + shifted) ** 2, rel=1e-9)
+
+
+def test_numbers_beyond_floats() -> None:
+    tiny = lower_bound("finite-class", n_users=3, epsilon="1e-400", n_hypotheses=2**100)
+    assert list(tiny.terms) == ["statistical"]
+    assert lower_bound("testing", n_users=3, epsilon="1e400").value == 0
+    with pytest.raises(ValueError, match="n_users must be at most"):
+        lower_bound("mean", n_users=10**400, epsilon=1)
+    with pytest.raises(ValueError, match="bound must be at most"):
+        lower_bound("mean", n_users=1, epsilon=1, bound="1e400")
+    with pytest.raises(ValueError, match="n_users"):
+        heterogeneity_bound(0.1, n_users=10**400, m=1, distance="1e-6")
+
+
 def test_few_users_is_attained() -> None:
     # One user whose answer is told with probability delta, and goes through randomised response otherwise.
     for ratio, delta in itertools.product((2, 3, 17), (Fraction(0), Fraction(1, 100), Fraction(1, 3))):

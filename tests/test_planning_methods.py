@@ -122,8 +122,21 @@ def test_the_best_method_needs_fewest_users() -> None:
 
 
 def test_more_users_than_there_are() -> None:
-    with pytest.raises(BudgetError, match="more than 2\\*\\*40 users"):
-        user_complexity("mean", method="laplace", m=1, epsilon=1, alpha=1e-7)
+    for alpha in (1e-7, 1e-300):
+        with pytest.raises(BudgetError, match="more than 2\\*\\*32 users"):
+            user_complexity("mean", method="laplace", m=1, epsilon=1, alpha=alpha)
+
+
+def test_no_plan_is_for_one_user() -> None:
+    assert user_complexity("mean", method="laplace", m=1, epsilon=1, alpha=1e3).n_users == 2
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_ties_go_to_what_is_taken_by_itself(delta: float) -> None:
+    table = compare_methods("mean", n_users=5, m=1, epsilon=1, delta=delta)
+    assert table["laplace"].noise == pytest.approx(table["iterated"].noise, rel=1e-12)
+    assert table.best == "iterated"
+    assert "auto" in table["iterated"].note
 
 
 def test_descents() -> None:
@@ -145,7 +158,14 @@ def test_descents() -> None:
     ("changed", "message"),
     [
         ({"task": "median"}, "task must be one of"),
-        ({"n_users": 0}, "n_users must be at least 1"),
+        ({"n_users": 1}, "n_users must be at least 2"),
+        ({"n_users": 10**400}, "n_users must be at most"),
+        ({"m": 2**40}, "m must be at most"),
+        ({"epsilon": "1e-400"}, "epsilon must be from"),
+        ({"epsilon": "1e400"}, "epsilon must be from"),
+        ({"bound": "1e308"}, "bound must be from"),
+        ({"task": "descent", "delta": 1e-6, "n_users": 10**400}, "n_users must be at most"),
+        ({"task": "descent", "delta": 1e-6, "epsilon": "1e400"}, "epsilon must be from"),
         ({"m": 0}, "m must be at least 1"),
         ({"dimension": 0}, "dimension must be at least 1"),
         ({"bound": -1}, "bound must be > 0"),
@@ -160,6 +180,11 @@ def test_descents() -> None:
 def test_bad_numbers(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         compare_methods(**({"task": "mean", "n_users": 100, "m": 2, "epsilon": 1} | changed))
+
+
+def test_private_radius_is_a_bool() -> None:
+    with pytest.raises(TypeError, match="private_radius"):
+        compare_methods("mean", n_users=100, m=2, epsilon=1, private_radius="yes")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

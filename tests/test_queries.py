@@ -175,6 +175,39 @@ def test_bad_questions_cost_nothing() -> None:
     assert about.remaining == 3
 
 
+@pytest.mark.parametrize("value", ["a text", 1j, None, np.zeros(3)])
+def test_what_no_answer_can_be_is_refused(value: Any) -> None:
+    about = WinsorizedQueries(epsilon=1, m=1).open([[1.0], [2.0]], groups=[1, 2])
+    with pytest.raises(ValueError, match="public row"):
+        about.ask(lambda rows: value)
+    assert about.remaining == 1
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "float32", "bool", "object"])
+def test_questions_get_doubles(kind: str) -> None:
+    kinds = []
+
+    def question(rows: Any, targets: Any) -> Any:
+        kinds.extend([rows.dtype, targets.dtype])
+        rows *= 0.5
+        return rows.mean()
+
+    X = np.array([[1], [0]]).astype(kind)
+    WinsorizedQueries(epsilon=1, m=1).open(X, X[:, 0], groups=[1, 2]).ask(question)
+    assert kinds == [np.dtype(np.float64)] * 6
+    assert vectors_of(lambda rows: rows.mean() / 2, X, [1, 2]) == [[2**19], [0]]
+
+
+@pytest.mark.parametrize("method", ["auto", "iterated", "practical"])
+def test_a_delta_too_small_for_gaussian_noise_leaves_the_pure_account(method: str) -> None:
+    about = WinsorizedQueries(epsilon=1, delta=1e-30, n_queries=2, m=1, method=method).open(
+        [[1.0], [2.0]], groups=[1, 2]
+    )
+    assert about.privacy_.delta == 0
+    with pytest.raises(ValueError, match=r"delta=1e-30 is too small"):
+        WinsorizedQueries(epsilon=1, delta=1e-30, m=1, method="gaussian").open([[1.0], [2.0]], groups=[1, 2])
+
+
 def vectors_of(question: Any, X: Any, groups: Any, **given: Any) -> list[list[int]]:
     """Every user's integers, by the code that answers use."""
     about = WinsorizedQueries(epsilon=1, m=2, **{"dimension": 1, **given}).open(X, groups=groups)

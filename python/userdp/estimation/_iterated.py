@@ -56,7 +56,7 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
 
 def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds], search_share: Fraction) -> IteratedMean:
     noise = kind.of(problem, search_share)
-    plan = planned_rounds(problem.dimension, problem.ball, problem.spread, noise.size())
+    plan = planned_rounds(problem.dimension, problem.ball, problem.possible_spread, noise.size())
     if search_share and len(plan.radii) == 1:
         return _planned(problem, kind, Fraction(0))  # nobody is clipped: there is no radius to find
     return IteratedMean("iterated", problem, noise, plan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp._numbers import Epsilon, shown
-from userdp.learners._privacy import Spending
+from userdp.learners._privacy import Spending, planned_epsilon
 from userdp.learners._program import Program
 
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST", "MOST_STEPS", "Floats", "MeanMethod", "MeanProblem", "Norm"]
 
 MOST_STEPS = 2**30
+LEAST_SPREAD = 2.0**-40
+"""Of the ball of all rows: bins are counted in 64 bits, and their ends are exact floats."""
 LARGEST = 2.0**300
 """What lengths, and their inverses, may be: squares of distances and steps of grids are then ordinary floats."""
 
@@ -71,12 +72,12 @@ class MeanProblem:
     rho: Fraction | None = None
 
     def __post_init__(self) -> None:
-        for name, length, most in (("bound", self.bound, LARGEST), ("radius", self.spread, LARGEST * 2**16)):
-            if not 1 / most <= length <= most:
-                power = math.frexp(most)[1] - 1
-                raise ValueError(f"{name} must be from 2**-{power} to 2**{power}; got {length:.4g}")
+        if not 1 / LARGEST <= self.bound <= LARGEST:
+            raise ValueError(f"bound must be from 2**-300 to 2**300; got {self.bound:.4g}")
         if self.steps is not None and self.steps > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**30; got {shown(self.steps)}")
+        # Plans are kept by their problems, which numbers of all types are to find.
+        object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
 
     def largest_rho(self, distance: Fraction) -> Fraction:
         """The most rho that may be spent when draws are within a distance of ideal ones, in total variation."""
@@ -88,6 +89,11 @@ class MeanProblem:
     def ball(self) -> float:
         """The radius of the least L2 ball around 0 that has all rows."""
         return self.bound if self.norm == "l2" else self.bound * self.dimension**0.5
+
+    @property
+    def possible_spread(self) -> float:
+        """The spread, within what grids can tell and what can be."""
+        return min(max(self.spread, self.ball * LEAST_SPREAD), 2 * self.ball)
 
 
 class MeanMethod(ABC):

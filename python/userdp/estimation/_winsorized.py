@@ -29,8 +29,6 @@ GAUSSIAN_DISTANCE = Fraction(1, 2**90)
 """A bound of how far the noise of one integer is from the ideal discrete Gaussian."""
 REACH = 3.0
 """How far an interval reaches beyond its bin, in standard deviations of a user's value in a column."""
-LEAST_SPREAD = 2.0**-40
-"""Of the bound: bins are counted in 64 bits, and their ends are exact floats."""
 FEWEST_STEPS, MOST_STEPS = 64, 2**28
 
 
@@ -53,9 +51,9 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
     _refuse_private_radius(problem, "paper")
     n, beta, columns = problem.n_users, problem.beta, padded(problem.dimension)
     if columns == 1:
-        tau = _spread(problem) * math.sqrt(2 * math.log(2 * n / beta))
+        tau = problem.possible_spread * math.sqrt(2 * math.log(2 * n / beta))
     else:
-        tau = _spread(problem) * (1 + math.sqrt(2 * math.log(n / beta)))
+        tau = problem.possible_spread * (1 + math.sqrt(2 * math.log(n / beta)))
         tau *= 10 * math.sqrt(math.log(columns * n / beta) / columns)
     if problem.rho is not None:
         # Range and noise get the same epsilon e: e^2 / 8 + e^2 / 2 in each column.
@@ -116,7 +114,7 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
 
 
 def _columns(problem: MeanProblem, columns: int) -> MeanMethod:
-    sigma = _spread(problem) / math.sqrt(columns)
+    sigma = problem.possible_spread / math.sqrt(columns)
     each = float(rational_epsilon(problem.epsilon)) / (columns if not problem.delta else math.sqrt(columns))
     lattice = Lattice.of(_column_bound(problem, columns), sigma / 2, REACH * sigma, _column_steps(problem, each))
     budget = best_column_budget(
@@ -142,7 +140,7 @@ def _whole_interval(problem: MeanProblem) -> MeanMethod:
 
 
 def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
-    n, spread = problem.n_users, _spread(problem)
+    n, spread = problem.n_users, problem.possible_spread
     sigma = spread / math.sqrt(columns)
     lattice = Lattice.of(_column_bound(problem, columns), sigma / 2, 0.0, FEWEST_STEPS)
     # The mean may be at the same place of the bin in every column, at its end, say.
@@ -176,11 +174,6 @@ def plan_laplace(problem: MeanProblem) -> MeanMethod:
     return FullRangeLaplace(
         problem, problem.steps or _steps(scale * float(rational_epsilon(problem.epsilon)) / diameter, 1)
     )
-
-
-def _spread(problem: MeanProblem) -> float:
-    """The spread, within what bins can tell and what can be."""
-    return min(max(problem.spread, problem.ball * LEAST_SPREAD), 2 * problem.ball)
 
 
 def _column_bound(problem: MeanProblem, columns: int) -> float:

@@ -132,14 +132,14 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
             budget_unit=spending.budget_unit,
         )
 
-    def privacy_cost(self, *, n_users: int = 2, n_features: int = 1) -> PrivacyCost:
+    def privacy_cost(self, *, n_users: int, n_features: int) -> PrivacyCost:
         """What a fit costs, before there are data.
 
         Parameters
         ----------
         n_users, n_features : int
-            Public: how many users there are, and how many columns. Costs in rho may depend on these; epsilon and delta
-            never do.
+            Public: how many users there are, those without rows included, and how many columns. Delta and rho may
+            depend on these, as methods that are chosen by their predicted error do; epsilon never does.
 
         Returns
         -------

@@ -13,7 +13,7 @@ from userdp._numbers import Epsilon, LogRatio, parse_level, shown
 if TYPE_CHECKING:
     from userdp.accounting import PrivacyCost
 
-__all__ = ["Budget", "PrivacyRecord", "Spending", "Unit", "equal_part", "split_budget"]
+__all__ = ["Budget", "PrivacyRecord", "Spending", "Unit", "equal_part", "planned_epsilon", "split_budget"]
 
 Unit: TypeAlias = Literal["user", "record"]
 ExactEpsilon: TypeAlias = "Fraction | LogRatio"
@@ -81,6 +81,20 @@ def exact_epsilon(epsilon: Epsilon) -> ExactEpsilon:
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError("epsilon must be > 0: an output at epsilon = 0 cannot depend on the data")
     return level.exponent if level.ratio == 1 else LogRatio(level.ratio.numerator, level.ratio.denominator)
+
+
+def planned_epsilon(epsilon: Epsilon) -> ExactEpsilon:
+    """As `exact_epsilon`, for plans that compute with floats which epsilon to spend where.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Also for an epsilon that is not from 2**-300 to 2**300.
+    """
+    exact = exact_epsilon(epsilon)
+    if not 2.0**-300 <= float(parse_level(exact)) <= 2.0**300:
+        raise ValueError(f"epsilon must be from 2**-300 to 2**300; got {shown(epsilon)}")
+    return exact
 
 
 def _fraction_below(epsilon: ExactEpsilon) -> Fraction:

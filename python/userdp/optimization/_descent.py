@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from userdp._numbers import Epsilon, positive, shown
 from userdp.exceptions import BudgetError
-from userdp.learners._privacy import Spending
+from userdp.learners._privacy import Spending, planned_epsilon
 from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import LEAST, Constraint
 from userdp.optimization._gradients import GradientRows
@@ -88,6 +88,10 @@ class DescentProblem:
     regularization: float = 0.0
     anchor: tuple[float, ...] | None = None
     fit_intercept: bool = False
+
+    def __post_init__(self) -> None:
+        # Plans are kept by their problems, which numbers of all types are to find.
+        object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
 
     @property
     def lipschitz(self) -> float:

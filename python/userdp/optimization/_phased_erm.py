@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp._numbers import Delta, Epsilon, positive, shown
+from userdp._numbers import Delta, Epsilon, parse_level, positive, shown
 from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._program import Draw, Program
 from userdp.optimization._constraints import Constraint
@@ -57,7 +57,7 @@ class PhasedPlan(DescentPlan):
         self.options = options
         self.seed = seed
         self.most_steps = most_steps
-        epsilon = float(problem.epsilon) if not isinstance(problem.epsilon, str) else float(Fraction(problem.epsilon))
+        epsilon = float(parse_level(problem.epsilon))
         self.public: dict[str, Any] = {
             "lipschitz": problem.lipschitz,
             "sub_gaussian": options.sigma(problem),

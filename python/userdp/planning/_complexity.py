@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from userdp._numbers import Delta, Epsilon, parse_positive, positive, shown
+from userdp._numbers import Delta, Epsilon, parse_positive, shown
 from userdp.exceptions import BudgetError
-from userdp.planning._means import mean_problem, noise_of
+from userdp.planning._means import MOST_USERS, mean_problem, noise_of
 
 __all__ = ["Plan", "user_complexity"]
-
-MOST_USERS = 2**40
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Plan:
     ----------
     task, method : str
     n_users : int
-        With these, the accuracy is reached; with one less it is not.
+        At least 2. With these, the accuracy is reached; with one less it is not, unless that is 1.
     noise : float
         Root mean square of the L2 error by privacy, with so many users.
     error : float
@@ -82,7 +80,7 @@ def user_complexity(
     TypeError, ValueError
         Naming the argument.
     BudgetError
-        When 2**40 users are not enough.
+        When 2**32 users are not enough.
 
     Notes
     -----
@@ -103,8 +101,8 @@ def user_complexity(
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(method)}")
     accuracy = float(parse_positive(alpha, "alpha"))
     problem = mean_problem(
-        n_users=1,
-        m=positive(m, "m"),
+        n_users=2,
+        m=m,
         dimension=dimension,
         bound=bound,
         epsilon=epsilon,
@@ -121,20 +119,21 @@ def user_complexity(
     def error(n: int) -> float:
         return math.hypot(noise(n), problem.spread / math.sqrt(n))
 
-    without = max(1, math.ceil((problem.spread / accuracy) ** 2))
-    n = _least(lambda n: error(n) / accuracy, start=without)
+    people = problem.spread / accuracy
+    if people > MOST_USERS**0.5:
+        raise _too_many()
+    without = max(1, math.ceil(people**2))
+    n = _least(lambda n: error(n) / accuracy, start=max(2, without))
     return Plan(task, method, n, noise(n), error(n), without)
 
 
 def _least(ratio: Callable[[int], float], start: int) -> int:
     """The n at which a falling ratio comes to 1 or below, from the start: few evaluations, as it is nearly a power."""
     low, high = start, start
-    above = below = ratio(start) if start < MOST_USERS else math.inf
+    above = below = ratio(start)
     while below > 1:
         if high >= MOST_USERS:
-            raise BudgetError(
-                f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon"
-            )
+            raise _too_many()
         low, above = high, below
         # It falls like 1 / n where noise dominates.
         high = min(max(math.ceil(high * 1.01 * min(below, 2.0**20)), high + 1), MOST_USERS)
@@ -150,3 +149,7 @@ def _least(ratio: Callable[[int], float], start: int) -> int:
         else:
             high, below = middle, at
     return high
+
+
+def _too_many() -> BudgetError:
+    return BudgetError(f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon")

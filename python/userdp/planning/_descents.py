@@ -17,6 +17,7 @@ from userdp.optimization._losses import LogisticLoss
 from userdp.optimization._phased_erm import PhasedPlan
 from userdp.optimization._schedules import convex_bound
 from userdp.planning._comparison import Comparison, Prediction
+from userdp.planning._means import users_and_rows
 from userdp.stability import PublicSeed
 
 __all__ = ["compare_descents", "gradient_noise"]
@@ -34,16 +35,17 @@ def compare_descents(
     """The descents of `userdp.optimization` for logistic regression, by their defaults."""
     if not parse_delta(delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
+    users, rows_each = users_and_rows(n_users, m)
     d, longest = positive(dimension, "dimension"), float(parse_positive(bound, "bound"))
     reach = 4 * math.sqrt(d) / longest if radius is None else float(parse_positive(radius, "radius"))
     problem = DescentProblem(
-        n_users=positive(n_users, "n_users"),
+        n_users=users,
         dimension=d,
         loss=LogisticLoss(),
         constraint=L2Ball(reach),
         start=(0.0,) * d,
         bound=longest,
-        m=positive(m, "m"),
+        m=rows_each,
         epsilon=exact_epsilon(epsilon),
         delta=parse_delta(delta),
     )

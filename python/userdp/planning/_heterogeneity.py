@@ -9,6 +9,9 @@ from userdp._numbers import Delta, parse_delta, parse_positive, positive, shown
 
 __all__ = ["HeterogeneityBound", "heterogeneity_bound"]
 
+MOST_ROWS = 10**300
+"""Beyond them numbers are no floats."""
+
 
 @dataclass(frozen=True)
 class HeterogeneityBound:
@@ -83,6 +86,8 @@ def heterogeneity_bound(
     if not 0 <= risk < math.inf:
         raise ValueError(f"excess must be a finite number >= 0; got {shown(excess)}")
     rows = positive(n_users, "n_users") * positive(m, "m")
+    if rows > MOST_ROWS:
+        raise ValueError(f"n_users * m must be at most {MOST_ROWS:.0e}; got {shown(n_users)} and {shown(m)}")
     shift = float(parse_delta(distance, "distance"))
     size = float(parse_positive(bound, "bound"))
     differ = 1.0 if shift == 1 else -math.expm1(rows * math.log1p(-shift))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from userdp._levels import core_level
 from userdp._numbers import (
@@ -27,7 +27,11 @@ from userdp._numbers import (
 
 __all__ = ["LowerBound", "lower_bound"]
 
+Number = TypeVar("Number", int, Fraction)
+
 TASKS = ("testing", "mean", "finite-class", "sco")
+LARGEST = 1e100
+POWER_BITS = 2**16
 VANISHES = 750
 """e^-750 is below half of the smallest float."""
 
@@ -126,11 +130,13 @@ def lower_bound(
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {shown(task)}")
-    n, rows = positive(n_users, "n_users"), positive(m, "m")
+    n, rows = _size(positive(n_users, "n_users"), "n_users"), _size(positive(m, "m"), "m")
     level, slack = parse_level(epsilon), parse_delta(delta)
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError(f"epsilon must be > 0; got {shown(epsilon)}")
-    size = parse_positive(bound, "bound")
+    # Of a larger epsilon the bounds are lower, and floats are as small as this.
+    rate = max(float(level), 1 / LARGEST)
+    size = _size(parse_positive(bound, "bound"), "bound")
     if task == "finite-class":
         if n_hypotheses is None:
             raise ValueError("n_hypotheses must be given for 'finite-class'; got None")
@@ -138,26 +144,38 @@ def lower_bound(
             raise ValueError(
                 f"delta must be 0 for 'finite-class', which is proved for pure privacy; got {shown(delta)}"
             )
-        terms = _finite_class(positive(n_hypotheses, "n_hypotheses", 2), n, rows, float(level), float(size))
+        terms = _finite_class(positive(n_hypotheses, "n_hypotheses", 2), n, rows, rate, float(size))
         return LowerBound(task, max(terms.values(), default=0.0), "excess risk", terms)
-    reach = parse_positive(radius, "radius")
+    reach = _size(parse_positive(radius, "radius"), "radius")
     factor = {"testing": Fraction(1), "mean": 4 * size * size, "sco": 2 * size * reach}[task]
     terms = {f"few users, {name}": round_down(part * factor) for name, part in _testing(n, level, slack).items()}
     value = max(terms.values())
     if task == "sco" and sigma is not None:
-        width, d = float(parse_positive(sigma, "sigma")), positive(dimension, "dimension")
-        terms |= _linear_losses(n, rows, d, float(level), slack, width, float(size), float(reach))
+        width = float(_size(parse_positive(sigma, "sigma"), "sigma"))
+        d = _size(positive(dimension, "dimension"), "dimension")
+        terms |= _linear_losses(n, rows, d, rate, slack, width, float(size), float(reach))
     return LowerBound(task, value, "excess risk" if task == "sco" else "mean squared error", terms)
+
+
+def _size(value: Number, name: str) -> Number:
+    """The value, where floats are large enough for it."""
+    if value > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST:.0e}; got {shown(value)}")
+    return value
 
 
 def _testing(n: int, level: PrivacyLevel, delta: Fraction) -> dict[str, Fraction]:
     """Theorem 8: at most max over theta of E(A - theta)^2, by group privacy over all n users; rounded down."""
     from userdp import _core
     from userdp.accounting import group_privacy
+    from userdp.accounting._exponentials import value_enclosure
 
     names = ("as printed", "group", "sharper")
     if n * float(level) > VANISHES:
         return dict.fromkeys(names, Fraction(0))
+    if level.ratio != 1 and n * level.ratio.numerator.bit_length() > POWER_BITS:
+        # A little more epsilon is a little lower a bound, and short to write.
+        level = PrivacyLevel(Fraction(1), value_enclosure(level)[1])
     grouped = PrivacyLevel(level.ratio**n, level.exponent * n)
     low, high = (grouped.ratio,) * 2 if not grouped.exponent else _core.exp_bounds(core_level(grouped), 192)
     apart = 1 - Fraction(group_privacy(_plain(level), delta, n).delta)

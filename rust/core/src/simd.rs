@@ -5,6 +5,7 @@
 
 pub mod clamps;
 pub(crate) mod dispatch;
+pub mod hadamard;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pass;
 pub mod rows;

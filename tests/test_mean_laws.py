@@ -1,0 +1,155 @@
+"""Laws of means by following every draw, with what other audits leave out: centres, cubes, all radii, nobody's rows."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from userdp.estimation import WinsorizedMean
+from userdp.estimation import _iterated as iterated_module
+from userdp.estimation import _mean as mean_module
+from userdp.estimation._full_range import FullRangeLaplace
+from userdp.estimation._private_radius import RadiusSearch
+from userdp.estimation._rounds import RoundPlan
+from userdp.learners._private_values import silence
+
+F = Fraction
+
+Law = dict[Hashable, Fraction]
+Person = tuple[tuple[float, ...], ...]
+"""The rows of a user; none for somebody who is enrolled only."""
+
+HOT = 60
+"""An epsilon at which two rounds with Laplace noise have laws that are short."""
+
+
+class _NextDraw(Exception):
+    def __init__(self, law: Any) -> None:
+        self.law = law
+
+
+def followed(program: Callable[[Any], Hashable]) -> Law:
+    """The law of the outcome: the program is run again for every draw that is possible."""
+    law: Law = defaultdict(Fraction)
+    paths: list[tuple[tuple[Any, ...], Fraction]] = [((), F(1))]
+    while paths:
+        path, mass = paths.pop()
+        drawn = iter(path)
+
+        def draw(mechanism: Any, /, *arguments: Any, drawn: Iterator[Any] = drawn) -> Any:
+            for outcome in drawn:
+                return outcome
+            raise _NextDraw(mechanism.pmf(*arguments))
+
+        try:
+            law[program(draw)] += mass
+        except _NextDraw as stopped:
+            pmf = stopped.law
+            paths += [
+                ((*path, outcome), mass * weight)
+                for outcome, weight in zip(pmf.outputs, pmf.fractions(), strict=True)
+                if weight
+            ]
+    return dict(law)
+
+
+def law_of_people(learner: WinsorizedMean, people: tuple[Person, ...], columns: int) -> Law:
+    rows = [row for person in people for row in person]
+    groups = np.array([user for user, person in enumerate(people) for _ in person], dtype=np.int64)
+    learner.enrolled = range(len(people))
+    learner._check_parameters()
+    data = learner._read(np.array(rows, dtype=np.float64).reshape(-1, columns), None, groups)
+    with silence():
+        program = learner._program(data)
+    return followed(program)
+
+
+def worst_loss(learner: WinsorizedMean, persons: list[Person], columns: int) -> float:
+    """The largest ln P[x] / P'[x] over outcomes x and neighbours among two users; infinite for other supports."""
+    laws = {people: law_of_people(learner, people, columns) for people in product(persons, repeat=2)}
+    assert all(sum(law.values()) == 1 for law in laws.values())
+    worst = 0.0
+    for (a, b), other in product(laws, persons):
+        p, q = laws[a, b], laws[other, b]
+        if p.keys() != q.keys():
+            return math.inf
+        worst = max(worst, max(math.log(mass / q[outcome]) for outcome, mass in p.items()))
+    return worst
+
+
+PERSONS_ON_A_LINE: list[Person] = [(), ((-9.0,), (math.nan,)), ((1.5,),)]
+
+
+@pytest.fixture
+def all_radii(monkeypatch: pytest.MonkeyPatch) -> WinsorizedMean:
+    """Two rounds around a centre that is not 0, and a search among all radii."""
+    monkeypatch.setattr(mean_module, "_planned", lambda plan, problem: plan(problem))
+    plan = RoundPlan((F(1, 2), F(1, 2)), (1.0, 0.5), 1.0, 0.5)
+    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: plan)
+    monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 10))
+    return WinsorizedMean(
+        epsilon=HOT, bound=1, center=0.5, m=2, method="iterated", private_radius=True, steps=1, norm="max"
+    )
+
+
+def test_all_radii_of_a_search(all_radii: WinsorizedMean) -> None:
+    assert RadiusSearch(F(1)).n_candidates == 15
+    worst = worst_loss(all_radii, PERSONS_ON_A_LINE, 1)
+    print(f"two rounds and a search among 15 radii: worst loss {worst:.6g} of {HOT}")
+    assert 0.5 * HOT < worst <= HOT
+
+
+def test_a_round_that_spends_too_much_shows(all_radii: WinsorizedMean, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = iterated_module.LaplaceRounds.mechanism
+
+    def twice_the_share(self: Any, share: Fraction, reach: int) -> Any:
+        return mechanism(self, 2 * share, reach)
+
+    monkeypatch.setattr(iterated_module.LaplaceRounds, "mechanism", twice_the_share)
+    assert worst_loss(all_radii, PERSONS_ON_A_LINE[1:], 1) > HOT
+
+
+IN_THE_PLANE: list[Person] = [(), ((9.0, -9.0), (math.nan, -math.inf)), ((1.0, -2.0),), ((0.0, -1.0), (5.0, -1.0))]
+
+
+@pytest.mark.parametrize(
+    ("method", "norm", "steps", "least"),
+    [("practical", "l2", 2, 0.1), ("laplace", "l2", 4, 2), ("laplace", "max", 4, 2)],
+)
+def test_two_columns_around_a_centre(method: str, norm: str, steps: int, least: float) -> None:
+    learner = WinsorizedMean(
+        epsilon=4,
+        bound=1,
+        center=(1, -2),
+        m=2,
+        method=method,
+        steps=steps,
+        norm=norm,
+        radius=0.5,
+        public_seed=bytes(32),
+    )
+    worst = worst_loss(learner, IN_THE_PLANE, 2)
+    print(f"{method} in two columns, norm {norm}: worst loss {worst:.6g} of 4")
+    assert least <= worst <= 4
+
+
+def test_half_the_sensitivity_shows_in_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FullRangeLaplace.__init__
+
+    def too_quiet(self: FullRangeLaplace, problem: Any, steps: int) -> None:
+        whole(self, problem, steps)
+        self.noise = type(self.noise)(
+            epsilon=2 * problem.epsilon, sensitivity=self.noise._sensitivity, bounds=self.noise.bounds
+        )
+
+    monkeypatch.setattr(FullRangeLaplace, "__init__", too_quiet)
+    monkeypatch.setattr(mean_module, "_planned", lambda plan, problem: plan(problem))
+    learner = WinsorizedMean(epsilon=4, bound=1, center=(1, -2), m=2, method="laplace", steps=1, norm="max", radius=1)
+    assert worst_loss(learner, IN_THE_PLANE, 2) > 4
