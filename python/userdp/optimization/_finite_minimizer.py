@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -262,6 +263,8 @@ class FiniteMinimizer(UserLevelEstimator):
         return [(value, index) for value in sorted(values) for index in range(n_features)]
 
     def _accept(self, outcome: Any) -> None:
+        for warning in self._plan(self.n_users_, self.n_features_in_).warnings():
+            warnings.warn(warning, UserWarning, stacklevel=4)
         value, self.index_ = outcome
         low, high = self._ends()
         self.value_ = min(max(low / 2 + high / 2 + value, low), high)
