@@ -38,6 +38,26 @@ def test_all_checks_pass_without_privacy_settings(given: dict[str, Any]) -> None
     assert sum(result["status"] == "passed" for result in results) > 35
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delta": 1}, "delta must be below 1"),
+        ({"method": ["auto"]}, "method must be one of"),
+        ({"center": 2.0**301}, "center must be finite"),
+        ({"steps": 2**31}, "steps must be at most"),
+        ({"bound": 1e200}, "bound must be from"),
+    ],
+)
+def test_bad_parameters_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        WinsorizedMean(epsilon=1, m=1, **given).fit([[1.0], [2.0]], groups=[1, 2])
+
+
+def test_an_epsilon_in_an_array_is_a_number() -> None:
+    learner = WinsorizedMean(epsilon=np.array(1.0), m=1).fit([[1.0], [2.0]], groups=[1, 2])
+    assert learner.privacy_.epsilon == 1
+
+
 PEOPLE = np.repeat(np.arange(30), 2)
 ROWS = np.random.default_rng(0).integers(-(2**20), 2**20, size=(60, 3)) / 2**21
 
@@ -131,3 +151,10 @@ def test_frames_have_names() -> None:
     ids = pandas.Series(PEOPLE, index=np.arange(100, 160))
     learner = WinsorizedMean(epsilon=1, delta=1e-6, m=2).fit(frame, groups=ids)
     assert learner.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_the_rule_leaves_out_methods_that_do_not_reach_the_epsilon() -> None:
+    sizes = {"n_users": 100, "n_features": 3}
+    with pytest.raises(ValueError, match="epsilon"):
+        WinsorizedMean(epsilon="1e-6", m=4, method="practical").privacy_cost(**sizes)
+    assert WinsorizedMean(epsilon="1e-6", m=4).privacy_cost(**sizes).epsilon == Fraction(1, 10**6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from userdp.estimation._iterated import plan_iterated
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
 from userdp.estimation._winsorized import plan_laplace, plan_practical
@@ -20,6 +22,9 @@ def choose(problem: MeanProblem) -> MeanMethod:
     iterated = plan_iterated(problem)
     if problem.private_radius:
         return iterated  # the others have no search for it
-    others = [plan_practical(problem)] if problem.delta else [plan_practical(problem), plan_laplace(problem)]
-    best = min(others, key=lambda method: method.predicted_error())
+    others = []
+    for plan in (plan_practical,) if problem.delta else (plan_practical, plan_laplace):
+        with suppress(ValueError):  # its mechanisms do not reach so small an epsilon, or need too large a table
+            others.append(plan(problem))
+    best = min(others, key=lambda method: method.predicted_error(), default=iterated)
     return best if best.predicted_error() < CLEARLY * iterated.predicted_error() else iterated
