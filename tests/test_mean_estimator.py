@@ -38,6 +38,26 @@ def test_all_checks_pass_without_privacy_settings(given: dict[str, Any]) -> None
     assert sum(result["status"] == "passed" for result in results) > 35
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delta": 1}, "delta must be below 1"),
+        ({"method": ["auto"]}, "method must be one of"),
+        ({"center": 2.0**301}, "center must be finite"),
+        ({"steps": 2**31}, "steps must be at most"),
+        ({"bound": 1e200}, "bound must be from"),
+    ],
+)
+def test_bad_parameters_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        WinsorizedMean(epsilon=1, m=1, **given).fit([[1.0], [2.0]], groups=[1, 2])
+
+
+def test_an_epsilon_in_an_array_is_a_number() -> None:
+    learner = WinsorizedMean(epsilon=np.array(1.0), m=1).fit([[1.0], [2.0]], groups=[1, 2])
+    assert learner.privacy_.epsilon == 1
+
+
 PEOPLE = np.repeat(np.arange(30), 2)
 ROWS = np.random.default_rng(0).integers(-(2**20), 2**20, size=(60, 3)) / 2**21
 

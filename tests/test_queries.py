@@ -220,6 +220,12 @@ def test_a_delta_too_small_for_gaussian_noise_leaves_the_pure_account(method: st
         WinsorizedQueries(epsilon=1, delta=1e-30, m=1, method="gaussian").open([[1.0], [2.0]], groups=[1, 2])
 
 
+@pytest.mark.parametrize(("n_queries", "delta"), [(10**6, 1e-6), (10**6, 0), (10**9, 1e-6)])
+def test_plans_of_very_many_questions_take_no_time(n_queries: int, delta: float) -> None:
+    about = WinsorizedQueries(epsilon=1, delta=delta, n_queries=n_queries, m=1)
+    assert about.open([[1.0], [2.0]], groups=[1, 2]).remaining == n_queries
+
+
 def vectors_of(question: Any, X: Any, groups: Any, **given: Any) -> list[list[int]]:
     """Every user's integers, by the code that answers use."""
     about = WinsorizedQueries(epsilon=1, m=2, **{"dimension": 1, **given}).open(X, groups=groups)

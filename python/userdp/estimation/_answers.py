@@ -93,10 +93,13 @@ def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
         return _pure(method, problem, number)
     if method not in ("auto", "iterated", "practical"):
         return _concentrated(method, problem, number)
-    plans = [_pure(method, problem, number)]
-    # None where the distance of the noise from the ideal law would take all of delta.
-    with suppress(ValueError):
-        plans.append(_concentrated(method, problem, number))
+    plans = []
+    # In rho there is none where the distance of the noise from the ideal law would take all of delta.
+    for account in (_concentrated, _pure):
+        with suppress(ValueError):
+            plans.append(account(method, problem, number))
+    if not plans:
+        return _pure(method, problem, number)  # which says what is wrong
     return min(plans, key=lambda answers: answers.method.predicted_error())
 
 

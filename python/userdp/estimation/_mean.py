@@ -19,7 +19,7 @@ from userdp.estimation._methods import METHODS
 from userdp.estimation._rotation import rotated_back, signs_of
 from userdp.learners._base import UserLevelEstimator
 from userdp.learners._contributions import UserData
-from userdp.learners._privacy import Budget, Spending
+from userdp.learners._privacy import Budget, Spending, exact_epsilon
 from userdp.learners._program import Program
 from userdp.learners._ranges import open_unit_interval
 from userdp.stability import PublicSeed
@@ -163,11 +163,12 @@ class WinsorizedMean(UserLevelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        parse_delta(self.delta)
+        if parse_delta(self.delta) == 1:
+            raise ValueError(f"delta must be below 1; got {shown(self.delta)}")
         parse_positive(self.bound, "bound")
         if self.radius is not None:
             parse_positive(self.radius, "radius")
-        if self.method not in METHODS:
+        if self.method not in tuple(METHODS):
             raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(self.method)}")
         if not isinstance(self.private_radius, (bool, np.bool_)):
             raise TypeError(f"private_radius must be a bool; got {shown(self.private_radius)}")
@@ -192,7 +193,7 @@ class WinsorizedMean(UserLevelEstimator):
             bound=bound,
             norm="l2" if self.norm == "l2" else "max",
             spread=spread,
-            epsilon=self.epsilon,
+            epsilon=exact_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta),
             steps=None if self.steps is None else int(self.steps),

@@ -23,7 +23,7 @@ from userdp.estimation._methods import METHODS
 from userdp.estimation._query_session import Query, QuerySession
 from userdp.learners._base import UserLevelEstimator
 from userdp.learners._contributions import UserData
-from userdp.learners._privacy import Spending
+from userdp.learners._privacy import Spending, exact_epsilon
 from userdp.learners._private_values import numbers_of, one_by_one
 from userdp.learners._program import Draw, Program, law_of
 from userdp.learners._ranges import open_unit_interval
@@ -231,13 +231,14 @@ class WinsorizedQueries(UserLevelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        parse_delta(self.delta)
+        if parse_delta(self.delta) == 1:
+            raise ValueError(f"delta must be below 1; got {shown(self.delta)}")
         positive(self.n_queries, "n_queries")
         positive(self.dimension, "dimension")
         parse_positive(self.bound, "bound")
         if self.radius is not None:
             parse_positive(self.radius, "radius")
-        if self.method not in METHODS:
+        if self.method not in tuple(METHODS):
             raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(self.method)}")
         open_unit_interval(self.beta, "beta")
 
@@ -252,7 +253,7 @@ class WinsorizedQueries(UserLevelEstimator):
             bound=bound,
             norm="l2",
             spread=bound / math.sqrt(self.m or 1) if self.radius is None else float(self.radius),
-            epsilon=self.epsilon,
+            epsilon=exact_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta) / int(self.n_queries),
         )

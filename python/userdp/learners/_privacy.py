@@ -66,7 +66,7 @@ def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budg
 
 def equal_part(epsilon: Epsilon, parts: int) -> ExactEpsilon:
     """One of equal parts of epsilon, which together cost epsilon at most."""
-    return split_budget(epsilon, {str(part): 1 for part in range(parts)})["0"]
+    return split_budget(epsilon, {"one": 1, "others": parts - 1})["one"]
 
 
 def exact_epsilon(epsilon: Epsilon) -> ExactEpsilon:
