@@ -24,7 +24,7 @@ def choose(problem: MeanProblem) -> MeanMethod:
         return iterated  # the others have no search for it
     others = []
     for plan in (plan_practical,) if problem.delta else (plan_practical, plan_laplace):
-        with suppress(ValueError):  # its mechanisms do not reach so small an epsilon, or need too large a table
+        with suppress(ValueError):  # its mechanisms do not reach so small an epsilon
             others.append(plan(problem))
     best = min(others, key=lambda method: method.predicted_error(), default=iterated)
     return best if best.predicted_error() < CLEARLY * iterated.predicted_error() else iterated
