@@ -5,7 +5,7 @@
 One row for each user. "copy" is a copy of the table by two threads; "Hadamard pass" makes every user's rotated vector
 and counts how many are within a ball, so it includes reading, clipping and a norm; "winsorized mean" is the work on the
 data of a winsorized mean: counts of all bins, then the sums, each of which rotates every vector anew; "iterated mean"
-is that of three rounds of clipped sums. "fit" is all of `WinsorizedMean.fit` by a method. Every round times each of
+is that of three rounds of clipped sums; "fit" is all of `WinsorizedMean.fit` by a method. Every round times each of
 them once, in an order that changes; a table cell is the median over the rounds of a time, or of a ratio between two
 times of the same round. Processor seconds, of all threads, are the least over the rounds: others who use the machine
 disturb them less.

@@ -22,7 +22,7 @@ from userdp.stability import PublicSeed
 
 __all__ = ["compare_descents", "gradient_noise"]
 
-MEASURED = "no other one had less excess risk where it was measured, docs/optimization.md"
+MEASURED = "measured to be like winsorized, tracking, and it has fewer settings: docs/optimization.md"
 PUBLIC = PublicSeed(bytes(32))
 """Rotations and blocks do not change how large noise is."""
 MOST_STEPS = 100
