@@ -178,3 +178,26 @@ def test_few_runs_are_no_great_work() -> None:
     """Where at most ten runs are made, a small probability to stop is no reason to refuse."""
     found = FiniteMinimizer(epsilon=1, m=2, stopping_probability=Fraction(1, 2**50), most_runs=10)
     assert found.fit(X, groups=USERS).index_ in (0, 1)
+
+
+# --- what fits say about public numbers
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        WinsorizedGradientDescent(
+            epsilon="1/10", delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1), m=20, method="practical", radius=0.01
+        ),
+        PhasedERM(
+            epsilon="1/10", delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1), m=20, method="practical", radius=0.01
+        ),
+        FiniteMinimizer(epsilon="1/10", m=2, method="paper", radius=0.001, stopping_probability="1/2"),
+        UserLevelLogisticRegression(epsilon="1/10", m=200, feature_bound=1.0, solver="winsorized"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_too_few_users_are_warned_of_where_fit_is_called(model: Any) -> None:
+    with pytest.warns(UserWarning, match=r"30 users are too few for method=.* are needed") as caught:
+        model.fit(X, Y, groups=USERS)
+    assert {warning.filename for warning in caught} == {__file__}

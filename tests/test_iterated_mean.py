@@ -227,12 +227,14 @@ def errors(plan: MeanMethod, spread: float, runs: int, seed: int) -> np.ndarray[
 
 @pytest.mark.parametrize(("d", "n", "epsilon", "delta"), [(16, 400, 1, "1e-6"), (8, 300, 2, "1e-4"), (4, 500, 1, 0)])
 def test_errors_are_those_predicted(d: int, n: int, epsilon: float, delta: Any) -> None:
-    # 300 runs of d coordinates: the mean square is within 25% for normal noise but for a chance below 1e-6 (d >= 8);
-    # 40% leaves room for Laplace noise and for what the prediction leaves out.
+    # A run with Laplace noise may lose the centre, with an error of ten times the predicted one: squares beyond nine
+    # times its square count as that. Then the ratio has a standard deviation of at most 0.017, and the limits are more
+    # than five of them from where it is, 0.94 with Laplace and 0.99 with normal noise: false alarms below 1e-6.
     plan = iterated(n, d, 64, epsilon, delta)
     assert len(plan.rounds) > 1
-    ratio = math.sqrt(np.mean(errors(plan, 0.125, 300, d))) / plan.predicted_error()
-    assert 0.77 < ratio < 1.19
+    squares = errors(plan, 0.125, 300 if delta else 1000, d) / plan.predicted_error() ** 2
+    ratio = math.sqrt(np.mean(np.minimum(squares, 9)))
+    assert 0.8 < ratio < 1.15
 
 
 def test_private_radius_repairs_a_wrong_promise() -> None:

@@ -151,3 +151,10 @@ def test_frames_have_names() -> None:
     ids = pandas.Series(PEOPLE, index=np.arange(100, 160))
     learner = WinsorizedMean(epsilon=1, delta=1e-6, m=2).fit(frame, groups=ids)
     assert learner.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_the_rule_leaves_out_methods_that_do_not_reach_the_epsilon() -> None:
+    sizes = {"n_users": 100, "n_features": 3}
+    with pytest.raises(ValueError, match="epsilon"):
+        WinsorizedMean(epsilon="1e-6", m=4, method="practical").privacy_cost(**sizes)
+    assert WinsorizedMean(epsilon="1e-6", m=4).privacy_cost(**sizes).epsilon == Fraction(1, 10**6)

@@ -21,7 +21,7 @@ from userdp.accounting import zcdp_delta
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.estimation import WinsorizedQueries, _answers
-from userdp.exceptions import BudgetError
+from userdp.exceptions import PrivacyBudgetError
 
 F = Fraction
 
@@ -100,44 +100,56 @@ def test_the_budget_refuses_one_question_more() -> None:
     for left in (2, 1, 0):
         assert about.ask(lambda rows: rows.mean(axis=0)).shape == (2,)
         assert about.remaining == left
-    with pytest.raises(BudgetError, match="3 questions"):
+    with pytest.raises(PrivacyBudgetError, match="3 questions"):
         about.ask(lambda rows: rows.mean(axis=0))
     assert repr(about) == "<QuerySession: 0 of 3 questions left>"
 
 
-def test_a_question_that_asks_while_it_is_tried_gets_no_share_more() -> None:
-    about = session(n_queries=1)
-    answers: list[Any] = []
+def mean_of(rows: Any) -> Any:
+    return rows.mean(axis=0)
+
+
+@pytest.mark.parametrize("asks_when_tried", [True, False])
+def test_questions_ask_no_questions(asks_when_tried: bool) -> None:
+    # What they asked would depend on the rows of one user.
+    about = session(n_queries=3)
+    errors: list[str] = []
 
     def nested(rows: Any) -> Any:
-        if not answers:
-            answers.append(about.ask(lambda rows: rows.mean(axis=0)))
-        return rows.mean(axis=0)
+        if asks_when_tried or rows.any():
+            try:
+                about.ask(lambda others: others.mean(axis=0) * rows[0])
+            except RuntimeError as error:
+                errors.append(str(error))
+        return mean_of(rows)
 
-    for question in (nested, nested, lambda rows: rows.mean(axis=0)):
-        with pytest.raises(BudgetError):
-            about.ask(question)
-    assert (len(answers), about.remaining) == (1, 0)
+    about.ask(nested)
+    assert about.remaining == 2
+    assert len(errors) == 3 + asks_when_tried
+    assert all("questions ask none themselves" in error for error in errors)
 
 
-def test_threads_share_one_budget() -> None:
-    about = session(n_queries=3)
-    together = threading.Barrier(6)
+def test_threads_have_one_budget_and_take_turns() -> None:
+    about = session(n_queries=2)
+    tried, go_on = threading.Event(), threading.Event()
 
-    def question(rows: Any) -> Any:
-        if not rows.any():  # the trial on the public row
-            together.wait()
-        return rows.mean(axis=0)
+    def slow(rows: Any) -> Any:
+        tried.set()
+        go_on.wait()
+        return mean_of(rows)
 
-    def ask(_: int) -> bool:
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(about.ask, slow)
+        tried.wait()
         try:
-            about.ask(question)
-        except BudgetError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(6) as pool:
-        assert sum(pool.map(ask, range(6))) == 3
+            with pytest.raises(RuntimeError, match="being asked"):
+                about.ask(mean_of)
+        finally:
+            go_on.set()
+        assert first.result().shape == (2,)
+    about.ask(mean_of)
+    with pytest.raises(PrivacyBudgetError):
+        about.ask(mean_of)
     assert about.remaining == 0
 
 

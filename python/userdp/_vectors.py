@@ -195,6 +195,8 @@ class MeanVectors(UserVectors):
     signs : array of -1 and 1, optional
         Of the length of rows padded with zeros to a power of two, D: vectors are multiplied by the signs, and by the
         Walsh-Hadamard matrix over sqrt(D), a rotation.
+    rows : RowsOfUsers, optional
+        Those of data, where several tables have the same.
     """
 
     def __init__(
@@ -204,10 +206,11 @@ class MeanVectors(UserVectors):
         norm: str = "l2",
         center: npt.ArrayLike | None = None,
         signs: npt.NDArray[np.int8] | None = None,
+        rows: _core.RowsOfUsers | None = None,
     ) -> None:
         if norm not in ("l2", "max"):
             raise ValueError(f"norm must be 'l2' or 'max'; got {shown(norm)}")
-        rows = rows_of_users(data.users, data.n_users)
+        rows = rows_of_users(data.users, data.n_users) if rows is None else rows
         self.n_users = data.n_users
         self.dimension = data.X.shape[1] if signs is None else len(signs)
         origin = None if center is None else np.asarray(center, dtype=np.float64).tolist()

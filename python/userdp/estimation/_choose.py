@@ -7,7 +7,6 @@ from contextlib import suppress
 from userdp.estimation._iterated import plan_iterated
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
 from userdp.estimation._winsorized import plan_laplace, plan_practical
-from userdp.exceptions import BudgetError
 
 __all__ = ["choose"]
 
@@ -25,7 +24,7 @@ def choose(problem: MeanProblem) -> MeanMethod:
         return iterated  # the others have no search for it
     others = []
     for plan in (plan_practical,) if problem.delta else (plan_practical, plan_laplace):
-        with suppress(BudgetError):  # of noise whose tables would be too large
+        with suppress(ValueError):  # its mechanisms do not reach so small an epsilon
             others.append(plan(problem))
     best = min(others, key=lambda method: method.predicted_error(), default=iterated)
     return best if best.predicted_error() < CLEARLY * iterated.predicted_error() else iterated

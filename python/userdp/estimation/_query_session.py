@@ -16,7 +16,7 @@ from userdp._progress import Progress, progress_bar
 from userdp._vectors import GivenVectors
 from userdp.estimation._answers import Answers
 from userdp.estimation._mean_method import Floats
-from userdp.exceptions import BudgetError
+from userdp.exceptions import PrivacyBudgetError
 from userdp.learners._contributions import UserData
 from userdp.learners._privacy import PrivacyRecord
 from userdp.learners._private_values import silence
@@ -40,7 +40,8 @@ class _Rows(NamedTuple):
 class QuerySession:
     """Questions about people's rows until the budget is spent: what `WinsorizedQueries.open` returns.
 
-    Threads may share one; copies and other processes, which would have a budget each, are refused.
+    One question at a time, and none inside of another, which would depend on a user's rows; copies and other processes,
+    which would have a budget each, are refused.
     """
 
     def __init__(
@@ -102,43 +103,44 @@ class QuerySession:
 
         Raises
         ------
-        BudgetError
+        PrivacyBudgetError
             When all questions have been asked.
         TypeError, ValueError
             For a query that is not callable, or that fails on a public row of zeros; the budget is then not touched.
         RuntimeError
-            After `close`, and in another process than the one that opened the session.
+            After `close`, in another process than the one that opened the session, and while another question is
+            being asked.
         """
         return self._answer(query)[1]
 
     def _answer(self, query: Query) -> tuple[Hashable, Floats]:
         """What is drawn, and the answer that it stands for."""
-        self._claim(0)
+        if os.getpid() != self._process:
+            raise RuntimeError("the session belongs to the process that opened it: a second one would have its budget")
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("a question is being asked: others come after it, and questions ask none themselves")
+        try:
+            return self._answer_alone(query)
+        finally:
+            self._lock.release()
+
+    def _answer_alone(self, query: Query) -> tuple[Hashable, Floats]:
+        """The same while no other question is being asked: one inside of it would depend on a user's rows."""
+        data = self._data
+        if data is None:
+            raise RuntimeError("the session is closed, and its data are gone")
+        if not self.remaining:
+            raise PrivacyBudgetError(
+                f"all {self._answers.number} questions have been asked, and the budget is spent; a further one needs "
+                "its own share: plan it with a larger n_queries"
+            )
         self._check(query)
         # Whatever happens from here on, this share of the budget is gone.
-        data, index = self._claim(1)
+        index, self._asked = self._asked, self._asked + 1
         with silence():
             vectors = self._vectors(data, query)
         outcome = self._answers.draw(vectors, self._seed, index, self._draw)
         return outcome, self._answers.mean(outcome, self._seed, index)
-
-    def _claim(self, shares: int) -> tuple[_Rows, int]:
-        """The rows, and the number of the question that these shares of the budget are for; 0 only looks.
-
-        A question may ask others while it is tried, and so may other threads.
-        """
-        if os.getpid() != self._process:
-            raise RuntimeError("the session belongs to the process that opened it: a second one would have its budget")
-        with self._lock:
-            if self._data is None:
-                raise RuntimeError("the session is closed, and its data are gone")
-            if not self.remaining:
-                raise BudgetError(
-                    f"all {self._answers.number} questions have been asked, and the budget is spent; a further one "
-                    "needs its own share: plan it with a larger n_queries"
-                )
-            index, self._asked = self._asked, self._asked + shares
-            return self._data, index
 
     def _check(self, query: Query) -> None:
         if not callable(query):

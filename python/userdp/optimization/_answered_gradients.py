@@ -59,6 +59,9 @@ class AnsweredMean(MeanStep):
     def n_answers(self, round: int) -> int:
         return self.plan.method.n_outcomes()
 
+    def warnings(self) -> list[str]:
+        return self.plan.method.warnings()
+
 
 @dataclass(frozen=True)
 class Ball:

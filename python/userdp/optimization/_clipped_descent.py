@@ -37,6 +37,8 @@ GRID_STEPS = 2**28
 """Steps of the grid in the clipping radius are from this up to twice as many."""
 MOST_STEPS = 200
 """The most steps that are taken by default."""
+PART_CLIP = 0.6
+"""The default clips at this share of G / sqrt(m) where noise is large."""
 LEAST_CLIP = 0.05
 """The default clips at no less than this share of the longest gradient."""
 AVERAGES = ("tail", "all", "last")
@@ -197,15 +199,15 @@ def relative_noise(problem: DescentProblem, count: int) -> float:
 
 
 def default_clip(problem: DescentProblem, relative: float) -> float:
-    """C = (1/2 + k / sqrt(m)) G / sqrt(m), but at least G / 20, with k = max(0, 1 / (1 + 20 s) - 1/2).
+    """C = (0.6 + k / sqrt(m)) G / sqrt(m), but at least G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6).
 
-    Means of m gradients are within about G / sqrt(m) of what is common to all users. Clipping at half of that halves
-    the noise; it biases theta by how skew these means are, which falls with m, so that for small m it pays only where
-    the noise is large.
+    Means of m gradients are within about G / sqrt(m) of what is common to all users. Clipping at a part of that makes
+    the noise less; it biases theta by how skew these means are, which falls with m, so that for small m it pays only
+    where the noise is large.
     """
-    more = max(0.0, 1 / (1 + 20 * relative) - 1 / 2)
+    more = max(0.0, 1 / (1 + 20 * relative) - PART_CLIP)
     root = math.sqrt(problem.m)
-    return problem.lipschitz * max((1 / 2 + more / root) / root, LEAST_CLIP)
+    return problem.lipschitz * max((PART_CLIP + more / root) / root, LEAST_CLIP)
 
 
 def default_steps(problem: DescentProblem, noise: float) -> int:
@@ -238,8 +240,8 @@ class ClippedGradientDescent(Descent):
     target_bounds : tuple of two float
         Targets are clipped to it. Public. For losses of labels, those above 0 are one class and others the other.
     clip : float, optional
-        C > 0: a user's mean gradient is clipped to this L2 norm. By default (1/2 + k / sqrt(m)) G / sqrt(m), at least
-        G / 20, with k = max(0, 1 / (1 + 20 s) - 1/2) and s = sqrt(2 d / rho) / n.
+        C > 0: a user's mean gradient is clipped to this L2 norm. By default (0.6 + k / sqrt(m)) G / sqrt(m), at least
+        G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = sqrt(2 d / rho) / n.
     steps : int, optional
         T, the number of rounds. By default the one that balances the two terms of the error bound for the average, at
         most 200.

@@ -160,6 +160,10 @@ class MeanStep(ABC):
     def n_answers(self, round: int) -> int:
         """How many those are."""
 
+    def warnings(self) -> list[str]:
+        """What should be known before relying on the answers, from public numbers."""
+        return []
+
 
 class DescentPlan(ABC):
     """One way to solve a problem, planned from public numbers only: equal problems give equal plans."""
@@ -186,6 +190,10 @@ class DescentPlan(ABC):
     @abstractmethod
     def n_outcomes(self) -> int:
         """How many there are."""
+
+    def warnings(self) -> list[str]:
+        """What should be known before relying on the result, from public numbers: that n is too small, say."""
+        return []
 
 
 class Rounds(DescentPlan):
@@ -229,3 +237,6 @@ class Rounds(DescentPlan):
 
     def n_outcomes(self) -> int:
         return prod(self.step.n_answers(round) for round in range(self.rounds))
+
+    def warnings(self) -> list[str]:
+        return self.step.warnings()

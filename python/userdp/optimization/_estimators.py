@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp._numbers import parse_delta, shown
 from userdp._progress import progress_bar
@@ -99,6 +101,14 @@ class DescentEstimator(UserLevelEstimator):
 
     def _plan(self, n_users: int, n_features: int) -> DescentPlan:
         return self._plan_of(self._problem(n_users, n_features))
+
+    def _theta(self, outcome: Any) -> npt.NDArray[np.float64]:
+        """The result that a transcript stands for, with warnings about public numbers."""
+        plan = self._plan(self.n_users_, self.n_features_in_)
+        # Not in `_program`, which runs where nothing that is private can warn.
+        for warning in plan.warnings():
+            warnings.warn(warning, UserWarning, stacklevel=5)
+        return plan.theta(outcome)
 
     def _budget(self) -> Budget:
         raise NotImplementedError  # `_spending` says it, which knows the shape of the data
@@ -221,4 +231,4 @@ class Descent(DescentEstimator, TargetEstimator):
         return self.constraint  # type: ignore[no-any-return]
 
     def _accept(self, outcome: Any) -> None:
-        self.theta_ = self._plan(self.n_users_, self.n_features_in_).theta(outcome)
+        self.theta_ = self._theta(outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from userdp._numbers import Epsilon, exact_number, parse_delta, positive, shown
 from userdp._pmf import Pmf
-from userdp._vectors import MeanVectors, UserVectors
+from userdp._vectors import MeanVectors, UserVectors, rows_of_users
 from userdp.estimation._base import listed
 from userdp.estimation._mean_method import MeanMethod, MeanProblem
 from userdp.estimation._methods import METHODS
@@ -245,8 +246,9 @@ class FiniteMinimizer(UserLevelEstimator):
                 f"about {runs} measurements of {data.n_users} users are expected, and at most {MOST_WORK} users are "
                 "looked at; raise stopping_probability or alpha, or set most_runs"
             )
+        rows = rows_of_users(data.users, data.n_users)
         programs = tuple(
-            plan.program(RememberedVectors(_losses_of(data, index, low, high))) for index in range(n_candidates)
+            plan.program(RememberedVectors(_losses_of(data, rows, index, low, high))) for index in range(n_candidates)
         )
 
         def best(draw: Draw) -> Hashable:
@@ -262,6 +264,8 @@ class FiniteMinimizer(UserLevelEstimator):
         return [(value, index) for value in sorted(values) for index in range(n_features)]
 
     def _accept(self, outcome: Any) -> None:
+        for warning in self._plan(self.n_users_, self.n_features_in_).warnings():
+            warnings.warn(warning, UserWarning, stacklevel=4)
         value, self.index_ = outcome
         low, high = self._ends()
         self.value_ = min(max(low / 2 + high / 2 + value, low), high)
@@ -290,10 +294,10 @@ class NoisyCandidate:
         return Pmf.from_weights(masses.values(), masses)
 
 
-def _losses_of(data: UserData, index: int, low: float, high: float) -> UserVectors:
+def _losses_of(data: UserData, rows: _core.RowsOfUsers, index: int, low: float, high: float) -> UserVectors:
     """Users' mean losses of one candidate, less the middle."""
     column = replace(data, X=data.X[:, index : index + 1])
-    return MeanVectors(column, bound=high / 2 - low / 2, norm="max", center=[low / 2 + high / 2])
+    return MeanVectors(column, bound=high / 2 - low / 2, norm="max", center=[low / 2 + high / 2], rows=rows)
 
 
 class _Unplanned:

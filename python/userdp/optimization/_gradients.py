@@ -11,7 +11,7 @@ from userdp import _core
 from userdp._numbers import shown
 from userdp._vectors import GivenVectors, UserVectors, readable, rows_of_users
 from userdp.learners._contributions import UserData
-from userdp.learners._private_values import numbers_of, silence
+from userdp.learners._private_values import silence
 from userdp.optimization._losses import CustomLoss, LinearLoss, Loss
 
 __all__ = ["GradientRows", "GradientVectors", "check_callback"]
@@ -142,7 +142,7 @@ class GradientRows:
     def _valid(self, rows: npt.NDArray[np.intp]) -> Floats:
         """One user's rows, clipped, with the constant."""
         with silence():
-            numbers = numbers_of(self._X[rows]).astype(np.float64)
+            numbers = self._X[rows].astype(np.float64)
             clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
             norms = np.sqrt(np.sum(clamped * clamped, axis=1))
             clamped *= np.minimum(1.0, self.bound / np.maximum(norms, self.bound))[:, None]
@@ -173,8 +173,8 @@ def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Flo
         try:
             found = np.array(loss.gradient(_aligned(theta), _aligned(X), _aligned(y)), dtype=np.float64, order="C")
             if found.shape == X.shape:
-                # Sums of columns would have another order of additions for other memory layouts.
-                found = np.array([np.sum(column) for column in _aligned(found.T)]) / len(X)
+                # Row after row, whatever the memory layout of what was returned.
+                found = np.sum(_aligned(found), axis=0) / len(X)
             return found if found.shape == theta.shape and np.all(np.isfinite(found)) else zero
         except KeyboardInterrupt:
             raise

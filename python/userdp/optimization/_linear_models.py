@@ -130,10 +130,9 @@ class LinearModel(PublicRandomEstimator):
     def _plan_of(self, problem: DescentProblem) -> DescentPlan:
         return SOLVERS[self.solver](problem, self._seed())
 
-    def _coefficients(self, outcome: Any) -> tuple[Floats, float]:
+    def _coefficients(self, theta: Floats) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""
         n_features = self.n_features_in_
-        theta = self._plan(self.n_users_, n_features).theta(outcome)
         middle, unit = self._units(n_features)
         coefficients = theta[:n_features] / unit
         shift = theta[n_features] if self.fit_intercept else 0.0
@@ -263,7 +262,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         return 1.0
 
     def _accept(self, outcome: Any) -> None:
-        coefficients, intercept = self._coefficients(outcome)
+        coefficients, intercept = self._coefficients(self._theta(outcome))
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
 
     def decision_function(self, X: npt.ArrayLike) -> Floats:
@@ -389,7 +388,7 @@ require_groups, enrolled, random_state
         return 1.0
 
     def _accept(self, outcome: Any) -> None:
-        coefficients, intercept = self._coefficients(outcome)
+        coefficients, intercept = self._coefficients(self._theta(outcome))
         middle, unit = self._target_units()
         self.coef_, self.intercept_ = coefficients * unit, intercept * unit + middle
 

@@ -131,6 +131,10 @@ class PhasedPlan(DescentPlan):
     def n_outcomes(self) -> int:
         return prod(self.round(t, self._start).n_outcomes() for t in range(self.phases.rounds))
 
+    def warnings(self) -> list[str]:
+        # The last round has the fewest users.
+        return self.round(self.phases.rounds - 1, self._start).warnings()
+
 
 class PhasedERM(PublicRandomEstimator, Descent):
     """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use userdp_core::{
     Error, Result,
     control::Control,
-    simd::Kernel,
+    simd::{Kernel, hadamard::transform},
     vectors::{
         Subset, UserVectors,
         bins::{bin_counts, occupied_bins},
         clip::{Ball, clipped_sum},
-        hadamard::{Rotation, transform},
+        hadamard::Rotation,
         means::{Means, MeansOptions, Records},
         norm::{Region, squared_distance, take_into},
         rows::RowsOfUsers,
@@ -66,14 +66,19 @@ fn plain_transform(vector: &mut [f64]) {
 
 proptest! {
     #[test]
-    fn transforms_are_the_plain_one(log in 0_u32..12, seed in prop::collection::vec(-1e3..1e3, 1..50)) {
+    fn transforms_are_the_plain_one(log in 0_u32..14, seed in prop::collection::vec(-1e3..1e3, 1..50)) {
         let vector: Vec<f64> = (0..1_usize << log).map(|i| seed[i % seed.len()] * (1.0 + i as f64 / 7.0)).collect();
-        let mut expected = vector.clone();
+        let factors: Vec<f64> = (0..vector.len()).map(|i| if i % 3 == 0 { -0.3 } else { 0.7 }).collect();
+        let mut expected: Vec<f64> = vector.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
         plain_transform(&mut expected);
         for kernel in Kernel::supported() {
-            let mut transformed = vector.clone();
-            transform(kernel, &mut transformed);
-            prop_assert_eq!(bits(&transformed), bits(&expected), "{:?}", kernel);
+            for shift in [0, 1, 5] {
+                // Elsewhere in memory.
+                let mut memory = vec![0.0; shift];
+                memory.extend(&vector);
+                transform(kernel, &mut memory[shift..], &factors);
+                prop_assert_eq!(bits(&memory[shift..]), bits(&expected), "{:?}", kernel);
+            }
         }
     }
 

@@ -73,7 +73,9 @@ macro_rules! vector_transform {
             #[inline]
             #[target_feature(enable = $feature)]
             fn level<const R: usize>(x: [$vector; R], half: usize) -> [$vector; R] {
-                from_fn(|i| if i & half == 0 { $add(x[i], x[i ^ half]) } else { $subtract(x[i ^ half], x[i]) })
+                from_fn(
+                    |i| if i & half == 0 { $add(x[i], x[i ^ half]) } else { $subtract(x[i ^ half], x[i]) },
+                )
             }
 
             /// All levels among the vectors of two halves.
