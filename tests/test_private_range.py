@@ -300,3 +300,9 @@ def test_the_exponential_mechanism_has_bounded_range() -> None:
                 worst = max(worst, max(ratios) / min(ratios))
         print(f"range of the loss at {epsilon}: e^it = {float(worst):.12f}")
         assert (worst <= level.ratio) is holds
+
+
+@pytest.mark.parametrize("value", ["a text", None, 1j, math.nan, [1]])
+def test_what_is_no_number_is_zero_and_no_error(value: Any) -> None:
+    search = PrivateRange(epsilon=1, bound=1, width="0.1")
+    assert search.bins([0.5, value, -2]).tolist() == search.bins([0.5, 0.0, -2.0]).tolist()

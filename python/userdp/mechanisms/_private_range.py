@@ -190,7 +190,7 @@ class PrivateRange:
         Parameters
         ----------
         values : array-like of float with shape (n_users,)
-            NaN counts as 0; what is out of range as the nearest bin.
+            What is no number counts as 0; what is out of range as the nearest bin.
         present : array-like of bool with shape (n_users,), optional
             False for users without rows, whatever their value says.
 
@@ -199,7 +199,9 @@ class PrivateRange:
         ndarray of int64 with shape (n_users,)
             A user's bin depends on that user's value only.
         """
-        numbers = np.asarray(values, dtype=np.float64)
+        from userdp.learners._private_values import numbers_of, one_by_one  # which need mechanisms
+
+        numbers = numbers_of(np.asarray(one_by_one(values))).astype(np.float64)
         if numbers.ndim != 1 or not numbers.size:
             raise ValueError(f"values must be a vector with a number for each user; got shape {numbers.shape}")
         bound, width = float(self.bound), float(self.width)
