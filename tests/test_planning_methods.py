@@ -143,10 +143,11 @@ def test_descents() -> None:
     table = compare_methods("descent", n_users=10_000, m=16, dimension=8, epsilon=1, delta=1e-6, radius=6)
     assert isinstance(table, Comparison)
     assert {row.method for row in table.rows} == {"clipped", "winsorized", "winsorized, tracking", "phased"}
-    # In closed form: C = G / 4, 2 C / n of sensitivity, and rho / T of each step.
+    # In closed form: C = (1/2 + k / 4) G / 4, 2 C / n of sensitivity, and rho / T of each step.
     steps = int(table["clipped"].note.split()[0])
     rho = float(largest_rho(1, Fraction(1e-6), distance=8 * steps * Fraction(1, 2**90)))
-    expected = 2 * 0.25 / 10_000 * math.sqrt(8 / (2 * rho / steps))
+    more = 1 / (1 + 20 * math.sqrt(2 * 8 / rho) / 10_000) - 1 / 2
+    expected = 2 * (1 / 2 + more / 4) / 4 / 10_000 * math.sqrt(8 / (2 * rho / steps))
     assert table["clipped"].noise == pytest.approx(expected, rel=1e-3)
     assert table["phased"].error is None
     assert table.rows[-1].method == "phased"
