@@ -82,7 +82,7 @@ def test_shares_that_would_exceed_the_budget_are_refused() -> None:
     for shares in ({}, {"a": 0}):
         with pytest.raises(ValueError, match="shares must have a positive one"):
             split_budget(1, shares)
-    with pytest.raises(ValueError, match="positive one"):
+    with pytest.raises(ValueError, match="shares must be >= 0"):
         equal_part(1, 0)
 
 
