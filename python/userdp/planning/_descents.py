@@ -22,7 +22,7 @@ from userdp.stability import PublicSeed
 
 __all__ = ["compare_descents", "gradient_noise"]
 
-MEASURED = "measured to be like winsorized, tracking, and it has fewer settings: docs/optimization.md"
+MEASURED = "tuned, it was not told apart from winsorized, tracking, and it has fewer settings: docs/optimization.md"
 PUBLIC = PublicSeed(bytes(32))
 """Rotations and blocks do not change how large noise is."""
 MOST_STEPS = 100
