@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core, pairwise_indistinguishable, pairwise_max_divergence
-from userdp._levels import level_of
+from userdp.exact.epsilon import level_of
 
 EPSILON = Fraction(1, 3)
 Floats = npt.NDArray[np.float64]

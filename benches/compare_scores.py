@@ -23,7 +23,7 @@ import numpy.typing as npt  # noqa: E402
 from rounds import Candidate, described, environment, expect, human, progress, table, take_turns  # noqa: E402
 
 from userdp import _core  # noqa: E402
-from userdp.learners._scores import clipped_pairwise_scores, user_level_errors  # noqa: E402
+from userdp.learners.scores import clipped_pairwise_scores, user_level_errors  # noqa: E402
 
 TAU = 4
 ANCHOR = "userdp"

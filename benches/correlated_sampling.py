@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from rounds import Candidate, described, environment, expect, human, progress, table, take_turns
 
-from userdp.stability import CorrelatedSampler, PublicSeed
+from userdp.public_randomness import CorrelatedSampler, PublicSeed
 
 SEED = PublicSeed(bytes(range(32)))
 ANCHOR = "numpy, exponential"

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, PhasedERM, WinsorizedGradientDescent
-from userdp.optimization._gradients import GradientRows
-from userdp.optimization._projected import ProjectedDescent
+from userdp.optimization.gradients import GradientRows
+from userdp.optimization.projected import ProjectedDescent
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from rounds import described, environment, human
 
-from userdp.learners._contributions import UserData
 from userdp.optimization import LogisticLoss
-from userdp.optimization._gradients import GradientRows
+from userdp.optimization.gradients import GradientRows
+from userdp.users.contributions import UserData
 
 USERS, ROWS, COLUMNS = 10_000, 16, 64
 BOUND, CLIP, GRID = 8.0, 1.0, 2.0**-28

@@ -17,13 +17,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from userdp._randomness import source_of
-from userdp._vectors import GivenVectors
-from userdp.estimation._mean_method import MeanMethod, MeanProblem
-from userdp.estimation._methods import METHODS
-from userdp.estimation._rotation import rotated_back, signs_of
-from userdp.learners._program import run
-from userdp.stability import PublicSeed
+from userdp.means.methods import METHODS
+from userdp.means.plan import MeanMethod, MeanProblem
+from userdp.means.rotation import rotated_back, signs_of
+from userdp.mechanisms.composed import run
+from userdp.public_randomness import PublicSeed
+from userdp.runtime import source_of
+from userdp.users.vectors import GivenVectors
 
 D = 64
 DELTA = Fraction(1, 10**6)

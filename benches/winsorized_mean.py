@@ -15,11 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from userdp._randomness import source_of
-from userdp._vectors import GivenVectors
-from userdp.estimation._mean_method import MeanProblem
-from userdp.estimation._methods import METHODS
-from userdp.learners._program import run
+from userdp.means.methods import METHODS
+from userdp.means.plan import MeanProblem
+from userdp.mechanisms.composed import run
+from userdp.runtime import source_of
+from userdp.users.vectors import GivenVectors
 
 MEAN = 0.3
 METHOD_NAMES = ("paper", "practical", "laplace")

@@ -24,9 +24,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from userdp._vectors import MeanVectors
-from userdp.estimation import WinsorizedMean
-from userdp.learners._contributions import UserData
+from userdp.means import WinsorizedMean
+from userdp.users.contributions import UserData
+from userdp.users.vectors import MeanVectors
 
 BINS = 128
 STEPS = 2**20

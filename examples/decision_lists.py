@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from userdp.learners import StatisticalQueryClassifier
+from userdp.public_randomness import PublicSeed
 from userdp.selection import ApproximateSelection
-from userdp.stability import DecisionListQueries, PublicSeed, StatisticalQueryLearner, measure_agreement
+from userdp.stability import DecisionListQueries, StatisticalQueryLearner, measure_agreement
 
 PEOPLE, ROWS, FEATURES = 100, 1000, 10
 EPSILON, DELTA = 1, "1e-6"

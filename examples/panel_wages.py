@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.datasets import load_wage_panel
-from userdp.estimation import WinsorizedMean
+from userdp.means import WinsorizedMean
 from userdp.planning import compare_methods
 
 YEARS = (1, 2, 4, 8)

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp.concepts import DecisionStumps
 from userdp.datasets import load_wage_panel
-from userdp.learners import AgnosticPACClassifier, DecisionStumps, ThresholdClassifier
+from userdp.learners import AgnosticPACClassifier, ThresholdClassifier
 
 YEARS = 8
 EPSILONS = (1, 4)

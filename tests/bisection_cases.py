@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from userdp import LogRatio, Pmf, _core
-from userdp.learners._threshold_search import Sweep
+from userdp.learners.threshold import Sweep
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "agnostic_threshold_cases.json").read_text())["cases"]

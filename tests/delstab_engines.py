@@ -10,10 +10,10 @@ from typing import Any
 
 from oracle import delstab as reference
 from userdp import _core
-from userdp._delstab.engines import AnyStability, Plan, check_arguments, find_stability, plan
-from userdp._delstab.relation import InnerLaws
-from userdp._delstab.windows import TotalLaws, certified
 from userdp.algorithms import AdditiveAlgorithm
+from userdp.delstab.compatibility import InnerLaws
+from userdp.delstab.engines import AnyStability, Plan, check_arguments, find_stability, plan
+from userdp.delstab.windows import TotalLaws, certified
 
 F = Fraction
 

@@ -21,28 +21,17 @@ import pandas as pd
 
 from userdp import BOTTOM, AdditiveAlgorithm, DelStab, LogRatio, Pmf, ScoreSelection, SymmetricAlgorithm, algorithms
 from userdp.audit import audit_dataset, audit_item_level, audit_user_level
-from userdp.estimation import (
-    DiscreteDistribution,
-    GaussianDistribution,
-    GaussianMean,
-    ProductDistribution,
-    WinsorizedMean,
-    WinsorizedQueries,
-)
+from userdp.concepts import DecisionStumps, Intervals, Parities, PointFunctions, Thresholds
+from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
+from userdp.estimators import as_finite_algorithm
 from userdp.learners import (
     AgnosticPACClassifier,
     CorrelatedSamplingClassifier,
-    DecisionStumps,
     HypothesisSelector,
-    Intervals,
     PairwiseScoreSelector,
-    Parities,
-    PointFunctions,
     RealizablePACClassifier,
     StatisticalQueryClassifier,
     ThresholdClassifier,
-    Thresholds,
-    as_finite_algorithm,
     clipped_pairwise_scores,
     private_compare,
     private_median,
@@ -50,6 +39,7 @@ from userdp.learners import (
     private_t,
     user_level_errors,
 )
+from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.mechanisms import (
     BiasedCoin,
     Categorical,
@@ -82,15 +72,14 @@ from userdp.optimization import (
     WinsorizedGradientDescent,
 )
 from userdp.protocols import local, shuffle
+from userdp.public_randomness import CorrelatedSampler, SharedOffsetRounding
 from userdp.selection import ApproximateSelection, PureSelection
 from userdp.stability import (
-    CorrelatedSampler,
     DecisionListQueries,
     ListStabilityLearner,
     LittlestoneLists,
     MarginPerceptronQueries,
     RepresentationLearner,
-    SharedOffsetRounding,
     TournamentLearner,
     VersionSpace,
 )
@@ -657,7 +646,7 @@ def public_randomness() -> Any:
 
 @case
 def stable_learners() -> Any:
-    from userdp.stability import PublicSeed
+    from userdp.public_randomness import PublicSeed
 
     X, y = POINTS[:40], LABELS[:40].astype(np.uint8)
     learners: list[Any] = [

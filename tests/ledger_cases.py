@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from userdp.accounting import PrivacyLedger
-from userdp.learners import PrivacyRecord, ThresholdClassifier
+from userdp.estimators import PrivacyRecord
+from userdp.learners import ThresholdClassifier
 
 F = Fraction
 PEOPLE = np.repeat(np.arange(30), 4)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
 
-from userdp.optimization import _clipped_descent as module
+from userdp.optimization import clipped as module
 
 
 @contextmanager

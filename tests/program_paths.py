@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from userdp import Pmf
-from userdp.learners._program import Program
 from userdp.mechanisms import GroupedScores
+from userdp.mechanisms.composed import Program
 
 Draws = list[tuple[Any, tuple[Any, ...], Any]]
 """Of one path: mechanism, arguments, outcome."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from userdp.learners._contributions import UserData
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryAlgorithm
+from userdp.users.contributions import UserData
 
 
 class OneMean(StatisticalQueryAlgorithm):

@@ -15,13 +15,8 @@ import pytest
 
 from oracle.divergence import exp_bounds
 from userdp import LogRatio
+from userdp.accounting import calibration as _inverse
 from userdp.accounting import (
-    _composition,
-    _exponentials,
-    _inverse,
-    _ledger,
-    _masses,
-    _zcdp,
     compose_advanced,
     compose_optimal,
     dimension_epsilon,
@@ -33,6 +28,11 @@ from userdp.accounting import (
     zcdp_delta,
     zcdp_epsilon,
 )
+from userdp.accounting import composition as _composition
+from userdp.accounting import ledger as _ledger
+from userdp.accounting import randomized_response as _masses
+from userdp.accounting import zcdp as _zcdp
+from userdp.exact import epsilon as _exponentials
 
 F = Fraction
 WIDTH = F(1, 1000)

@@ -15,8 +15,9 @@ from oracle import audit as oracle
 from oracle import divergence as exact
 from userdp import LogRatio, Pmf, exact_pmf
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.audit import AuditReport, audit_dataset, audit_item_level, audit_pair, audit_user_level
+from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.exceptions import BudgetError
+from userdp.report import AuditReport
 
 F = Fraction
 Dataset = tuple[tuple[int, ...], ...]

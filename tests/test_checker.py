@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from userdp import _checker, _exact, _spaces
-from userdp._checker import check
+from userdp.checker import check as _checker
+from userdp.checker import divergences as _exact
+from userdp.checker import spaces as _spaces
+from userdp.checker.check import check
 
 F = Fraction
 Report = dict[str, Any]
@@ -488,8 +490,8 @@ def test_huge_levels_do_not_need_their_value() -> None:
     half, third = F(1, 2), F(1, 3)
     weights: list[tuple[Sequence[int], int]] = [((1, 1, 0), 2), ((1, 1, 1), 3)]
     levels = [(F(1), F(10) ** 300), (F(1, 7), F(10) ** 9), (F(1), F(0)), (F(1, 2), F(0))]
-    assert F(1, 3) <= F(_checker.profile_upper(weights, [(0, 1)], levels)[0]) <= F(1, 3) + F(1, 10**16)
-    curve = _checker.profile_upper(weights, [(0, 1)], levels)
+    assert F(1, 3) <= F(_exact.profile_upper(weights, [(0, 1)], levels)[0]) <= F(1, 3) + F(1, 10**16)
+    curve = _exact.profile_upper(weights, [(0, 1)], levels)
     p, q = [half, half, F(0)], [third, third, third]
     for bound, level in zip(curve, (F(10) ** 99, F(10) ** 99, F(1), F(1, 2)), strict=True):
         exact = max(hockey_stick(p, q, level), hockey_stick(q, p, level))
@@ -554,11 +556,11 @@ def test_drawn_pairs_are_neighbours_and_reproducible() -> None:
 def test_the_checker_is_independent() -> None:
     """The three modules of the checker import the standard library and each other, nothing else."""
     folder = Path(_checker.__file__).parent
-    for name in ("_checker", "_exact", "_spaces"):
+    for name in ("check", "divergences", "spaces"):
         lines = (folder / f"{name}.py").read_text().splitlines()
         imported = {line.split()[1] for line in lines if line.startswith(("import ", "from "))}
         assert {module for module in imported if module.startswith("userdp")} <= {
-            "userdp._exact",
-            "userdp._spaces",
+            "userdp.checker.divergences",
+            "userdp.checker.spaces",
         }
         assert not imported & {"numpy", "userdp"}

@@ -17,10 +17,9 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 
 from little_noise import little_noise
-from userdp._randomness import source_of
 from userdp.accounting import largest_epsilon_each, zcdp_delta
 from userdp.exceptions import InsecureRandomnessWarning
-from userdp.learners._program import run
+from userdp.mechanisms.composed import run
 from userdp.optimization import (
     Box,
     ClippedGradientDescent,
@@ -30,7 +29,8 @@ from userdp.optimization import (
     SmoothedHingeLoss,
     SquaredLoss,
 )
-from userdp.optimization._clipped_descent import DISTANCE, _amplified_rho
+from userdp.optimization.clipped import DISTANCE, _amplified_rho
+from userdp.runtime import source_of
 
 N, M, D = 40, 3, 2
 

@@ -10,12 +10,13 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp.audit import AuditReport, audit_user_level
-from userdp.learners import as_finite_algorithm
-from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression, _linear_models
-from userdp.optimization import _clipped_descent as module
-from userdp.optimization._gradients import GradientRows
-from userdp.optimization._remembered import RememberedVectors
+from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
+from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression
+from userdp.optimization import clipped as module
+from userdp.optimization import linear_models as _linear_models
+from userdp.optimization.gradients import GradientRows, RememberedVectors
+from userdp.report import AuditReport
 
 EPSILON, DELTA = 6, Fraction(1, 5)
 UNIVERSE = [(1.0, 1.0), (1.0, -1.0)]

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.exceptions import BudgetError
-from userdp.learners import (
+from userdp.concepts import (
     ConceptClass,
     DecisionStumps,
     FiniteClass,
@@ -27,9 +26,10 @@ from userdp.learners import (
     Thresholds,
     boosted_size,
 )
-from userdp.learners._hashing import PRIME, _multiply
-from userdp.learners._points import points_of
-from userdp.learners._saving import _read, _written
+from userdp.concepts.points import points_of
+from userdp.concepts.representations import PRIME, _multiply
+from userdp.estimators.saving import _read, _written
+from userdp.exceptions import BudgetError
 
 CASES = json.loads((Path(__file__).parent / "data" / "agnostic_threshold_cases.json").read_text())["cases"]
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp.learners._saving import _read, _written
+from userdp.estimators.saving import _read, _written
 from userdp.optimization import Box, CustomLoss, L2Ball, LogisticLoss, SmoothedHingeLoss, SquaredLoss
 
 SETS = [L2Ball(1.5), L2Ball(0.5, (1.0, -1.0, 0.0)), Box(-1, 2), Box((-1, 0, 1), (0, 0, 3)), Box(-1, (0, 1, 2))]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.learners import bound_contributions
+from userdp.users import bound_contributions
 
 
 def users_rows(kept: Any, groups: Any) -> dict[Any, list[Any]]:

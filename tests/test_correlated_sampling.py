@@ -16,12 +16,7 @@ from oracle import public_randomness as public
 from oracle.statistics import hoeffding_slack
 from userdp import BudgetError, Pmf
 from userdp.divergence import total_variation
-from userdp.stability import (
-    CorrelatedSampler,
-    PublicSeed,
-    disagreement_probability,
-    joint_distribution,
-)
+from userdp.public_randomness import CorrelatedSampler, PublicSeed, disagreement_probability, joint_distribution
 
 SEED = bytes(range(32))
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/sampling.json").read_text())["cases"]

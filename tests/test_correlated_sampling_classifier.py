@@ -14,26 +14,16 @@ pytest.importorskip("sklearn")
 
 from userdp import LogRatio
 from userdp.audit import audit_user_level
+from userdp.concepts import FiniteClass, PointFunctions, Thresholds
+from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.learners import (
-    CorrelatedSamplingClassifier,
-    FiniteClass,
-    PointFunctions,
-    Thresholds,
-    as_finite_algorithm,
-)
-from userdp.learners._contributions import UserData
-from userdp.learners._selection_models import LocalRound
+from userdp.learners import CorrelatedSamplingClassifier
+from userdp.learners.voting import LocalRound
 from userdp.protocols import local
+from userdp.public_randomness import PublicSeed
 from userdp.selection import ApproximateSelection, PureSelection
-from userdp.stability import (
-    ListStabilityLearner,
-    PublicSeed,
-    RepresentationLearner,
-    StableLearner,
-    TournamentLearner,
-    VersionSpace,
-)
+from userdp.stability import ListStabilityLearner, RepresentationLearner, StableLearner, TournamentLearner, VersionSpace
+from userdp.users.contributions import UserData
 
 SEED = PublicSeed(bytes(range(32)))
 EXAMPLES = [(1, 0), (1, 1), (2, 0), (2, 1)]

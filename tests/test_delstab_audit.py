@@ -14,8 +14,9 @@ import pytest
 from oracle import delstab as reference
 from userdp import LogRatio
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.audit import AuditReport, audit_user_level
+from userdp.audit import audit_user_level
 from userdp.delstab import BOTTOM, DelStab
+from userdp.report import AuditReport
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]

@@ -14,9 +14,9 @@ import pytest
 from oracle import delstab as reference
 from oracle.divergence import exp_bounds
 from userdp import LogRatio
-from userdp._delstab.calibration import Calibration, calibrate
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.delstab import DelStab
+from userdp.delstab.calibration import Calibration, calibrate
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]

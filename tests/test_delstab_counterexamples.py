@@ -13,11 +13,11 @@ import pytest
 from delstab_engines import inner_laws, law_of, stability
 from oracle import delstab as reference
 from userdp import LogRatio
-from userdp._delstab.calibration import calibrate
-from userdp._delstab.encoding import canonical_user, encode_user
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_pair
 from userdp.delstab import BOTTOM, DelStab
+from userdp.delstab.calibration import calibrate
+from userdp.delstab.encoding import canonical_user, encode_user
 
 F = Fraction
 Compatible = Callable[[int, int], bool]

@@ -14,9 +14,9 @@ import pytest
 from delstab_engines import inner_laws, law_of, same_law, stability
 from oracle import delstab as reference
 from userdp import _core
-from userdp._delstab.kept import Stability
-from userdp._delstab.windows import TotalLaws
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
+from userdp.delstab.kept import Stability
+from userdp.delstab.windows import TotalLaws
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]

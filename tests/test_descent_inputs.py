@@ -26,7 +26,7 @@ from userdp.optimization import (
     UserLevelLogisticRegression,
     WinsorizedGradientDescent,
 )
-from userdp.optimization._gradients import GradientRows
+from userdp.optimization.gradients import GradientRows
 
 DESCENTS = (ClippedGradientDescent, WinsorizedGradientDescent, PhasedERM)
 X = np.random.default_rng(0).normal(size=(60, 2))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from oracle import dimensions as oracle
+from userdp.concepts import DecisionStumps, FiniteClass, Intervals, PointFunctions, Thresholds
 from userdp.dimensions import (
     ShatteredTree,
     growth_function,
@@ -24,7 +25,6 @@ from userdp.dimensions import (
     vc_dimension,
 )
 from userdp.exceptions import BudgetError
-from userdp.learners import DecisionStumps, FiniteClass, Intervals, PointFunctions, Thresholds
 
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/dimensions.json").read_text())["cases"]
 Matrix = npt.NDArray[np.uint8]

@@ -16,11 +16,11 @@ import pytest
 from oracle import discrete_laplace as oracle
 from oracle.samplers import WHOLE, Level
 from userdp import _core
-from userdp._levels import core_level
-from userdp._numbers import parse_level
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_pair
 from userdp.divergence import LogRatio
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import parse_level
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.mechanisms import DiscreteLaplace, Pmf
 

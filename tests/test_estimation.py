@@ -12,12 +12,14 @@ from sklearn.base import clone
 
 from oracle.scheffe import grid_distributions, total_variation
 from userdp.audit import audit_user_level
-from userdp.estimation import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution, _lines
-from userdp.estimation._covers import gaussian_cover_size, grid_of, grid_size, members, near, near_size
-from userdp.estimation._lines import Location, Scale
-from userdp.estimation._plans import CoarseToFine, JointCover, SymbolBySymbol, plan_of
-from userdp.estimation._projections import Projections
-from userdp.learners import _clipped, as_finite_algorithm
+from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
+from userdp.distributions import line_selection as _lines
+from userdp.distributions.covers import gaussian_cover_size, grid_of, grid_size, members, near, near_size
+from userdp.distributions.discrete import CoarseToFine, JointCover, SymbolBySymbol, plan_of
+from userdp.distributions.gaussian import Projections
+from userdp.distributions.line_selection import Location, Scale
+from userdp.estimators import as_finite_algorithm
+from userdp.learners import clipped_pairwise as _clipped
 from userdp.mechanisms import ExponentialMechanism
 
 NORMAL = NormalDist()

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-import userdp.estimation
-from userdp.estimation import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
+import userdp.distributions
+from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.exceptions import BudgetError
 
 
@@ -66,11 +66,11 @@ def test_more_users_and_examples_than_the_scores_hold_are_refused():
 
 
 def test_without_scikit_learn_the_error_says_what_to_install():
-    code = "import sys; sys.modules['sklearn'] = None; import userdp.estimation as e; dir(e); e.DiscreteDistribution"
+    code = "import sys; sys.modules['sklearn'] = None; import userdp.distributions as e; dir(e); e.DiscreteDistribution"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "ImportError: userdp.estimation.DiscreteDistribution needs scikit-learn: pip install" in done.stderr
+    assert "ImportError: userdp.distributions.DiscreteDistribution needs scikit-learn: pip install" in done.stderr
     with pytest.raises(AttributeError):
-        userdp.estimation.Nothing  # noqa: B018
+        userdp.distributions.Nothing  # noqa: B018
 
 
 def test_a_variance_of_1_is_known():

@@ -18,9 +18,9 @@ import pytest
 from oracle import exponential as oracle
 from oracle.divergence import exp_bounds
 from userdp import LogRatio, _core
-from userdp._levels import level_of
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_pair, audit_user_level
+from userdp.exact.epsilon import level_of
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.mechanisms import ExponentialMechanism
 

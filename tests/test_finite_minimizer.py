@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from userdp import InsecureRandomnessWarning
-from userdp._vectors import GivenVectors
 from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.learners import as_finite_algorithm
 from userdp.mechanisms import RepeatedSelection
-from userdp.optimization import FiniteMinimizer, _finite_minimizer
-from userdp.optimization._remembered import RememberedVectors
+from userdp.optimization import FiniteMinimizer
+from userdp.optimization import finite as _finite_minimizer
+from userdp.optimization.gradients import RememberedVectors
+from userdp.users.vectors import GivenVectors
 
 LOSSES = [(0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (-3.0, 0.0), (float("nan"), 7.0)]
 

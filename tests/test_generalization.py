@@ -14,8 +14,8 @@ import pytest
 from oracle import generalization as oracle
 from userdp import LogRatio
 from userdp.algorithms import SymmetricAlgorithm, finite_algorithm
-from userdp.audit import GeneralizationReport, audit_perfect_generalization, simplex_grid
 from userdp.exceptions import BudgetError
+from userdp.item_to_user import GeneralizationReport, audit_perfect_generalization, simplex_grid
 
 F = Fraction
 

@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp.learners._contributions import UserData
 from userdp.optimization import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-from userdp.optimization._gradients import GradientRows
+from userdp.optimization.gradients import GradientRows
+from userdp.users.contributions import UserData
 
 oracle = importlib.import_module("oracle.descents")
 

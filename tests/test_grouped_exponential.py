@@ -20,9 +20,9 @@ from oracle import exponential as listed_oracle
 from oracle import grouped_exponential as oracle
 from oracle.divergence import exp_bounds
 from userdp import LogRatio, _core
-from userdp._levels import level_of
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
+from userdp.exact.epsilon import level_of
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
 

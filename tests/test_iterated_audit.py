@@ -14,16 +14,16 @@ import pytest
 from oracle.iterated_mean import hockey_stick, renyi
 from userdp import exceptions
 from userdp.accounting import zcdp_delta
-from userdp.audit import AuditReport, audit_user_level
-from userdp.estimation import WinsorizedMean
-from userdp.estimation import _iterated as iterated_module
-from userdp.estimation import _mean as mean_module
-from userdp.estimation import _private_radius as radius_module
-from userdp.estimation._private_radius import RadiusSearch
-from userdp.estimation._round_noise import GaussianRounds
-from userdp.estimation._rounds import RoundPlan
-from userdp.learners import as_finite_algorithm
+from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
+from userdp.means import WinsorizedMean
+from userdp.means import estimator as mean_module
+from userdp.means import iterated as iterated_module
+from userdp.means import private_radius as radius_module
+from userdp.means.private_radius import RadiusSearch
+from userdp.means.rounds import GaussianRounds, RoundPlan
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
+from userdp.report import AuditReport
 
 F = Fraction
 

@@ -12,19 +12,18 @@ import numpy as np
 import pytest
 
 from oracle import iterated_mean as reference
-from userdp._randomness import source_of
-from userdp._vectors import GivenVectors
 from userdp.accounting import PrivacyLedger, largest_rho, zcdp_delta
-from userdp.estimation import WinsorizedMean
-from userdp.estimation._choose import CLEARLY, choose
-from userdp.estimation._iterated import IteratedMean, plan_gaussian, plan_iterated
-from userdp.estimation._mean_method import MeanMethod, MeanProblem
-from userdp.estimation._private_radius import STEPS, RadiusSearch, search_epsilon
-from userdp.estimation._round_noise import DISTANCE, GaussianRounds, LaplaceRounds
-from userdp.estimation._rounds import NoiseSize, planned_rounds
-from userdp.estimation._winsorized import plan_laplace, plan_practical
 from userdp.exceptions import BudgetError
-from userdp.learners._program import run
+from userdp.means import WinsorizedMean
+from userdp.means.iterated import IteratedMean, plan_gaussian, plan_iterated
+from userdp.means.methods import CLEARLY, choose
+from userdp.means.plan import MeanMethod, MeanProblem
+from userdp.means.private_radius import STEPS, RadiusSearch, search_epsilon
+from userdp.means.rounds import DISTANCE, GaussianRounds, LaplaceRounds, NoiseSize, planned_rounds
+from userdp.means.winsorized import plan_laplace, plan_practical
+from userdp.mechanisms.composed import run
+from userdp.runtime import source_of
+from userdp.users.vectors import GivenVectors
 
 F = Fraction
 

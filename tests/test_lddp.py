@@ -20,11 +20,11 @@ import pytest
 from oracle import lddp as oracle
 from oracle.audit import multiplier
 from userdp import LogRatio, Pmf
-from userdp._deletions import engine_for
-from userdp._users import user_text
 from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.algorithms.users import user_text
 from userdp.exceptions import BudgetError
 from userdp.lddp import LDDPResult, check_lddp
+from userdp.lddp.deletions import engine_for
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "lddp_cases.json").read_text())["cases"]

@@ -18,19 +18,12 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp.estimation import WinsorizedMean
+from userdp.concepts import DecisionStumps, HashedPointFunctions, PointFunctions, Thresholds
+from userdp.estimators import base
 from userdp.exceptions import InsecureRandomnessWarning
-from userdp.learners import (
-    AgnosticPACClassifier,
-    DecisionStumps,
-    HashedPointFunctions,
-    PointFunctions,
-    RealizablePACClassifier,
-    ThresholdClassifier,
-    Thresholds,
-)
-from userdp.learners import _base as base
-from userdp.learners._program import run
+from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, ThresholdClassifier
+from userdp.means import WinsorizedMean
+from userdp.mechanisms.composed import run
 
 STUMPS = DecisionStumps(thresholds=[[1.5, 2.5], [0.0]])
 LEARNERS = [
@@ -392,7 +385,7 @@ def test_a_fit_draws_from_the_law() -> None:
 
 def draws(learner: Any, number: int) -> Sequence[int]:
     """Outcomes of the program that fit runs, from the operating system's source."""
-    from userdp._randomness import source_of
+    from userdp.runtime import source_of
 
     program, source = learner._program(learner._read(X, Y, USERS)), source_of(None)
     return [run(program, source) for _ in range(number)]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from userdp import LogRatio, Pmf, _core
+from userdp.estimators import PrivacyRecord
+from userdp.estimators.privacy import equal_part, split_budget
 from userdp.exceptions import BudgetError
-from userdp.learners import PrivacyRecord
-from userdp.learners._privacy import equal_part, split_budget
-from userdp.learners._program import Draw, law_of
 from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism
+from userdp.mechanisms.composed import Draw, law_of
 
 F = Fraction
 ONE = F(1)

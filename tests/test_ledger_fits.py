@@ -16,10 +16,10 @@ from userdp.accounting import (
     PrivacyLedger,
     zcdp_delta,
 )
-from userdp.accounting._charging import charging
-from userdp.estimation import WinsorizedMean, WinsorizedQueries
+from userdp.accounting.budget_hook import charging
 from userdp.exceptions import PrivacyBudgetError
 from userdp.learners import ThresholdClassifier
+from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.optimization import (
     ClippedGradientDescent,
     CustomLoss,

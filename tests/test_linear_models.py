@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from little_noise import little_noise
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
-from userdp.optimization._solvers import SOLVERS
+from userdp.optimization.linear_models import SOLVERS
 
 CLASSIFIER = UserLevelLogisticRegression(epsilon=1, feature_bound=5.0)
 REGRESSOR = UserLevelLinearRegression(epsilon=1, feature_bounds=(-5, 5), target_bounds=(-100, 100))

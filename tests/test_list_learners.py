@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.audit import audit_stability
-from userdp.learners import FiniteClass, Intervals, Thresholds
+from userdp.concepts import FiniteClass, Intervals, Thresholds
+from userdp.public_randomness import PublicSeed
 from userdp.stability import (
     AccurateLists,
     ListLearner,
     ListStabilityLearner,
     LittlestoneLists,
-    PublicSeed,
     VersionSpace,
+    audit_stability,
 )
 
 SEED = PublicSeed(bytes(range(32)))

@@ -17,7 +17,6 @@ import pytest
 
 from local_cases import ITEMS, bits, small
 from userdp import LogRatio
-from userdp._randomness import source_of
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.protocols import local
 from userdp.protocols.local import (
@@ -26,8 +25,9 @@ from userdp.protocols.local import (
     KRandomizedResponse,
     LocalProtocol,
     SubsetSelection,
-    _parties,
 )
+from userdp.protocols.local import parties as _parties
+from userdp.runtime import source_of
 
 PUBLIC: dict[str, Any] = {"epsilon": 1, "n_items": 10, "n_users": 500, "round_id": "r"}
 

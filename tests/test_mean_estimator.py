@@ -13,9 +13,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from userdp._vectors import MeanVectors
-from userdp.estimation import WinsorizedMean
 from userdp.exceptions import InsecureRandomnessWarning
+from userdp.means import WinsorizedMean
+from userdp.users.vectors import MeanVectors
 
 SETTINGS: list[dict[str, Any]] = [
     {},

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.estimation import WinsorizedMean
-from userdp.estimation import _iterated as iterated_module
-from userdp.estimation import _mean as mean_module
-from userdp.estimation._full_range import FullRangeLaplace
-from userdp.estimation._private_radius import RadiusSearch
-from userdp.estimation._rounds import RoundPlan
-from userdp.learners._private_values import silence
+from userdp.means import WinsorizedMean
+from userdp.means import estimator as mean_module
+from userdp.means import iterated as iterated_module
+from userdp.means.full_range import FullRangeLaplace
+from userdp.means.private_radius import RadiusSearch
+from userdp.means.rounds import RoundPlan
+from userdp.users.sanitize import silence
 
 F = Fraction
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from userdp import LogRatio
-from userdp.protocols._messages import MessageFormat, Tally, as_bytes, canonical_json, described_epsilon
+from userdp.protocols.messages import MessageFormat, Tally, as_bytes, canonical_json, described_epsilon
 
 HOSTILE = [None, 3, "text", [b"x"], b"", b"udp1", b"\xff" * 22, object(), np.zeros(22), float("nan")]
 

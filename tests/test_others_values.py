@@ -15,16 +15,14 @@ pytest.importorskip("sklearn")
 
 from sklearn.base import clone
 
-from userdp.estimation import DiscreteDistribution, GaussianMean, ProductDistribution
+from userdp.concepts import DecisionStumps, FiniteClass, Thresholds
+from userdp.distributions import DiscreteDistribution, GaussianMean, ProductDistribution
 from userdp.learners import (
     AgnosticPACClassifier,
-    DecisionStumps,
-    FiniteClass,
     HypothesisSelector,
     PairwiseScoreSelector,
     RealizablePACClassifier,
     ThresholdClassifier,
-    Thresholds,
     private_median_pmf,
 )
 

@@ -17,14 +17,10 @@ pytest.importorskip("sklearn")
 
 from userdp import LogRatio
 from userdp.audit import audit_user_level
-from userdp.learners import (
-    AgnosticPACClassifier,
-    FiniteClass,
-    PointFunctions,
-    RealizablePACClassifier,
-    as_finite_algorithm,
-)
-from userdp.learners._class_errors import ClassErrors
+from userdp.concepts import FiniteClass, PointFunctions
+from userdp.concepts.errors import ClassErrors
+from userdp.estimators import as_finite_algorithm
+from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier
 from userdp.mechanisms import ExponentialMechanism
 
 # Twelve functions on twelve points, but examples at two of them only: one person can then move a hypothesis one way

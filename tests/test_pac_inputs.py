@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("sklearn")
 
 from userdp import LogRatio
+from userdp.concepts import Thresholds
 from userdp.exceptions import BudgetError
-from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, Thresholds
+from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier
 
 
 def test_users_needed() -> None:

@@ -16,22 +16,12 @@ import pytest
 pytest.importorskip("sklearn")
 
 from oracle import hypotheses as oracle
-from userdp.learners import (
-    AgnosticPACClassifier,
-    DecisionStumps,
-    FiniteClass,
-    HashedPointFunctions,
-    Intervals,
-    PointFunctions,
-    RealizablePACClassifier,
-    ThresholdClassifier,
-    Thresholds,
-    clipped_pairwise_scores,
-)
-from userdp.learners import _class_errors as class_errors
-from userdp.learners._class_errors import ClassErrors, surrogate_scores
-from userdp.learners._contributions import UserData
+from userdp.concepts import DecisionStumps, FiniteClass, HashedPointFunctions, Intervals, PointFunctions, Thresholds
+from userdp.concepts import errors as class_errors
+from userdp.concepts.errors import ClassErrors, surrogate_scores
+from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, ThresholdClassifier, clipped_pairwise_scores
 from userdp.mechanisms import ExponentialMechanism
+from userdp.users.contributions import UserData
 
 DATA = Path(__file__).parent / "data"
 SCORE_CASES = json.loads((DATA / "hypothesis_score_cases.json").read_text())["cases"]
@@ -214,7 +204,7 @@ def test_laws_are_those_of_the_scores(seed: int) -> None:
 
 def test_the_law_with_a_private_t_mixes_over_t() -> None:
     """For m = 4 the candidates are t = 0 and t = 2 at most, from first-crossing scores of the least errors."""
-    from userdp.learners._private_t import candidates_for_t, first_crossing_scores
+    from userdp.learners.tolerance import candidates_for_t, first_crossing_scores
 
     m, rng = 8, random.Random(4)
     concepts = Thresholds(3)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from oracle.divergence import hockey_stick as exact_hockey_stick
 from userdp import LogRatio, _core
-from userdp._levels import level_of
-from userdp._pairwise import matrix_of
-from userdp._pmf import Pmf
+from userdp.exact.epsilon import level_of
+from userdp.exact.pmf import Pmf
 from userdp.lddp import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
+from userdp.lddp.pairwise import matrix_of
 
 weights = st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=1, max_size=9)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from userdp import LogRatio
-from userdp.estimation import concentration_radius
+from userdp.means import concentration_radius
 from userdp.planning import heterogeneity_bound, lower_bound
 
 CASES = {

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from userdp.accounting import group_privacy, largest_rho
-from userdp.estimation import WinsorizedMean
 from userdp.exceptions import BudgetError
+from userdp.means import WinsorizedMean
 from userdp.planning import Comparison, compare_methods, user_complexity
 
 

@@ -18,7 +18,6 @@ from userdp import LogRatio, Pmf, _core
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
 from userdp.audit import audit_user_level
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
-from userdp.learners import _min_error as min_error_module
 from userdp.learners import (
     candidates_for_t,
     private_compare,
@@ -30,11 +29,12 @@ from userdp.learners import (
     private_t,
     private_t_pmf,
 )
-from userdp.learners._min_error import NoisyComparison
-from userdp.learners._private_t import first_crossing_scores
-from userdp.learners._program import law_of
-from userdp.learners._three_way import ThreeWayChoice
+from userdp.learners import min_error as min_error_module
+from userdp.learners.min_error import NoisyComparison
+from userdp.learners.three_way import ThreeWayChoice
+from userdp.learners.tolerance import first_crossing_scores
 from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms.composed import law_of
 
 F = Fraction
 

@@ -12,21 +12,14 @@ import numpy as np
 import pytest
 
 from userdp.audit import audit_user_level
-from userdp.estimation import _answers
-from userdp.learners import as_finite_algorithm
-from userdp.optimization import (
-    Box,
-    L2Ball,
-    LogisticLoss,
-    PhasedERM,
-    SquaredLoss,
-    WinsorizedGradientDescent,
-    _answered_gradients,
-    _phased_erm,
-    _winsorized_descent,
-)
-from userdp.optimization._phases import blocks_of, default_least_users, phase_steps, phases
-from userdp.stability import PublicSeed
+from userdp.estimators import as_finite_algorithm
+from userdp.means import answers as _answers
+from userdp.optimization import Box, L2Ball, LogisticLoss, PhasedERM, SquaredLoss, WinsorizedGradientDescent
+from userdp.optimization import phased as _phased_erm
+from userdp.optimization import winsorized as _answered_gradients
+from userdp.optimization import winsorized as _winsorized_descent
+from userdp.optimization.phased import blocks_of, default_least_users, phase_steps, phases
+from userdp.public_randomness import PublicSeed
 
 F = Fraction
 ROWS = [((1.0,), 1.0), ((-1.0,), 1.0), ((float("nan"),), -1.0)]

@@ -12,11 +12,7 @@ import pytest
 from oracle import public_randomness as public
 from oracle.statistics import hoeffding_slack
 from userdp import BudgetError
-from userdp.stability import (
-    CorrelatedSampler,
-    PublicSeed,
-    SharedOffsetRounding,
-)
+from userdp.public_randomness import CorrelatedSampler, PublicSeed, SharedOffsetRounding
 
 SEED = bytes(range(32))
 

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 from userdp import InsecureRandomnessWarning
-from userdp._vectors import GivenVectors
 from userdp.accounting import zcdp_delta
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
-from userdp.estimation import WinsorizedQueries, _answers
 from userdp.exceptions import PrivacyBudgetError
+from userdp.means import WinsorizedQueries
+from userdp.means import answers as _answers
+from userdp.users.vectors import GivenVectors
 
 F = Fraction
 

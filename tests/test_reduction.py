@@ -20,12 +20,11 @@ from userdp import LogRatio, Pmf
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.reduction import (
+from userdp.item_to_user.concentration import deletion_level, generalization_level
+from userdp.item_to_user.empirical import empirical_stability
+from userdp.item_to_user.plan import (
     SubsampledAlgorithm,
     UserLevelPlan,
-    deletion_level,
-    empirical_stability,
-    generalization_level,
     largest_item_epsilon,
     plan_user_level,
     suggested_item_level,
@@ -584,7 +583,7 @@ def test_empirical_stability_against_the_exact_probability(symmetric: bool) -> N
 
 def test_clopper_pearson_interval() -> None:
     # Against its definition in fractions.
-    from userdp._intervals import clopper_pearson
+    from userdp.exact.numbers import clopper_pearson
 
     pairs = ((10, 0), (10, 10), (10, 3), (57, 20), (400, 399))
     for (trials, successes), confidence in itertools.product(pairs, (0.95, 1 - 2**-20, 1 - 2**-40)):

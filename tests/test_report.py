@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp import _checker, _spaces
-from userdp._encoding import Unreadable, decode, encode, fraction_text
-from userdp._numbers import Bounds, LogRatio, PrivacyLevel
-from userdp._pmf import Pmf
-from userdp._summary import level_text, number_text
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
+from userdp.checker import check as _checker
+from userdp.checker import spaces as _spaces
+from userdp.exact.encoding import Unreadable, decode, encode, fraction_text
+from userdp.exact.numbers import Bounds, LogRatio, PrivacyLevel
+from userdp.exact.pmf import Pmf
 from userdp.report import AuditReport, Verification, Witness, render_html
+from userdp.report.presentation import level_text, number_text
 
 F = Fraction
 _oracle = runpy.run_path(str(Path(__file__).parent / "oracle" / "audit.py"))
@@ -324,7 +325,7 @@ def test_core_is_not_needed(tmp_path: Path) -> None:
 import sys
 sys.modules["userdp._core"] = None
 from pathlib import Path
-from userdp._summary import level_text, number_text
+from userdp.report.presentation import level_text, number_text
 from userdp.report import AuditReport
 report = AuditReport.from_json(Path({str(path)!r}).read_text())
 outcome = report.verify()
@@ -341,7 +342,7 @@ print(report.summary())
 def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limit lowered, the same audit is written as a sample, checked as one, and guarded as one."""
     monkeypatch.setattr(_checker, "COMPLETE_PAIRS", 20)
-    monkeypatch.setattr("userdp._spaces.SAMPLE_SIZE", 30)
+    monkeypatch.setattr("userdp.checker.spaces.SAMPLE_SIZE", 30)
     report = report_from(Noisy(), users(5), kind="user-level", exponent=F(1, 90), delta=F(1, 1000))
     assert report.pairs == 80
     assert report.verification == "sampled"

@@ -24,7 +24,7 @@ from userdp.dimensions import (
     representation_size_bounds,
     users_implied,
 )
-from userdp.dimensions._games import game_value
+from userdp.dimensions.representation import game_value
 from userdp.exceptions import BudgetError
 
 Matrix = npt.NDArray[np.uint8]

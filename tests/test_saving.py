@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp._numbers import LogRatio
-from userdp.learners import ThresholdClassifier, Thresholds
-from userdp.learners._saving import _read, _written
+from userdp.concepts import Thresholds
+from userdp.estimators.saving import _read, _written
+from userdp.exact.numbers import LogRatio
+from userdp.learners import ThresholdClassifier
+from userdp.public_randomness import PublicSeed
 from userdp.stability import (
     AccurateLists,
     DecisionListQueries,
     ListStabilityLearner,
     LittlestoneLists,
     MarginPerceptronQueries,
-    PublicSeed,
     RepresentationLearner,
     TournamentLearner,
     VersionSpace,

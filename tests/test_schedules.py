@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from oracle import descent as oracle
-from userdp.optimization._schedules import (
+from userdp.means.radii import gradient_radius
+from userdp.optimization.schedules import (
     Schedule,
     convex_bound,
     convex_schedule,
-    gradient_radius,
     nonconvex_bound,
     nonconvex_schedule,
     strongly_convex_bound,

@@ -17,7 +17,7 @@ from law_draws import listed, words_of
 from oracle.selection import above_threshold, noisy_law, truncated_laplace
 from selection_cases import approximate, cases, noise_of
 from userdp import BOTTOM, BudgetError, InsecureRandomnessWarning, LogRatio, Pmf, _core
-from userdp.learners._program import law_of
+from userdp.mechanisms.composed import law_of
 from userdp.selection import ApproximateSelection
 
 F = Fraction

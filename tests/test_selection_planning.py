@@ -13,7 +13,7 @@ from oracle.selection import at_most, least_from_which_on, lost_to_others, not_s
 from selection_cases import approximate
 from userdp import BudgetError, LogRatio
 from userdp.selection import ApproximateSelection, PureSelection
-from userdp.selection._planning import binomial_window, lower_tail
+from userdp.selection.planning import binomial_window, lower_tail
 
 F = Fraction
 

@@ -14,12 +14,13 @@ from sklearn.base import clone
 from oracle.scheffe import clip, largest_change, midpoint_psi, pairwise_scores, scheffe_psi
 from userdp import LogRatio
 from userdp.audit import audit_user_level
-from userdp.estimation._steps import Median, Proportion
+from userdp.distributions.line_selection import Median, Proportion
+from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.learners import HypothesisSelector, PairwiseScoreSelector, _clipped, as_finite_algorithm
-from userdp.learners._clipped import PairTable, Scheffe, clipping_bound, users_needed
-from userdp.learners._hypothesis import on_grid
-from userdp.learners._symbols import Symbols
+from userdp.learners import HypothesisSelector, PairwiseScoreSelector
+from userdp.learners import clipped_pairwise as _clipped
+from userdp.learners.clipped_pairwise import PairTable, Scheffe, Symbols, clipping_bound, users_needed
+from userdp.learners.selectors import on_grid
 from userdp.mechanisms import ExponentialMechanism
 
 CASES = json.loads((Path(__file__).parent / "data" / "pairwise_cases.json").read_text())["cases"]

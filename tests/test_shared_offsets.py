@@ -13,9 +13,7 @@ import pytest
 
 from oracle import public_randomness as public
 from oracle.statistics import hoeffding_slack
-from userdp.stability import (
-    SharedOffsetRounding,
-)
+from userdp.public_randomness import SharedOffsetRounding
 
 SEED = bytes(range(32))
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/sampling.json").read_text())["cases"]

@@ -17,7 +17,7 @@ import pytest
 from userdp import LogRatio
 from userdp.exceptions import BudgetError
 from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
-from userdp.protocols.shuffle._parties import item_codes
+from userdp.protocols.shuffle.parties import item_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.InsecureRandomnessWarning")
 

@@ -22,21 +22,21 @@ from oracle.agreement import (
     two_sample_agreement,
 )
 from userdp import BudgetError, Pmf
-from userdp.audit import audit_stability
-from userdp.learners import FiniteClass, Thresholds
+from userdp.concepts import FiniteClass, Thresholds
+from userdp.public_randomness import PublicSeed
 from userdp.stability import (
     DecisionListQueries,
     ListStabilityLearner,
-    PublicSeed,
     RepresentationLearner,
     StableLearner,
     StatisticalQueryLearner,
     VersionSpace,
     agreement_from_stability,
+    audit_stability,
     measure_agreement,
     stability_from_agreement,
 )
-from userdp.stability._agreement import PRECISION, pair_agreement
+from userdp.stability.parameters import PRECISION, pair_agreement
 
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/stability.json").read_text())
 FORMS = {"race": race_agreement, "darts": darts_agreement}

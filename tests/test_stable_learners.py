@@ -13,21 +13,20 @@ import numpy as np
 import pytest
 
 from userdp import BudgetError
-from userdp.learners import FiniteClass, Intervals, PointFunctions, Thresholds
-from userdp.learners._contributions import UserData
+from userdp.concepts import FiniteClass, Intervals, PointFunctions, Thresholds
+from userdp.public_randomness import CorrelatedSampler, PublicSeed
 from userdp.stability import (
     AccurateLists,
-    CorrelatedSampler,
     ListLearner,
     ListStabilityLearner,
     LittlestoneLists,
-    PublicSeed,
     RepresentationLearner,
     StableLearner,
     VersionSpace,
-    _representation,
     measure_agreement,
 )
+from userdp.stability import representation as _representation
+from userdp.users.contributions import UserData
 
 SEED = PublicSeed(bytes(range(32)))
 

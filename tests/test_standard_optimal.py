@@ -16,15 +16,15 @@ import pytest
 
 from oracle import dimensions as oracle
 from test_dimensions import concepts_of, cube, parities, random_matrices, thresholds
+from userdp.concepts import DecisionStumps, FiniteClass, Thresholds
 from userdp.dimensions import StandardOptimalAlgorithm
 from userdp.exceptions import BudgetError
-from userdp.learners import DecisionStumps, FiniteClass, Thresholds
+from userdp.public_randomness import PublicSeed
 from userdp.stability import (
     AccurateLists,
     ListLearner,
     ListStabilityLearner,
     LittlestoneLists,
-    PublicSeed,
     TournamentLearner,
     VersionSpace,
 )

@@ -14,12 +14,9 @@ import pytest
 from oracle import public_randomness
 from oracle import statistical_queries as oracle
 from query_people import ALGORITHMS, OneMean, data_of, lists
-from userdp.learners._contributions import UserData
-from userdp.stability import (
-    MarginPerceptronQueries,
-    PublicSeed,
-    StatisticalQueryLearner,
-)
+from userdp.public_randomness import PublicSeed
+from userdp.stability import MarginPerceptronQueries, StatisticalQueryLearner
+from userdp.users.contributions import UserData
 
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/rounding.json").read_text())
 
@@ -199,7 +196,7 @@ def test_users_may_be_run_in_blocks(cells: int, monkeypatch: pytest.MonkeyPatch)
     for algorithm in ALGORITHMS:
         together = StatisticalQueryLearner(algorithm).items(data, seed)
         with monkeypatch.context() as smaller:
-            smaller.setattr("userdp.stability._query_learner.CELLS", cells)
+            smaller.setattr("userdp.stability.query_learner.CELLS", cells)
             assert StatisticalQueryLearner(algorithm).items(data, seed) == together
 
 

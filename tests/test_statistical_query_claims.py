@@ -13,14 +13,9 @@ import numpy as np
 import pytest
 
 from oracle import statistical_queries as oracle
-from userdp.learners._contributions import UserData
-from userdp.stability import (
-    DecisionListQueries,
-    MarginPerceptronQueries,
-    PublicSeed,
-    StatisticalQueryLearner,
-    query_parameters,
-)
+from userdp.public_randomness import PublicSeed
+from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner, query_parameters
+from userdp.users.contributions import UserData
 
 
 class Adversary:

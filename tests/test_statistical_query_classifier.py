@@ -18,12 +18,14 @@ pytest.importorskip("sklearn")
 
 from userdp import BOTTOM, LogRatio
 from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
-from userdp.learners import StatisticalQueryClassifier, as_finite_algorithm
-from userdp.learners import _hypothesis_votes as votes_module
-from userdp.learners._hypothesis_votes import ReportedBits
+from userdp.learners import StatisticalQueryClassifier
+from userdp.learners import clipped_pairwise as votes_module
+from userdp.learners.clipped_pairwise import ReportedBits
 from userdp.protocols.local import BitwiseMajority
-from userdp.stability import DecisionListQueries, MarginPerceptronQueries, PublicSeed, StatisticalQueryLearner
+from userdp.public_randomness import PublicSeed
+from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner
 
 SEED = "5c" * 32
 F = Fraction
@@ -135,7 +137,7 @@ def test_the_law_of_reported_bits_is_that_of_all_reports(n_users: int) -> None:
 
 def test_reported_bits_are_drawn_from_their_law() -> None:
     """5,000 draws, each of 4 outcomes within 6.2 standard deviations of its mean: false alarms below 1e-8."""
-    from userdp._randomness import source_of
+    from userdp.runtime import source_of
 
     protocol = BitwiseMajority(epsilon=1, n_bits=2, n_users=5, round_id="a")
     votes = np.array([[0, 1], [1, 1], [1, 0], [0, 1], [1, 1]], dtype=np.uint8)

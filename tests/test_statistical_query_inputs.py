@@ -12,15 +12,10 @@ import pytest
 
 from query_people import ALGORITHMS, OneMean, data_of, lists
 from userdp.exceptions import BudgetError
-from userdp.learners._contributions import UserData
-from userdp.stability import (
-    DecisionListQueries,
-    MarginPerceptronQueries,
-    PublicSeed,
-    StatisticalQueryLearner,
-    query_parameters,
-)
-from userdp.stability._queries import bits_of_digits, bytes_of_digits, digits_of_bytes
+from userdp.public_randomness import PublicSeed
+from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner, query_parameters
+from userdp.stability.queries import bits_of_digits, bytes_of_digits, digits_of_bytes
+from userdp.users.contributions import UserData
 
 # --- hypotheses as bytes
 

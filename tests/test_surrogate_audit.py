@@ -11,7 +11,9 @@ import pytest
 
 from userdp import LogRatio
 from userdp.audit import audit_user_level
-from userdp.learners import AgnosticPACClassifier, FiniteClass, as_finite_algorithm
+from userdp.concepts import FiniteClass
+from userdp.estimators import as_finite_algorithm
+from userdp.learners import AgnosticPACClassifier
 
 CASES = json.loads((Path(__file__).parent / "data" / "agnostic_threshold_cases.json").read_text())["cases"]
 MIN_SUM = [

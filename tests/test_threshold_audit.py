@@ -13,12 +13,14 @@ import pytest
 
 from program_paths import largest_change
 from userdp import LogRatio, _core
-from userdp.audit import AuditReport, audit_user_level
-from userdp.learners import ThresholdClassifier, as_finite_algorithm
-from userdp.learners import _threshold as threshold_module
-from userdp.learners._contributions import UserData
-from userdp.learners._program import Program
+from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
+from userdp.learners import ThresholdClassifier
+from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism
+from userdp.mechanisms.composed import Program
+from userdp.report import AuditReport
+from userdp.users.contributions import UserData
 
 F = Fraction
 Dataset = tuple[tuple[tuple[int, int], ...], ...]

@@ -17,10 +17,10 @@ from program_paths import largest_change
 from userdp import LogRatio, Pmf, _core
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
-from userdp.learners._program import law_of, run
-from userdp.learners._three_way import ThreeWayChoice
-from userdp.learners._threshold_search import median_tolerances, rounds_of_search, search, t_of_error
+from userdp.learners.three_way import ThreeWayChoice
+from userdp.learners.threshold import median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism
+from userdp.mechanisms.composed import law_of, run
 
 F = Fraction
 

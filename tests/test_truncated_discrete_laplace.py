@@ -24,14 +24,14 @@ from oracle import samplers as oracle
 from oracle.divergence import exp_bounds, hockey_stick
 from oracle.statistics import chi_square, chi_square_limit
 from userdp import _core
-from userdp._levels import level_of
-from userdp._numbers import parse_level
-from userdp._randomness import source_of
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.audit import audit_pair, audit_user_level
 from userdp.divergence import LogRatio
+from userdp.exact.epsilon import level_of
+from userdp.exact.numbers import parse_level
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.mechanisms import Pmf, TruncatedDiscreteLaplace, kappa
+from userdp.runtime import source_of
 
 F = Fraction
 WHOLE = 2**128

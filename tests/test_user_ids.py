@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.learners import bound_contributions
-from userdp.learners._contributions import encode_users
+from userdp.users import bound_contributions
+from userdp.users.contributions import encode_users
 
 NAN = float("nan")
 

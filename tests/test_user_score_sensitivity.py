@@ -11,7 +11,7 @@ import pytest
 from oracle import user_scores as oracle
 from scored_users import User, above, named, rows_of, surrogate, table
 from userdp import _core
-from userdp.learners._scores import clipped_pairwise_scores
+from userdp.learners.scores import clipped_pairwise_scores
 
 
 def largest_change(score: Callable[[list[User]], Sequence[int]], universe: Sequence[User], users: int) -> int:

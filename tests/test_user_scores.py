@@ -20,8 +20,8 @@ from oracle import user_scores as oracle
 from scored_users import User, above, named, rows_of, surrogate, table
 from userdp import _core
 from userdp.exceptions import BudgetError
-from userdp.learners import _scores
-from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
+from userdp.learners import scores as _scores
+from userdp.learners.scores import clipped_pairwise_scores, user_level_errors
 
 F = Fraction
 DATA = Path(__file__).parent / "data"

@@ -17,9 +17,9 @@ import pytest
 
 from oracle import vectors as oracle
 from userdp import BudgetError
-from userdp._vectors import GivenVectors, MeanVectors, UserVectors
-from userdp.estimation._rotation import padded
-from userdp.learners._contributions import UserData
+from userdp.means.rotation import padded
+from userdp.users.contributions import UserData
+from userdp.users.vectors import GivenVectors, MeanVectors, UserVectors
 
 CASES = json.loads((Path(__file__).parent / "data/mean_erm_sco/vectors.json").read_text())
 ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from userdp import LogRatio, _core
-from userdp._vectors import GivenVectors
 from userdp.accounting import (
     largest_epsilon_each,
     largest_rho,
@@ -20,19 +19,19 @@ from userdp.accounting import (
     optimal_delta_of_groups,
 )
 from userdp.algorithms import SymmetricAlgorithm
-from userdp.audit import AuditReport, audit_user_level
-from userdp.estimation import WinsorizedMean
-from userdp.estimation import _range_search as range_search
-from userdp.estimation._mean_method import MeanMethod, MeanProblem
-from userdp.estimation._range_search import Lattice, RangeSearch
-from userdp.estimation._winsorized import plan_laplace, plan_paper, plan_practical
-from userdp.estimation._winsorized_ball import WinsorizedBall
-from userdp.estimation._winsorized_budget import ColumnBudget, best_column_budget
-from userdp.estimation._winsorized_columns import WinsorizedColumns
+from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.learners import as_finite_algorithm
-from userdp.learners._program import law_of, run
+from userdp.means import WinsorizedMean, range_search
+from userdp.means.plan import MeanMethod, MeanProblem
+from userdp.means.range_search import Lattice, RangeSearch
+from userdp.means.winsorized import WinsorizedBall, plan_laplace, plan_paper, plan_practical
+from userdp.means.winsorized_budget import ColumnBudget, best_column_budget
+from userdp.means.winsorized_columns import WinsorizedColumns
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
+from userdp.mechanisms.composed import law_of, run
+from userdp.report import AuditReport
+from userdp.users.vectors import GivenVectors
 
 F = Fraction
 TINY = Lattice(0.5, 1, 2, 4)

@@ -1,22 +1,30 @@
 """User-level differential privacy: exact certified verdicts when one person gives several records.
 
-The public modules:
+The public packages, from the ground up:
 
+* `userdp.exact`: privacy levels and finite distributions, exactly
 * `userdp.divergence`: certified divergences of two finite distributions, decided comparisons
 * `userdp.algorithms`: finite algorithms, the things that can be audited exactly
+* `userdp.report`: audit reports; they can be read and verified without the compiled core
+* `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
 * `userdp.lddp`: exact checks of stability under deletion of users
 * `userdp.delstab`: any finite algorithm made private for users
-* `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
-* `userdp.report`: audit reports; they can be read and verified without the compiled core
-* `userdp.mechanisms`: noise with an exactly known distribution, exact pmfs
-* `userdp.selection`: the item that most people have, chosen privately
-* `userdp.dimensions`: VC, Littlestone and representation dimensions of finite classes, exactly
-* `userdp.learners`: classifiers and selectors for people who give several examples each
-* `userdp.estimation`: distributions from people's examples
-* `userdp.stability`: public randomness by which users with similar data draw the same answer
-* `userdp.protocols`: the local and the shuffle model, with clients and servers on different machines
-* `userdp.reduction`: from item level to user level: subsampled laws, plans, stability
+* `userdp.item_to_user`: from item level to user level: subsampled laws, plans, stability
 * `userdp.accounting`: composition, zero-concentrated privacy, ledgers, group privacy, subsampling
+* `userdp.mechanisms`: noise with an exactly known distribution
+* `userdp.selection`: the item that most people have, chosen privately
+* `userdp.users`: people's data: who gave which rows, and how they are read
+* `userdp.estimators`: what all estimators share, and what a fit promises
+* `userdp.public_randomness`: public randomness by which users with similar data draw the same answer
+* `userdp.concepts`: concept classes and their representations
+* `userdp.dimensions`: VC, Littlestone and representation dimensions of finite classes, exactly
+* `userdp.stability`: learners that mostly agree, and how stable they are
+* `userdp.protocols`: the local and the shuffle model, with clients and servers on different machines
+* `userdp.learners`: classifiers and selectors for people who give several examples each
+* `userdp.distributions`: distributions from people's examples
+* `userdp.means`: means of people's vectors, and adaptive queries
+* `userdp.optimization`: linear and logistic regression, descents, the best of finitely many candidates
+* `userdp.planning`: predicted errors of methods, numbers of people, lower bounds
 * `userdp.datasets`: real people's data for examples
 
 The names below are loaded on first use.
@@ -25,11 +33,11 @@ The names below are loaded on first use.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers know the name; importing typing takes half of the time
 if TYPE_CHECKING:
-    from userdp._numbers import Bounds, LogRatio
-    from userdp._pmf import Pmf, exact_pmf
+    from typing import Any
+
     from userdp.algorithms import (
         AdditiveAlgorithm,
         FiniteAlgorithm,
@@ -37,17 +45,12 @@ if TYPE_CHECKING:
         SymmetricAlgorithm,
         finite_algorithm,
     )
-    from userdp.audit import (
-        audit_dataset,
-        audit_item_level,
-        audit_pair,
-        audit_perfect_generalization,
-        audit_stability,
-        audit_user_level,
-    )
+    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
     from userdp.delstab import BOTTOM, DelStab
     from userdp.divergence import hockey_stick, is_indistinguishable
+    from userdp.exact import Bounds, LogRatio, Pmf, exact_pmf
     from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError
+    from userdp.item_to_user import audit_perfect_generalization
     from userdp.lddp import (
         LDDPResult,
         PairwiseResult,
@@ -57,58 +60,40 @@ if TYPE_CHECKING:
     )
     from userdp.mechanisms import TruncatedDiscreteLaplace
     from userdp.report import AuditReport
+    from userdp.stability import audit_stability
 
-_HOME = {
-    "Bounds": "userdp._numbers",
-    "LogRatio": "userdp._numbers",
-    "Pmf": "userdp._pmf",
-    "exact_pmf": "userdp._pmf",
-    "AdditiveAlgorithm": "userdp.algorithms",
-    "FiniteAlgorithm": "userdp.algorithms",
-    "ScoreSelection": "userdp.algorithms",
-    "SymmetricAlgorithm": "userdp.algorithms",
-    "finite_algorithm": "userdp.algorithms",
-    "audit_dataset": "userdp.audit",
-    "audit_item_level": "userdp.audit",
-    "audit_pair": "userdp.audit",
-    "audit_perfect_generalization": "userdp.audit",
-    "audit_stability": "userdp.audit",
-    "audit_user_level": "userdp.audit",
-    "BOTTOM": "userdp.delstab",
-    "DelStab": "userdp.delstab",
-    "hockey_stick": "userdp.divergence",
-    "is_indistinguishable": "userdp.divergence",
-    "BudgetError": "userdp.exceptions",
-    "InsecureRandomnessWarning": "userdp.exceptions",
-    "PrivacyBudgetError": "userdp.exceptions",
-    "LDDPResult": "userdp.lddp",
-    "PairwiseResult": "userdp.lddp",
-    "check_lddp": "userdp.lddp",
-    "pairwise_indistinguishable": "userdp.lddp",
-    "pairwise_max_divergence": "userdp.lddp",
-    "TruncatedDiscreteLaplace": "userdp.mechanisms",
-    "AuditReport": "userdp.report",
+_NAMES = {
+    "algorithms": "AdditiveAlgorithm FiniteAlgorithm ScoreSelection SymmetricAlgorithm finite_algorithm",
+    "audit": "audit_dataset audit_item_level audit_pair audit_user_level",
+    "delstab": "BOTTOM DelStab",
+    "divergence": "hockey_stick is_indistinguishable",
+    "exact": "Bounds LogRatio Pmf exact_pmf",
+    "exceptions": "BudgetError InsecureRandomnessWarning PrivacyBudgetError",
+    "item_to_user": "audit_perfect_generalization",
+    "lddp": "LDDPResult PairwiseResult check_lddp pairwise_indistinguishable pairwise_max_divergence",
+    "mechanisms": "TruncatedDiscreteLaplace",
+    "report": "AuditReport",
+    "stability": "audit_stability",
 }
-_MODULES = (
+"""Which package has which of the names below."""
+_PACKAGES = (
+    *_NAMES,
     "accounting",
-    "algorithms",
-    "audit",
+    "concepts",
     "datasets",
-    "delstab",
     "dimensions",
-    "divergence",
-    "estimation",
-    "exceptions",
-    "lddp",
+    "distributions",
+    "estimators",
     "learners",
-    "mechanisms",
+    "means",
     "optimization",
+    "planning",
     "protocols",
-    "reduction",
-    "report",
+    "public_randomness",
     "selection",
-    "stability",
+    "users",
 )
+_HOME = {name: package for package, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "BOTTOM",
@@ -146,8 +131,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Lazy, so that reports can be verified where the compiled core cannot be imported.
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _MODULES:
+        return getattr(importlib.import_module(f"userdp.{_HOME[name]}"), name)
+    if name in _PACKAGES:
         return importlib.import_module(f"userdp.{name}")
     if name == "__version__":
         from importlib.metadata import version
@@ -157,4 +142,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_MODULES, "__version__"])
+    return sorted([*__all__, *_PACKAGES, "__version__"])

@@ -12,9 +12,9 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from userdp._pmf import Pmf
 from userdp.algorithms import AdditiveAlgorithm, Dataset
 from userdp.audit import audit_dataset, audit_user_level
+from userdp.exact.pmf import Pmf
 from userdp.report import AuditReport
 
 __all__ = ["CLAIMED_DELTA", "CLAIMED_EPSILON", "DemoAudit", "person_year_count", "run_demo", "union_vote"]

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp._levels import level_of
-from userdp._masses import Masses, PmfLike, is_table, masses_of, rows_of
-from userdp._numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_level
+from userdp.exact.epsilon import level_of
+from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_level
+from userdp.exact.pmf_input import Masses, PmfLike, is_table, masses_of, rows_of
 
 __all__ = [
     "Bounds",

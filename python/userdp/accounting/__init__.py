@@ -6,24 +6,24 @@ and rounded towards less privacy claimed where it does not. Neighbours are repla
 
 from __future__ import annotations
 
-from userdp.accounting._composition import (
+from userdp.accounting.calibration import dimension_epsilon, largest_epsilon_each
+from userdp.accounting.composition import (
     compose_advanced,
     compose_basic,
     compose_optimal,
     optimal_delta,
     optimal_delta_of_groups,
 )
-from userdp.accounting._cost import PrivacyCost
-from userdp.accounting._inverse import dimension_epsilon, largest_epsilon_each
-from userdp.accounting._ledger import LedgerEntry, PrivacyLedger
-from userdp.accounting._lemmas import (
+from userdp.accounting.cost import PrivacyCost
+from userdp.accounting.group_privacy import (
     PrivacyParameters,
     group_privacy,
     subsampling_amplification,
     subsampling_population,
     triangle_inequality,
 )
-from userdp.accounting._zcdp import (
+from userdp.accounting.ledger import LedgerEntry, PrivacyLedger
+from userdp.accounting.zcdp import (
     bounded_range_to_zcdp,
     largest_rho,
     pure_to_zcdp,

@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    from userdp import __version__
+    from importlib.metadata import version
 
     parser = argparse.ArgumentParser(
         prog="userdp",
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="exit codes: 0 certified pass, 1 certified violation, 2 usage, 3 refused for budget, "
         "4 undetermined within a declared pmf_error, 70 unexpected failure, 130 interrupted",
     )
-    parser.add_argument("--version", action="version", version=f"userdp {__version__}")
+    parser.add_argument("--version", action="version", version=f"userdp {version('userdp')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for module in (_divergence, _audit, _lddp, _delstab, _verify, _demo):
         module.add_command(commands)

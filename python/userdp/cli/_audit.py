@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from userdp._encoding import fraction_text
 from userdp.cli._common import add_privacy_arguments, exit_code, json_bounds, print_json
 from userdp.cli._load import load_mechanism, read_users, tuples
+from userdp.exact.encoding import fraction_text
 
 
 def add_command(commands: Any) -> None:

@@ -8,7 +8,7 @@ import math
 import re
 from typing import Any
 
-from userdp._numbers import Bounds, LogRatio, parse_level
+from userdp.exact.numbers import Bounds, LogRatio, parse_level
 
 EXIT_HOLDS, EXIT_VIOLATED, EXIT_USAGE, EXIT_BUDGET, EXIT_UNDETERMINED, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 EXIT_UNEXPECTED = 70  # an internal failure, as in sysexits.h

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from userdp._encoding import encode, fraction_text
 from userdp.cli._common import EXIT_HOLDS, add_privacy_arguments, json_bounds, json_float, print_json
 from userdp.cli._load import load_mechanism, read_users
+from userdp.exact.encoding import encode, fraction_text
 
 NOT_PRIVATE = "Diagnostic, NOT private: what follows is computed from the data without noise. Do not publish it."
 CALIBRATIONS = ("optimal", "tight", "paper")

@@ -38,9 +38,9 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from userdp._html import render_html
     from userdp.datasets import load_wage_panel
     from userdp.demo import run_demo
+    from userdp.report.presentation import render_html
 
     panel = load_wage_panel()
     audits = run_demo(panel.users("union"))

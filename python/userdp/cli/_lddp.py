@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from userdp._encoding import encode, fraction_text
-from userdp._numbers import Bounds
 from userdp.cli._common import add_privacy_arguments, exit_code, json_bounds, print_json
 from userdp.cli._load import load_mechanism, read_users
+from userdp.exact.encoding import encode, fraction_text
+from userdp.exact.numbers import Bounds
 
 
 def add_command(commands: Any) -> None:

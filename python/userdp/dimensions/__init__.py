@@ -6,21 +6,21 @@ points change no dimension: all of them are removed inside.
 
 from __future__ import annotations
 
-from userdp.dimensions._learned import (
+from userdp.dimensions.learned import (
     LearnedRepresentation,
     representation_from_learner,
     representation_runs,
     users_implied,
 )
-from userdp.dimensions._littlestone import ShatteredTree, littlestone_dimension, mistake_tree
-from userdp.dimensions._representation import (
+from userdp.dimensions.littlestone import ShatteredTree, littlestone_dimension, mistake_tree
+from userdp.dimensions.representation import (
     representation_dimension,
     representation_dimension_bounds,
     representation_size,
     representation_size_bounds,
 )
-from userdp.dimensions._standard_optimal import StandardOptimalAlgorithm
-from userdp.dimensions._vc import growth_function, shattered_points, vc_dimension
+from userdp.dimensions.standard_optimal import StandardOptimalAlgorithm
+from userdp.dimensions.vc import growth_function, shattered_points, vc_dimension
 
 __all__ = [
     "LearnedRepresentation",

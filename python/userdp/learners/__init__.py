@@ -11,60 +11,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from userdp._optional import loader
-from userdp.learners._boosting import BoostedSize, MajorityVotes, boosted_size
-from userdp.learners._concept_class import ConceptClass
-from userdp.learners._contributions import bound_contributions
-from userdp.learners._domain_classes import FiniteClass, Intervals, Parities, PointFunctions, Thresholds
-from userdp.learners._hashing import HashedPointFunctions
-from userdp.learners._median import private_median, private_median_pmf
-from userdp.learners._min_error import (
-    private_compare,
-    private_compare_pmf,
-    private_min_error,
-    private_min_error_pmf,
-)
-from userdp.learners._privacy import PrivacyRecord
-from userdp.learners._private_t import candidates_for_t, private_t, private_t_pmf
-from userdp.learners._sample_sizes import UniformConvergence, uniform_convergence_users
-from userdp.learners._scores import clipped_pairwise_scores, user_level_errors
-from userdp.learners._separation import best_separating_threshold
-from userdp.learners._stumps import DecisionStumps
+from userdp.learners.median import private_median, private_median_pmf
+from userdp.learners.min_error import private_compare, private_compare_pmf, private_min_error, private_min_error_pmf
+from userdp.learners.sample_sizes import UniformConvergence, uniform_convergence_users
+from userdp.learners.scores import clipped_pairwise_scores, user_level_errors
+from userdp.learners.tolerance import best_separating_threshold, candidates_for_t, private_t, private_t_pmf
+from userdp.runtime import loader
 
 if TYPE_CHECKING:
-    from userdp.learners._agnostic import AgnosticPACClassifier
-    from userdp.learners._correlated_sampling import CorrelatedSamplingClassifier
-    from userdp.learners._finite_algorithm import as_finite_algorithm
-    from userdp.learners._hypothesis import HypothesisSelector
-    from userdp.learners._pairwise import PairwiseScoreSelector
-    from userdp.learners._realizable import RealizablePACClassifier
-    from userdp.learners._statistical_queries import StatisticalQueryClassifier
-    from userdp.learners._threshold import ThresholdClassifier
+    from userdp.learners.correlated_sampling import CorrelatedSamplingClassifier
+    from userdp.learners.pac import AgnosticPACClassifier, RealizablePACClassifier
+    from userdp.learners.selectors import HypothesisSelector, PairwiseScoreSelector
+    from userdp.learners.statistical_queries import StatisticalQueryClassifier
+    from userdp.learners.threshold import ThresholdClassifier
 
 __all__ = [
     "AgnosticPACClassifier",
-    "BoostedSize",
-    "ConceptClass",
     "CorrelatedSamplingClassifier",
-    "DecisionStumps",
-    "FiniteClass",
-    "HashedPointFunctions",
     "HypothesisSelector",
-    "Intervals",
-    "MajorityVotes",
     "PairwiseScoreSelector",
-    "Parities",
-    "PointFunctions",
-    "PrivacyRecord",
     "RealizablePACClassifier",
     "StatisticalQueryClassifier",
     "ThresholdClassifier",
-    "Thresholds",
     "UniformConvergence",
-    "as_finite_algorithm",
     "best_separating_threshold",
-    "boosted_size",
-    "bound_contributions",
     "candidates_for_t",
     "clipped_pairwise_scores",
     "private_compare",
@@ -80,14 +50,13 @@ __all__ = [
 ]
 
 _ESTIMATORS = {
-    "AgnosticPACClassifier": "_agnostic",
-    "CorrelatedSamplingClassifier": "_correlated_sampling",
-    "HypothesisSelector": "_hypothesis",
-    "PairwiseScoreSelector": "_pairwise",
-    "RealizablePACClassifier": "_realizable",
-    "StatisticalQueryClassifier": "_statistical_queries",
-    "ThresholdClassifier": "_threshold",
-    "as_finite_algorithm": "_finite_algorithm",
+    "AgnosticPACClassifier": "pac",
+    "CorrelatedSamplingClassifier": "correlated_sampling",
+    "HypothesisSelector": "selectors",
+    "PairwiseScoreSelector": "selectors",
+    "RealizablePACClassifier": "pac",
+    "StatisticalQueryClassifier": "statistical_queries",
+    "ThresholdClassifier": "threshold",
 }
 """What needs scikit-learn, and the module that has it."""
 

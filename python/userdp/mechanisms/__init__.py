@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from userdp._pmf import Pmf, exact_pmf
-from userdp.mechanisms._categorical import Categorical
-from userdp.mechanisms._coin import BiasedCoin
-from userdp.mechanisms._counts import Geometric, NegativeBinomial
-from userdp.mechanisms._discrete_gaussian import DiscreteGaussian
-from userdp.mechanisms._discrete_laplace import DiscreteLaplace
-from userdp.mechanisms._exponential import ExponentialMechanism
-from userdp.mechanisms._grouped_exponential import GroupedExponentialMechanism
-from userdp.mechanisms._grouped_scores import GroupedScores
-from userdp.mechanisms._private_range import PrivateRange, ReleasedRange
-from userdp.mechanisms._repeated_selection import RepeatedSelection
-from userdp.mechanisms._truncated_discrete_laplace import TruncatedDiscreteLaplace, kappa
-from userdp.mechanisms._unbounded_discrete_laplace import UnboundedDiscreteLaplace
-from userdp.mechanisms._uniform import RandomSubset, UniformInteger
+from userdp.exact.pmf import Pmf, exact_pmf
+from userdp.mechanisms.counts import Geometric, NegativeBinomial
+from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from userdp.mechanisms.discrete_laplace import DiscreteLaplace, UnboundedDiscreteLaplace
+from userdp.mechanisms.distributions import BiasedCoin, Categorical, RandomSubset, UniformInteger
+from userdp.mechanisms.exponential import ExponentialMechanism
+from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
+from userdp.mechanisms.repeated_selection import RepeatedSelection
+from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, kappa
 
 __all__ = [
     "BiasedCoin",

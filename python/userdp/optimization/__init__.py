@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from userdp._optional import loader
+from userdp.runtime import loader
 
 if TYPE_CHECKING:
-    from userdp.optimization._clipped_descent import ClippedGradientDescent
-    from userdp.optimization._constraints import Box, L2Ball
-    from userdp.optimization._finite_minimizer import FiniteMinimizer
-    from userdp.optimization._linear_models import UserLevelLinearRegression, UserLevelLogisticRegression
-    from userdp.optimization._losses import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-    from userdp.optimization._phased_erm import PhasedERM
-    from userdp.optimization._winsorized_descent import WinsorizedGradientDescent
+    from userdp.optimization.clipped import ClippedGradientDescent
+    from userdp.optimization.constraints import Box, L2Ball
+    from userdp.optimization.finite import FiniteMinimizer
+    from userdp.optimization.linear_models import UserLevelLinearRegression, UserLevelLogisticRegression
+    from userdp.optimization.losses import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+    from userdp.optimization.phased import PhasedERM
+    from userdp.optimization.winsorized import WinsorizedGradientDescent
 
 __all__ = [
     "Box",
@@ -35,18 +35,18 @@ __all__ = [
 ]
 
 _ESTIMATORS = {
-    "Box": "_constraints",
-    "ClippedGradientDescent": "_clipped_descent",
-    "CustomLoss": "_losses",
-    "FiniteMinimizer": "_finite_minimizer",
-    "L2Ball": "_constraints",
-    "LogisticLoss": "_losses",
-    "PhasedERM": "_phased_erm",
-    "SmoothedHingeLoss": "_losses",
-    "SquaredLoss": "_losses",
-    "UserLevelLinearRegression": "_linear_models",
-    "UserLevelLogisticRegression": "_linear_models",
-    "WinsorizedGradientDescent": "_winsorized_descent",
+    "Box": "constraints",
+    "ClippedGradientDescent": "clipped",
+    "CustomLoss": "losses",
+    "FiniteMinimizer": "finite",
+    "L2Ball": "constraints",
+    "LogisticLoss": "losses",
+    "PhasedERM": "phased",
+    "SmoothedHingeLoss": "losses",
+    "SquaredLoss": "losses",
+    "UserLevelLinearRegression": "linear_models",
+    "UserLevelLogisticRegression": "linear_models",
+    "WinsorizedGradientDescent": "winsorized",
 }
 """Which module has which name."""
 

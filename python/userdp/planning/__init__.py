@@ -5,11 +5,9 @@ Nothing here sees data.
 
 from __future__ import annotations
 
-from userdp.planning._comparison import Comparison, Prediction
-from userdp.planning._complexity import Plan, user_complexity
-from userdp.planning._heterogeneity import HeterogeneityBound, heterogeneity_bound
-from userdp.planning._lower_bounds import LowerBound, lower_bound
-from userdp.planning._methods import compare_methods
+from userdp.planning.comparison import Comparison, Prediction, compare_methods
+from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
+from userdp.planning.sample_size import Plan, user_complexity
 
 __all__ = [
     "Comparison",

@@ -7,7 +7,7 @@ two neighbour relations, replacing a user or adding and removing one, and are ca
 
 from __future__ import annotations
 
-from userdp.selection._approximate import ApproximateSelection
-from userdp.selection._pure import PureSelection
+from userdp.selection.approximate import ApproximateSelection
+from userdp.selection.pure import PureSelection
 
 __all__ = ["ApproximateSelection", "PureSelection"]

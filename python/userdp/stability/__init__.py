@@ -8,42 +8,33 @@ protects them.
 
 from __future__ import annotations
 
-from userdp.stability._agreement import agreement_from_stability, stability_from_agreement
-from userdp.stability._audit import audit_stability
-from userdp.stability._decision_lists import DecisionListQueries
-from userdp.stability._laws import disagreement_probability, joint_distribution
-from userdp.stability._learner import ClassLearner, StableLearner
-from userdp.stability._list_stability import ListStabilityLearner
-from userdp.stability._lists import (
-    AccurateLists,
-    ListLearner,
-    VersionSpace,
-    filter_examples,
-    version_space_examples,
-)
-from userdp.stability._littlestone import LittlestoneLists, TournamentLearner
-from userdp.stability._margin_perceptron import MarginPerceptronQueries
-from userdp.stability._measure import AgreementEstimate, measure_agreement
-from userdp.stability._parameters import (
+from userdp.stability.audit import audit_stability
+from userdp.stability.decision_lists import DecisionListQueries
+from userdp.stability.learner import ClassLearner, StableLearner
+from userdp.stability.list_stability import ListStabilityLearner
+from userdp.stability.lists import AccurateLists, ListLearner, VersionSpace, filter_examples, version_space_examples
+from userdp.stability.littlestone import LittlestoneLists, TournamentLearner
+from userdp.stability.margin_perceptron import MarginPerceptronQueries
+from userdp.stability.parameters import (
     ListParameters,
+    QueryParameters,
     RepresentationParameters,
+    agreement_from_stability,
     list_parameters,
+    query_parameters,
     representation_parameters,
+    stability_from_agreement,
 )
-from userdp.stability._queries import Oracle, StatisticalQueryAlgorithm
-from userdp.stability._query_learner import StatisticalQueryLearner
-from userdp.stability._query_parameters import QueryParameters, query_parameters
-from userdp.stability._report import Enclosed, ItemStability, SeedStability, StabilityReport
-from userdp.stability._representation import RepresentationLearner
-from userdp.stability._rounding import SharedOffsetRounding
-from userdp.stability._sampling import CorrelatedSampler
-from userdp.stability._seed import PublicSeed
+from userdp.stability.queries import Oracle, StatisticalQueryAlgorithm
+from userdp.stability.query_learner import StatisticalQueryLearner
+from userdp.stability.report import Enclosed, ItemStability, SeedStability, StabilityReport
+from userdp.stability.representation import RepresentationLearner
+from userdp.stability.samples import AgreementEstimate, measure_agreement
 
 __all__ = [
     "AccurateLists",
     "AgreementEstimate",
     "ClassLearner",
-    "CorrelatedSampler",
     "DecisionListQueries",
     "Enclosed",
     "ItemStability",
@@ -53,12 +44,10 @@ __all__ = [
     "LittlestoneLists",
     "MarginPerceptronQueries",
     "Oracle",
-    "PublicSeed",
     "QueryParameters",
     "RepresentationLearner",
     "RepresentationParameters",
     "SeedStability",
-    "SharedOffsetRounding",
     "StabilityReport",
     "StableLearner",
     "StatisticalQueryAlgorithm",
@@ -67,9 +56,7 @@ __all__ = [
     "VersionSpace",
     "agreement_from_stability",
     "audit_stability",
-    "disagreement_probability",
     "filter_examples",
-    "joint_distribution",
     "list_parameters",
     "measure_agreement",
     "query_parameters",

@@ -19,13 +19,12 @@ Neighbours differ in what one user holds; who takes part is public (docs/proofs/
 
 from __future__ import annotations
 
-from userdp.protocols.local._bits import BitwiseMajority
-from userdp.protocols.local._choice import for_items
-from userdp.protocols.local._hadamard import HadamardResponse
-from userdp.protocols.local._items import ItemProtocol
-from userdp.protocols.local._parties import LocalClient, LocalServer
-from userdp.protocols.local._protocol import LocalProtocol
-from userdp.protocols.local._subsets import KRandomizedResponse, SubsetSelection
+from userdp.protocols.local.bits import BitwiseMajority
+from userdp.protocols.local.hadamard import HadamardResponse
+from userdp.protocols.local.items import ItemProtocol
+from userdp.protocols.local.parties import LocalClient, LocalServer
+from userdp.protocols.local.protocol import LocalProtocol
+from userdp.protocols.local.subsets import KRandomizedResponse, SubsetSelection, for_items
 
 __all__ = [
     "BitwiseMajority",

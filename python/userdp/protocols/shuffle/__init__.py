@@ -7,14 +7,10 @@ two users that send the same thing send the same bytes.
 Neighbours: one user's item is replaced by another; the number of users is public.
 """
 
-from userdp.protocols.shuffle._items import Histogram, Selection
-from userdp.protocols.shuffle._noise import (
-    Theorem39Parameters,
-    negative_binomial_divergence,
-    theorem_39_parameters,
-)
-from userdp.protocols.shuffle._parties import Client, CountServer, HistogramServer, SelectionServer, Shuffler
-from userdp.protocols.shuffle._sums import NegativeBinomialSum
+from userdp.protocols.shuffle.items import Histogram, Selection
+from userdp.protocols.shuffle.noise import Theorem39Parameters, negative_binomial_divergence, theorem_39_parameters
+from userdp.protocols.shuffle.parties import Client, CountServer, HistogramServer, SelectionServer, Shuffler
+from userdp.protocols.shuffle.sums import NegativeBinomialSum
 
 __all__ = [
     "Client",

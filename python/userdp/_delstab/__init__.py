@@ -1,1 +1,0 @@
-"""The parts of DelStab: calibrations, what is kept, the relation, and the engines."""

@@ -1,0 +1,189 @@
+"""What one release costs, in every currency that is known of it, and how costs add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from userdp.accounting.zcdp import bounded_range_to_zcdp, parse_rho, pure_to_zcdp
+from userdp.exact.epsilon import at_most, exact_epsilon, value_enclosure
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level
+
+
+@dataclass(frozen=True, init=False)
+class PrivacyCost:
+    """Every guarantee that is known of one release on the same people.
+
+    Parameters
+    ----------
+    epsilon, delta : privacy parameters, optional
+        The release is (epsilon, delta)-DP.
+    rho, distance : float, int, Fraction or decimal string, optional
+        The release is within `distance` in total variation, on every dataset, of one that is rho-zCDP.
+    bounded_range : privacy parameter, optional
+        The release has bounded range: the log ratios of its masses on two neighbours lie in an interval of this
+        length, as those of the exponential mechanism do at its epsilon. It is then also pure DP at this epsilon.
+
+    Attributes
+    ----------
+    epsilon, bounded_range : Fraction, LogRatio or None
+        Exactly as given; an epsilon that is not given is `bounded_range`.
+    delta, distance : Fraction
+    rho : Fraction or None
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument; when nothing is given, a delta without epsilon, or a distance without rho.
+
+    Notes
+    -----
+    All of these hold at the same time, each for the whole release, and whoever composes takes the one that is best for
+    them. So a release's parts are composed before: a stage of bounded range eta followed by an eps'-DP stage is
+    ``PrivacyCost(epsilon=eta + eps', rho=eta**2 / 8 + eps'**2 / 2)``.
+
+    Examples
+    --------
+    >>> PrivacyCost(bounded_range="1/2").zcdp()
+    (Fraction(1, 32), Fraction(0, 1), Fraction(0, 1))
+    >>> PrivacyCost(1, "1e-6", rho="1/50")
+    PrivacyCost(epsilon=Fraction(1, 1), delta=Fraction(1, 1000000), rho=Fraction(1, 50))
+    """
+
+    epsilon: Fraction | LogRatio | None
+    delta: Fraction
+    rho: Fraction | None
+    distance: Fraction
+    bounded_range: Fraction | LogRatio | None
+
+    def __init__(
+        self,
+        epsilon: Epsilon | None = None,
+        delta: Delta = 0,
+        rho: Delta | None = None,
+        distance: Delta = 0,
+        bounded_range: Epsilon | None = None,
+    ) -> None:
+        span = None if bounded_range is None else exact_epsilon(parse_level(bounded_range, "bounded_range"))
+        exact = span if epsilon is None else exact_epsilon(parse_level(epsilon))
+        threshold, far = parse_delta(delta), parse_delta(distance, "distance")
+        if exact is None and rho is None:
+            raise ValueError("a cost needs epsilon, rho or bounded_range; got none of them")
+        if epsilon is None and threshold:
+            raise ValueError("delta belongs to an epsilon; epsilon is missing")
+        if rho is None and far:
+            raise ValueError("distance belongs to a rho; rho is missing")
+        object.__setattr__(self, "epsilon", exact)
+        object.__setattr__(self, "delta", threshold)
+        object.__setattr__(self, "rho", None if rho is None else parse_rho(rho))
+        object.__setattr__(self, "distance", far)
+        object.__setattr__(self, "bounded_range", span)
+
+    def zcdp(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The release in zCDP: the smallest rho that is known, without a delta beside it if there is one such.
+
+        Returns
+        -------
+        (rho, delta, distance) : tuple of Fraction
+            For each two neighbours the two laws are, up to a part of delta and a distance in total variation, as those
+            of a rho-zCDP mechanism. From bounded range eta^2/8, from (epsilon, delta)-DP epsilon^2/2 beside its delta.
+        """
+        known = []
+        if self.rho is not None:
+            known.append((self.rho, Fraction(0), self.distance))
+        if self.bounded_range is not None:
+            known.append((bounded_range_to_zcdp(self.bounded_range), Fraction(0), Fraction(0)))
+        if self.epsilon is not None:
+            known.append((pure_to_zcdp(self.epsilon), self.delta, Fraction(0)))
+        # A delta is lost for good, rho is what is counted.
+        return min(known, key=lambda form: (form[1] > 0, form))
+
+    def pair(self) -> tuple[Fraction | LogRatio, Fraction] | None:
+        """The release in (epsilon, delta)-DP; None when only rho is known.
+
+        Returns
+        -------
+        (epsilon, delta) : tuple, or None
+            The bounded range with delta 0 when it is not above epsilon.
+        """
+        if self.epsilon is None or self.bounded_range is None:
+            return None if self.epsilon is None else (self.epsilon, self.delta)
+        span, given = parse_level(self.bounded_range), parse_level(self.epsilon)
+        if value_enclosure(span)[1] <= value_enclosure(given)[0]:
+            return self.bounded_range, Fraction(0)
+        return self.epsilon, self.delta
+
+    def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "distance", "bounded_range")}
+        if self.epsilon == self.bounded_range:
+            del given["epsilon"]
+        always = ("epsilon", "rho", "bounded_range")
+        named = (f"{key}={value!r}" for key, value in given.items() if value or (key in always and value is not None))
+        return f"PrivacyCost({', '.join(named)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.epsilon, self.delta, self.rho, self.distance, self.bounded_range)
+
+
+Composition: TypeAlias = Literal["basic", "zcdp"]
+Amounts: TypeAlias = "Mapping[str, PrivacyLevel]"
+"""By name; a number x is the level e^x, so that sums with logarithms of fractions stay exact."""
+
+
+@dataclass(frozen=True)
+class Currency:
+    """The names of what is counted, and how much of each a cost takes."""
+
+    names: tuple[str, ...]
+    charge: Callable[[PrivacyCost], Amounts]
+
+
+def amount(value: Epsilon) -> PrivacyLevel:
+    """A number or LogRatio as an amount."""
+    return parse_level(value)
+
+
+def as_float(value: Epsilon) -> float:
+    """A number or LogRatio of any size for a table."""
+    return float(parse_level(value))
+
+
+def added(amounts: Amounts, others: Amounts) -> Amounts:
+    """Sums, exactly."""
+    return {
+        name: PrivacyLevel(level.ratio * others[name].ratio, level.exponent + others[name].exponent)
+        for name, level in amounts.items()
+    }
+
+
+def within(amounts: Amounts, limits: Amounts) -> bool:
+    """Whether no amount is above its limit, for certain."""
+    return all(at_most(level, limits[name]) for name, level in amounts.items())
+
+
+def _in_epsilon(cost: PrivacyCost) -> Amounts:
+    pair = cost.pair()
+    if pair is None:
+        raise ValueError(
+            "this ledger counts epsilon and delta, and the cost is in rho only: give it an epsilon as well"
+            " (PrivacyCost(zcdp_epsilon(rho, delta, distance=distance), delta)), or use composition='zcdp'"
+        )
+    return {"epsilon": amount(pair[0]), "delta": amount(pair[1])}
+
+
+def _in_rho(cost: PrivacyCost) -> Amounts:
+    rho, delta, distance = cost.zcdp()
+    return {"rho": amount(rho), "delta": amount(delta), "distance": amount(distance)}
+
+
+CURRENCIES: Mapping[str, Currency] = {
+    "basic": Currency(("epsilon", "delta"), _in_epsilon),
+    "zcdp": Currency(("rho", "delta", "distance"), _in_rho),
+}
+
+
+def zero(currency: Currency) -> Amounts:
+    """Nothing spent."""
+    return {name: PrivacyLevel(Fraction(1), Fraction(0)) for name in currency.names}

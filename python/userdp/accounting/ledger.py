@@ -1,0 +1,531 @@
+"""A ledger of what is spent on the same people, which refuses what would be too much before it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from userdp.accounting.budget_hook import charging
+from userdp.accounting.cost import CURRENCIES, Amounts, Composition, PrivacyCost, added, amount, as_float, within, zero
+from userdp.accounting.zcdp import largest_rho, zcdp_delta
+from userdp.exact.epsilon import enclosure, epsilon_above, exact_epsilon, shortened, value_enclosure
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exceptions import PrivacyBudgetError
+
+SCHEMA_VERSION = 1
+WIDTH = 11
+LONG_BITS = 10_000
+_COST = ("epsilon", "delta", "rho", "distance", "bounded_range")
+_PROMISE = ("epsilon", "delta", "composition", "unit", "neighbours")
+
+Amount: TypeAlias = "Fraction | LogRatio"
+
+
+@dataclass(frozen=True)
+class LedgerContent:
+    """What JSON says of a ledger."""
+
+    arguments: dict[str, Any]
+    limits: dict[str, Amount]
+    entries: list[tuple[str, PrivacyCost]]
+
+
+def table(ledger: PrivacyLedger, rows: Sequence[tuple[str, Mapping[str, Amount]]]) -> str:
+    """The promise, then a line for each row."""
+    head = (
+        f"{type(ledger).__name__}(epsilon={as_float(ledger.epsilon):.6g}, delta={float(ledger.delta):.6g},"
+        f" composition={ledger.composition!r}, unit={ledger.unit!r}, neighbours={ledger.neighbours!r})"
+    )
+    names = list(rows[-1][1])
+    width = max(len(name) for name in ["release", *(row[0] for row in rows)])
+    lines = [f"  {'release':<{width}}" + "".join(f"{name:>{WIDTH}}" for name in names)]
+    for name, amounts in rows:
+        lines.append(f"  {name:<{width}}" + "".join(f"{as_float(amounts[key]):>{WIDTH}.4g}" for key in names))
+    return "\n".join([head, *lines])
+
+
+def written_ledger(ledger: PrivacyLedger, limits: Mapping[str, Amount], entries: Sequence[LedgerEntry]) -> str:
+    """JSON; exact numbers are text."""
+    content = {
+        "userdp": "privacy ledger",
+        "schema_version": SCHEMA_VERSION,
+        **{name: _written(getattr(ledger, name)) for name in _PROMISE},
+        "limits": {name: _written(value) for name, value in limits.items()},
+        "entries": [
+            {"name": entry.name, "cost": {name: _written(getattr(entry.cost, name)) for name in _COST}}
+            for entry in entries
+        ],
+    }
+    return json.dumps(content, allow_nan=False, indent=1)
+
+
+def read_ledger(text: str) -> LedgerContent:
+    """What `written_ledger` wrote.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    try:
+        content = json.loads(text)
+        if content["userdp"] != "privacy ledger" or content["schema_version"] != SCHEMA_VERSION:
+            raise ValueError("not a ledger of this version")
+        arguments = {name: content[name] for name in _PROMISE}
+        arguments |= {"epsilon": _amount(content["epsilon"]), "delta": _amount(content["delta"])}
+        limits = {name: _amount(value) for name, value in content["limits"].items()}
+        if content["composition"] == "zcdp":
+            arguments |= {"added_delta": limits["delta"], "distance": limits["distance"]}
+        entries = [(str(entry["name"]), _cost(entry["cost"])) for entry in content["entries"]]
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
+    return LedgerContent(arguments, limits, entries)
+
+
+def _cost(content: Mapping[str, Any]) -> PrivacyCost:
+    given = {name: None if content[name] is None else _amount(content[name]) for name in _COST}
+    if given["epsilon"] == given["bounded_range"]:
+        del given["epsilon"]
+    return PrivacyCost(**given)  # type: ignore[arg-type]
+
+
+def _written(value: Amount | str | None) -> str | None:
+    if isinstance(value, LogRatio):
+        return f"ln({_fraction_text(value.ratio)})"
+    return _fraction_text(value) if isinstance(value, Fraction) else value
+
+
+def _fraction_text(value: Fraction) -> str:
+    # Hexadecimal for numbers that Python refuses to write in decimal.
+    return "/".join(format(n, "d" if n.bit_length() < LONG_BITS else "#x") for n in value.as_integer_ratio())
+
+
+def _amount(text: str) -> Amount:
+    """A fraction, or the logarithm of one.
+
+    Raises
+    ------
+    ValueError
+        For anything else: decimals too, as those of a large exponent would fill the memory.
+    """
+    logarithm = text.startswith("ln(") and text.endswith(")")
+    top, bottom = (int(number, 0) for number in (text[3:-1] if logarithm else text).split("/"))
+    return LogRatio(top, bottom) if logarithm else Fraction(top, bottom)
+
+
+DISTANCE_PART = 1000
+LARGEST_EPSILON = 2**20
+
+
+def zcdp_limits(level: PrivacyLevel, delta: Fraction, beside: Fraction, distance: Delta | None) -> Amounts:
+    """Limits that keep the promise: as much rho as certified beside what is set aside for deltas and distances."""
+    noise = delta - beside
+    if noise <= 0:
+        raise ValueError(
+            "delta must be above added_delta for composition='zcdp', which has no pure guarantee; 'basic' has"
+        )
+    if distance is not None:
+        far = parse_delta(distance, "distance")
+    elif level.exponent >= LARGEST_EPSILON:
+        far = Fraction(0)
+    else:
+        far = shortened(noise / (DISTANCE_PART * (1 + enclosure(level, "epsilon")[1])), up=False)
+    rho = largest_rho(exact_epsilon(level), noise, distance=far)
+    return {"rho": amount(rho), "delta": amount(beside), "distance": amount(far)}
+
+
+def keeps_promise(ledger: PrivacyLedger, limits: Amounts) -> bool:
+    """Whether spending up to the limits is within the promise."""
+    if ledger.composition == "basic":
+        return within(limits, {"epsilon": amount(ledger.epsilon), "delta": amount(ledger.delta)})
+    if any(level.ratio != 1 for level in limits.values()):
+        return False
+    rho, beside, distance = (limits[name].exponent for name in ("rho", "delta", "distance"))
+    return zcdp_delta(rho, ledger.epsilon, distance=distance) + beside <= ledger.delta
+
+
+def shown_amounts(amounts: Amounts) -> Mapping[str, Amount]:
+    return MappingProxyType({name: epsilon_above(level) for name, level in amounts.items()})
+
+
+def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
+    """What is left, rounded down where it is not a fraction or the logarithm of one."""
+    left = PrivacyLevel(limit.ratio / spent.ratio, limit.exponent - spent.exponent)
+    if left.ratio == 1:
+        return max(left.exponent, Fraction(0))
+    if left.exponent == 0 and left.ratio > 1:
+        return exact_epsilon(left)
+    return max(value_enclosure(left)[0], Fraction(0))
+
+
+Estimator = TypeVar("Estimator")
+
+NEIGHBOURS = ("replace", "add-remove")
+UNITS = ("user", "record")
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One release.
+
+    Attributes
+    ----------
+    name : str
+    cost : PrivacyCost
+        All that is known of it.
+    charged : mapping from str to Fraction or LogRatio
+        What it took, in the ledger's currency.
+    """
+
+    name: str
+    cost: PrivacyCost
+    charged: Mapping[str, Amount]
+
+
+class PrivacyLedger:
+    """Accounts for several fits and releases on the same people, and refuses the one that would overspend.
+
+    The promise is fixed first: everything that is spent through the ledger is together (epsilon, delta)-DP. What comes
+    next, and with which parameters, may be chosen in the light of all that was released before, as people do.
+
+    Parameters
+    ----------
+    epsilon, delta : privacy parameters
+        The promise; epsilon > 0.
+    composition : {"basic", "zcdp"}
+        What is counted. "basic": epsilon and delta. "zcdp": rho, up to `largest_rho`, which is more for many releases
+        and needs a delta; an (e, d)-DP release counts as e^2/2 and d.
+    unit : {"user", "record"}
+        Whose data the promise protects. Releases with another unit are refused.
+    neighbours : {"replace", "add-remove"}
+        Likewise; for all estimators of this package it is "replace".
+    added_delta : float, int, Fraction or decimal string
+        With "zcdp": the part of delta for the deltas of (e, d)-DP releases, which add up. 0 refuses them.
+    distance : float, int, Fraction or decimal string, optional
+        With "zcdp": how far all releases together may be from exact zCDP, in total variation. By default what costs a
+        thousandth of delta, which is ample for this package's noise.
+
+    Attributes
+    ----------
+    epsilon : Fraction or LogRatio
+    delta : Fraction
+    composition, unit, neighbours : str
+    limits : mapping from str to Fraction or LogRatio
+        What may be spent: of "epsilon" and "delta", or of "rho", "delta" and "distance".
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    Nothing here looks at data: costs are public. A release counts from the moment it is allowed, whether or not it
+    comes to an end. Ledgers cannot be copied or pickled, nor spent from in a forked process, as each copy would allow
+    all that is left once more; `to_json` is for keeping one, and keeping it from being used twice is up to you. So is
+    one ledger for each group of people: releases on people of whom none is in two groups do not add up, and need a
+    ledger each.
+
+    **Why it holds.** Costs that add up below limits that were fixed in advance are a privacy filter, for pure and
+    approximate DP (Rogers, Roth, Ullman and Vadhan 2016; Whitehouse, Ramdas, Rogers and Wu 2023) and for zCDP (Feldman
+    and Zrnic 2021). docs/proofs/composition.md has a short proof for what is done here, all kinds of costs mixed.
+    Optimal composition (`compose_optimal`) is none: it is a theorem about parameters that are fixed in advance, and
+    somebody who chooses the next epsilon by what came out so far exceeds it. So it is not offered. For the same reason
+    the limits of rho, delta and distance are three, each fixed, and not one of what they amount to together.
+
+    Sums are exact: three times 0.1 as a float is more than 0.3 as a float. Write ``"0.1"`` or a Fraction.
+
+    Examples
+    --------
+    >>> ledger = PrivacyLedger(1, "1e-6", composition="zcdp")
+    >>> ledger.spend(PrivacyCost(rho="1/50"), "mean of all")
+    >>> ledger.can_spend(PrivacyCost(rho="1/100"))
+    False
+    >>> ledger.spend(PrivacyCost(bounded_range="1/10"), "choice of a model")
+    >>> print(ledger)  # doctest: +ELLIPSIS
+    PrivacyLedger(epsilon=1, delta=1e-06, composition='zcdp', unit='user', neighbours='replace')
+      release                   rho      delta   distance
+      mean of all              0.02          0          0
+      choice of a model     0.00125          0          0
+      spent                 0.02125          0          0
+      limit                 0.02435...
+    """
+
+    def __init__(
+        self,
+        epsilon: Epsilon,
+        delta: Delta = 0,
+        composition: Composition = "basic",
+        *,
+        unit: str = "user",
+        neighbours: str = "replace",
+        added_delta: Delta = 0,
+        distance: Delta | None = None,
+    ) -> None:
+        level, threshold = parse_level(epsilon), parse_delta(delta)
+        if level == PrivacyLevel(Fraction(1), Fraction(0)):
+            raise ValueError("epsilon must be > 0")
+        for name, value, accepted in (
+            ("composition", composition, tuple(CURRENCIES)),
+            ("unit", unit, UNITS),
+            ("neighbours", neighbours, NEIGHBOURS),
+        ):
+            if value not in accepted:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {shown(value)}")
+        beside = parse_delta(added_delta, "added_delta")
+        if composition == "basic":
+            if beside or distance is not None:
+                raise ValueError("added_delta and distance are for composition='zcdp'; 'basic' counts every delta")
+            limits: Amounts = {"epsilon": level, "delta": amount(threshold)}
+        else:
+            limits = zcdp_limits(level, threshold, beside, distance)
+        self.epsilon = exact_epsilon(level)
+        self.delta = threshold
+        self.composition: Composition = composition
+        self.unit = unit
+        self.neighbours = neighbours
+        self._currency = CURRENCIES[composition]
+        self._limits = limits
+        self._spent = zero(self._currency)
+        self._entries: list[LedgerEntry] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def limits(self) -> Mapping[str, Amount]:
+        """What may be spent in all."""
+        return shown_amounts(self._limits)
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """What was spent on, in order."""
+        with self._lock:
+            return tuple(self._entries)
+
+    @property
+    def spent(self) -> Mapping[str, Amount]:
+        """What is spent, by currency; exact, but rounded up where LogRatios and numbers were added."""
+        with self._lock:
+            return shown_amounts(self._spent)
+
+    def remaining(self) -> Mapping[str, Amount]:
+        """What is left, by currency; exact, or rounded down.
+
+        Examples
+        --------
+        >>> ledger = PrivacyLedger(1)
+        >>> ledger.spend(PrivacyCost("3/4"))
+        >>> ledger.remaining()["epsilon"]
+        Fraction(1, 4)
+        """
+        with self._lock:
+            spent = self._spent
+        return MappingProxyType({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
+
+    def can_spend(self, item: Any, *, unit: str | None = None, neighbours: str | None = None) -> bool:
+        """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
+        charged = self._currency.charge(self._cost(item, unit, neighbours))
+        with self._lock:
+            return within(added(self._spent, charged), self._limits)
+
+    def spend(
+        self, item: Any, name: str | None = None, *, unit: str | None = None, neighbours: str | None = None
+    ) -> None:
+        """Account for one release, before it is made.
+
+        Parameters
+        ----------
+        item : PrivacyCost, PrivacyRecord or fitted estimator
+            What it costs. A `PrivacyRecord` and an estimator are of a release that was made already; `fit` asks first.
+        name : str, optional
+            For the table.
+        unit, neighbours : str, optional
+            Of a PrivacyCost, by default those of the ledger; a record has its own.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            When it would cost more than is left. Nothing is spent then, and the release must not be made.
+        TypeError
+            For anything else.
+        ValueError
+            For a release that is not private, or protects another unit or other neighbours; for a cost in rho only,
+            where epsilon is counted.
+        RuntimeError
+            In another process than the one that made the ledger.
+
+        Examples
+        --------
+        >>> ledger = PrivacyLedger(1)
+        >>> ledger.spend(PrivacyCost("2/3"), "first")
+        >>> ledger.spend(PrivacyCost("2/3"), "second")
+        Traceback (most recent call last):
+        ...
+        userdp.exceptions.PrivacyBudgetError: second needs epsilon 0.666667, delta 0, and 0.333333, 0 are left
+        """
+        cost = self._cost(item, unit, neighbours)
+        charged = self._currency.charge(cost)
+        if os.getpid() != self._process:
+            raise RuntimeError("the ledger belongs to the process that made it: another one would spend the rest again")
+        with self._lock:
+            label = _label(name, item, len(self._entries) + 1)
+            total = added(self._spent, charged)
+            if not within(total, self._limits):
+                left = [difference(limit, self._spent[key]) for key, limit in self._limits.items()]
+                needs = ", ".join(f"{key} {float(level):.6g}" for key, level in charged.items())
+                raise PrivacyBudgetError(
+                    f"{label} needs {needs}, and {', '.join(f'{as_float(value):.6g}' for value in left)} are left"
+                )
+            self._spent = total
+            self._entries.append(LedgerEntry(label, cost, shown_amounts(charged)))
+
+    def fit(
+        self, estimator: Estimator, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None
+    ) -> Estimator:
+        """Fit an estimator of this package if its cost is within what is left.
+
+        Parameters
+        ----------
+        estimator : UserLevelEstimator
+        X, y, groups
+            As for its `fit`.
+        name : str, optional
+            For the table.
+
+        Returns
+        -------
+        estimator
+            Fitted.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            When it would cost more than is left. Nothing was drawn then.
+        TypeError, ValueError
+            As `spend`; and what its `fit` raises. An error before anything is drawn costs nothing, and one after that
+            costs what the fit costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from userdp.learners import ThresholdClassifier
+        >>> people, hours = np.repeat(np.arange(50), 4), np.arange(200) % 100 + 1
+        >>> model = ThresholdClassifier(epsilon="1/2", domain_size=100, m=4, classes=(False, True))
+        >>> ledger = PrivacyLedger(1)
+        >>> model = ledger.fit(model, hours[:, None], hours > 60, groups=people, name="threshold")
+        >>> [entry.name for entry in ledger.entries], ledger.remaining()["epsilon"]
+        (['threshold'], Fraction(1, 2))
+        """
+        given = {key: value for key, value in (("y", y), ("groups", groups)) if value is not None}
+        with self._charged(estimator, "fit", name):
+            estimator.fit(X, **given)  # type: ignore[attr-defined]
+        return estimator
+
+    def open(self, queries: Any, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None) -> Any:
+        """Open a session of questions if the budget of all of them is within what is left.
+
+        Parameters
+        ----------
+        queries : WinsorizedQueries
+        X, y, groups
+            As for its `open`.
+        name : str, optional
+            For the table.
+
+        Returns
+        -------
+        QuerySession
+
+        Raises
+        ------
+        PrivacyBudgetError, TypeError, ValueError
+            As `fit`.
+        """
+        with self._charged(queries, "open", name):
+            return queries.open(X, y, groups)
+
+    @contextmanager
+    def _charged(self, estimator: Any, method: str, name: str | None) -> Iterator[None]:
+        """Charge what this estimator draws in the block."""
+        if not hasattr(estimator, "privacy_cost") or not hasattr(estimator, method):
+            raise TypeError(
+                f"estimator must be one of this package's with a method {method}; got {shown(estimator)}. For anything"
+                " else spend its PrivacyCost before it runs"
+            )
+        label = type(estimator).__name__ if name is None else name
+        with charging(lambda record: self.spend(record, label)):
+            yield
+
+    def _cost(self, item: Any, unit: str | None, neighbours: str | None) -> PrivacyCost:
+        """The cost of what may be spent here, or an error."""
+        record = getattr(item, "privacy_", item)
+        cost = item if isinstance(item, PrivacyCost) else getattr(record, "cost", None)
+        # An entry of a ledger has a cost too, but does not say whom it protects.
+        if not isinstance(cost, PrivacyCost) or isinstance(item, LedgerEntry):
+            hint = "; fit it with the ledger's fit" if hasattr(item, "privacy_cost") else ""
+            raise TypeError(f"item must be a PrivacyCost, PrivacyRecord or fitted estimator; got {shown(item)}{hint}")
+        if record is not cost:
+            if unit is not None or neighbours is not None:
+                raise ValueError("unit and neighbours are for a PrivacyCost; a record has its own")
+            if not record.is_private:
+                raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
+            unit, neighbours = record.unit, record.neighbours
+        for name, theirs, ours in (("unit", unit, self.unit), ("neighbours", neighbours, self.neighbours)):
+            if theirs not in (None, ours):
+                raise ValueError(
+                    f"{name}: the release protects {theirs!r} and this ledger {ours!r}; they do not add up"
+                )
+        return cost
+
+    def to_json(self) -> str:
+        """The promise and the entries, as JSON. Read it with `from_json`."""
+        with self._lock:
+            return written_ledger(self, shown_amounts(self._limits), self._entries)
+
+    @classmethod
+    def from_json(cls, text: str) -> PrivacyLedger:
+        """The ledger that `to_json` wrote, with what was spent.
+
+        Raises
+        ------
+        ValueError
+            For anything else, and for a ledger whose limits do not keep its promise or are exceeded.
+        """
+        content = read_ledger(text)
+        try:
+            ledger = cls(**content.arguments)
+        except TypeError as error:
+            raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
+        limits = {name: amount(value) for name, value in content.limits.items()}
+        if limits.keys() != ledger._limits.keys() or not keeps_promise(ledger, limits):
+            raise ValueError("the text is not a ledger as to_json writes it: its limits do not keep its promise")
+        ledger._limits = limits
+        for name, cost in content.entries:
+            ledger.spend(cost, name)
+        return ledger
+
+    def __repr__(self) -> str:
+        with self._lock:
+            rows = [(entry.name, entry.charged) for entry in self._entries]
+            return table(self, [*rows, ("spent", shown_amounts(self._spent)), ("limit", shown_amounts(self._limits))])
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a PrivacyLedger is not copied: each copy would allow once more what is left; see to_json")
+
+    __copy__ = __reduce__
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__reduce__()
+
+
+def _label(name: str | None, item: Any, number: int) -> str:
+    if name is not None:
+        return str(name)
+    return type(item).__name__ if hasattr(item, "privacy_") else f"release {number}"

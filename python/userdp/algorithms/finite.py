@@ -1,0 +1,252 @@
+"""Finite algorithms: the things that can be audited exactly.
+
+A *dataset* is a tuple of users, a *user* is a tuple of examples. A finite algorithm has finitely many outputs and can
+state its output distribution on every dataset. Anything with ``.outputs`` and ``.pmf(dataset)`` will do (see
+`FiniteAlgorithm`); the classes here say more about the algorithm and so make larger audits affordable.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from userdp.exact.numbers import parse_exact, shown
+from userdp.exact.pmf_input import PmfLike
+
+User: TypeAlias = tuple[Any, ...]
+Dataset: TypeAlias = tuple[User, ...]
+
+
+@runtime_checkable
+class FiniteAlgorithm(Protocol):
+    """What an algorithm must have to be audited.
+
+    Attributes
+    ----------
+    outputs : tuple
+        The k distinct outputs, hashable.
+
+    Notes
+    -----
+    Two optional attributes are used when present. ``pmf_batch(datasets) -> array of shape (N, k)`` lets audits ask
+    for blocks. ``pmf_error`` is a public bound r < 1 on the relative error of the stated masses: every true mass lies
+    in [(1 - r) p, (1 + r) p]; a verdict inside that band is then reported as undetermined. Without it a float pmf is
+    taken as exact.
+    """
+
+    @property
+    def outputs(self) -> tuple[Hashable, ...]:
+        """The k distinct outputs."""
+        ...
+
+    def pmf(self, dataset: Dataset, /) -> PmfLike:
+        """The probabilities of the outputs on a dataset, in their order, shape (k,)."""
+        ...
+
+
+class FunctionAlgorithm:
+    """A finite algorithm given by a function from datasets to pmfs."""
+
+    def __init__(
+        self,
+        outputs: Iterable[Hashable],
+        function: Callable[[Dataset], PmfLike],
+        *,
+        pmf_error: float | Fraction | str = 0,
+        name: str | None = None,
+    ) -> None:
+        self.outputs = _distinct_outputs(outputs)
+        self.function = function
+        self.pmf_error = relative_error(pmf_error)
+        self.name = name or getattr(function, "__name__", type(self).__name__)
+        self.__doc__ = getattr(function, "__doc__", None)
+
+    def pmf(self, dataset: Dataset, /) -> PmfLike:
+        """The probabilities of the outputs on a dataset."""
+        return self.function(dataset)
+
+    def __call__(self, dataset: Dataset, /) -> PmfLike:
+        return self.pmf(dataset)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} with {len(self.outputs)} outputs>"
+
+
+def _distinct_outputs(outputs: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    if isinstance(outputs, (str, bytes)) or not isinstance(outputs, Iterable):
+        raise TypeError(f"outputs must be a sequence of hashable outputs; got {outputs!r}")
+    fixed = tuple(outputs)
+    if not fixed:
+        raise ValueError("outputs is empty; an algorithm needs at least one output")
+    if not all(isinstance(output, Hashable) for output in fixed):
+        raise TypeError("outputs must be hashable")
+    if len(set(fixed)) != len(fixed):
+        raise ValueError("outputs must be distinct")
+    return fixed
+
+
+def relative_error(pmf_error: Any) -> Fraction:
+    error = parse_exact(pmf_error, "pmf_error", "a number in [0, 1)")
+    if not 0 <= error < 1:
+        raise ValueError(f"pmf_error must be in [0, 1); got {pmf_error!r}")
+    return error
+
+
+def finite_algorithm(
+    outputs: Iterable[Hashable], *, pmf_error: float | Fraction | str = 0
+) -> Callable[[Callable[[Dataset], PmfLike]], FunctionAlgorithm]:
+    """Make a finite algorithm of a function from datasets to pmfs (decorator).
+
+    Parameters
+    ----------
+    outputs : iterable of hashable
+        The k distinct outputs.
+    pmf_error : float, Fraction or decimal string
+        Public bound on the relative error of the returned masses; 0 takes them as exact.
+
+    Returns
+    -------
+    callable
+        Turns a function ``dataset -> pmf`` into a `FiniteAlgorithm`. The function gets a tuple of users, each a tuple
+        of examples, in index order, and returns k masses.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For outputs that are empty or not distinct, or a pmf_error outside [0, 1).
+
+    Examples
+    --------
+    >>> @finite_algorithm(outputs=("no", "yes"))
+    ... def first_answer(dataset):
+    ...     return ["1/4", "3/4"] if dataset[0][0] else ["3/4", "1/4"]
+    >>> first_answer.pmf(((1,), (0,)))
+    ['1/4', '3/4']
+    """
+    fixed, error = _distinct_outputs(outputs), relative_error(pmf_error)
+    return lambda function: FunctionAlgorithm(fixed, function, pmf_error=error)
+
+
+class SymmetricAlgorithm(FunctionAlgorithm):
+    """A finite algorithm whose pmf depends on the multiset of users only, not on their order.
+
+    Audits then go over multisets instead of sequences. The claim is the caller's; audits check it on samples.
+
+    Parameters
+    ----------
+    outputs : iterable of hashable
+        The k distinct outputs.
+    function : callable
+        ``dataset -> pmf``, the same for every order of the users.
+    pmf_error : float, Fraction or decimal string
+        Public bound on the relative error of the returned masses; 0 takes them as exact.
+    name : str, optional
+        For reports.
+
+    Examples
+    --------
+    >>> majority = SymmetricAlgorithm(
+    ...     outputs=(0, 1),
+    ...     function=lambda dataset: [0.25, 0.75] if sum(user[0] for user in dataset) > 1 else [0.75, 0.25],
+    ... )
+    >>> majority.pmf(((1,), (1,), (0,)))
+    [0.25, 0.75]
+    """
+
+
+def is_symmetric(mechanism: Any) -> bool:
+    """Whether a mechanism claims a pmf that depends on the multiset of users only."""
+    return isinstance(mechanism, SymmetricAlgorithm) or getattr(mechanism, "symmetric", False) is True
+
+
+class AdditiveAlgorithm(SymmetricAlgorithm):
+    """A finite algorithm that sees only the number of users and the sum of an integer statistic of each.
+
+    Parameters
+    ----------
+    outputs : iterable of hashable
+        The k distinct outputs.
+    statistic : callable
+        ``user -> int``; the value is clamped to `statistic_range`.
+    pmf_of_total : callable
+        ``(total, n_users) -> pmf`` of shape (k,).
+    statistic_range : (int, int)
+        The public range (lo, hi), lo <= hi, that each user's statistic is clamped to.
+    pmf_error : float, Fraction or decimal string
+        Public bound on the relative error of the returned masses; 0 takes them as exact.
+    name : str, optional
+        For reports.
+
+    Examples
+    --------
+    >>> total_of_ones = AdditiveAlgorithm(
+    ...     outputs=("low", "high"),
+    ...     statistic=sum,
+    ...     pmf_of_total=lambda total, n_users: ["1/3", "2/3"] if total > n_users else ["2/3", "1/3"],
+    ...     statistic_range=(0, 2),
+    ... )
+    >>> total_of_ones.pmf(((1, 1, 1), (0, 1, 0)))
+    ['1/3', '2/3']
+    """
+
+    def __init__(
+        self,
+        outputs: Iterable[Hashable],
+        statistic: Callable[[User], int],
+        pmf_of_total: Callable[[int, int], PmfLike],
+        *,
+        statistic_range: Sequence[int],
+        pmf_error: float | Fraction | str = 0,
+        name: str | None = None,
+    ) -> None:
+        label = name or getattr(pmf_of_total, "__name__", "additive algorithm")
+        super().__init__(outputs, self._pmf_of_dataset, pmf_error=pmf_error, name=label)
+        self.__doc__ = getattr(pmf_of_total, "__doc__", None)
+        if not isinstance(statistic_range, (tuple, list, np.ndarray)) or len(statistic_range) != 2:
+            raise TypeError(f"statistic_range must be (lo, hi); got {shown(statistic_range)}")
+        low, high = (integer_of(bound, "statistic_range") for bound in statistic_range)
+        if low > high:
+            raise ValueError(f"statistic_range must be (lo, hi) with lo <= hi; got {statistic_range!r}")
+        self.statistic = statistic
+        self.pmf_of_total = pmf_of_total
+        self.statistic_range = (low, high)
+
+    def statistic_of(self, user: User) -> int:
+        """The user's statistic, clamped to the public range.
+
+        Raises
+        ------
+        TypeError
+            Naming the user, when the statistic is not an integer.
+        RuntimeError
+            Naming the user, from whatever the statistic raised.
+        """
+        low, high = self.statistic_range
+        try:
+            value = self.statistic(user)
+        except Exception as error:
+            raise RuntimeError(
+                f"statistic raised {type(error).__name__} ({error}) on the user {shown(user)}"
+            ) from error
+        if type(value) is not int:
+            value = integer_of(value, f"statistic of the user {shown(user)}")
+        return min(max(value, low), high)
+
+    def total_of(self, dataset: Dataset) -> int:
+        """The sum of the users' clamped statistics."""
+        return sum(map(self.statistic_of, dataset))
+
+    def _pmf_of_dataset(self, dataset: Dataset) -> PmfLike:
+        return self.pmf_of_total(self.total_of(dataset), len(dataset))
+
+
+def integer_of(value: Any, name: str) -> int:
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    raise TypeError(f"{name} must be an integer; got {value!r} of type {type(value).__name__}")

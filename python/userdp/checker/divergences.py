@@ -1,0 +1,167 @@
+"""Exact hockey-stick divergences for the checker: e^x by enclosures, every comparison decided.
+
+Only the standard library and `_spaces`; see `_checker`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from userdp.checker.spaces import Pair, fraction, need
+
+_PMF_TOLERANCE = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A pmf over its own common denominator: mass o is weights[o] / total."""
+
+    weights: tuple[int, ...]
+    total: int
+
+    @classmethod
+    def read(cls, masses: Any, outputs: int) -> Law:
+        need(isinstance(masses, list) and len(masses) == outputs, f"a pmf is not a list of {outputs} masses")
+        exact = [fraction(mass) for mass in masses]
+        total = math.lcm(*(mass.denominator for mass in exact))
+        weights = tuple(mass.numerator * (total // mass.denominator) for mass in exact)
+        need(min(weights) >= 0, "a pmf has a negative mass")
+        need(abs(sum(weights) - total) <= total * _PMF_TOLERANCE, "a pmf does not sum to 1")
+        return cls(weights, total)
+
+    def mass(self, event: Iterable[int]) -> Fraction:
+        return Fraction(sum(self.weights[o] for o in event), self.total)
+
+
+def _exp(x: Fraction, bits: int) -> tuple[int, int, int]:
+    """Enclose e^x, x >= 0: low / scale <= e^x <= high / scale, closer as bits grows."""
+    halvings = int(x).bit_length() + 1  # int(x) < 2^bit_length, so y = x / 2^halvings < 1/2
+    shift = bits + 2 * halvings + 8
+    top, bottom = x.numerator, x.denominator << halvings
+    low = high = term_low = term_high = 1 << shift
+    for n in itertools.count(1):
+        term_low = term_low * top // (bottom * n)
+        term_high = -(-term_high * top // (bottom * n))
+        low, high = low + term_low, high + term_high
+        if term_high <= 1:
+            break
+    # Remainder: as y < 1/2, every later term is at most half of the one before it, so together they are
+    # at most the last term taken, hence at most term_high.
+    high += term_high
+    for _ in range(halvings):  # e^x = (e^y)^(2^halvings), rounded outwards at every squaring
+        low, high = low * low >> shift, -(-high * high >> shift)
+    return low, high, 1 << shift
+
+
+class Level:
+    """The multiplier E = ratio e^exponent, as enclosures of any precision.
+
+    With `cap`, an E that certainly reaches 2^cap is replaced by 2^cap: where every ratio p/q is below
+    2^cap, the terms max(0, p - E q) with q > 0 vanish for both.
+    """
+
+    def __init__(self, ratio: Fraction, exponent: Fraction, cap: int) -> None:
+        self.ratio, self.exponent = ratio, exponent
+        # log2 of the ratio exceeds the difference of bit lengths less one, and e^exponent >= 2^exponent.
+        if exponent + ratio.numerator.bit_length() - ratio.denominator.bit_length() - 1 >= cap and exponent:
+            self.ratio, self.exponent = Fraction(2**cap), Fraction(0)
+        self._known: dict[int, tuple[int, int, int]] = {}
+
+    def enclose(self, bits: int) -> tuple[int, int, int]:
+        """Return low, high, scale with low / scale <= E <= high / scale; equal when E is rational."""
+        top, bottom = self.ratio.numerator, self.ratio.denominator
+        if not self.exponent:
+            return top, top, bottom
+        if bits not in self._known:
+            low, high, scale = _exp(self.exponent, bits)
+            self._known[bits] = low * top // bottom, -(-high * top // bottom), scale
+        return self._known[bits]
+
+    def sign(self, a: Fraction, b: Fraction) -> int:
+        """Sign of a - E b, exactly.
+
+        It ends: e^x is transcendental for rational x != 0, so a - E b is zero only if a = b = 0 or E is
+        rational; otherwise some enclosure excludes zero.
+        """
+        for bits in (64 << doubling for doubling in itertools.count()):
+            low, high, scale = self.enclose(bits)
+            ends = (a * scale - b * low, a * scale - b * high)
+            if b == 0 or low == high or min(ends) > 0 or max(ends) < 0:
+                return (ends[0] > 0) - (ends[0] < 0)
+        raise AssertionError("unreachable")
+
+
+@dataclass(frozen=True)
+class Value:
+    """The number scale (a - E b)."""
+
+    a: Fraction
+    b: Fraction
+    level: Level
+    scale: Fraction = Fraction(1)
+
+    def compare(self, other: Fraction) -> int:
+        return self.level.sign(self.scale * self.a - other, self.scale * self.b)
+
+
+def _positive_part(p: Law, q: Law, level: Level) -> tuple[Fraction, Fraction]:
+    """Masses P(S), Q(S) of the event S where P > E Q; the divergence is P(S) - E Q(S)."""
+    for bits in (64 << doubling for doubling in itertools.count()):
+        low, high, scale = level.enclose(bits)
+        left, *rights = scale * q.total, high * p.total, low * p.total
+        inner, outer = (
+            [o for o, (a, b) in enumerate(zip(p.weights, q.weights, strict=True)) if a * left > b * right]
+            for right in rights
+        )
+        if inner == outer:  # reached: p = E q only for p = q = 0 or a rational E, as in Level.sign
+            return p.mass(inner), q.mass(inner)
+    raise AssertionError("unreachable")
+
+
+def both_ways(laws: Mapping[int, Law], edges: Iterable[Pair]) -> Iterable[tuple[Law, Law]]:
+    for i, j in edges:
+        yield laws[i], laws[j]
+        yield laws[j], laws[i]
+
+
+def worst_divergence(laws: Mapping[int, Law], edges: Iterable[Pair], level: Level) -> Value:
+    """Largest divergence over both directions of all pairs, exactly."""
+    low, high, scale = level.enclose(64)
+    worst, floor = Value(Fraction(0), Fraction(0), level), Fraction(0)  # floor <= worst
+    for p, q in both_ways(laws, edges):
+        left, right = scale * q.total, low * p.total
+        bound = sum(t for a, b in zip(p.weights, q.weights, strict=True) if (t := a * left - b * right) > 0)
+        # bound / (scale p.total q.total) is not below the divergence, as low / scale <= E.
+        if bound * floor.denominator <= floor.numerator * left * p.total:
+            continue
+        a, b = _positive_part(p, q, level)
+        if level.sign(a - worst.a, b - worst.b) > 0:
+            worst, floor = Value(a, b, level), max(floor, a - b * Fraction(high, scale))
+    return worst
+
+
+def ratio_cap(laws: Iterable[Law]) -> int:
+    # p < 2 and q >= 1/total where positive, so every ratio p/q is below 2 total < 2^cap.
+    return max((law.total.bit_length() for law in laws), default=1) + 2
+
+
+def profile_upper(
+    pmf_weights: Sequence[tuple[Sequence[int], int]],
+    pairs: Sequence[Pair],
+    levels: Sequence[tuple[Fraction, Fraction]],
+) -> list[float]:
+    """Floats not below the worst divergence over the pairs, both ways, at each level (ratio, exponent)."""
+    laws = {i: Law(tuple(weights), total) for i, (weights, total) in enumerate(pmf_weights)}
+    cap, curve = ratio_cap(laws.values()), []
+    for ratio, exponent in levels:
+        worst = worst_divergence(laws, pairs, Level(ratio, exponent, cap))
+        low, _, scale = worst.level.enclose(192)
+        value = worst.a - worst.b * Fraction(low, scale)
+        nearest = float(value)
+        curve.append(nearest if nearest >= value else math.nextafter(nearest, math.inf))
+    return curve

@@ -1,0 +1,417 @@
+"""Datasets, ranks and neighbours as docs/report-format.md defines them: the enumerating half of the checker.
+
+Only the standard library: the checker shares no code with the audits, compiled or not, so that a mistake
+there cannot hide here.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import hashlib
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+SAMPLE_SIZE = 2000
+MAX_DATASETS = 10**9
+"""More than any audit enumerates; a small file must not make its checker count further."""
+MAX_WORK = 3 * 10**7
+
+Pair = tuple[int, int]
+
+
+class Problem(ValueError):
+    """A defect that leaves nothing more to check."""
+
+
+def need(condition: bool, problem: str) -> None:
+    if not condition:
+        raise Problem(problem)
+
+
+# Reading ---------------------------------------------------------------------------------------------------
+
+
+def canonical_digest(value: Any) -> str:
+    """SHA-256, in hex, of the canonical JSON of a value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def fraction(text: Any) -> Fraction:
+    match = re.fullmatch(r"(-?)([0-9]+)(?:/([0-9]+))?", text) if isinstance(text, str) else None
+    if match is None:
+        raise Problem(f"{text!r:.60} is not a fraction written as 'n' or 'n/d'")
+    sign, top, bottom = match.groups()
+    return Fraction(_integer(sign, top), _integer("", bottom or "1"))
+
+
+def _integer(sign: str, digits: str) -> int:
+    # In blocks, because int() refuses very long strings and exact masses may need them.
+    value = 0
+    for start in range(0, len(digits), 4000):
+        block = digits[start : start + 4000]
+        value = value * 10 ** len(block) + int(block)
+    return -value if sign else value
+
+
+def count(value: Any, name: str, least: int = 0) -> int:
+    need(type(value) is int and value >= least, f"{name} must be an integer >= {least}")
+    return int(value)
+
+
+def _integers(value: Any, length: int, of: str) -> list[int]:
+    right = isinstance(value, list) and len(value) == length and all(type(s) is int for s in value)
+    need(right, f"statistics must be one integer for each {of}")
+    return list(value)
+
+
+def decode(encoded: Any) -> Any:
+    if isinstance(encoded, list):
+        return tuple(decode(member) for member in encoded)
+    if not isinstance(encoded, dict):
+        return encoded
+    ((tag, content),) = encoded.items()
+    if tag == "list":
+        return [decode(member) for member in content]
+    if tag == "float":
+        return float.fromhex(content)
+    if tag == "fraction":
+        return fraction(content)
+    raise Problem(
+        f"the stored value {content!r:.60} cannot be turned back into the object; "
+        "call verify(mechanism) on the report that still holds the objects"
+    )
+
+
+# The datasets and their neighbours -------------------------------------------------------------------------
+
+
+class Space:
+    """Ranked datasets; ranks below `sources` may have neighbours of higher rank, listed by `above`."""
+
+    datasets: int
+    pairs: int
+    sources: int
+
+    def above(self, rank: int) -> Sequence[int]:
+        """Ranks of the neighbours that rank higher, ascending."""
+        raise NotImplementedError
+
+    def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Build the dataset of this rank from the objects of the structure."""
+        raise NotImplementedError
+
+    def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Build two datasets of these ranks that are neighbours as datasets of users."""
+        return self.dataset(a, real), self.dataset(b, real)
+
+
+class _Listed(Space):
+    """One dataset against a list of others: kinds pair and dataset."""
+
+    sources = 1
+
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        self.is_pair, self.replaceable = question["kind"] == "pair", []
+        if self.is_pair:
+            need(isinstance(structure["x"], list) and isinstance(structure["x2"], list), "x, x2 must be tuples")
+            self.pairs = 1
+        else:
+            users, records = structure["dataset"], structure["records"]
+            need(isinstance(users, list) and isinstance(records, list), "dataset and records must be tuples")
+            self.replaceable, self.records = structure["replaceable"], len(records)
+            self._check_positions(question["engine"], structure, len(users))
+            self.pairs = len(self.replaceable) * self.records
+        self.datasets = 1 + self.pairs
+
+    def _check_positions(self, engine: str, structure: Mapping[str, Any], users: int) -> None:
+        """Users with equal keys are interchangeable, so the first of each key must be listed."""
+        keys: Sequence[Any] = range(users)
+        if engine == "symmetric":
+            keys = [canonical_digest(user) for user in structure["dataset"]]
+        elif engine == "additive":
+            keys = _integers(structure["statistics"], users, "user")
+        listed = [count(position, "replaceable") for position in self.replaceable]
+        need(
+            listed == sorted(set(listed)) and set(listed) <= set(range(users)),
+            "replaceable is not a set of users",
+        )
+        firsts = {key: position for position, key in reversed(list(enumerate(keys)))}
+        need(set(firsts.values()) <= set(listed), "replaceable leaves out a user who must be replaced")
+
+    def above(self, rank: int) -> Sequence[int]:
+        return range(1, self.datasets) if rank == 0 else ()
+
+    def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        if self.is_pair:
+            return tuple(real["x2" if rank else "x"])
+        users = list(real["dataset"])
+        if rank:
+            which, record = divmod(rank - 1, self.records)
+            users[self.replaceable[which]] = real["records"][record]
+        return tuple(users)
+
+
+class _Users(Space):
+    """All datasets of n users with m examples each; a dataset is a tuple of value ranks."""
+
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        need(isinstance(structure["universe"], list), "universe must be a tuple")
+        self.size = count(len(structure["universe"]), "the size of the universe", 1)
+        self.n = count(structure["n_users"], "n_users", 1)
+        self.m = count(structure["n_examples"], "n_examples", 1)
+        need(self.m * self.size.bit_length() <= 64 or self.size == 1, "too many user values to check")
+        self.values = self.size**self.m
+        need(self.n * max(self.values, self.m) <= 10**6 * 5, "too many users and user values to check")
+        self.item_level = question["kind"] == "item-level"
+        self.removal = question["neighbours"] == "add-remove"
+        # Unordered moves: any two values, or two values that differ in one of the m examples.
+        partners = self.m * (self.size - 1) if self.item_level else self.values - 1
+        self.moves = self.values * partners // 2
+
+    def up(self, value: int) -> Iterator[int]:
+        """Values that a move gives for this one and that rank higher."""
+        if not self.item_level:
+            yield from range(value + 1, self.values)
+            return
+        for place in (self.size**j for j in range(self.m)):
+            digit = value // place % self.size
+            yield from (value + (symbol - digit) * place for symbol in range(digit + 1, self.size))
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
+        return self._users(self.members(rank), real)
+
+    def _users(self, members: Iterable[int], real: Mapping[str, Any]) -> tuple[Any, ...]:
+        places = [self.size**j for j in reversed(range(self.m))]
+        universe = real["universe"]
+        return tuple(tuple(universe[value // place % self.size] for place in places) for value in members)
+
+    def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        x, x2 = self.neighbours(a, b)
+        return self._users(x, real), self._users(x2, real)
+
+    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+        return self.members(a), self.members(b)
+
+
+class _Labelled(_Users):
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        super().__init__(question, structure, held)
+        need(self.values == 1 or self.n <= 40, "too many datasets to check")
+        fewer = self.values ** (self.n - 1)
+        self.sources = fewer * self.values
+        self.datasets = self.sources + fewer * self.removal
+        self.pairs = self.n * fewer * self.moves
+        if self.removal:  # removing any user of a run of equal values gives the same dataset: count runs
+            self.pairs = self.sources + (self.n - 1) * (self.values - 1) * fewer
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        users = self.n if rank < self.sources else self.n - 1
+        rank -= 0 if rank < self.sources else self.sources
+        return tuple(rank // self.values**j % self.values for j in reversed(range(users)))
+
+    def above(self, rank: int) -> Sequence[int]:
+        if rank >= self.sources:
+            return ()
+        found = set()
+        for i, value in enumerate(reversed(self.members(rank))):
+            place = self.values**i
+            if self.removal:
+                found.add(self.sources + rank // (place * self.values) * place + rank % place)
+            else:
+                found.update(rank + (other - value) * place for other in self.up(value))
+        return sorted(found)
+
+
+@functools.lru_cache(maxsize=2**18)
+def _multisets(values: int, members: int) -> int:
+    return math.comb(values + members - 1, members) if values else int(members == 0)
+
+
+class _Symmetric(_Users):
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        super().__init__(question, structure, held)
+        need(min(self.n, self.values - 1) <= 40, "too many datasets to check")
+        fewer = math.comb(self.values + self.n - 2, self.n - 1)
+        self.sources = math.comb(self.values + self.n - 1, self.n)
+        self.datasets = self.sources + fewer * self.removal
+        self.pairs = fewer * (self.values if self.removal else self.moves)
+
+    def _from(self, value: int, users: int) -> int:
+        """Count the multisets of that many values of rank at least `value`."""
+        return _multisets(self.values - value, users)
+
+    def _rank(self, members: Sequence[int]) -> int:
+        # The multisets that rank higher agree up to some position and have only larger values from it on.
+        above = (self.values - 1 - value for value in members)
+        higher = sum(map(_multisets, above, range(len(members), 0, -1)))
+        return _multisets(self.values, len(members)) - 1 - higher
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        users = self.n if rank < self.sources else self.n - 1
+        rank -= 0 if rank < self.sources else self.sources
+        members, least = [], 0
+        for left in range(users, 0, -1):
+            ahead = self._from(least, left) - rank  # multisets of this rank and higher
+            # The largest value that still has so many from it on; `_from` decreases.
+            least = bisect.bisect_right(range(self.values), -ahead, lo=least, key=lambda v: -self._from(v, left)) - 1
+            rank = self._from(least, left) - ahead
+            members.append(least)
+        return tuple(members)
+
+    def above(self, rank: int) -> Sequence[int]:
+        if rank >= self.sources:
+            return ()
+        members, found = self.members(rank), []
+        for value in set(members):
+            rest = list(members)
+            rest.remove(value)
+            if self.removal:
+                found.append(self.sources + self._rank(rest))
+            else:
+                found += [self._rank(sorted([*rest, other])) for other in self.up(value)]
+        return sorted(found)
+
+    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Put the users that both have first."""
+        left, right = Counter(self.members(a)), Counter(self.members(b))
+        common = sorted((left & right).elements())
+        return [*common, *sorted((left - right).elements())], [*common, *sorted((right - left).elements())]
+
+
+class _Additive(_Users):
+    def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
+        super().__init__(question, structure, held)
+        self.statistics = _integers(structure["statistics"], self.values, "user value")
+        distinct = sorted(set(self.statistics))
+        self.attainable = _attainable(distinct, self.n, MAX_DATASETS if held is None else held)
+        self.totals, self.fewer = sorted(self.attainable[-1]), sorted(self.attainable[-2])
+        self.index = {total: rank for rank, total in enumerate(self.totals)}
+        self.sources = len(self.totals)
+        self.datasets = self.sources + len(self.fewer) * self.removal
+        moves = len(distinct) if self.removal else self.moves if self.item_level else len(distinct) ** 2 // 2
+        need(max(moves, moves * self.sources * (not self.item_level)) <= MAX_WORK, "too many totals and moves to check")
+        # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
+        self.steps: dict[int, set[int]] = {}
+        if self.removal:
+            self.index = {total: self.sources + rank for rank, total in enumerate(self.fewer)}
+            self.steps = {-s: {s} for s in distinct}
+        elif self.item_level:
+            moves = ((self.statistics[v], self.statistics[w]) for v in range(self.values) for w in self.up(v))
+            self._add_steps((min(move), max(move)) for move in moves if move[0] != move[1])
+        else:
+            self._add_steps(itertools.combinations(distinct, 2))
+        work = self.sources * sum(map(len, self.steps.values()))
+        need(work <= MAX_WORK, "too many totals and moves to check")
+        self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
+
+    def _add_steps(self, moves: Iterable[Pair]) -> None:
+        for low, high in moves:
+            self.steps.setdefault(high - low, set()).add(low)
+
+    def above(self, rank: int) -> Sequence[int]:
+        if rank >= self.sources:
+            return ()
+        total, base = self.totals[rank], self.attainable[-2]
+        found = (step for step, lows in self.steps.items() if any(total - low in base for low in lows))
+        return sorted(self.index[total + step] for step in found)
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        """Return the lexicographically first values with this total; they are in non-decreasing order."""
+        users = self.n if rank < self.sources else self.n - 1
+        return self._first(self.totals[rank] if rank < self.sources else self.fewer[rank - self.sources], users)
+
+    def _first(self, total: int, users: int) -> tuple[int, ...]:
+        members = []
+        for left in range(users, 0, -1):
+            first = next(v for v, s in enumerate(self.statistics) if total - s in self.attainable[left - 1])
+            total -= self.statistics[first]
+            members.append(first)
+        return tuple(members)
+
+    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Find the first move that leads from one total to the other, on the first users with the rest."""
+        if max(a, b) >= self.sources:  # someone leaves
+            fewer = self._first(self.fewer[max(a, b) - self.sources], self.n - 1)
+            gone = self.totals[min(a, b)] - self.fewer[max(a, b) - self.sources]
+            full = (*fewer, self.statistics.index(gone))
+            return (full, fewer) if a < b else (fewer, full)
+        before, gap = self.totals[a], self.totals[b] - self.totals[a]
+        present = set(self.statistics)
+        for sign in (1, -1):  # moves to a higher rank first, then the same moves backwards
+            for low in range(self.values):
+                need_of = self.statistics[low] + sign * gap
+                if need_of not in present:
+                    continue
+                for high in self.up(low):
+                    v, w = (low, high) if sign > 0 else (high, low)
+                    rest = before - self.statistics[v]
+                    if self.statistics[high] == need_of and rest in self.attainable[-2]:
+                        users = self._first(rest, self.n - 1)
+                        return (*users, v), (*users, w)
+        raise Problem("the witness datasets are not neighbours")
+
+
+def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set[int]]:
+    """Totals of 0, ..., n of these statistics; ranges where these are evenly spaced."""
+    low, high = distinct[0], distinct[-1]
+    step = distinct[1] - low if len(distinct) > 1 else 1
+    even = range(low, high + 1, step)
+    if len(even) == len(distinct) and distinct == list(even) and even[-1] == high:
+        need((high - low) // step * n < min(limit, 10**7), f"the structure has more than {limit} datasets")
+        return [range(k * low, k * high + 1, step) for k in range(n + 1)]
+    found: list[range | set[int]] = [{0}]
+    work = 0
+    for _ in range(n):
+        found.append({t + s for t in found[-1] for s in distinct})
+        work += len(found[-1]) * len(distinct)
+        need(len(found[-1]) <= limit, f"the structure has more than {limit} datasets")
+        need(work <= MAX_WORK, "too many totals to check")
+    return found
+
+
+def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
+    """Enumerate what a report's question is about; ValueError when it makes no sense.
+
+    A report that holds the pmf of each of `held` datasets is refused as soon as there are more.
+    """
+    kind, neighbours, engine = question["kind"], question["neighbours"], question["engine"]
+    engines = {"labelled": _Labelled, "symmetric": _Symmetric, "additive": _Additive}
+    need(kind in ("pair", "dataset", "user-level", "item-level"), f"unknown kind {kind!r}")
+    need(
+        engine in engines and (kind != "pair" or engine == "labelled"),
+        f"unknown engine {engine!r} for {kind}",
+    )
+    allowed = ("replace", "add-remove") if kind == "user-level" else ("replace",)
+    need(neighbours in allowed, f"unknown neighbours {neighbours!r} for {kind}")
+    chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
+    space = chosen(question, question["structure"], held)
+    need(space.datasets <= (MAX_DATASETS if held is None else held), "more datasets than the report holds pmfs for")
+    return space
+
+
+def sample_pairs(space: Space, seed: str, first: Pair | None, most: int | None = None) -> list[Pair]:
+    """Draw up to 2,000 pairs of dataset ranks (or `most`), `first` among them, by SHA-256 in counter mode."""
+    pairs = [] if first is None else [first]
+    seen = {(min(pair), max(pair)) for pair in pairs}
+    for counter in range(2 * SAMPLE_SIZE):
+        if len(pairs) >= (SAMPLE_SIZE if most is None else min(most, SAMPLE_SIZE)):
+            break
+        drawn = int(hashlib.sha256(f"{seed}:{counter}".encode("ascii")).hexdigest(), 16)
+        choice, rank = divmod(drawn, space.sources)
+        higher = space.above(rank)
+        pair = (rank, higher[choice % len(higher)]) if higher else None
+        if pair and pair not in seen:
+            seen.add(pair)
+            pairs.append(pair)
+    return pairs

@@ -1,0 +1,21 @@
+"""Concept classes: public, finite lists of hypotheses, their representations, and their errors on people's rows."""
+
+from __future__ import annotations
+
+from userdp.concepts.classes import ConceptClass, FiniteClass, Intervals, Parities, PointFunctions, Thresholds
+from userdp.concepts.representations import BoostedSize, HashedPointFunctions, MajorityVotes, boosted_size
+from userdp.concepts.stumps import DecisionStumps
+
+__all__ = [
+    "BoostedSize",
+    "ConceptClass",
+    "DecisionStumps",
+    "FiniteClass",
+    "HashedPointFunctions",
+    "Intervals",
+    "MajorityVotes",
+    "Parities",
+    "PointFunctions",
+    "Thresholds",
+    "boosted_size",
+]

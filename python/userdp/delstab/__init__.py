@@ -1,0 +1,17 @@
+"""DelStab: from an algorithm on a group of people to one that is private for each of them.
+
+DelStab leaves a public number of users out, checks that nobody's presence matters on what is kept, and either runs the
+algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.
+
+Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
+(NeurIPS 2023), Algorithm 1; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
+"""
+
+from __future__ import annotations
+
+from userdp.algorithms.refusal import BOTTOM
+from userdp.delstab.delstab import DelStab
+from userdp.delstab.distribution import PmfBounds
+from userdp.delstab.explanation import Explanation
+
+__all__ = ["BOTTOM", "DelStab", "Explanation", "PmfBounds"]

@@ -1,0 +1,397 @@
+"""DelStab: from an algorithm on a group of people to one that is private for each of them.
+
+DelStab leaves a public number of users out, checks that nobody's presence matters on what is kept, and either runs the
+algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.
+
+Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
+(NeurIPS 2023), Algorithm 1; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any, Literal
+
+from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm
+from userdp.algorithms.evaluation import mechanism_name, outputs_of
+from userdp.algorithms.refusal import BOTTOM
+from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
+from userdp.delstab.compatibility import InnerLaws
+from userdp.delstab.distribution import PmfBounds, bounded_law, exact_law
+from userdp.delstab.encoding import users_of
+from userdp.delstab.engines import AnyStability, Plan, Relation, check_arguments, find_stability, plan
+from userdp.delstab.explanation import Explanation, explained
+from userdp.delstab.windows import TotalLaws, certified
+from userdp.exact.epsilon import as_epsilon
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, shown
+from userdp.exact.pmf import Pmf
+from userdp.runtime import Progress, progress_bar, source_of
+
+
+class DelStab:
+    """A user-level private version of any finite algorithm.
+
+    Parameters
+    ----------
+    algorithm : FiniteAlgorithm
+        What to run on the n - D users that are kept. It needs no privacy, symmetry or accuracy for DelStab to be
+        private, but its pmf must be deterministic: the same kept users, the same masses, whatever was asked before. An
+        audit or a diagnostic may notice a pmf that is not; a release cannot. It is asked for one dataset at a time
+        (``pmf_batch`` is never used, since batches change the last bits of floats), and float masses are divided by
+        their exact sum. Where it raises or returns what is no pmf, nothing is compatible.
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Promised epsilon, > 0, taken exactly.
+    delta : float, int, Fraction or decimal string
+        Promised delta, in (0, 1), taken exactly.
+    calibration : {"optimal", "tight", "paper"}
+        "paper" is Algorithm 1 as printed, "tight" the same with the delta-bar and kappa that its proof needs,
+        "optimal" (default) has the least refusal probabilities and a budget split that leaves out the fewest users (68
+        instead of 192 at epsilon = 1, delta = 1e-6). All are proved: see Notes.
+    relation : {"auto", "exact", "distance"}
+        When two kept sets are compatible. "exact": their laws are indistinguishable at the inner level. "distance", for
+        an `AdditiveAlgorithm` and its default: their totals are within a distance at which all totals of the public
+        range are. It may refuse more often and takes no time.
+    max_types : int, optional
+        For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
+        More count as unstable, so that S removes all but the best `max_types`. How many distinct users a dataset has
+        is private, so no limit of the engine may depend on it: give the number of values that a user can have, and
+        sizes are refused by n and D alone. By default all, for few users, or as many as n and D allow within seconds.
+
+    Attributes
+    ----------
+    outputs : tuple
+        The algorithm's outputs and `BOTTOM`.
+    deletions : int
+        D, the number of users left out.
+    min_users : int
+        D + 1, the least number of users of whom anyone is kept. With D users the algorithm runs on nobody.
+    kappa : int or None
+        Half the largest R1 of Algorithm 1; None for "optimal", which draws none.
+    epsilon_bar : Fraction or LogRatio
+        The inner level epsilon_L at which kept sets must be indistinguishable, rounded down where e^epsilon is a
+        fraction with no rational root.
+    delta_bar : Fraction
+        The inner delta_L.
+    symmetric : bool
+        Whether the law depends on the multiset of users only, as for a `SymmetricAlgorithm`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP for the replacement of one user's whole data; n is public and the algorithm may
+    use it. Budget: (epsilon_T, delta_T) hides the smallest stable size and (epsilon_L, delta_L) bounds what a kept set
+    shows, with epsilon_T + 2 epsilon_L <= epsilon and delta_T + (1 + e^epsilon_L) delta_L <= delta, checked in
+    rationals when a DelStab is made. Proof: docs/proofs/delstab_optimal.md, delstab_tight.md, delstab_paper.md.
+
+    *What is private.* `release` only. `smallest_stable_size`, `refusal_probability`, `output_distribution`, `pmf` and
+    `explain` are diagnostics: they show the data.
+
+    *Errors of a release* depend on n and the arguments only, but for users that are no tuples. A user who cannot be
+    told from others (for a `SymmetricAlgorithm`, examples that are not hashable) is compatible with nobody, like one on
+    whom a statistic fails; diagnostics raise, so try one on data of your own first. **Its
+    running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
+    answer.
+
+    *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
+    a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the
+    sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
+
+    Examples
+    --------
+    Nine people vote on whether to keep a shared calendar. The majority of five of them protects nobody, DelStab does:
+
+    >>> from userdp.algorithms import AdditiveAlgorithm
+    >>> def majority(total, n_users):
+    ...     return ["0.99", "0.01"] if 2 * total < n_users else ["0.01", "0.99"]
+    >>> votes = AdditiveAlgorithm(("no", "yes"), lambda user: user[0], majority, statistic_range=(0, 1))
+    >>> release = DelStab(votes, epsilon=8, delta="0.01", relation="exact")
+    >>> release.deletions, release.outputs
+    (4, ('no', 'yes', BOTTOM))
+    >>> people = ((1,),) * 8 + ((0,),)
+    >>> release.refusal_probability(people)
+    Fraction(0, 1)
+    >>> release.output_distribution(people).fractions()
+    [Fraction(1, 100), Fraction(99, 100), Fraction(0, 1)]
+    >>> release.release(people) in release.outputs
+    True
+    >>> print(str(release.explain(people)).splitlines()[1])
+    smallest stable set: 0; above 2 a refusal is sure
+    """
+
+    def __init__(
+        self,
+        algorithm: Any,
+        *,
+        epsilon: Epsilon,
+        delta: Delta,
+        calibration: CalibrationName = "optimal",
+        relation: Relation = "auto",
+        max_types: int | None = None,
+    ) -> None:
+        inner_outputs = outputs_of(algorithm)
+        if any(output is BOTTOM for output in inner_outputs):
+            raise ValueError("algorithm: BOTTOM is among its outputs; it stands for a refusal here")
+        check_arguments(algorithm, relation, max_types)
+        self._arguments = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "calibration": calibration,
+            "relation": relation,
+            "max_types": max_types,
+        }
+        self.algorithm = algorithm
+        self.calibration = calibrate(calibration, epsilon, delta)
+        InnerLaws.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
+        self.relation, self.max_types = relation, max_types
+        self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
+        self.symmetric = isinstance(algorithm, SymmetricAlgorithm)
+        self.name = f"DelStab of {mechanism_name(algorithm)}"
+        self._totals: dict[int, TotalLaws] = {}
+        self._plans: dict[int, Plan] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.algorithm, self._arguments)
+
+    def __repr__(self) -> str:
+        promised = ", ".join(f"{name}={value!r}" for name, value in list(self._arguments.items())[:3])
+        return f"<{self.name}: {promised}, {self.deletions} deletions>"
+
+    @property
+    def deletions(self) -> int:
+        """D, the number of users left out."""
+        return self.calibration.deletions
+
+    @property
+    def min_users(self) -> int:
+        """The least number of users of whom anyone is kept."""
+        return self.calibration.deletions + 1
+
+    @property
+    def kappa(self) -> int | None:
+        """Half the largest R1 of Algorithm 1; None for "optimal"."""
+        return self.calibration.kappa
+
+    @property
+    def epsilon_bar(self) -> Fraction | LogRatio:
+        """The inner level epsilon_L."""
+        return as_epsilon(self.calibration.inner_level)
+
+    @property
+    def delta_bar(self) -> Fraction:
+        """The inner delta_L."""
+        return self.calibration.inner_delta
+
+    def plan(self, n_users: int) -> Plan:
+        """Which engine and relation datasets of n users get; public.
+
+        Parameters
+        ----------
+        n_users : int
+            n.
+
+        Returns
+        -------
+        Plan
+            With ``engine``, ``relation`` and ``max_types``.
+
+        Raises
+        ------
+        ValueError
+            For fewer users than deletions.
+        BudgetError
+            For more users than any engine can handle, with the way out.
+        """
+        if n_users < self.deletions:
+            raise ValueError(
+                f"dataset has n_users={n_users}; at this epsilon and delta {self.deletions} users are left out, so at "
+                f"least {self.deletions} are needed, and {self.min_users} to keep anyone"
+            )
+        if n_users not in self._plans:
+            self._plans[n_users] = plan(self.algorithm, n_users, self.deletions, self.relation, self.max_types)
+        return self._plans[n_users]
+
+    def release(self, dataset: Any, random_state: int | None = None) -> Hashable:
+        """Release an output, privately.
+
+        Parameters
+        ----------
+        dataset : sequence of users
+            n >= D users, each a tuple of examples.
+        random_state : int, optional
+            For tests only: makes the draw reproducible, and void of privacy.
+
+        Returns
+        -------
+        hashable
+            One of `outputs`; `BOTTOM` is a refusal.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            For too few or too many users.
+        TypeError
+            For a dataset that is no sequence of tuples.
+
+        Warns
+        -----
+        InsecureRandomnessWarning
+            For an integer `random_state`.
+
+        Notes
+        -----
+        (epsilon, delta)-DP for the replacement of one user; see the class. Two releases on the same people cost twice.
+        """
+        source = source_of(random_state)
+        users = users_of(dataset)
+        found = self._stability(users, self.calibration.largest, strict=False, progress=False)
+        size = self.calibration.draw_size(found.smallest, source)
+        if size is None:
+            return BOTTOM
+        masses = found.draw(size, source)
+        scale = _denominator(masses)
+        return self.outputs[source.weighted([int(mass * scale) for mass in masses])]
+
+    def pmf(self, dataset: Dataset, /) -> Pmf:
+        """The exact law of `release`; not private. So a DelStab is a `FiniteAlgorithm` and can be audited.
+
+        Parameters
+        ----------
+        dataset : sequence of users
+            n >= D users.
+
+        Returns
+        -------
+        Pmf
+            Over `outputs`.
+        """
+        law = self.output_distribution(dataset, exact=True, progress=False)
+        assert isinstance(law, Pmf)
+        return law
+
+    def smallest_stable_size(self, dataset: Any, *, progress: Progress = None) -> int | None:
+        """r*, the least number of users without whom the rest is stable; **not private**.
+
+        Parameters
+        ----------
+        dataset : sequence of users
+            n >= D users.
+        progress : bool, callable or None
+            A progress bar; see `userdp.audit.audit_user_level`.
+
+        Returns
+        -------
+        int or None
+            None if no set of at most D users will do, because the algorithm fails.
+        """
+        return self._stability(users_of(dataset), self.deletions, strict=True, progress=progress).smallest
+
+    def refusal_probability(self, dataset: Any, *, progress: Progress = None) -> Fraction:
+        """The probability of `BOTTOM`, exactly; **not private**.
+
+        Parameters
+        ----------
+        dataset, progress
+            As for `smallest_stable_size`.
+
+        Returns
+        -------
+        Fraction
+        """
+        smallest = self._stability(users_of(dataset), self.calibration.largest, strict=True, progress=progress).smallest
+        return Fraction(self.calibration.refusal_numerator(smallest), TOTAL)
+
+    def output_distribution(
+        self, dataset: Any, *, exact: bool | Literal["auto"] = "auto", progress: Progress = None
+    ) -> Pmf | PmfBounds:
+        """The law of `release` on a dataset; **not private**.
+
+        Parameters
+        ----------
+        dataset : sequence of users
+            n >= D users.
+        exact : bool or "auto"
+            True for the exact law, False for certified bounds; "auto" gives the exact law up to a size that takes
+            seconds, then bounds.
+        progress : bool, callable or None
+            A progress bar; see `userdp.audit.audit_user_level`.
+
+        Returns
+        -------
+        Pmf or PmfBounds
+            Over `outputs`.
+
+        Raises
+        ------
+        BudgetError
+            For an exact law that is too large.
+        ValueError, RuntimeError, TypeError
+            Where the pmf is not deterministic, or a user's statistic or scores fail.
+        """
+        if exact not in (True, False, "auto"):
+            raise ValueError(f"exact must be True, False or 'auto'; got {shown(exact)}")
+        users = users_of(dataset)
+        with progress_bar(progress, "deciding stability") as callback:
+            found = self._stability(users, self.calibration.largest, strict=True, progress=callback)
+            if exact is not True:
+                chosen = self.plan(len(users))
+                bounds = bounded_law(
+                    found, self.calibration, self.outputs, chosen, forced=exact is False, report=callback
+                )
+                if bounds is not None:
+                    return bounds
+            return exact_law(found, self.calibration, self.outputs)
+
+    def explain(self, dataset: Any, *, progress: Progress = None) -> Explanation:
+        """Why this dataset is refused or not, and what would change it; **not private**.
+
+        Parameters
+        ----------
+        dataset, progress
+            As for `smallest_stable_size`.
+
+        Returns
+        -------
+        Explanation
+            Print it.
+        """
+        users = users_of(dataset)
+        with progress_bar(progress, "deciding stability") as callback:
+            found = self._stability(users, self.deletions, strict=True, progress=callback)
+            return explained(self, users, found, callback)
+
+    def _stability(self, users: Dataset, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
+        chosen = self.plan(len(users))
+        inner = InnerLaws.of(self.algorithm, self.calibration, strict=strict)
+        with progress_bar(progress, "deciding stability") as callback:
+            return find_stability(
+                self.algorithm,
+                users,
+                chosen,
+                self.deletions,
+                limit,
+                inner,
+                lambda: self._certified(len(users), inner),
+                callback,
+            )
+
+    def _certified(self, n_users: int, inner: InnerLaws) -> TotalLaws:
+        """The certified totals for n users; data independent, so kept."""
+        if n_users not in self._totals:
+            assert isinstance(self.algorithm, AdditiveAlgorithm)
+            kept = n_users - self.deletions
+            self._totals[n_users] = certified(self.algorithm, kept, self.deletions, inner)
+        return self._totals[n_users]
+
+
+def _rebuilt(algorithm: Any, arguments: dict[str, Any]) -> DelStab:
+    return DelStab(algorithm, **arguments)
+
+
+def _denominator(masses: list[Fraction]) -> int:
+    return math.lcm(*(mass.denominator for mass in masses))

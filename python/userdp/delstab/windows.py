@@ -1,0 +1,182 @@
+"""The additive engine: totals within a certified distance, and windows of the sorted statistics.
+
+Source: docs/proofs/delstab_paper.md, "Which relations are used" and "Windows".
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.algorithms import AdditiveAlgorithm
+from userdp.algorithms.evaluation import checked_masses
+from userdp.delstab.compatibility import InnerLaws, matrix_of
+from userdp.delstab.kept import Law
+from userdp.exact.pmf import Pmf
+from userdp.exact.pmf_input import masses_of
+from userdp.exceptions import BudgetError
+
+MAX_TOTALS = 1_000_000
+"""Totals in the public range, each a call of `pmf_of_total`."""
+MAX_MASSES = 1 << 25
+"""Their probabilities together."""
+FLOAT = {float}
+CLEARLY = 0.9e-9
+"""Float sums this near to 1 are within the 1e-9 of a float pmf, whatever the order of their additions."""
+MAX_COMPARISONS = 500_000_000
+"""Pairs of totals that would be compared to certify a distance, if blocks of them did not settle most."""
+
+
+@dataclass(frozen=True)
+class TotalLaws:
+    """The algorithm on every total that n - D users may have, and the distance that they tolerate.
+
+    Attributes
+    ----------
+    low : int
+        The smallest statistic.
+    laws : PmfMatrix
+        Exact masses for the totals of (statistic - low): 0, 1, ...
+    distance : int
+        All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
+    """
+
+    low: int
+    laws: _core.PmfMatrix
+    distance: int
+
+
+def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: InnerLaws) -> TotalLaws:
+    """Evaluate the algorithm on all totals of `kept` users, and find the largest certified distance.
+
+    Nothing here depends on data, so errors may tell everything.
+
+    Raises
+    ------
+    BudgetError
+        When the public range has too many totals.
+    RuntimeError, ValueError, TypeError
+        Naming the total, when the algorithm fails on one.
+    """
+    low, high = algorithm.statistic_range
+    count = kept * (high - low) + 1
+    limit = min(MAX_TOTALS, MAX_MASSES // len(inner.outputs))
+    if count > limit:
+        raise BudgetError(
+            f"{kept} kept users with statistics in {low}..{high} have {count:,} totals (limit {limit:,}); "
+            "a narrower statistic_range or a coarser statistic has fewer"
+        )
+    laws = _laws(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
+    # No two kept sets of one dataset have totals that are farther apart than this.
+    cap = min(min(deletions, kept) * (high - low), MAX_COMPARISONS // count)
+    distance = _core.largest_shift(laws, inner.level, inner.delta, cap)
+    return TotalLaws(low, laws, -1 if distance is None else distance)
+
+
+def _laws(algorithm: AdditiveAlgorithm, totals: range, kept: int, outputs: tuple[Any, ...]) -> _core.PmfMatrix:
+    """The laws on all totals; those in plain floats are checked all at once, which is much faster."""
+    answers: list[Any] = []
+    plain = True
+    for total in totals:
+        try:
+            answer: Any = algorithm.pmf_of_total(total, kept)
+        except Exception as error:
+            where = _where(total, kept)
+            raise RuntimeError(f"the mechanism raised {type(error).__name__} ({error}) {where}") from error
+        # The algorithm may use its own list or array again, so each answer is copied or read before the next.
+        kind = type(answer)
+        if (kind is list or kind is tuple) and set(map(type, answer)) == FLOAT:
+            answers.append(tuple(answer))
+        elif kind is np.ndarray and answer.dtype == float and answer.ndim == 1:
+            answers.append(answer.copy())
+        else:
+            plain = False
+            answers.append(_checked(answer, total, kept, outputs))
+    table = _table(answers, len(outputs)) if plain else None
+    if table is not None:
+        return _core.PmfMatrix.from_normalised(table)
+    checked = (_checked(answer, total, kept, outputs) for total, answer in zip(totals, answers, strict=True))
+    return matrix_of([masses_of(law, "the pmf") for law in checked])
+
+
+def _table(answers: list[Any], outputs: int) -> npt.NDArray[np.float64] | None:
+    """Answers in plain floats as one table, if all of them are clearly pmfs."""
+    if set(map(len, answers)) != {outputs}:
+        return None
+    table = np.fromiter(itertools.chain.from_iterable(answers), float, len(answers) * outputs)
+    table = table.reshape(-1, outputs)
+    clear = (table >= 0).all() and (abs(table.sum(axis=1) - 1) < CLEARLY).all()
+    return table if clear else None
+
+
+def _checked(answer: Any, total: int, kept: int, outputs: tuple[Any, ...]) -> Any:
+    """An answer as a float vector or a Pmf, both of which may be checked again."""
+    masses = checked_masses(answer, outputs, f"the pmf of the algorithm {_where(total, kept)}")
+    return masses.copy() if isinstance(masses, np.ndarray) else Pmf(outputs, tuple(masses[0]))
+
+
+def _where(total: int, kept: int) -> str:
+    return f"with total {total} of {kept} users"
+
+
+@dataclass(frozen=True)
+class WindowStability:
+    """The lowest smallest stable window of one dataset.
+
+    Attributes
+    ----------
+    smallest : int or None
+        r*, the size of the smallest stable set; None if it exceeds the limit.
+    window : tuple of int
+        The (statistics - low) that are left, sorted.
+    kept : int
+        How many of them are kept.
+    """
+
+    smallest: int | None
+    window: tuple[int, ...]
+    kept: int
+    totals: TotalLaws
+
+    def law(self, mixture: Sequence[int], total: int) -> Law:
+        """The law of the release, when |S| = r with probability mixture[r] / total."""
+        released = Fraction(sum(mixture), total)
+        first, step, ways, sets = _core.window_total_weights(list(self.window), len(self.window) - self.kept, 0, 0)
+        rows = [(way, self.totals.laws.row(first + step * place)) for place, way in enumerate(ways) if way]
+        scale = math.lcm(*(mass.denominator for _, masses in rows for mass in masses))
+        weights = [0] * self.totals.laws.shape[1]
+        for way, masses in rows:
+            for output, mass in enumerate(masses):
+                weights[output] += way * mass.numerator * (scale // mass.denominator)
+        return [weight * released.numerator for weight in weights], scale * sets * released.denominator
+
+    def draw(self, size: int, source: _core.Source) -> list[Any]:
+        """Keep users of the window uniformly; the algorithm's law on their total. The size of S does not matter."""
+        chosen = source.subset(len(self.window), self.kept)
+        return self.totals.laws.row(sum(self.window[place] for place in chosen))
+
+
+def smallest_window(
+    values: Sequence[int | None], deletions: int, limit: int, kept: int, totals: TotalLaws
+) -> WindowStability:
+    """Find the smallest stable set: all users without a usable statistic (None), and all outside a window."""
+    # When nobody is kept the range may be beyond all machine integers, and no value matters.
+    usable = sorted(value - totals.low if kept else 0 for value in values if value is not None)
+    missing = len(values) - len(usable)
+    nothing = WindowStability(None, (), kept, totals)
+    if missing > limit or totals.distance < 0:
+        return nothing
+    found = _core.smallest_window(usable, deletions - missing, totals.distance, limit - missing)
+    if found is None:
+        return nothing
+    removed, start = found
+    window = tuple(usable[start : start + len(usable) - removed])
+    return WindowStability(missing + removed, window, kept, totals)

@@ -1,0 +1,433 @@
+"""Gaussian distributions: means with known covariance, and covariances, by projections on lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.distributions.base import DistributionEstimator, listed
+from userdp.distributions.covers import gaussian_cover_size
+from userdp.distributions.line_selection import Location, People, Scale
+from userdp.estimators.privacy import Budget, split_budget
+from userdp.exact.numbers import Epsilon, parse_positive, positive, shown
+from userdp.mechanisms.composed import Draw, Program
+from userdp.users.contributions import UserData
+
+Floats = npt.NDArray[np.float64]
+Selected: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[int, ...]]
+"""What was selected for the locations of columns, the scales of columns, and the scales of pairs of columns."""
+
+
+class Projections:
+    """Location and scale of each column, and the scale of (x_j + x_k) / sqrt(2) for each pair of columns."""
+
+    def __init__(self, d: int, radius: float, scale: float, alpha: float) -> None:
+        self.scale = scale
+        self.locations = [Location(f"column {j}", radius, scale, alpha) for j in range(d)]
+        self.scales = [Scale(f"column {j}, scale", scale, alpha) for j in range(d)]
+        self.pairs = list(combinations(range(d), 2))
+        self.pair_scales = [Scale(f"columns {j} and {k}, scale", scale, alpha) for j, k in self.pairs]
+        self.searches: list[Location | Scale] = [*self.locations, *self.scales, *self.pair_scales]
+        self.shares: Mapping[str, Fraction] = {
+            name: share for search in self.searches for name, share in search.shares.items()
+        }
+
+    def draw(self, draw: Draw, budget: Budget, data: UserData) -> Selected:
+        """Search everything once."""
+
+        def people(values: Floats) -> People:
+            return People(values, data.users, data.n_users, data.m)
+
+        columns = [people(column) for column in data.X.T]
+        where = tuple(search.draw(draw, budget, column) for search, column in zip(self.locations, columns, strict=True))
+        mean = self.mean(where)
+        own = tuple(
+            search.draw(draw, budget, center, column)
+            for search, center, column in zip(self.scales, mean, columns, strict=True)
+        )
+        diagonal = math.sqrt(0.5)
+        both = tuple(
+            search.draw(draw, budget, diagonal * (mean[j] + mean[k]), people(diagonal * (data.X[:, j] + data.X[:, k])))
+            for search, (j, k) in zip(self.pair_scales, self.pairs, strict=True)
+        )
+        return where, own, both
+
+    def mean(self, where: tuple[tuple[int, ...], ...]) -> list[float]:
+        """The mean that was selected."""
+        return [search.value(selected) for search, selected in zip(self.locations, where, strict=True)]
+
+    def covariance(self, own: tuple[int, ...], both: tuple[int, ...]) -> Floats:
+        """The covariance that the scales stand for, with eigenvalues in [1, scale**2]."""
+        variances = [search.value(selected) ** 2 for search, selected in zip(self.scales, own, strict=True)]
+        covariance = np.diag(variances)
+        for (j, k), search, selected in zip(self.pairs, self.pair_scales, both, strict=True):
+            covariance[j, k] = covariance[k, j] = search.value(selected) ** 2 - (variances[j] + variances[k]) / 2
+        eigenvalues, vectors = np.linalg.eigh(covariance)
+        clipped: Floats = (vectors * np.clip(eigenvalues, 1, self.scale**2)) @ vectors.T
+        symmetric: Floats = (clipped + clipped.T) / 2
+        return symmetric
+
+    def outcomes(self) -> Iterable[Selected]:
+        where = product(*(search.outcomes() for search in self.locations))
+        own = product(*(search.outcomes() for search in self.scales))
+        both = product(*(search.outcomes() for search in self.pair_scales))
+        return product(where, own, both)
+
+    def n_outcomes(self) -> int:
+        return math.prod([search.n_outcomes() for search in self.searches])
+
+    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+        return max(search.users_needed(budget, beta / len(self.searches), m) for search in self.searches)
+
+
+MARGIN = 10
+"""Standard deviations beyond the radius where examples are clamped; honest ones are not there."""
+
+
+class GaussianMean(DistributionEstimator):
+    """The mean of normal examples with a known covariance, with pure privacy for users.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget.
+    radius : float
+        Public bound of the Euclidean norm of the mean, > 0 and finite: without one the mean cannot be learned with pure
+        privacy.
+    n_columns : int
+        d, the dimension, public.
+    covariance : array-like with shape (d, d), optional
+        The known covariance, public, symmetric and positive definite; the identity by default.
+    m : int
+        The most examples of a user that count: the first m.
+    alpha : float in (0, 1)
+        The accuracy in total variation.
+    beta : float in (0, 1)
+        The failure probability in `users_needed`.
+    on_invalid : {"clamp", "raise"}
+        NaN counts as 0, and entries are clamped to ten standard deviations beyond the radius; "raise" raises errors for
+        entries that are not finite, which is not private.
+    require_groups, enrolled, random_state
+        As for `DiscreteDistribution`.
+
+    Attributes
+    ----------
+    mean_ : ndarray with shape (d,)
+        Released.
+    privacy_ : PrivacyRecord
+
+    Raises
+    ------
+    BudgetError
+        For lines of more than 2**20 candidates.
+
+    Notes
+    -----
+    *Method.* Examples are multiplied with the inverse of the covariance's Cholesky factor, after which coordinates are
+    independent with variance 1. The candidates are the cover of GKKMMZ23, the grid with step
+    0.2 sqrt(2 pi) alpha / sqrt(d), searched one coordinate at a time. Its psi compares two candidates by Scheffe sets,
+    Phi(|a - b| / 2) - [x is on a's side of the midpoint]. Here it is 1/2 in place of Phi: then comparing neighbours is
+    enough, which makes lines of many candidates cheap, and the error is smaller. Lines of more than 4096 candidates are
+    searched in rounds.
+
+    *Privacy.* A user's number of examples on a side of a threshold does not depend on other users: arithmetic on
+    examples is done entry by entry, never by matrix products whose rounding could depend on the position of a row. The
+    scores have sensitivity min(2 tau, m) when one user is replaced, every selection is an exponential mechanism, and
+    the parts of epsilon sum to epsilon, exactly.
+
+    *Utility.* Coordinates are learned at alpha / sqrt(d), so each within t = 0.8 alpha / sqrt(d) in total variation
+    (alpha <= 0.9), with probability 1 - beta, for `users_needed()` users. The total variation of two normal
+    distributions with covariance I at distance x is the concave function 2 Phi(x / 2) - 1, so d coordinates together
+    are within sqrt(d) t: 0.8 alpha. A coordinate has epsilon / d, so this number of users grows as
+    d**1.5 / (epsilon alpha sqrt(m)), a factor sqrt(d) more than for a cover of all means, which cannot be enumerated.
+
+    References
+    ----------
+    GKKMMZ23, Theorem 45: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
+    Examples Per User" (NeurIPS 2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> heights = rng.normal(loc=[3.0, -1.0], size=(8000, 2))
+    >>> learner = GaussianMean(epsilon=1, radius=10, n_columns=2, m=4).fit(heights, groups=np.arange(8000) // 4)
+    >>> bool(np.abs(learner.mean_ - [3, -1]).max() < 0.5)
+    True
+    """
+
+    released: ClassVar[tuple[str, ...]] = ("mean_",)
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        radius: float,
+        n_columns: int = 1,
+        covariance: npt.ArrayLike | None = None,
+        m: int | None = None,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Iterable[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.radius = radius
+        self.n_columns = n_columns
+        self.covariance = covariance
+        self.m = m
+        self.alpha = alpha
+        self.beta = beta
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        positive(self.n_columns, "n_columns")
+        parse_positive(self.radius, "radius")
+        self._searches()
+
+    def _factor(self) -> Floats:
+        """The Cholesky factor of the covariance."""
+        d = int(self.n_columns)
+        if self.covariance is None:
+            return np.eye(d)
+        try:
+            covariance = np.asarray(self.covariance, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError("covariance must be a matrix of numbers") from None
+        if covariance.shape != (d, d):
+            raise ValueError(f"covariance must have the shape {(d, d)}; got {covariance.shape}")
+        if not np.all(np.isfinite(covariance)) or not np.array_equal(covariance, covariance.T):
+            raise ValueError("covariance must be finite and symmetric")
+        try:
+            factor: Floats = np.linalg.cholesky(covariance).astype(np.float64)
+        except np.linalg.LinAlgError:
+            raise ValueError("covariance must be positive definite") from None
+        return factor
+
+    def _searches(self) -> list[Location]:
+        d, radius = int(self.n_columns), float(self.radius)
+        # The mean of column j after whitening is at most the norm of row j of the inverse factor times the radius.
+        norms = np.linalg.norm(np.linalg.inv(self._factor()), axis=1)
+        alpha = float(self.alpha) / math.sqrt(d)
+        return [Location(f"column {j}", radius * float(norms[j]), 1.0, alpha) for j in range(d)]
+
+    def _budget(self) -> Budget:
+        return split_budget(self.epsilon, {name: part for s in self._searches() for name, part in s.shares.items()})
+
+    def _program(self, data: UserData) -> Program:
+        searches, budget = self._searches(), self._budget()
+        people = [People(column, data.users, data.n_users, data.m) for column in self._whitened(data.X)]
+        return lambda draw: tuple(
+            search.draw(draw, budget, column) for search, column in zip(searches, people, strict=True)
+        )
+
+    def _whitened(self, X: Floats) -> list[Floats]:
+        """The columns of independent coordinates.
+
+        Not by a matrix product: its rounding may depend on where a row stands, and so on the rows of other users.
+        """
+        inverse = np.linalg.inv(self._factor())
+        columns = []
+        for j in range(X.shape[1]):
+            column = np.zeros(len(X))
+            for i in range(j + 1):
+                column += inverse[j, i] * X[:, i]
+            columns.append(column)
+        return columns
+
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+        searches = self._searches()
+        size = math.prod(search.n_outcomes() for search in searches)
+        return listed(product(*(search.outcomes() for search in searches)), size)
+
+    def _accept(self, outcome: Any) -> None:
+        white = [search.value(selected) for search, selected in zip(self._searches(), outcome, strict=True)]
+        self.mean_ = self._factor() @ np.array(white)
+
+    def _read_X(self, X: Any) -> Floats:
+        factor = self._factor()
+        margins = MARGIN * np.linalg.norm(factor, axis=1)
+        return read_numbers(super()._read_X(X), float(self.radius) + margins)
+
+    def _users_needed(self, m: int) -> int:
+        searches, budget = self._searches(), self._budget()
+        return max(search.users_needed(budget, float(self.beta) / len(searches), m) for search in searches)
+
+
+def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
+    """Columns of numbers, each clamped to plus or minus its bound; NaN counts as 0.
+
+    Raises
+    ------
+    ValueError
+        For another number of columns.
+    """
+    if rows.shape[1] != len(bounds):
+        raise ValueError(f"X must have {len(bounds)} columns; got the shape {rows.shape}")
+    numbers = rows.astype(np.float64)
+    clamped: Floats = np.where(np.isnan(numbers), 0.0, np.clip(numbers, -bounds, bounds))
+    return clamped
+
+
+class GaussianDistribution(DistributionEstimator):
+    """Mean and covariance of normal examples, with pure privacy for users.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget.
+    radius : float
+        Public bound of the Euclidean norm of the mean, > 0 and finite.
+    kappa : float
+        Public bound of the covariance, >= 1 and finite: its eigenvalues are in [1, kappa]. Rescale the columns by
+        public numbers for this. Without bounds nothing can be learned with pure privacy.
+    n_columns : int
+        d, the dimension, public.
+    m : int
+        The most examples of a user that count: the first m.
+    alpha : float in (0, 1)
+        The accuracy in total variation.
+    beta : float in (0, 1)
+        The failure probability in `users_needed`.
+    on_invalid, require_groups, enrolled, random_state
+        As for `GaussianMean`.
+
+    Attributes
+    ----------
+    mean_ : ndarray with shape (d,)
+        Released.
+    covariance_ : ndarray with shape (d, d)
+        Symmetric, with eigenvalues in [1, kappa]. Released.
+    privacy_ : PrivacyRecord
+
+    Raises
+    ------
+    BudgetError
+        For lines of more than 2**20 candidates.
+
+    Notes
+    -----
+    *Method.* The cover of GKKMMZ23 has a candidate for every cell of a grid of means and covariances; it cannot be
+    enumerated (`joint_cover_size` tells how large it is) and the probabilities of its Scheffe sets have no closed form.
+    Instead, one-dimensional projections are learned: the location and then the scale of each column, and the scale of
+    (x_j + x_k) / sqrt(2) for each pair of columns about the mean that is known by then. With v these variances,
+    v_jk - (v_jj + v_kk) / 2 is the covariance of columns j and k. Eigenvalues of the resulting matrix are clipped to
+    [1, kappa].
+
+    *Privacy.* As for `GaussianMean`; the parts of epsilon of all searches sum to epsilon, exactly. Arithmetic on
+    examples is done entry by entry.
+
+    *Utility.* With a = alpha / 2 for d = 1 and alpha / (4 kappa d) otherwise as the accuracy of every search, the
+    result is within alpha in total variation for alpha <= 0.3, with probability 1 - beta, for `users_needed()` users:
+
+    - `Location` leaves |mean_j - mu_j| <= 1.66 a sigma_j, and `Scale` variances within a factor of 1 +- 3.3 a
+      for a <= 0.04.
+    - For d = 1 the mean then costs 0.66 a. Normal distributions with the same mean and logarithms of variances u apart
+      are within 0.242 u, so the variance costs 0.8 a: together 1.46 a <= 0.73 alpha.
+    - For d >= 2 entries of the matrix are within 6.6 kappa a. Clipping eigenvalues is the Euclidean projection onto a
+      convex set which has the truth in it, so the result is within 6.6 kappa d a in Frobenius norm, and half of that in
+      total variation, by Pinsker's inequality (as Sigma >= I): 0.83 alpha. The mean costs
+      0.66 a sqrt(d kappa) <= 0.12 alpha.
+
+    A search has a share of about epsilon / d**2, so the number of users grows as
+    kappa d**3 / (epsilon alpha sqrt(m)) + kappa**2 d**2 / (alpha**2 m), for a cover of everything as
+    d**2 / (epsilon alpha sqrt(m)) + d**2 / (alpha**2 m), up to logarithms.
+
+    References
+    ----------
+    GKKMMZ23, Theorem 46: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
+    Examples Per User" (NeurIPS 2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> examples = rng.multivariate_normal([1, 0], [[2, 0.5], [0.5, 1.5]], size=40000)
+    >>> learner = GaussianDistribution(epsilon=4, radius=2, kappa=3, n_columns=2, m=8, alpha=0.5)
+    >>> covariance = learner.fit(examples, groups=np.arange(40000) // 8).covariance_
+    >>> bool(np.abs(covariance - [[2, 0.5], [0.5, 1.5]]).max() < 1)
+    True
+    """
+
+    released: ClassVar[tuple[str, ...]] = ("mean_", "covariance_")
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        radius: float,
+        kappa: float,
+        n_columns: int = 1,
+        m: int | None = None,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Iterable[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.radius = radius
+        self.kappa = kappa
+        self.n_columns = n_columns
+        self.m = m
+        self.alpha = alpha
+        self.beta = beta
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        positive(self.n_columns, "n_columns")
+        parse_positive(self.radius, "radius")
+        if parse_positive(self.kappa, "kappa") < 1:
+            raise ValueError(f"kappa must be at least 1; got {shown(self.kappa)}")
+        self._searches()
+
+    def _searches(self) -> Projections:
+        d, kappa, radius = int(self.n_columns), float(self.kappa), float(self.radius)
+        accuracy = float(self.alpha) / (2 if d == 1 else 4 * kappa * d)
+        return Projections(d, radius, math.sqrt(kappa), accuracy)
+
+    def _budget(self) -> Budget:
+        return split_budget(self.epsilon, self._searches().shares)
+
+    def _program(self, data: UserData) -> Program:
+        searches, budget = self._searches(), self._budget()
+        return lambda draw: searches.draw(draw, budget, data)
+
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+        searches = self._searches()
+        return listed(searches.outcomes(), searches.n_outcomes())
+
+    def _accept(self, outcome: Selected) -> None:
+        where, own, both = outcome
+        searches = self._searches()
+        self.mean_ = np.array(searches.mean(where))
+        self.covariance_ = searches.covariance(own, both)
+
+    def joint_cover_size(self) -> int:
+        """The size of the cover of means and covariances together, which is not enumerated."""
+        self._check_parameters()
+        return gaussian_cover_size(int(self.n_columns), float(self.radius), float(self.kappa), float(self.alpha))
+
+    def _read_X(self, X: Any) -> Floats:
+        bound = float(self.radius) + MARGIN * math.sqrt(float(self.kappa))
+        return read_numbers(super()._read_X(X), np.full(int(self.n_columns), bound))
+
+    def _users_needed(self, m: int) -> int:
+        return self._searches().users_needed(self._budget(), float(self.beta), m)

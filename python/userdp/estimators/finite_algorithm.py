@@ -1,0 +1,73 @@
+"""A fit as a finite algorithm, for audits."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassifierMixin, clone
+
+from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
+from userdp.estimators.base import TargetEstimator, UserLevelEstimator
+from userdp.exact.numbers import positive
+from userdp.exact.pmf import Pmf
+
+
+def as_finite_algorithm(
+    estimator: UserLevelEstimator, *, n_users: int = 2, n_features: int = 1, name: str | None = None
+) -> FiniteAlgorithm:
+    """An estimator's fit as a finite algorithm, for `userdp.audit`.
+
+    Parameters
+    ----------
+    estimator : UserLevelEstimator
+        Not fitted, or fitted: it is cloned. Its outcomes must be few enough to list.
+    n_users, n_features : int
+        How many users the datasets have, and how many columns: what can come out of means and descents depends on them.
+    name : str, optional
+        For reports.
+
+    Returns
+    -------
+    FiniteAlgorithm
+        On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier or regressor, and x
+        otherwise; x is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit`
+        draws from. A `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit
+        of a hypothesis.
+
+    Notes
+    -----
+    Users without examples are enrolled and have no rows; at least one user must have some.
+
+    Examples
+    --------
+    >>> from userdp.audit import audit_user_level
+    >>> from userdp.learners import ThresholdClassifier
+    >>> from userdp.estimators import as_finite_algorithm
+    >>> learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1)
+    >>> report = audit_user_level(
+    ...     as_finite_algorithm(learner),
+    ...     universe=[(1, 0), (1, 1), (2, 0), (2, 1)],
+    ...     n_users=2,
+    ...     n_examples=1,
+    ...     epsilon=1,
+    ...     delta=0,
+    ... )
+    >>> report.holds
+    True
+    """
+    estimator._check_parameters()
+    labelled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
+    outcomes = estimator._outcomes(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
+
+    def law(dataset: Dataset) -> Pmf:
+        fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))))
+        examples = [(user, example) for user, rows in enumerate(dataset) for example in rows]
+        points = [example[0] if labelled else example for _, example in examples]
+        X = [point if isinstance(point, tuple) else (point,) for point in points]
+        y = [example[1] for _, example in examples] if labelled else None
+        pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples]))
+        return pmf
+
+    law.__name__ = name or type(estimator).__name__
+    if not estimator._symmetric():
+        return finite_algorithm(outcomes)(law)
+    return SymmetricAlgorithm(outcomes, law)

@@ -1,0 +1,377 @@
+"""Exact parameters: privacy levels, probabilities, ranges of arguments, and outward-rounded bounds.
+
+Nothing here touches the compiled core, so reports can be checked without it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+MAX_EXPONENT_DIGITS = 5
+MAX_DIGITS = 4300
+_DECIMAL_EXPONENT = re.compile(r"[eE]([+-]?[\d_]+)")
+
+
+@dataclass(frozen=True, init=False, slots=True)
+class LogRatio:
+    """The privacy level epsilon = ln(numerator / denominator), exactly.
+
+    Use it where e^epsilon is the rational number that the mechanism was built from, as in randomised
+    response: ``LogRatio(3, 1)`` is ln 3, and no rounding separates the claim from the mechanism.
+
+    Parameters
+    ----------
+    numerator, denominator : int
+        Integers with numerator >= denominator >= 1, so that epsilon >= 0. Kept in lowest terms.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not an integer.
+    ValueError
+        If denominator < 1 or numerator < denominator (epsilon would be negative).
+
+    Examples
+    --------
+    >>> LogRatio(6, 2)
+    LogRatio(3, 1)
+    >>> round(float(LogRatio(3, 1)), 12)
+    1.098612288668
+    """
+
+    numerator: int
+    denominator: int
+
+    def __init__(self, numerator: int, denominator: int = 1) -> None:
+        for name, value in (("numerator", numerator), ("denominator", denominator)):
+            if not is_integer(value):
+                raise TypeError(f"LogRatio: {name} must be an integer, got {shown(value)}")
+        if denominator < 1 or numerator < denominator:
+            raise ValueError(
+                f"LogRatio({numerator}, {denominator}): needs numerator >= denominator >= 1, so that epsilon >= 0"
+            )
+        ratio = Fraction(int(numerator), int(denominator))
+        object.__setattr__(self, "numerator", ratio.numerator)
+        object.__setattr__(self, "denominator", ratio.denominator)
+
+    @property
+    def ratio(self) -> Fraction:
+        """e^epsilon as an exact fraction."""
+        return Fraction(self.numerator, self.denominator)
+
+    def __float__(self) -> float:
+        """Epsilon as a float, good to about one unit in the last place; for display."""
+        excess = self.numerator - self.denominator
+        if excess < self.denominator:
+            return math.log1p(excess / self.denominator)
+        try:
+            return math.log(self.numerator / self.denominator)
+        except OverflowError:  # a ratio beyond all floats
+            return math.log(self.numerator) - math.log(self.denominator)
+
+    def __repr__(self) -> str:
+        # Hexadecimal for numbers that Python refuses to write in decimal.
+        form = "d" if self.numerator.bit_length() < 10_000 else "#x"
+        return f"LogRatio({self.numerator:{form}}, {self.denominator:{form}})"
+
+
+Epsilon: TypeAlias = "float | int | Fraction | str | LogRatio"
+Delta: TypeAlias = "float | int | Fraction | str"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Two floats, rounded outwards, that enclose an exact number: lower <= exact <= upper.
+
+    ``upper`` may be inf. Equal bounds mean that the number is that float.
+    """
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLevel:
+    """The multiplier E = e^epsilon, held exactly as ``ratio * e**exponent`` with rational parts."""
+
+    ratio: Fraction
+    exponent: Fraction
+
+    def __float__(self) -> float:
+        """Epsilon as a float; for display."""
+        if self.ratio == 1:
+            return nearest_float(self.exponent)
+        return float(LogRatio(self.ratio.numerator, self.ratio.denominator)) + float(self.exponent)
+
+
+def shown(value: Any) -> str:
+    """A value for a message: its repr, shortened, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of over 4300 digits in decimal
+        return f"a {type(value).__name__} of many digits"
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer: neither a bool nor a NumPy duration, which is an integer to ``numbers``."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
+
+
+def unshared(value: Any) -> Any:
+    """What a number was when it was given: an array without dimensions could be changed behind its back."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def exact_number(value: Any) -> Fraction | None:
+    """Read one real number exactly.
+
+    Parameters
+    ----------
+    value : float, int, Fraction, Decimal, str, or a NumPy scalar of these
+        Floats are the dyadic numbers they are; strings are decimals ("1e-6") or fractions ("1/3").
+
+    Returns
+    -------
+    Fraction or None
+        None for infinities and NaN.
+
+    Raises
+    ------
+    TypeError
+        For anything that is not a real number: bools, complex numbers, dates, None.
+    ValueError
+        For strings that are not numbers, and decimal exponents beyond 10^5, which would fill the memory.
+    """
+    value = unshared(value)
+    if isinstance(value, np.generic):
+        if isinstance(value, (np.bool_, np.datetime64, np.timedelta64)):
+            raise TypeError("not a real number")
+        value = value.item()
+    if isinstance(value, bool):
+        raise TypeError("not a real number")
+    if isinstance(value, float):
+        return Fraction(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        found = _DECIMAL_EXPONENT.search(value)
+        if found and len(found[1].lstrip("+-0_")) > MAX_EXPONENT_DIGITS:
+            raise ValueError("decimal exponents are limited to 5 digits")
+        try:
+            return Fraction(value.strip())
+        except (ValueError, ZeroDivisionError):
+            if len(value) > MAX_DIGITS:
+                raise ValueError(f"numbers are limited to {MAX_DIGITS} digits as text; use a Fraction") from None
+            raise ValueError("not a decimal number or a fraction such as '0.1' or '1/3'") from None
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return None
+        if value and abs(value.adjusted()) >= 10**MAX_EXPONENT_DIGITS:
+            raise ValueError("decimal exponents are limited to 5 digits")
+        return Fraction(value)
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    raise TypeError("not a real number")
+
+
+def parse_exact(value: Any, name: str, accepted: str) -> Fraction:
+    """Read one finite number exactly, or raise an error that names the argument."""
+    try:
+        number = exact_number(value)
+    except TypeError:
+        raise TypeError(f"{name} must be {accepted}; got {shown(value)} of type {type(value).__name__}") from None
+    except ValueError as error:
+        raise ValueError(f"{name}={shown(value)}: {error}") from None
+    if number is None:
+        raise ValueError(f"{name} must be finite; got {shown(value)}")
+    return number
+
+
+def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
+    """Read epsilon exactly.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        A non-negative privacy parameter. A float is the dyadic number it is.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    PrivacyLevel
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, when epsilon is not a finite non-negative number.
+    """
+    if isinstance(epsilon, LogRatio):
+        return PrivacyLevel(epsilon.ratio, Fraction(0))
+    accepted = "a non-negative float, int, Fraction, decimal string or LogRatio"
+    value = parse_exact(epsilon, name, accepted)
+    if value < 0:
+        raise ValueError(f"{name} must be >= 0; got {shown(epsilon)}")
+    return PrivacyLevel(Fraction(1), value)
+
+
+def parse_delta(delta: Any, name: str = "delta") -> Fraction:
+    """Read delta exactly.
+
+    Parameters
+    ----------
+    delta : float, int, Fraction or decimal string
+        A probability in [0, 1]. A float is the dyadic number it is.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, when delta is not a number in [0, 1].
+    """
+    value = parse_exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be in [0, 1]; got {shown(delta)}")
+    return value
+
+
+def parse_positive(value: Any, name: str) -> Fraction:
+    """Read a number above 0 exactly.
+
+    Parameters
+    ----------
+    value : float, int, Fraction or decimal string
+        A float is the dyadic number it is.
+    name : str
+        The argument's name, for messages.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, when it is not a finite number above 0.
+    """
+    number = parse_exact(value, name, "a positive float, int, Fraction or decimal string")
+    if number <= 0:
+        raise ValueError(f"{name} must be > 0; got {shown(value)}")
+    return number
+
+
+def positive(value: Any, name: str, least: int = 1) -> int:
+    """Read an int at or above a least value.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    """
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= {least}; got {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
+    return int(value)
+
+
+def capped_power(base: int, exponent: int, limit: int) -> int:
+    """Base ** exponent for base >= 1, or some number above the limit if it is above; never long to compute."""
+    result = 1
+    for _ in range(exponent if base > 1 else 0):
+        result *= base
+        if result > limit:
+            break
+    return result
+
+
+def capped_binomial(total: int, size: int, limit: int) -> int:
+    """C(total, size), or some number above the limit if it is above; never long to compute."""
+    result = 1
+    for step in range(1, min(size, total - size) + 1):
+        result = result * (total - step + 1) // step
+        if result > limit:
+            break
+    return result
+
+
+def nearest_float(x: Fraction) -> float:
+    """The float nearest to x >= 0, inf for an x that is too large for them."""
+    try:
+        return x.numerator / x.denominator
+    except OverflowError:
+        return math.inf
+
+
+def round_down(x: Fraction) -> float:
+    """The largest float that is not above x >= 0."""
+    nearest = nearest_float(x)
+    return nearest if nearest < math.inf and Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+
+
+def round_up(x: Fraction) -> float:
+    """The smallest float that is not below x >= 0, inf above them all."""
+    nearest = nearest_float(x)
+    return nearest if nearest == math.inf or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
+    """The interval outside which the observation has probability at most (1 - confidence) / 2 on either side."""
+    tail = (1 - confidence) / 2
+    steps = np.arange(1, trials + 1, dtype=np.float64)
+    coefficients = np.concatenate([[0.0], np.cumsum(np.log(trials + 1 - steps) - np.log(steps))])
+
+    def at_least(p: float, k: int) -> float:
+        i = np.arange(k, trials + 1)
+        return float(np.exp(coefficients[k:] + i * math.log(p) + (trials - i) * math.log1p(-p)).sum())
+
+    def lower(k: int) -> float:
+        if k == 0:
+            return 0.0
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if at_least(middle, k) < tail else (low, middle)
+        return low
+
+    # The upper end by what it leaves: a float has no room for a small tail below 1.
+    return Bounds(lower(successes), 1 - lower(trials - successes))
+
+
+def open_unit_fraction(value: Any, name: str, *, bits: int = 1000) -> Fraction:
+    """Read a number strictly between 0 and 1, exactly.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument; also for numbers below 2**-bits.
+    """
+    try:
+        number = exact_number(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a number strictly between 0 and 1; got {shown(value)}") from None
+    except ValueError as error:
+        raise ValueError(f"{name}={shown(value)}: {error}") from None
+    if number is None or not 0 < number < 1:
+        raise ValueError(f"{name} must be strictly between 0 and 1; got {shown(value)}")
+    if number * 2**bits < 1:
+        raise ValueError(f"{name} must be at least 2**-{bits}; got {shown(value)}")
+    return number
+
+
+def open_unit_interval(value: Any, name: str) -> float:
+    """Read a number strictly between 0 and 1 that only utility depends on; see `open_unit_fraction`."""
+    # The nearest float may be 1.
+    return min(float(open_unit_fraction(value, name)), math.nextafter(1, 0))

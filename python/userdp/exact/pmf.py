@@ -1,0 +1,254 @@
+"""Exact probability mass functions made from what people have: weights, counts or logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import exact_number, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Pmf:
+    """A finite distribution with integer weights: output i has probability weights[i] / total, exactly.
+
+    Parameters
+    ----------
+    outputs : tuple
+        The k distinct outputs, hashable.
+    weights : tuple of int
+        Their k weights, non-negative, not all zero.
+
+    Attributes
+    ----------
+    total : int
+        The sum of the weights.
+
+    Examples
+    --------
+    >>> coin = Pmf.from_weights([3, 1], outputs=("heads", "tails"))
+    >>> coin.fractions()
+    [Fraction(3, 4), Fraction(1, 4)]
+    >>> coin.probabilities
+    array([0.75, 0.25])
+    """
+
+    outputs: tuple[Hashable, ...]
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise ValueError("weights is empty; a pmf needs at least one output")
+        if len(self.outputs) != len(self.weights):
+            raise ValueError(f"outputs has {len(self.outputs)} entries where weights has {len(self.weights)}")
+        if len(set(self.outputs)) != len(self.outputs):
+            raise ValueError("outputs must be distinct")
+        for index, weight in enumerate(self.weights):
+            if isinstance(weight, bool) or not isinstance(weight, int):
+                raise TypeError(f"weights: the weight at index {index} must be an int; got {weight!r}")
+            if weight < 0:
+                raise ValueError(f"weights: the weight {weight} at index {index} is negative")
+        if not any(self.weights):
+            raise ValueError("weights are all zero; at least one must be positive")
+
+    @classmethod
+    def from_weights(
+        cls, weights: Iterable[int | Fraction | str | Decimal], outputs: Iterable[Hashable] | None = None
+    ) -> Pmf:
+        """Make the pmf proportional to exact non-negative weights.
+
+        Parameters
+        ----------
+        weights : iterable of int, Fraction, Decimal or decimal string
+            Any positive total. Floats are refused, since scaling them exactly is seldom what is meant: see
+            `exact_pmf`.
+        outputs : iterable, optional
+            The outputs; 0, 1, ..., k-1 by default.
+
+        Returns
+        -------
+        Pmf
+
+        Raises
+        ------
+        TypeError, ValueError
+            For entries that are not exact numbers, negative, or all zero.
+        """
+        exact = [_exact_weight(weight, index) for index, weight in enumerate(weights)]
+        scale = math.lcm(*(weight.denominator for weight in exact)) if exact else 1
+        integers = tuple(int(weight * scale) for weight in exact)
+        return cls(tuple(range(len(integers))) if outputs is None else tuple(outputs), integers)
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights."""
+        return sum(self.weights)
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """The probabilities as floats, each the nearest to its exact value, shape (k,)."""
+        total = self.total
+        return np.array([weight / total for weight in self.weights])  # int / int is correctly rounded
+
+    def fractions(self) -> list[Fraction]:
+        """The exact probabilities."""
+        total = self.total
+        return [Fraction(weight, total) for weight in self.weights]
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def aligned(pmf: Pmf, outputs: tuple[Hashable, ...]) -> Pmf:
+    """The pmf in the order of the given outputs.
+
+    Parameters
+    ----------
+    pmf : Pmf
+        Over the same outputs in any order, or over the default outputs 0, ..., k-1, which then stand for positions
+        (unless the given outputs are these integers themselves).
+    outputs : tuple
+        The order wanted.
+
+    Raises
+    ------
+    ValueError
+        When the pmf is over other outputs.
+    """
+    if pmf.outputs == outputs:
+        return pmf
+    weight_of = dict(zip(pmf.outputs, pmf.weights, strict=True))
+    if len(outputs) == len(pmf.outputs) and weight_of.keys() == set(outputs):
+        return Pmf(outputs, tuple(weight_of[output] for output in outputs))
+    if pmf.outputs == tuple(range(len(outputs))):
+        return Pmf(outputs, pmf.weights)
+    raise ValueError(f"has the outputs {shown(pmf.outputs)}, not the mechanism's {shown(outputs)}")
+
+
+def _exact_weight(weight: Any, index: int) -> Fraction:
+    if isinstance(weight, (float, np.floating)):
+        raise TypeError(
+            f"weights: the weight {weight!r} at index {index} is a {type(weight).__name__}; exact weights are ints, "
+            "Fractions or decimal strings (exact_pmf takes float weights)"
+        )
+    return _finite(_real(weight, index, "weights"), index, "weights")
+
+
+def exact_pmf(
+    *,
+    weights: Sequence[Any] | npt.ArrayLike | None = None,
+    counts: Sequence[int] | npt.ArrayLike | None = None,
+    logits: Sequence[Any] | npt.ArrayLike | None = None,
+    outputs: Iterable[Hashable] | None = None,
+    bits: int = 64,
+) -> Pmf:
+    """Make an exact pmf from weights, counts or logits.
+
+    A float softmax sums to 1 only up to rounding and depends on the order of its additions. The result of this
+    function is an exact, reproducible distribution, close to it. Audit it, and draw from it.
+
+    Parameters
+    ----------
+    weights : array-like of shape (k,), optional
+        Non-negative weights: ints, Fractions and decimal strings exactly, floats as the dyadic numbers they are. The
+        pmf is exactly proportional to them.
+    counts : array-like of int, shape (k,), optional
+        Non-negative counts; the empirical distribution.
+    logits : array-like of shape (k,), optional
+        Natural logarithms of weights: ints, floats, Fractions or decimal strings; -inf gives weight 0. The largest
+        logit gets the weight 2**bits and every other one the integer nearest to e**(logit - largest) * 2**bits, from
+        a certified enclosure of the exponential.
+    outputs : iterable, optional
+        The k outputs; 0, 1, ..., k-1 by default.
+    bits : int
+        Resolution for logits, from 1 to 4096: each weight is off by at most half a unit of 2**-bits.
+
+    Returns
+    -------
+    Pmf
+
+    Raises
+    ------
+    TypeError
+        Unless exactly one of weights, counts and logits is given, or for entries that are not real numbers.
+    ValueError
+        For negative, NaN or infinite entries, or when all weights are zero.
+
+    Notes
+    -----
+    Rounding changes ratios: weights made from logits are a factor 1 +- 2**-bits / probability off, and a mechanism that
+    is epsilon-DP with ideal weights need not be exactly epsilon-DP with rounded ones (a rounded 0 makes the ratio
+    infinite). An audit of the result tells.
+
+    Examples
+    --------
+    >>> exact_pmf(logits=[0.0, 0.0]).fractions()
+    [Fraction(1, 2), Fraction(1, 2)]
+    >>> exact_pmf(weights=[0.5, 0.25]).fractions()
+    [Fraction(2, 3), Fraction(1, 3)]
+    """
+    given = [
+        (name, value)
+        for name, value in (("weights", weights), ("counts", counts), ("logits", logits))
+        if value is not None
+    ]
+    if len(given) != 1:
+        names = ", ".join(name for name, _ in given) or "none"
+        raise TypeError(f"exact_pmf takes exactly one of weights, counts and logits; got {names}")
+    name, values = given[0]
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass plain numbers with every output present")
+    if isinstance(values, (str, bytes)) or np.ndim(np.asarray(values, dtype=object)) != 1:
+        raise ValueError(f"{name} must be one-dimensional")
+    entries = list(values)  # type: ignore[arg-type]
+    numbers_ = [_real(entry, index, name) for index, entry in enumerate(entries)]
+    if name == "logits":
+        return Pmf.from_weights(_weights_of_logits(numbers_, bits), outputs)
+    finite = [_finite(number, index, name) for index, number in enumerate(numbers_)]
+    if name == "counts" and any(number.denominator != 1 for number in finite):
+        raise ValueError("counts must be integers")
+    return Pmf.from_weights(finite, outputs)
+
+
+def _real(entry: Any, index: int, name: str) -> Fraction | float:
+    """An exact number, or an infinite float."""
+    where = f"{name}: entry {shown(entry)} at index {index}"
+    try:
+        number = exact_number(entry)
+    except TypeError:
+        raise TypeError(f"{where} is not a real number") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if number is not None:
+        return number
+    if entry != entry or (isinstance(entry, Decimal) and entry.is_nan()):
+        raise ValueError(f"{where} is NaN")
+    return math.inf if entry > 0 else -math.inf
+
+
+def _finite(number: Fraction | float, index: int, name: str) -> Fraction:
+    if isinstance(number, float) or number < 0:
+        raise ValueError(f"{name}: entry {shown(number)} at index {index} is not a finite number >= 0")
+    return number
+
+
+def _weights_of_logits(logits: Sequence[Fraction | float], bits: int) -> list[int]:
+    from userdp import _core
+
+    if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 4096:
+        raise ValueError(f"bits must be an int from 1 to 4096; got {bits!r}")
+    if math.inf in logits:
+        raise ValueError("logits: +inf is not accepted; give the sure output a weight instead")
+    exact = [logit for logit in logits if isinstance(logit, Fraction)]
+    if not exact:
+        raise ValueError("logits: at least one must be finite")
+    largest = max(exact)
+    weights = iter(_core.exp_weights([logit - largest for logit in exact], bits))
+    return [next(weights) if isinstance(logit, Fraction) else 0 for logit in logits]

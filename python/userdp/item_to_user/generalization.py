@@ -1,0 +1,531 @@
+"""Perfect generalization, decided exactly: audits over stated distributions, and their report."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.algorithms.distributions import Distribution, DistributionLike, read_distribution, read_universe
+from userdp.algorithms.evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
+from userdp.audit.engine import DEFAULT_BUDGET, MAX_DATASETS, check_symmetry
+from userdp.exact.encoding import encode, fraction_text
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import (
+    Bounds,
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    capped_binomial,
+    capped_power,
+    parse_delta,
+    parse_level,
+    positive,
+    shown,
+)
+from userdp.exact.pmf_input import Masses, PmfLike, fractions_of
+from userdp.exceptions import BudgetError
+from userdp.item_to_user.subsampled import mixture
+from userdp.runtime import Progress, progress_bar
+
+Notion = Literal["sample", "simulator"]
+
+
+@dataclass(frozen=True)
+class GeneralizationWitness:
+    """The most likely pair of different laws, under the worst distribution.
+
+    Attributes
+    ----------
+    x : dataset
+    x2 : dataset or None
+        None when x is compared with the simulator.
+    event : frozenset
+        Outputs whose probabilities differ by more than (epsilon, delta) allows.
+    divergence : Bounds
+        Around the divergence of the law on x from the other one; or of the other one from it, when ``reversed``.
+    reversed : bool
+        For the simulator only: it is the one with more mass on the event.
+    """
+
+    x: Dataset
+    x2: Dataset | None
+    event: frozenset[Any]
+    divergence: Bounds
+    reversed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralizationReport:
+    """The result of `audit_perfect_generalization`.
+
+    Attributes
+    ----------
+    mechanism, engine : str
+    notion : {"sample", "simulator"}
+        Two independent samples compared, or one with the simulator.
+    epsilon_level : PrivacyLevel
+    delta : Fraction
+    claimed_beta : Fraction or None
+    scope : {"all", "listed"}
+        Whether the claim is about every distribution, or about the listed ones.
+    holds : bool or None
+        False: some listed distribution has a larger beta, a certified violation. True: the claim is about the listed
+        distributions and none has. None: no claim, or none of the listed distributions refutes a claim about all.
+    beta : Fraction
+        The largest beta of the notion over the listed distributions.
+    worst : int
+        The position of the first distribution that has it.
+    sample_perfect, perfect : tuple of Fraction
+        For every listed distribution the exact probability that A(x) and A(x') (x, x' independent), respectively A(x)
+        and the simulator, are not (epsilon, delta)-indistinguishable.
+    universe : tuple
+    distributions : tuple of tuples of Fraction
+        The probabilities, in the order of the universe.
+    n_users, n_examples : int
+    datasets, pmfs : int
+        How many datasets, and how many distinct laws, there are.
+    witness : GeneralizationWitness or None
+        None when beta is 0.
+    """
+
+    mechanism: str
+    engine: str
+    notion: Notion
+    epsilon_level: PrivacyLevel
+    delta: Fraction
+    claimed_beta: Fraction | None
+    scope: Literal["all", "listed"]
+    holds: bool | None
+    beta: Fraction
+    worst: int
+    sample_perfect: tuple[Fraction, ...]
+    perfect: tuple[Fraction, ...]
+    universe: tuple[Any, ...]
+    distributions: tuple[tuple[Fraction, ...], ...]
+    n_users: int
+    n_examples: int
+    datasets: int
+    pmfs: int
+    witness: GeneralizationWitness | None
+
+    @property
+    def distribution(self) -> tuple[tuple[Any, Fraction], ...]:
+        """The worst of the listed distributions, as (example, probability)."""
+        return tuple(zip(self.universe, self.distributions[self.worst], strict=True))
+
+    def __bool__(self) -> bool:
+        if self.holds is None:
+            raise ValueError("undetermined: no beta was claimed, or the claim is about all distributions; see .beta")
+        return self.holds
+
+    def __str__(self) -> str:
+        kind = "two samples" if self.notion == "sample" else "a sample and the simulator"
+        verdict = {
+            True: "HOLDS for the listed distributions",
+            False: "VIOLATED",
+            None: "not refuted" if self.claimed_beta is not None else "no claim",
+        }[self.holds]
+        weights = ", ".join(f"{shown(example)}: {_short(mass)}" for example, mass in self.distribution if mass)
+        claim = "" if self.claimed_beta is None else f", claimed at most {_short(self.claimed_beta)}"
+        lines = [
+            f"Perfect generalization of {self.mechanism}: {verdict}",
+            f"  laws on {kind} differ by more than ({float(self.epsilon_level):.6g}, {float(self.delta):.6g}) with "
+            f"probability beta = {_short(self.beta)} ({float(self.beta):.6g}){claim}",
+            f"  {len(self.distributions)} listed, the largest at {{{weights}}}",
+            f"  n_users={self.n_users}, n_examples={self.n_examples}: {self.datasets:,} datasets ({self.engine}), "
+            f"{self.pmfs:,} distinct laws",
+        ]
+        if self.witness is not None:
+            other = "the simulator" if self.witness.x2 is None else shown(self.witness.x2)
+            event = ", ".join(sorted(map(shown, self.witness.event)))
+            lines.append(f"  for example {shown(self.witness.x)} against {other}, event {{{event}}}")
+        if self.scope == "all":
+            lines.append("  the listed distributions bound the worst one from below only")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content: numbers exact (fractions as text), examples and outputs as in the report format."""
+        witness = None
+        if self.witness is not None:
+            witness = {
+                "x": encode(self.witness.x),
+                "x2": encode(self.witness.x2),
+                "event": sorted((encode(output) for output in self.witness.event), key=json.dumps),
+                "divergence": [self.witness.divergence.lower.hex(), self.witness.divergence.upper.hex()],
+                "reversed": self.witness.reversed,
+            }
+        return {
+            "kind": "perfect-generalization",
+            "mechanism": self.mechanism,
+            "engine": self.engine,
+            "notion": self.notion,
+            "epsilon": {
+                "ratio": fraction_text(self.epsilon_level.ratio),
+                "exponent": fraction_text(self.epsilon_level.exponent),
+            },
+            "delta": fraction_text(self.delta),
+            "claimed_beta": None if self.claimed_beta is None else fraction_text(self.claimed_beta),
+            "scope": self.scope,
+            "holds": self.holds,
+            "beta": fraction_text(self.beta),
+            "worst": self.worst,
+            "sample_perfect": [fraction_text(beta) for beta in self.sample_perfect],
+            "perfect": [fraction_text(beta) for beta in self.perfect],
+            "universe": [encode(example) for example in self.universe],
+            "distributions": [[fraction_text(mass) for mass in masses] for masses in self.distributions],
+            "n_users": self.n_users,
+            "n_examples": self.n_examples,
+            "datasets": self.datasets,
+            "pmfs": self.pmfs,
+            "witness": witness,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, sort_keys=True)
+
+
+def _short(value: Fraction) -> str:
+    """A fraction, or its float when it is long."""
+    text = fraction_text(value)
+    return text if len(text) <= 24 else f"{float(value):.12g}"
+
+
+MAX_LAWS = 4000
+"""Distinct laws: all their pairs are decided, and kept as a matrix."""
+MAX_TERMS = 500_000_000
+"""Weights of datasets, or products of weights of laws, over all distributions."""
+BLOCK = 1 << 20
+
+
+def audit_perfect_generalization(
+    mechanism: Any,
+    *,
+    universe: Sequence[Any],
+    distributions: DistributionLike | Sequence[DistributionLike],
+    n_users: int,
+    n_examples: int = 1,
+    epsilon: Epsilon,
+    delta: Delta,
+    beta: Delta | None = None,
+    notion: Notion = "sample",
+    scope: Literal["all", "listed"] = "all",
+    simulator: PmfLike | None = None,
+    engine: Literal["auto", "labelled", "symmetric"] = "auto",
+    budget: int | None = None,
+    progress: Progress = None,
+) -> GeneralizationReport:
+    """The exact probability that a mechanism's output law depends on which sample of a distribution it got.
+
+    Parameters
+    ----------
+    mechanism : FiniteAlgorithm
+        Anything with ``.outputs`` and ``.pmf(dataset)`` on n_users users of n_examples examples.
+    universe : sequence
+        The possible values of one example, distinct.
+    distributions : mapping, sequence of weights, or a sequence of these
+        D over the universe: from example to weight, or weights in the order of the universe; exact, divided by their
+        sum. Several are audited at the cost of one; see `simplex_grid`.
+    n_users, n_examples : int
+        Users n >= 1 and examples of each m >= 1; all n m examples are independent draws of D. Item level is m = 1.
+    epsilon, delta : privacy parameters
+        Two laws are alike when they are (epsilon, delta)-indistinguishable.
+    beta : number in [0, 1], optional
+        The claim to be decided.
+    notion : {"sample", "simulator"}
+        Which of the two the claim is about: sample perfect generalization (two independent samples) or perfect
+        generalization (one sample and a simulator). Both are computed.
+    scope : {"all", "listed"}
+        A claim about all distributions, as in the definitions, can be refuted here but not proved: then ``holds`` is
+        False or None. A claim about the listed distributions is decided.
+    simulator : pmf, optional
+        SIM, the same for every listed distribution. Default: for each distribution D the mixture E A(x), x from D.
+    engine : {"auto", "labelled", "symmetric"}
+        Go over sequences of users or (for a `SymmetricAlgorithm`) over multisets with multinomial weights.
+    budget : int, optional
+        Refuse when pairs of datasets times outputs exceed this; 10**13 by default.
+    progress : bool, callable or None
+        See `audit_user_level`.
+
+    Returns
+    -------
+    GeneralizationReport
+        ``beta``, ``sample_perfect`` and ``perfect`` are exact fractions.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument or, for a bad pmf, the dataset; when the mechanism declares a ``pmf_error``.
+    BudgetError
+        For too many datasets, distinct laws or distributions.
+
+    Notes
+    -----
+    GKKMMZ23, Definitions 12 and 29. With W_i the probability of the i-th distinct law, the numbers are
+    the sum of W_i W_j over ordered pairs that are not indistinguishable, and the sum of W_i over laws that are not
+    indistinguishable from SIM. Every pair is decided exactly, once for all distributions.
+
+    Examples
+    --------
+    The law is b on (0, 1), c on (1, 0), else a: half of all samples differ from a, five eighths of all pairs differ.
+
+    >>> from userdp.algorithms import finite_algorithm
+    >>> @finite_algorithm(outputs="a b c".split())
+    ... def order(dataset):
+    ...     return {((0,), (1,)): [0, 1, 0], ((1,), (0,)): [0, 0, 1]}.get(dataset, [1, 0, 0])
+    >>> report = audit_perfect_generalization(
+    ...     order, universe=(0, 1), distributions=[1, 1], n_users=2, epsilon="0.1", delta="0.03",
+    ...     simulator=[1, 0, 0], beta="1/2",
+    ... )
+    >>> report.perfect, report.sample_perfect, report.holds
+    ((Fraction(1, 2),), (Fraction(5, 8),), False)
+    """
+    examples, level, threshold = read_universe(universe), parse_level(epsilon), parse_delta(delta)
+    users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
+    claimed = None if beta is None else parse_delta(beta, "beta")
+    for name, value, accepted in (
+        ("notion", notion, ("sample", "simulator")),
+        ("scope", scope, ("all", "listed")),
+        ("engine", engine, ("auto", "labelled", "symmetric")),
+    ):
+        if value not in accepted:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {value!r}")
+    listed = _listed(distributions, examples)
+    outputs = outputs_of(mechanism)
+    if pmf_error_of(mechanism) > 0:
+        raise ValueError("mechanism declares a pmf_error; perfect generalization is audited on exact masses")
+    symmetric = isinstance(mechanism, SymmetricAlgorithm)
+    if engine == "symmetric" and not symmetric:
+        raise TypeError("engine='symmetric' needs a SymmetricAlgorithm")
+    chosen = "symmetric" if symmetric and engine != "labelled" else "labelled"
+    space = _Samples(examples, users, per_user, symmetric=chosen == "symmetric")
+    space.check(len(outputs), len(listed), budget)
+    given = None if simulator is None else _law(outputs, simulator)
+    with progress_bar(progress, "evaluating the mechanism") as callback:
+        found = evaluate_datasets(mechanism, outputs, space.members(), space.datasets, callback)
+    if chosen == "symmetric":
+        check_symmetry(mechanism, space, found)
+    laws = _Laws(found, level, threshold, len(listed), progress)
+    weights = [laws.weights(space.weights(distribution)) for distribution in listed]
+    sample_perfect, perfect, far = [], [], []
+    for law_weights in weights:
+        total = sum(law_weights)
+        sample_perfect.append(Fraction(laws.clashing(law_weights), total * total))
+        far.append(laws.far_from(given or laws.mixture(law_weights)))
+        perfect.append(Fraction(sum(law_weights[law] for law in far[-1]), total))
+    betas = sample_perfect if notion == "sample" else perfect
+    worst = betas.index(max(betas))
+    witness = None
+    if betas[worst] > 0:
+        masses = space.weights(listed[worst])
+        if notion == "sample":
+            witness = laws.clashing_witness(space, masses, weights[worst])
+        else:
+            witness = laws.far_witness(space, masses, far[worst], given or laws.mixture(weights[worst]))
+    return GeneralizationReport(
+        mechanism=mechanism_name(mechanism),
+        engine=chosen,
+        notion=notion,
+        epsilon_level=level,
+        delta=threshold,
+        claimed_beta=claimed,
+        scope=scope,
+        holds=_verdict(betas[worst], claimed, scope),
+        beta=betas[worst],
+        worst=worst,
+        sample_perfect=tuple(sample_perfect),
+        perfect=tuple(perfect),
+        universe=examples,
+        distributions=tuple(distribution.fractions() for distribution in listed),
+        n_users=users,
+        n_examples=per_user,
+        datasets=space.datasets,
+        pmfs=len(laws.masses),
+        witness=witness,
+    )
+
+
+def _verdict(beta: Fraction, claimed: Fraction | None, scope: str) -> bool | None:
+    if claimed is None:
+        return None
+    if beta > claimed:
+        return False
+    return True if scope == "listed" else None
+
+
+def _listed(distributions: Any, universe: tuple[Any, ...]) -> list[Distribution]:
+    """One distribution or several."""
+    if isinstance(distributions, (str, bytes, set, frozenset)) or not isinstance(
+        distributions, (Mapping, Sequence, np.ndarray)
+    ):
+        raise TypeError("distributions must be a mapping, a sequence of weights, or a sequence of these")
+    several = not isinstance(distributions, Mapping) and all(
+        isinstance(member, (Mapping, list, tuple, np.ndarray)) for member in distributions
+    )
+    members = list(distributions) if several else [distributions]
+    if not members:
+        raise ValueError("distributions is empty; it needs at least one")
+    return [
+        read_distribution(member, universe, f"distributions[{index}]" if several else "distributions")
+        for index, member in enumerate(members)
+    ]
+
+
+def _law(outputs: tuple[Any, ...], simulator: Any) -> Masses:
+    found = DistinctPmfs(outputs)
+    try:
+        found.add(simulator, "simulator")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"simulator: {error}") from None
+    return _normalised(outputs, found.masses[0])
+
+
+def _normalised(outputs: tuple[Any, ...], masses: Masses) -> Masses:
+    """Float masses that do not sum to exactly 1 are divided by their sum, so that mixtures of equal laws are equal."""
+    if not isinstance(masses, np.ndarray) or sum(fractions_of(masses)) == 1:
+        return masses
+    pmf = mixture(outputs, [fractions_of(masses)], [1])
+    return list(pmf.weights), pmf.total
+
+
+class _Samples:
+    """The datasets that a sample can be, and their probabilities."""
+
+    def __init__(self, universe: tuple[Any, ...], n_users: int, n_examples: int, *, symmetric: bool) -> None:
+        self.universe, self.n_users, self.n_examples, self.symmetric = universe, n_users, n_examples, symmetric
+
+    def check(self, outputs: int, distributions: int, budget: int | None) -> None:
+        """Refuse what is too large before anything is enumerated; and count the datasets."""
+        limit = DEFAULT_BUDGET if budget is None else positive(budget, "budget")
+        largest = max(MAX_DATASETS, limit)
+        values = capped_power(len(self.universe), self.n_examples, largest)
+        if self.symmetric:
+            count = capped_binomial(self.n_users + values - 1, values - 1, largest)
+        else:
+            count = capped_power(values, self.n_users, largest)
+        pairs = min(count, MAX_LAWS) ** 2 // 2
+        if count > MAX_DATASETS or count * distributions > MAX_TERMS or pairs * outputs > limit:
+            raise BudgetError(
+                f"{'over ' if count > largest else ''}{min(count, largest):,} datasets (limit {MAX_DATASETS:,}) under "
+                f"{distributions:,} distributions (together at most {MAX_TERMS:,}), up to {pairs * outputs:,} "
+                f"pmf-pair-outputs (budget {limit:,}). Cheaper: a SymmetricAlgorithm, a coarser universe, fewer users"
+            )
+        self.datasets = count
+        self.values = list(itertools.product(range(len(self.universe)), repeat=self.n_examples))
+
+    def _members(self) -> Iterator[tuple[int, ...]]:
+        values = range(len(self.values))
+        if self.symmetric:
+            return itertools.combinations_with_replacement(values, self.n_users)
+        return itertools.product(values, repeat=self.n_users)
+
+    def members(self) -> Iterator[Dataset]:
+        """The datasets, in order."""
+        return map(self._dataset, self._members())
+
+    def _dataset(self, member: tuple[int, ...]) -> Dataset:
+        return tuple(tuple(self.universe[index] for index in self.values[value]) for value in member)
+
+    def dataset(self, rank: int) -> Dataset:
+        """The dataset at a position."""
+        return self._dataset(next(itertools.islice(self._members(), rank, None)))
+
+    def weights(self, distribution: Distribution) -> list[int]:
+        """Integers proportional to the datasets' probabilities; a multiset has that of all its orders."""
+        of_value = [math.prod(distribution.weights[index] for index in value) for value in self.values]
+        orders = math.factorial(self.n_users)
+        weights = []
+        for member in self._members():
+            weight = math.prod(of_value[value] for value in member)
+            if self.symmetric and weight:
+                weight *= orders // math.prod(map(math.factorial, Counter(member).values()))
+            weights.append(weight)
+        return weights
+
+
+class _Laws:
+    """The distinct laws, and which of them are not indistinguishable."""
+
+    def __init__(
+        self, found: DistinctPmfs, level: PrivacyLevel, delta: Fraction, distributions: int, progress: Progress
+    ) -> None:
+        count = len(found.masses)
+        if count > MAX_LAWS or count * count * distributions > MAX_TERMS:
+            raise BudgetError(
+                f"{count:,} distinct laws (limit {MAX_LAWS:,}) under {distributions:,} distributions. Cheaper: fewer "
+                "users, examples or distributions"
+            )
+        self.outputs, self.law_of = found.outputs, found.index_of
+        self.masses = [_normalised(found.outputs, masses) for masses in found.masses]
+        self.level, self.delta = core_level(level), delta
+        self.clash: npt.NDArray[np.bool_] = np.zeros((count, count), dtype=np.bool_)
+        pairs = itertools.combinations(range(count), 2)
+        with progress_bar(progress, "comparing laws") as callback:
+            while block := list(itertools.islice(pairs, BLOCK)):
+                decided = _core.family_exceeding(self.masses, block, self.level, delta, callback)
+                rows, columns = np.array(block).T
+                self.clash[rows, columns] = self.clash[columns, rows] = decided
+
+    def weights(self, dataset_weights: Sequence[int]) -> list[int]:
+        """The laws' weights from the datasets'."""
+        weights = [0] * len(self.masses)
+        for law, weight in zip(self.law_of, dataset_weights, strict=True):
+            weights[law] += weight
+        return weights
+
+    def clashing(self, weights: Sequence[int]) -> int:
+        """The weight of all ordered pairs of laws that are not indistinguishable."""
+        return sum(
+            weight * sum(weights[other] for other in np.flatnonzero(self.clash[law]).tolist())
+            for law, weight in enumerate(weights)
+            if weight
+        )
+
+    def mixture(self, weights: Sequence[int]) -> Masses:
+        """The law of the output, sample and coins together."""
+        pmf = mixture(self.outputs, [fractions_of(masses) for masses in self.masses], weights)
+        return list(pmf.weights), pmf.total
+
+    def far_from(self, simulator: Masses) -> list[int]:
+        """The laws that are not indistinguishable from the simulator."""
+        count = len(self.masses)
+        pairs = [(law, count) for law in range(count)]
+        decided = _core.family_exceeding([*self.masses, simulator], pairs, self.level, self.delta)
+        return [law for law, exceeds in enumerate(decided) if exceeds]
+
+    def _likeliest(self, law: int, dataset_weights: Sequence[int]) -> int:
+        return max((rank for rank, own in enumerate(self.law_of) if own == law), key=dataset_weights.__getitem__)
+
+    def _shown(self, p: Masses, q: Masses) -> tuple[frozenset[Any], Bounds, bool]:
+        _, lower, upper, event, is_reversed, _ = _core.is_indistinguishable(p, q, self.level, self.delta)
+        return frozenset(self.outputs[index] for index in event or ()), Bounds(lower, upper), is_reversed
+
+    def clashing_witness(
+        self, space: _Samples, dataset_weights: Sequence[int], weights: Sequence[int]
+    ) -> GeneralizationWitness:
+        """The heaviest pair of laws that are not indistinguishable."""
+        pairs = ((i, j) for i, j in np.argwhere(np.triu(self.clash)).tolist())
+        i, j = max(pairs, key=lambda pair: weights[pair[0]] * weights[pair[1]])
+        event, bounds, is_reversed = self._shown(self.masses[i], self.masses[j])
+        first, second = (space.dataset(self._likeliest(law, dataset_weights)) for law in (i, j))
+        return GeneralizationWitness(*((second, first) if is_reversed else (first, second)), event, bounds)
+
+    def far_witness(
+        self, space: _Samples, dataset_weights: Sequence[int], far: Sequence[int], simulator: Masses
+    ) -> GeneralizationWitness:
+        """The likeliest dataset among those whose law is not the simulator's."""
+        chosen = set(far)
+        rank = max((rank for rank, law in enumerate(self.law_of) if law in chosen), key=dataset_weights.__getitem__)
+        event, bounds, is_reversed = self._shown(self.masses[self.law_of[rank]], simulator)
+        return GeneralizationWitness(space.dataset(rank), None, event, bounds, is_reversed)

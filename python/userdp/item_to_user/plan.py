@@ -1,0 +1,324 @@
+"""From item level to user level: run an item-level private algorithm on a subsample, made stable by `DelStab`.
+
+An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for people (GKKMMZ23, Theorems 10 and 11): it is
+run on a uniform subset of everybody's items (`SubsampledAlgorithm`), and the result is released through DelStab.
+Privacy rests on DelStab alone, whatever A0 does; `plan_user_level` and `empirical_stability` say how many people make
+it useful.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from userdp.accounting import subsampling_amplification, subsampling_population
+from userdp.algorithms import SymmetricAlgorithm
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, parse_delta, parse_level, positive
+from userdp.item_to_user.concentration import (
+    _probability,
+    largest_item_epsilon,
+)
+from userdp.item_to_user.subsampled import SubsampledAlgorithm
+
+if TYPE_CHECKING:
+    from userdp.delstab import DelStab
+    from userdp.delstab.calibration import CalibrationName
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserLevelPlan:
+    """How many people the user-level version of an item-level algorithm asks for.
+
+    Attributes
+    ----------
+    n_items : int
+        Items that the item-level algorithm runs on.
+    item_epsilon, item_delta
+        Its item-level privacy parameters, as given.
+    m : int
+        Items of every user.
+    epsilon, delta
+        The user-level privacy parameters, as given.
+    calibration : str
+        Of DelStab.
+    deletions : int
+        Users that DelStab deletes.
+    stability_epsilon, stability_delta
+        The level at which DelStab asks the kept data to agree.
+    beta : Fraction
+        The probability, over the data, that the plan's stability fails.
+    stability : str
+        Where the item epsilon that is stable enough comes from: "explicit" or "given".
+    n_kept_items : int
+        N: items of the users that are kept; a subset of n_items is drawn of them.
+    n_users : int
+        Users needed: N / m + deletions.
+    subsampled_epsilon, subsampled_delta
+        Item-level parameters of the algorithm on a subset of N items.
+    target_epsilon : float, int, Fraction, str or LogRatio
+        The item epsilon that was to be reached at this number of users.
+    """
+
+    n_items: int
+    item_epsilon: Epsilon
+    item_delta: Delta
+    m: int
+    epsilon: Epsilon
+    delta: Delta
+    calibration: CalibrationName
+    deletions: int
+    stability_epsilon: Epsilon
+    stability_delta: Delta
+    beta: Fraction
+    stability: str
+    n_kept_items: int
+    n_users: int
+    subsampled_epsilon: Fraction | LogRatio | float
+    subsampled_delta: Fraction | float
+    target_epsilon: Epsilon
+
+    def __str__(self) -> str:
+        kept = self.n_users - self.deletions
+        return "\n".join(
+            [
+                f"{self.n_users:,} users with {self.m:,} items each: {self.deletions:,} deleted by DelStab "
+                f"({self.calibration}), {kept:,} kept, {self.n_kept_items:,} items",
+                f"  {self.n_items:,} of these items are drawn; item-level epsilon {_short(self.item_epsilon)} "
+                f"becomes {_short(self.subsampled_epsilon)}, delta {_short(self.item_delta)} becomes "
+                f"{_short(self.subsampled_delta)}",
+                f"  stable at ({_short(self.stability_epsilon)}, {_short(self.stability_delta)}) up to item epsilon "
+                f"{_short(self.target_epsilon)} with probability {_short(1 - self.beta)} ({self.stability} bound)",
+                f"  user-level ({_short(self.epsilon)}, {_short(self.delta)})-DP, whatever the data",
+            ]
+        )
+
+
+def _short(value: Any) -> str:
+    return f"{float(Fraction(value) if isinstance(value, str) else value):.4g}"
+
+
+def plan_user_level(
+    *,
+    n_items: int,
+    item_epsilon: Epsilon,
+    item_delta: Delta = 0,
+    m: int,
+    epsilon: Epsilon,
+    delta: Delta,
+    calibration: CalibrationName = "optimal",
+    beta: Delta = 0.01,
+    stability: Literal["explicit"] | Callable[[int], Epsilon] = "explicit",
+    deletions: int | None = None,
+    stability_epsilon: Epsilon | None = None,
+    stability_delta: Delta | None = None,
+) -> UserLevelPlan:
+    """Plan the user-level version of an item-level algorithm: how many people it asks for.
+
+    Parameters
+    ----------
+    n_items : int
+        Items n1 that the item-level algorithm runs on, >= 1.
+    item_epsilon, item_delta : privacy parameters
+        Of the item-level algorithm.
+    m : int
+        Items of every user, >= 1.
+    epsilon, delta : privacy parameters
+        The user-level guarantee wanted.
+    calibration : {"optimal", "tight", "paper"}
+        Of DelStab.
+    beta : number in (0, 1]
+        Probability, over the data, with which the stability may fail; then DelStab may refuse.
+    stability : "explicit" or callable
+        A callable takes the number of users and returns the item-level epsilon at which the algorithm is stable enough,
+        for instance one found with `empirical_stability`. "explicit" is `largest_item_epsilon`.
+    deletions : int, optional
+        Users that DelStab deletes, >= 1; by default those of the calibration.
+    stability_epsilon, stability_delta : optional
+        The level at which DelStab compares kept data; by default the calibration's. Give all three or none.
+
+    Returns
+    -------
+    UserLevelPlan
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument; when no number of users serves, as for a callable that returns 0.
+
+    Notes
+    -----
+    GKKMMZ23, Theorem 10: N, a multiple of m, is such that the item-level epsilon of a random n1 of N items,
+    ln(1 + (n1/N)(e^item_epsilon - 1)), is at most what is stable enough for N/m + deletions users. Theorem 11's first
+    step, a subsample of N' items that lowers item_epsilon to a smaller one, is the same thing: a uniform n1 of a
+    uniform N' of N items are a uniform n1 of N. A plan with too few users costs usefulness (DelStab refuses more
+    often), never privacy. Compare the calibrations: "optimal" deletes the fewest users, which decides for small n1, but
+    asks for more stability, and N grows in proportion; for large n1 "tight" needs fewer users in all.
+
+    Examples
+    --------
+    >>> plan = plan_user_level(
+    ...     n_items=1000, item_epsilon=0.1, m=100, epsilon=1, delta=1e-6,
+    ...     deletions=192, stability_epsilon="1/3", stability_delta=1.8e-7, calibration="paper",
+    ... )
+    >>> plan.n_users, plan.n_kept_items
+    (32200, 3200800)
+    >>> print(plan)
+    32,200 users with 100 items each: 192 deleted by DelStab (paper), 32,008 kept, 3,200,800 items
+      1,000 of these items are drawn; item-level epsilon 0.1 becomes 3.286e-05, delta 0 becomes 0
+      stable at (0.3333, 1.8e-07) up to item epsilon 3.286e-05 with probability 0.99 (explicit bound)
+      user-level (1, 1e-06)-DP, whatever the data
+    """
+    drawn, per_user = positive(n_items, "n_items"), positive(m, "m")
+    item_threshold, failure = parse_delta(item_delta, "item_delta"), _probability(beta, "beta")
+    parse_level(item_epsilon, "item_epsilon"), parse_level(epsilon), parse_delta(delta)
+    if deletions is None or stability_epsilon is None or stability_delta is None:
+        if not (deletions is stability_epsilon is stability_delta is None):
+            raise TypeError("give all of deletions, stability_epsilon and stability_delta, or none of them")
+        deletions, stability_epsilon, stability_delta = _calibrated(epsilon, delta, calibration)
+    removed = positive(deletions, "deletions")
+    parse_level(stability_epsilon, "stability_epsilon"), parse_delta(stability_delta, "stability_delta")
+    if stability != "explicit" and not callable(stability):
+        raise TypeError(f"stability must be 'explicit' or a callable from n_users to epsilon; got {stability!r}")
+
+    def target(kept_items: int) -> Epsilon:
+        n_users = kept_items // per_user + removed
+        if callable(stability):
+            return stability(n_users)
+        return largest_item_epsilon(
+            epsilon=stability_epsilon,
+            delta=stability_delta,
+            item_delta=item_threshold * Fraction(drawn, kept_items),
+            n_users=n_users,
+            deletions=removed,
+            m=per_user,
+            beta=failure,
+        )
+
+    population = subsampling_population(item_epsilon, n_sampled=drawn, target=target, multiple_of=per_user)
+    subsampled = subsampling_amplification(item_epsilon, item_delta, n_sampled=drawn, n_total=population)
+    return UserLevelPlan(
+        n_items=drawn,
+        item_epsilon=item_epsilon,
+        item_delta=item_delta,
+        m=per_user,
+        epsilon=epsilon,
+        delta=delta,
+        calibration=calibration,
+        deletions=removed,
+        stability_epsilon=stability_epsilon,
+        stability_delta=stability_delta,
+        beta=failure,
+        stability="given" if callable(stability) else "explicit",
+        n_kept_items=population,
+        n_users=population // per_user + removed,
+        subsampled_epsilon=subsampled.epsilon,
+        subsampled_delta=subsampled.delta,
+        target_epsilon=target(population),
+    )
+
+
+def _calibrated(epsilon: Epsilon, delta: Delta, calibration: CalibrationName) -> tuple[int, Epsilon, Delta]:
+    """DelStab's number of deletions and the level at which it compares kept data."""
+    from userdp.delstab import DelStab
+
+    constant = SymmetricAlgorithm((0,), lambda dataset: [1])
+    algorithm = DelStab(constant, epsilon=epsilon, delta=delta, calibration=calibration)
+    return algorithm.deletions, algorithm.epsilon_bar, algorithm.delta_bar
+
+
+def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: Any) -> DelStab:
+    """The user-level version of an item-level algorithm.
+
+    Parameters
+    ----------
+    item_algorithm : FiniteAlgorithm
+        With ``.pmf(items)`` on plan.n_items items; see `SubsampledAlgorithm`.
+    plan : UserLevelPlan
+        From `plan_user_level`.
+    **options
+        ``universe`` and ``budget``, as for `SubsampledAlgorithm`.
+
+    Returns
+    -------
+    DelStab
+        User-level (plan.epsilon, plan.delta)-DP, neighbours replace one user, whatever the item algorithm does: that it
+        is private for items, and the plan's numbers, only make it useful. The proof is DelStab's.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument; when the plan's deletions are not those of its calibration.
+
+    Examples
+    --------
+    An item-level answer about 20 items, each of which moves its probability by 1/22, made private for people:
+
+    >>> from userdp.algorithms import AdditiveAlgorithm
+    >>> share = AdditiveAlgorithm(
+    ...     ("no", "yes"),
+    ...     lambda item: item,
+    ...     lambda total, n: [Fraction(1 + n - total, n + 2), Fraction(1 + total, n + 2)],
+    ...     statistic_range=(0, 1),
+    ... )
+    >>> plan = plan_user_level(n_items=20, item_epsilon=0.05, m=3, epsilon=8, delta=0.01, beta=0.1)
+    >>> private = user_level_algorithm(share, plan)
+    >>> private.deletions == plan.deletions, private.outputs
+    (True, ('no', 'yes', BOTTOM))
+    >>> people = [(0, 1, 1)] * 12  # a plan is about usefulness: fewer people may do, and cannot harm
+    >>> private.output_distribution(people, exact=True).fractions()
+    [Fraction(23, 66), Fraction(43, 66), Fraction(0, 1)]
+
+    The mean of 20 of the kept items is 2/3 on average, and (1 + 20 * 2/3) / 22 = 43/66.
+    """
+    from userdp.delstab import DelStab
+
+    if not isinstance(plan, UserLevelPlan):
+        raise TypeError(f"plan must be a UserLevelPlan; got {type(plan).__name__}")
+    subsampled = SubsampledAlgorithm(item_algorithm, plan.n_items, **options)
+    algorithm = DelStab(subsampled, epsilon=plan.epsilon, delta=plan.delta, calibration=plan.calibration)
+    if algorithm.deletions != plan.deletions:
+        raise ValueError(
+            f"plan was made for {plan.deletions} deletions; calibration {plan.calibration!r} has {algorithm.deletions}"
+        )
+    return algorithm
+
+
+def suggested_item_level(epsilon: float, delta: float, m: int) -> tuple[float, float]:
+    """A first guess of the item-level (epsilon'', delta') to choose for a user-level (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : float
+        User-level epsilon, > 0.
+    delta : float
+        User-level delta, in (0, 1).
+    m : int
+        Items of every user, >= 1.
+
+    Returns
+    -------
+    (float, float)
+        epsilon^2 / (ln(1/delta) sqrt(m ln(m/delta))) and delta epsilon / (m ln(1/delta)).
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    GKKMMZ23, Theorem 10, with 1 for its hidden constants: a starting point for `plan_user_level`, not a guarantee.
+
+    Examples
+    --------
+    >>> [float(f"{value:.3g}") for value in suggested_item_level(1, 1e-6, 100)]
+    [0.00169, 7.24e-10]
+    """
+    size, e, d = positive(m, "m"), float(parse_level(epsilon)), float(parse_delta(delta))
+    if e <= 0 or not 0 < d < 1:
+        raise ValueError(f"needs epsilon > 0 and delta in (0, 1); got epsilon={epsilon!r}, delta={delta!r}")
+    log = math.log(1 / d)
+    return e * e / (log * math.sqrt(size * math.log(size / d))), d * e / (size * log)

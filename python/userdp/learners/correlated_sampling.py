@@ -1,0 +1,250 @@
+"""Learning by agreement: all users run one stable learner with public randomness, and a private selection counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+from userdp.concepts.classes import ConceptClass
+from userdp.exact.numbers import is_integer, open_unit_interval, parse_positive, shown
+from userdp.learners.pac import ConceptClassifier
+from userdp.learners.voting import SelectionModel, VotingClassifier, selection_model
+from userdp.stability import RepresentationLearner, StableLearner
+
+Self = TypeVar("Self", bound="CorrelatedSamplingClassifier")
+
+DEFAULT = 0
+"""The hypothesis when nothing is selected: public."""
+
+
+class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
+    """Let every user vote for one hypothesis with shared public randomness, and select a common vote privately.
+
+    Users whose examples come from one distribution mostly vote for the *same* hypothesis, because they all draw by the
+    same public seed (`RepresentationLearner`). So the private selection has an easy task: few users are needed, and
+    what they are needed for does not grow with the class in the central model with delta > 0.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget.
+    delta : float, int, Fraction or decimal string
+        In (0, 1) for the models "central-approx" and "shuffle"; 0 for the others.
+    concepts : ConceptClass
+        The public class of hypotheses.
+    model : {"central-approx", "central-pure", "local", "shuffle"}
+        Who is trusted with the votes.
+
+        * "central-approx": a curator sees the votes, and releases a common one by
+          `userdp.selection.ApproximateSelection`.
+        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy.
+        * "local": nobody. Every user sends one randomized report (`userdp.protocols.local`).
+        * "shuffle": a shuffler that hides who sent what (`userdp.protocols.shuffle`).
+
+        The latter two are simulated here in one process, with the very clients and servers of `userdp.protocols`, which
+        is where to find them for real deployments.
+    representation : ConceptClass, optional
+        What to vote for instead, such as a draw from a probabilistic representation; public, over as many points.
+    gamma : float, optional
+        How much errors count in a vote, > 0: a user votes for h with probability proportional to exp(-gamma err(h)),
+        err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
+        agree less often. By default ln(size / beta) / alpha without a representation, and 2 ln(2 size / beta) / alpha
+        with one. Privacy does not depend on it.
+    stable_learner : StableLearner, optional
+        What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
+        in the class (or representation); every other vote counts as one for the public default.
+    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
+        Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
+        fresh one from the operating system in each fit. It is not secret; `public_seed_` is the one that was used.
+    m : int
+        The most rows of a user that count, the first m; public. Needed with `groups`.
+    alpha, beta : float
+        The error that is aimed at and the probability of failure, in (0, 1): only for the default of `gamma`.
+    classes : pair of labels, or None
+        The public labels; hypotheses say False for the first and True for the second. None takes them from y, which is
+        not private.
+    on_invalid : {"clamp", "raise"}
+        What to do about values that are no numbers and labels outside `classes`: "clamp" maps them to a public default
+        (the point that the class gives NaN; the first class), "raise" raises errors, which is not private.
+    require_groups : bool
+        True refuses to fit without user ids. False then protects single rows.
+    enrolled : sequence, optional
+        The public list of all users, those without rows included.
+    random_state : None or int
+        None draws noise from the operating system's generator. An integer is for tests: it warns and voids privacy. It
+        has nothing to do with `public_seed`: public and private randomness are never mixed.
+
+    Attributes
+    ----------
+    concept_ : int
+        The index of the hypothesis that was selected. `describe` says it in words.
+    selected_ : bool
+        False when no hypothesis had enough votes ("central-approx" only); `concept_` is then the public default 0.
+    public_seed_ : str
+        The public seed, as hexadecimal digits.
+    classes_ : ndarray with shape (2,)
+    n_users_ : int
+    unit_ : {"user", "record"}
+    privacy_ : PrivacyRecord
+    is_private_ : bool
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user; n and the list of users are
+    public. Proof: for every fixed seed a user's vote is a function of this user's rows and the seed; so replacing a
+    user replaces one vote, and the selection is (epsilon, delta)-DP for lists of votes that differ in one. Nothing else
+    depends on the data: how many users agreed, or how many had no rows, is neither kept nor returned. This holds for
+    every gamma, class and seed, and however badly users agree: then nothing, or a poor hypothesis, is selected. In the
+    models "local" and "shuffle" what is private is not only the result: in "local" every single report, in "shuffle"
+    the multiset of all messages. docs/proofs/selection.md, docs/proofs/local_protocols.md, docs/proofs/shuffle.md.
+
+    *How many users.* ``userdp.selection.ApproximateSelection(...).users_needed(agreement=..., beta=...)`` and its
+    counterparts say how many suffice when users agree with a given probability;
+    `userdp.stability.measure_agreement` measures it on synthetic or public data.
+
+    *A user without rows* votes for the public default.
+
+    References
+    ----------
+    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Algorithms 2
+    to 4, Theorems 25, 26, 29, 30 and 35.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.learners import CorrelatedSamplingClassifier
+    >>> from userdp.concepts import Thresholds
+    >>> rng = np.random.default_rng(0)
+    >>> users = np.repeat(np.arange(200), 40)
+    >>> X = rng.integers(1, 11, size=(8000, 1))
+    >>> y = (X[:, 0] > 4).astype(int)
+    >>> model = CorrelatedSamplingClassifier(epsilon=1, delta=1e-6, concepts=Thresholds(10), gamma=300, m=40)
+    >>> model.fit(X, y, groups=users).describe()
+    'x > 4'
+    >>> float(model.privacy_.epsilon), float(model.privacy_.delta)
+    (1.0, 1e-06)
+    """
+
+    released: ClassVar[tuple[str, ...]] = ("concept_", "selected_")
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        delta: Any = 0,
+        concepts: ConceptClass,
+        model: str = "central-approx",
+        representation: ConceptClass | None = None,
+        gamma: float | None = None,
+        stable_learner: StableLearner | None = None,
+        public_seed: Any = None,
+        m: int | None = None,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        classes: Any = (0, 1),
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Any = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.concepts = concepts
+        self.model = model
+        self.representation = representation
+        self.gamma = gamma
+        self.stable_learner = stable_learner
+        self.public_seed = public_seed
+        self.m = m
+        self.alpha = alpha
+        self.beta = beta
+        self.classes = classes
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Count the users' votes privately.
+
+        Parameters
+        ----------
+        X : array-like with shape (rows, features)
+        y : array-like with shape (rows,)
+            Labels. Those outside `classes` count as the first class.
+        groups : array-like with shape (rows,)
+            User ids: integers, strings or hashable objects. None protects rows, if `require_groups` is False.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters, shapes and user ids; never for a private value, unless on_invalid="raise".
+        BudgetError
+            When the class is too large for so many users, or for the model.
+        """
+        return self._fit(X, y, groups)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        open_unit_interval(self.beta, "beta")
+        if self.gamma is not None:
+            parse_positive(self.gamma, "gamma")
+        if self.stable_learner is None:
+            return
+        if not isinstance(self.stable_learner, StableLearner):
+            raise TypeError(f"stable_learner must be a StableLearner or None; got {shown(self.stable_learner)}")
+        if self.gamma is not None:
+            raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
+        if isinstance(self.stable_learner.default, bytes):
+            raise TypeError(
+                "stable_learner must vote for hypotheses by their index; the votes of "
+                f"{shown(self.stable_learner)} are bytes, like its default, and would all count as one for the default"
+            )
+        own = getattr(self.stable_learner, "hypotheses", None)
+        if isinstance(own, ConceptClass) and own.size != self.hypotheses.size:
+            raise ValueError(
+                f"stable_learner must vote for the {self.hypotheses.size} hypotheses of this classifier; its own class "
+                f"has {own.size}"
+            )
+
+    def _learner(self) -> StableLearner:
+        if self.stable_learner is not None:
+            learner: StableLearner = self.stable_learner
+            return learner
+        gamma = self._default_gamma() if self.gamma is None else self.gamma
+        return RepresentationLearner(self.hypotheses, gamma=gamma, default=self._default)
+
+    def _default_gamma(self) -> float:
+        size, alpha, beta = self.hypotheses.size, float(self.alpha), float(self.beta)
+        return math.log(size / beta) / alpha if self.representation is None else 2 * math.log(2 * size / beta) / alpha
+
+    def _selection(self, n_users: int) -> SelectionModel:
+        selection = selection_model(
+            self.model,
+            epsilon=self._budget()["selection"],
+            delta=self._delta(),
+            n_items=self.hypotheses.size,
+            n_users=n_users,
+            default=self._default,
+        )
+        return replace(selection, argument=lambda votes: selection.argument([self._index(vote) for vote in votes]))
+
+    def _index(self, vote: Any) -> int:
+        """A vote as the index of a hypothesis. Total: it is private."""
+        return int(vote) if is_integer(vote) and 0 <= vote < self.hypotheses.size else self._default
+
+    @property
+    def _default(self) -> int:
+        return DEFAULT
+
+    def _selected(self) -> Sequence[Hashable]:
+        return self._listed()
+
+    def _keep(self, vote: int) -> None:
+        self.concept_ = vote

@@ -1,0 +1,181 @@
+"""A point that splits people's samples, chosen privately.
+
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateMedian (Lemma 5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.concepts.points import points_of, read_domain_size
+from userdp.exact.numbers import Epsilon, is_integer, parse_delta, positive, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.learners.tolerance import separation
+from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms.composed import Draw, Program, law_of, run
+from userdp.runtime import source_of
+from userdp.users.contributions import encode_users, first_rows
+from userdp.users.sanitize import numbers_of, one_by_one
+
+MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
+"""Starts and scores of groups for low, high and s."""
+
+LISTED_POINTS = 2**12
+"""The most points whose exact probabilities are listed."""
+
+
+def tolerance_of_median(m: int, mass: float) -> int:
+    """How many samples of a user beside a median are no offence: what tells mass / 2 from 2 mass / 3 best."""
+    t, _, _ = separation(m, mass / 2, 2 * mass / 3)
+    return t
+
+
+def draw_median(
+    draw: Draw, mechanism: GroupedExponentialMechanism, scores: MedianScores, low: int, high: int, s: int
+) -> int:
+    """The median as a part of a program; see `private_median`."""
+    starts, offences = scores(low, high, s)
+    return int(draw(mechanism, GroupedScores(starts, offences, high)))
+
+
+def private_median(
+    points: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    *,
+    epsilon: Epsilon,
+    m: int,
+    domain_size: int,
+    low: int = 0,
+    high: int | None = None,
+    mass: Any = 1,
+    enrolled: Iterable[Any] | None = None,
+    random_state: int | None = None,
+) -> int:
+    """Choose a point u such that few people have many samples on either side of it: epsilon-DP.
+
+    Parameters
+    ----------
+    points : array-like of numbers with shape (rows,)
+        Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN and what is no number count as 1.
+        Integers of 64 bits are kept exactly in arrays of integers; numbers in lists are read as doubles.
+    groups : array-like with shape (rows,)
+        User ids: integers, strings, or hashable objects such as UUIDs.
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, above 2**-35 and below 88.
+    m : int
+        The most rows of a user that count, public; the first m do.
+    domain_size : int
+        N, at most 2**64 - 1; public.
+    low, high : int
+        The median is of the samples in low..high and is one of these points, 0 <= low <= high <= N; by default 0 and N.
+    mass : float, int, Fraction or decimal string
+        A guess, in (0, 1], of how large a part of all samples is in low..high. It matters for utility only.
+    enrolled : iterable, optional
+        The public list of all users, in which those without rows count too. By default the users who have rows.
+    random_state : None or int
+        None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
+        tests only, and warns.
+
+    Returns
+    -------
+    int
+        u in low..high. With enough users, and at most a part `mass` of the samples in low..high, at most a part
+        2 mass / 3 is in low..u-1, and in u+1..high, with high probability.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    *Guarantee.* epsilon-DP, pure, for the replacement of all that one user gave. *Proof.* The score of u is
+    max(L(u), R(u)), with L(u) the number of users who have more than s samples in low..u-1, R(u) of those who have more
+    than s in u+1..high, and s public: what tells Bin(m, mass / 2) from Bin(m, 2 mass / 3) best. Replacing one user
+    changes L(u) and R(u), and so their maximum, by at most 1. u is drawn by `GroupedExponentialMechanism` with all of
+    epsilon, over all points of low..high.
+
+    Whether `mass` is right is never checked: that would be a look at the data that nothing pays for.
+
+    References
+    ----------
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), Lemma 5.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.repeat([10, 20, 30], 400)
+    >>> people = np.arange(1200) // 2
+    >>> 10 <= private_median(points, people, epsilon=1, m=2, domain_size=2**20) <= 30
+    True
+    """
+    program, _, _ = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled)
+    return int(run(program, source_of(random_state)))
+
+
+def private_median_pmf(
+    points: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    *,
+    epsilon: Epsilon,
+    m: int,
+    domain_size: int,
+    low: int = 0,
+    high: int | None = None,
+    mass: Any = 1,
+    enrolled: Iterable[Any] | None = None,
+) -> Pmf:
+    """The exact distribution of `private_median` on the same arguments. **Not private**: for audits.
+
+    Raises
+    ------
+    BudgetError
+        For more than 2**12 points in low..high.
+    """
+    program, first, last = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled)
+    if last - first >= LISTED_POINTS:
+        raise BudgetError(
+            f"the exact law has {last - first + 1} points, at most {LISTED_POINTS} are listed; narrow low..high"
+        )
+    return law_of(program, range(first, last + 1))
+
+
+def _program(
+    points: Any, groups: Any, epsilon: Epsilon, m: Any, domain_size: Any, low: Any, high: Any, mass: Any, enrolled: Any
+) -> tuple[Program, int, int]:
+    """The program, and the least and the largest of its outcomes."""
+    from userdp import _core
+
+    size, most = read_domain_size(domain_size), positive(m, "m")
+    first, last = _range(low, size if high is None else high, size)
+    s = tolerance_of_median(most, _mass(mass))
+    mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
+    values = np.asarray(one_by_one(points))
+    if values.ndim != 1 or values.dtype.kind not in "biufO":
+        raise TypeError(f"points must be a vector of numbers; got the shape {values.shape} and dtype {values.dtype}")
+    numbers = numbers_of(values)
+    users = encode_users(groups, len(numbers), enrolled)
+    rows = first_rows(users, most)
+    kept, codes = points_of(numbers[rows], size), users.codes[rows]
+    sweep = _core.ThresholdSweep(kept, np.zeros(len(kept), np.uint8), codes, users.n_users, most, size)
+    return lambda draw: draw_median(draw, mechanism, sweep.median_groups, first, last, s), first, last
+
+
+def _range(low: Any, high: Any, domain_size: int) -> tuple[int, int]:
+    if not is_integer(low) or not is_integer(high):
+        raise TypeError(f"low and high must be ints; got {shown(low)} and {shown(high)}")
+    if not 0 <= low <= high <= domain_size:
+        raise ValueError(f"0 <= low <= high <= domain_size is needed; got low = {shown(low)} and high = {shown(high)}")
+    return int(low), int(high)
+
+
+def _mass(mass: Any) -> float:
+    number = float(parse_delta(mass, "mass"))
+    if not number:
+        raise ValueError(f"mass must be above 0; got {shown(mass)}")
+    return number

@@ -1,0 +1,241 @@
+"""Learners whose users vote, and how their votes become one in the central, local and shuffle model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from userdp.algorithms.refusal import BOTTOM
+from userdp.estimators.base import UserLevelClassifier
+from userdp.estimators.privacy import Budget, ExactEpsilon, split_budget
+from userdp.exact.numbers import parse_delta, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.mechanisms.composed import Draw, Mechanism, Program, law_of
+from userdp.protocols import local, shuffle
+from userdp.public_randomness import PublicSeed
+from userdp.selection import ApproximateSelection, PureSelection
+from userdp.stability import StableLearner
+from userdp.users.contributions import UserData
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+Model: TypeAlias = Literal["central-approx", "central-pure", "local", "shuffle"]
+MODELS: tuple[Model, ...] = get_args(Model)
+
+NEED_DELTA = ("central-approx", "shuffle")
+
+IN_PROCESS = "in one process"
+"""The name of every simulated round: its messages go nowhere else."""
+
+
+@dataclass(frozen=True)
+class SelectionModel:
+    """One draw that selects a common vote.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        Private for lists of votes that differ in one.
+    argument : callable
+        The mechanism's argument, from the votes of all users, one for each.
+    vote : callable
+        The vote that an outcome of the mechanism stands for, or BOTTOM; by default the outcome.
+    """
+
+    mechanism: Mechanism
+    argument: Callable[[Sequence[Any]], Any]
+    vote: Callable[[Any], Hashable] = lambda outcome: outcome
+
+
+def check_model(model: Any, delta: Fraction) -> None:
+    """Refuse models that do not exist, and deltas that do not fit them.
+
+    Raises
+    ------
+    ValueError
+        Naming what fits.
+    """
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {MODELS}; got {shown(model)}")
+    if model in NEED_DELTA and not 0 < delta < 1:
+        raise ValueError(
+            f"delta must be in (0, 1), ends excluded, for model={model!r}; got {float(delta):g}. The models "
+            "'central-pure' and 'local' need no delta"
+        )
+    if model not in NEED_DELTA and delta:
+        raise ValueError(f"delta must be 0 for model={model!r}, which is purely private; got {float(delta):g}")
+
+
+def selection_model(
+    model: Model, *, epsilon: ExactEpsilon, delta: Fraction, n_items: int, n_users: int, default: int
+) -> SelectionModel:
+    """The selection of one of n_items from the votes of n_users, with the whole of the budget.
+
+    Parameters
+    ----------
+    model : {"central-approx", "central-pure", "local", "shuffle"}
+    epsilon : Fraction or LogRatio
+    delta : Fraction
+        As `check_model` accepts it.
+    n_items, n_users : int
+    default : int
+        What a vote for none of the items counts as.
+
+    Raises
+    ------
+    ValueError, BudgetError
+        For parameters that the selection refuses.
+    """
+    if model == "central-approx":
+        approximate = ApproximateSelection(epsilon=epsilon, delta=delta, default=default)
+        return SelectionModel(approximate, approximate.tally)
+    if model == "central-pure":
+        pure = PureSelection(epsilon=epsilon, n_items=n_items, default=default)
+        return SelectionModel(pure, pure.tally)
+    if model == "local":
+        parties = local.for_items(
+            epsilon=epsilon, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
+        )
+        return SelectionModel(LocalRound(parties, range(n_items)), tuple)
+    mixed = shuffle.Selection(
+        epsilon=epsilon, delta=delta, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
+    )
+    return SelectionModel(ShuffledRound(mixed), tuple)
+
+
+class LocalRound:
+    """What the server of a local protocol selects after a round in which every user has reported once.
+
+    Attributes
+    ----------
+    protocol : local.LocalProtocol
+    outputs : sequence of hashable
+        All that the server may select.
+    """
+
+    def __init__(self, protocol: local.LocalProtocol, outputs: Sequence[Hashable]) -> None:
+        self.protocol = protocol
+        self.outputs = outputs
+
+    def _draw(self, source: _core.Source, items: Sequence[Any]) -> Any:
+        slots = self.protocol._slots(None)
+        server = self.protocol.server()
+        server.receive_many(self.protocol._reports(self.protocol._values(items, slots), slots, source))
+        return server.select()
+
+    def pmf(self, items: Sequence[Any]) -> Pmf:
+        """The law of what is selected, from all the lists of symbols that the users may send."""
+
+        def program(draw: Draw) -> Hashable:
+            symbols = [draw(self.protocol, item, slot) for slot, item in enumerate(items)]
+            encoded = np.concatenate([self.protocol._encoded(symbol) for symbol in symbols])
+            counts = self.protocol._no_counts()
+            self.protocol._count(counts, encoded, np.arange(len(items)))
+            selected: Hashable = self.protocol._selected(counts)
+            return selected
+
+        return law_of(program, self.outputs)
+
+
+class ShuffledRound:
+    """What the server of a shuffle protocol selects after a round of all users."""
+
+    def __init__(self, protocol: shuffle.Selection) -> None:
+        self.protocol = protocol
+
+    def _draw(self, source: _core.Source, items: Sequence[Any]) -> int:
+        selected: int = self.protocol._simulated(items, source).select()
+        return selected
+
+    def pmf(self, items: Sequence[Any]) -> Pmf:
+        """Refused: see the message."""
+        raise BudgetError(
+            "the law of a selection behind a shuffler has too many paths, and privacy there is about all that the "
+            "server receives: read certified_delta and privacy_profile of userdp.protocols.shuffle.Selection instead"
+        )
+
+
+class VotingClassifier(UserLevelClassifier):
+    """Users run one stable learner with the same public seed, and a private selection finds a common vote.
+
+    A subclass says what users run (`_learner`), how votes are selected from (`_selection`), which can come out
+    (`_selected`), what stands for none of them (`_default`) and where the selected vote goes (`_keep`).
+    """
+
+    delta: Any
+    model: Any
+    public_seed: Any
+
+    public_seed_: str
+    selected_: bool
+
+    @abstractmethod
+    def _learner(self) -> StableLearner:
+        """What every user runs."""
+
+    @abstractmethod
+    def _selection(self, n_users: int) -> SelectionModel:
+        """The draw that selects a common vote, with the whole of the budget."""
+
+    @abstractmethod
+    def _selected(self) -> Sequence[Hashable]:
+        """All votes that can be selected; refused when there are too many to list."""
+
+    @abstractmethod
+    def _keep(self, vote: Any) -> None:
+        """Set the fitted attribute that says what was selected."""
+
+    @property
+    @abstractmethod
+    def _default(self) -> Any:
+        """The public vote that is kept when nothing is selected."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_model(self.model, self._delta())
+        if self.public_seed is not None:
+            PublicSeed(self.public_seed)
+
+    def _delta(self) -> Fraction:
+        return parse_delta(self.delta)
+
+    def _budget(self) -> Budget:
+        return split_budget(self.epsilon, {"selection": 1})
+
+    def _seed(self) -> PublicSeed:
+        """The public seed of this fit: given, or fixed now, before anybody's rows are looked at."""
+        if self.public_seed is not None:
+            return PublicSeed(self.public_seed)
+        if self.random_state is None:
+            return PublicSeed.random()
+        # Reproducible, as is all else then; by a hash, so that noise of the same state has nothing to do with it.
+        return PublicSeed(blake2b(str(self.random_state).encode(), digest_size=32, person=b"public seed").digest())
+
+    def _program(self, data: UserData) -> Program:
+        seed = self._seed()
+        selection = self._selection(data.n_users)
+        votes = selection.argument(self._learner().items(data, seed))
+
+        def program(draw: Draw) -> tuple[str, Hashable]:
+            return seed.hex, selection.vote(draw(selection.mechanism, votes))
+
+        return program
+
+    def _outcomes(self, n_users: int, n_features: int) -> Sequence[tuple[str, Hashable]]:
+        if self.public_seed is None:
+            raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
+        seed = PublicSeed(self.public_seed).hex
+        return [(seed, vote) for vote in (*self._selected(), BOTTOM)]
+
+    def _accept(self, outcome: Any) -> None:
+        self.public_seed_, vote = outcome
+        self.selected_ = vote is not BOTTOM
+        self._keep(vote if self.selected_ else self._default)

@@ -1,0 +1,182 @@
+"""What each of several columns may spend on its range and on its noise: the best of the certified accounts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import MappingProxyType
+
+from userdp.estimators.privacy import BudgetUnit, Spending, exact_epsilon
+from userdp.exact.epsilon import rational_below
+from userdp.exact.numbers import Epsilon
+from userdp.means.range_search import fraction_below
+
+RANGE_SHARE = 0.3
+"""The most of rho that goes into finding ranges."""
+MOST_RANGE_EPSILON = 64.0
+"""Range finding takes less than 88, and never needs as much."""
+CHOICES = 256
+MOST_COLUMNS_IN_GROUPS = 128
+"""The exact composition of two groups takes a double sum."""
+HALVINGS = 16
+
+Error = Callable[[float, float], float]
+"""Of the epsilons of range and noise of a column."""
+
+
+@dataclass(frozen=True)
+class ColumnBudget:
+    """What each column spends.
+
+    Attributes
+    ----------
+    columns : int
+    epsilon_range : Fraction
+        Of bounded range, hence pure as well; 0 when there is nothing to find.
+    epsilon_noise : Fraction
+        Pure.
+    accounting : str
+        By what all columns together are within the whole budget: "pure", "optimal composition",
+        "optimal composition of two groups" or "zCDP".
+    cap : float
+        The most that this account would have allowed the range.
+    delta : Fraction
+    """
+
+    columns: int
+    epsilon_range: Fraction
+    epsilon_noise: Fraction
+    accounting: str
+    cap: float
+    delta: Fraction = Fraction(0)
+
+    def spending(self) -> Spending:
+        """All columns together. In rho, bounded range eta costs eta^2 / 8 and pure epsilon costs epsilon^2 / 2."""
+        in_rho = {"range": self.epsilon_range**2 / 8, "noise": self.epsilon_noise**2 / 2}
+        parts = {"range": self.epsilon_range, "noise": self.epsilon_noise}
+        unit: BudgetUnit = "epsilon"
+        if self.accounting == "zCDP":
+            parts, unit = {name: self.columns * part for name, part in in_rho.items()}, "rho"
+        elif self.accounting == "pure":
+            parts = {name: self.columns * part for name, part in parts.items()}
+        else:
+            parts = {f"{name}, each of {self.columns} columns": part for name, part in parts.items()}
+        budget = MappingProxyType({name: part for name, part in parts.items() if part})
+        return Spending(budget, self.delta, rho=self.columns * sum(in_rho.values(), Fraction(0)), budget_unit=unit)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Range and noise of a column together are pure of an epsilon of which so many columns compose."""
+
+    name: str
+    each: Fraction
+
+    @property
+    def cap(self) -> float:
+        return min(float(self.each) / 2, MOST_RANGE_EPSILON)
+
+    def noise(self, epsilon_range: Fraction) -> Fraction:
+        return self.each - epsilon_range
+
+
+@dataclass(frozen=True)
+class _Concentrated:
+    """Range and noise of a column together have a rho."""
+
+    name: str
+    each: Fraction
+
+    @property
+    def cap(self) -> float:
+        return largest_range_epsilon(self.each)
+
+    def noise(self, epsilon_range: Fraction) -> Fraction:
+        return pure_epsilon(self.each - epsilon_range**2 / 8)
+
+
+def pure_epsilon(rho: Fraction) -> Fraction:
+    """An epsilon, just below the largest, whose pure differential privacy is rho-zCDP: epsilon^2 / 2 <= rho."""
+    proposed = fraction_below(math.sqrt(2 * float(rho)))
+    while proposed**2 > 2 * rho:
+        proposed = fraction_below(proposed * (1 - Fraction(1, 2**20)))
+    return proposed
+
+
+def largest_range_epsilon(rho: Fraction) -> float:
+    """The epsilon of bounded range that takes the share of a column's rho that may go into its range."""
+    return min(math.sqrt(8 * RANGE_SHARE * float(rho)), MOST_RANGE_EPSILON)
+
+
+def rational_epsilon(epsilon: Epsilon) -> Fraction:
+    """Epsilon; for a LogRatio a fraction at or just below it."""
+    return rational_below(exact_epsilon(epsilon))
+
+
+def best_column_budget(
+    columns: int, epsilon: Epsilon, delta: Fraction, error: Error, least: float, rho: Fraction | None = None
+) -> ColumnBudget:
+    """The account, and the split within it, whose error is least.
+
+    Parameters
+    ----------
+    columns : int
+    epsilon, delta : privacy parameters of the whole
+    error : callable
+        Of the epsilons of range and noise of a column.
+    least : float
+        The least epsilon that a range should have, if that can be.
+    rho : Fraction, optional
+        What the columns may spend where they are a part of a larger account, which is then one in zCDP.
+    """
+    accounts: list[_Sum | _Concentrated] = [_Sum("pure", rational_epsilon(epsilon) / columns)]
+    if rho is not None:
+        accounts = [_Concentrated("zCDP", rho / columns)]
+    elif delta:
+        from userdp.accounting import largest_epsilon_each, largest_rho
+
+        if columns > 1:
+            accounts.append(_Sum("optimal composition", largest_epsilon_each(columns, epsilon, delta)))
+        accounts.append(_Concentrated("zCDP", largest_rho(epsilon, delta) / columns))
+    found = []
+    for account in accounts:
+
+        def error_of(part: Fraction, account: _Sum | _Concentrated = account) -> float:
+            return error(float(part), float(account.noise(part)))
+
+        share = cheapest(account.cap, least, error_of)
+        split = ColumnBudget(columns, share, account.noise(share), account.name, account.cap)
+        found.append((error_of(share), split))
+    best = min(found, key=lambda one: one[0])[1]
+    if best.accounting == "pure" or rho is not None:
+        return replace(best, delta=delta if rho is not None else best.delta)
+    return _in_two_groups(replace(best, delta=delta), epsilon)
+
+
+def cheapest(cap: float, least: float, error: Callable[[Fraction], float]) -> Fraction:
+    """The part for the range, from `least`, if that can be, to the cap, whose error is least."""
+    start = min(cap, least)
+    parts = [fraction_below(start * (cap / start) ** (place / CHOICES)) for place in range(CHOICES + 1)]
+    return min(parts, key=error)
+
+
+def _in_two_groups(split: ColumnBudget, epsilon: Epsilon) -> ColumnBudget:
+    """The same with the most noise budget that composing ranges and noises apart, exactly, certifies."""
+    if split.columns > MOST_COLUMNS_IN_GROUPS:
+        return split
+    from userdp.accounting import optimal_delta_of_groups
+
+    def certified(noise: Fraction) -> bool:
+        groups = [(split.epsilon_range, split.columns), (noise, split.columns)]
+        return optimal_delta_of_groups(groups, epsilon) <= split.delta
+
+    low, high, best = split.epsilon_noise, 2 * split.epsilon_noise, split
+    for _ in range(HALVINGS):
+        middle = fraction_below((low + high) / 2)
+        if certified(middle):
+            low, best = middle, replace(split, epsilon_noise=middle, accounting="optimal composition of two groups")
+        else:
+            high = middle
+    return best

@@ -1,0 +1,138 @@
+"""Programs that draw: the same function is run to fit and enumerated to audit.
+
+A *program* is a function of one argument ``draw`` that reaches private data only to make arguments for exact
+mechanisms, calls ``draw(mechanism, *arguments)`` for each of them, and returns an outcome that depends on what was
+drawn only.
+`run` lets the mechanisms draw. `law_of` follows every path through the program with its exact probability. So the law
+that is audited is the law that is drawn from, whatever the program does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+MAX_PATHS = 2**20
+
+
+class Mechanism(Protocol):
+    """An exact mechanism: it can draw, and say from which distribution."""
+
+    def _draw(self, source: _core.Source, /, *arguments: Any) -> Any:
+        """One draw from ``pmf(*arguments)``."""
+        ...
+
+    def pmf(self, *arguments: Any) -> Pmf:
+        """The distribution of a draw."""
+        ...
+
+
+class Draw(Protocol):
+    """What a program calls to draw from a mechanism."""
+
+    def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
+        """The outcome of the mechanism on these arguments."""
+        ...
+
+
+Program: TypeAlias = Callable[[Draw], Hashable]
+
+
+def run(program: Program, source: _core.Source) -> Any:
+    """The outcome of a program whose mechanisms draw from a source."""
+    return program(lambda mechanism, *arguments: mechanism._draw(source, *arguments))
+
+
+def law_of(program: Program, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
+    """The exact distribution of a program's outcome.
+
+    Parameters
+    ----------
+    program : callable
+        See the module. It is run once for every path.
+    outputs : sequence of hashable
+        All outcomes that are possible, from public parameters only.
+    max_paths : int
+        Give up beyond so many paths.
+
+    Returns
+    -------
+    Pmf
+        Over `outputs`, in their order, with exact weights.
+
+    Raises
+    ------
+    BudgetError
+        For a program with too many paths.
+    RuntimeError
+        When an outcome is not among `outputs`: the list is then not public.
+    """
+    masses: dict[Hashable, Fraction] = dict.fromkeys(outputs, Fraction(0))
+    prefixes: list[_Path] = [_Path((), Fraction(1))]
+    done = 0
+    while prefixes:
+        path = prefixes.pop()
+        branches: list[_Path] = []
+        outcome = program(_Follower(path, branches, done + len(prefixes), max_paths))
+        prefixes.extend(branches)
+        done += 1
+        if outcome not in masses:
+            raise RuntimeError(f"a program returned {outcome!r}, which is not among its public outputs")
+        masses[outcome] += path.mass
+    return _pmf(masses)
+
+
+def _pmf(masses: dict[Hashable, Fraction]) -> Pmf:
+    total = lcm(*(mass.denominator for mass in masses.values()))
+    return Pmf(tuple(masses), tuple(int(mass * total) for mass in masses.values()))
+
+
+class _Path:
+    """The first outcomes of a program's draws, and their probability together."""
+
+    def __init__(self, outcomes: tuple[Any, ...], mass: Fraction) -> None:
+        self.outcomes = outcomes
+        self.mass = mass
+
+
+class _Follower:
+    """Draws the outcomes of a path; beyond its end the first possible one, noting the others.
+
+    It gives up when the other paths, this one and those noted are too many: a program may draw without end.
+    """
+
+    def __init__(self, path: _Path, branches: list[_Path], others: int, max_paths: int) -> None:
+        self.path = path
+        self.branches = branches
+        self.others = others
+        self.max_paths = max_paths
+        self.position = 0
+
+    def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
+        position, self.position = self.position, self.position + 1
+        if position < len(self.path.outcomes):
+            return self.path.outcomes[position]
+        pmf = mechanism.pmf(*arguments)
+        possible = [
+            (outcome, Fraction(weight, pmf.total))
+            for outcome, weight in zip(pmf.outputs, pmf.weights, strict=True)
+            if weight
+        ]
+        if self.others + len(self.branches) + len(possible) > self.max_paths:
+            raise BudgetError(
+                f"the exact law has more than {self.max_paths} paths; audit a smaller domain or fewer rounds"
+            )
+        before, mass = self.path.outcomes, self.path.mass
+        self.branches.extend(_Path((*before, outcome), mass * probability) for outcome, probability in possible[1:])
+        first, probability = possible[0]
+        self.path.outcomes = (*before, first)
+        self.path.mass = mass * probability
+        return first

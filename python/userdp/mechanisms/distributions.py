@@ -1,0 +1,327 @@
+"""Exact distributions to draw from: categories, coins, integers in a range, subsets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Set
+from fractions import Fraction
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import (
+    Bounds,
+    Delta,
+    capped_binomial,
+    parse_delta,
+    parse_exact,
+    positive,
+    round_down,
+    round_up,
+    shown,
+)
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.mechanisms.base import IntegerLaw, Law
+from userdp.runtime import number_of
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+SIZE_LIMIT = 2**20
+"""The most weights, as in the core."""
+
+
+class Categorical(IntegerLaw):
+    """The index i with probability exactly weights[i] / (weights[0] + ... + weights[k - 1]).
+
+    Parameters
+    ----------
+    weights : sequence of int, Fraction or decimal string, int array of shape (k,), or Pmf
+        Public, exact, non-negative weights. As integers without a common factor their total is at most 2**128; k is at
+        most 2**20. Floats are refused: `exact_pmf` says what they become. Of a Pmf, indices of its outputs are drawn.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other weights, all of them zero, or a total above 2**128.
+    BudgetError
+        For more than 2**20 weights.
+
+    Notes
+    -----
+    *Law.* A uniform integer below the total, as in `UniformInteger`, is compared with all sums weights[0] + ... +
+    weights[i]; the number of sums that are at most the integer is the index.
+
+    *Time.* The whole table is read whatever the index is. Only the number of rejected words of the uniform integer
+    shows, and that is independent of the index. The weights are public.
+
+    Examples
+    --------
+    >>> law = Categorical(weights=["1/2", "1/3", "1/6"])
+    >>> law.pmf().weights
+    (3, 2, 1)
+    >>> law.sample() in (0, 1, 2)
+    True
+    """
+
+    def __init__(self, *, weights: Iterable[int | Fraction | str] | Pmf) -> None:
+        if isinstance(weights, (str, bytes, Mapping, Set)):
+            raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {shown(weights)}")
+        if isinstance(weights, np.ndarray) and weights.ndim != 1:
+            raise ValueError(f"weights must be one-dimensional; got the shape {weights.shape}")
+        try:
+            given = weights.weights if isinstance(weights, Pmf) else tuple(weights)
+        except TypeError:
+            raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {shown(weights)}") from None
+        if len(given) > SIZE_LIMIT:
+            raise BudgetError(
+                f"weights has {len(given)} entries, and every draw reads them all; at most {SIZE_LIMIT} are accepted: "
+                "split the outcomes into groups and draw a group first"
+            )
+        integers = Pmf.from_weights(given).weights
+        factor = math.gcd(*integers)
+        self._pmf = Pmf(tuple(range(len(integers))), tuple(weight // factor for weight in integers))
+        if self._pmf.total > 2**128:
+            raise ValueError(
+                f"weights: without common factors their total is about 2**{math.log2(self._pmf.total):.1f}, and a draw "
+                "compares numbers of 128 bits; round them to a total of at most 2**128"
+            )
+        super().__init__(weights=list(given))
+        from userdp import _core
+
+        self._core_law = _core.Categorical(self._pmf.weights)
+
+    def pmf(self) -> Pmf:
+        """The law, over the indices, with weights in lowest terms."""
+        return self._pmf
+
+
+VANISHING = 2**10
+"""e^-x is below the least positive float from here on."""
+
+
+class BiasedCoin(Law[bool, np.bool_]):
+    """True with an exact probability: a rational one, or e**-x for a rational x.
+
+    Parameters
+    ----------
+    probability : float, int, Fraction or decimal string, optional
+        A probability in [0, 1]. A float is the dyadic number it is: write ``"0.1"`` or ``Fraction(1, 10)`` for a tenth.
+    log_probability : float, int, Fraction or decimal string, optional
+        The natural logarithm of the probability, at most 0: ``-x`` for e**-x. Exactly one of the two is given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges, both, or none.
+
+    Notes
+    -----
+    *Law.* A toss is True exactly when U < p for a uniform U in [0, 1). 128 bits of U are compared with the leading bits
+    of p; if they are the same (probability 2**-128), the comparison goes on with 128 more bits of each. Bits of e**-x
+    come from certified enclosures; e**-x is irrational for x > 0, so that the comparison is always decided.
+
+    *Time.* A toss takes the same instructions whatever its result is. Only whether more than 128 bits were needed
+    shows, and that has probability 2**-128 for every coin.
+
+    *Privacy.* A coin is a part of mechanisms, and gives no guarantee by itself.
+
+    Examples
+    --------
+    >>> coin = BiasedCoin(probability="1/3")
+    >>> coin.probability
+    Fraction(1, 3)
+    >>> coin.sample() in (True, False)
+    True
+    >>> BiasedCoin(log_probability=-1).probability
+    Bounds(lower=0.3678794411714423, upper=0.36787944117144233)
+    """
+
+    def __init__(self, *, probability: Delta | None = None, log_probability: Delta | None = None) -> None:
+        if (probability is None) == (log_probability is None):
+            raise TypeError("BiasedCoin takes exactly one of probability and log_probability")
+        super().__init__(probability=probability, log_probability=log_probability)
+        self._rational = Fraction(1)
+        self._minus_log = Fraction(0)
+        if probability is not None:
+            self._rational = parse_delta(probability, "probability")
+        else:
+            accepted = "a float, int, Fraction or decimal string, at most 0"
+            self._minus_log = -parse_exact(log_probability, "log_probability", accepted)
+            if self._minus_log < 0:
+                raise ValueError(f"log_probability must be at most 0; got {shown(log_probability)}")
+        from userdp import _core
+
+        coin = _core.Coin
+        self._core_coin = coin.exp_of_minus(self._minus_log) if self._minus_log else coin.rational(self._rational)
+
+    @property
+    def probability(self) -> Fraction | Bounds:
+        """The probability of True: the Fraction, or floats around an irrational one."""
+        if not self._minus_log:
+            return self._rational
+        if self._minus_log >= VANISHING:
+            return Bounds(0.0, 5e-324)
+        from userdp import _core
+
+        low, high = _core.exp_bounds(_core.Level(Fraction(1), self._minus_log), 128)
+        return Bounds(round_down(1 / high), round_up(1 / low))
+
+    def pmf(self) -> Pmf:
+        """The law, over the outputs False and True.
+
+        Raises
+        ------
+        ValueError
+            For an irrational probability.
+        """
+        if self._minus_log:
+            raise ValueError(f"{self!r} has an irrational probability, and no Pmf holds it; see probability")
+        p = self._rational
+        return Pmf((False, True), (p.denominator - p.numerator, p.numerator))
+
+    def _draw(self, source: _core.Source) -> bool:
+        return bool(self._core_coin.sample(source))
+
+    def _draw_many(self, source: _core.Source, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+        return self._core_coin.sample_many(source, number_of(shape)).reshape(shape).astype(np.bool_)
+
+
+PMF_LIMIT = 2**20
+"""The most outputs of a pmf that is written out."""
+
+
+def _int64(value: int, name: str) -> int:
+    number = positive(value, name, -(2**63))
+    if number >= 2**63:
+        raise ValueError(f"{name} must be below 2**63; got {shown(value)}")
+    return number
+
+
+class UniformInteger(IntegerLaw):
+    """An integer from low to high, both included, each with exactly the same probability.
+
+    Parameters
+    ----------
+    low, high : int
+        Integers of 64 bits with low <= high.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other bounds.
+
+    Notes
+    -----
+    *Law.* A word w of 128 random bits stands for low + floor(w n / 2**128), where n = high - low + 1. Words with
+    w n mod 2**128 < 2**128 mod n are rejected and replaced, which leaves floor(2**128 / n) words for every integer.
+
+    *Time.* A draw takes the same instructions whatever its result is. Only the number of rejections shows (each has
+    probability below 2**-64), and that is independent of the integer that is returned.
+
+    References
+    ----------
+    Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling and Computer Simulation 29
+    (2019).
+
+    Examples
+    --------
+    >>> die = UniformInteger(low=1, high=6)
+    >>> die.pmf().fractions()[0]
+    Fraction(1, 6)
+    >>> 1 <= die.sample() <= 6
+    True
+    """
+
+    def __init__(self, *, low: int, high: int) -> None:
+        super().__init__(low=low, high=high)
+        self.low, self.high = _int64(low, "low"), _int64(high, "high")
+        if self.low > self.high:
+            raise ValueError(f"low must be at most high; got low={self.low} and high={self.high}")
+        from userdp import _core
+
+        self._core_law = _core.UniformInteger(self.low, self.high - self.low + 1)
+
+    def pmf(self) -> Pmf:
+        """The law: outputs low, ..., high of weight 1.
+
+        Raises
+        ------
+        BudgetError
+            For more than 2**20 of them.
+        """
+        count = self.high - self.low + 1
+        if count > PMF_LIMIT:
+            raise BudgetError(
+                f"the pmf would have {count} outputs, and at most {PMF_LIMIT} are written out; each has probability "
+                f"1 / {count}"
+            )
+        return Pmf(tuple(range(self.low, self.high + 1)), (1,) * count)
+
+
+class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
+    """A subset of {0, ..., population - 1} of a given size, each with exactly the same probability.
+
+    Parameters
+    ----------
+    population : int
+        From 0 to 2**63 - 1.
+    subset_size : int
+        From 0 to the population; 2**27 elements at most in all the subsets of a call.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other numbers.
+
+    Notes
+    -----
+    *Law.* Floyd's algorithm: elements are drawn below j + 1 for j = population - subset_size, ..., population - 1, and
+    one that is there already is replaced by j. By induction the set is uniform among the subsets of {0, ..., j} of its
+    size.
+
+    *Time.* Not constant time: which elements are chosen shows in branches and addresses. Use it where the subset is not
+    secret, or where nobody who must not know it can measure.
+
+    Examples
+    --------
+    >>> hand = RandomSubset(population=52, subset_size=5)
+    >>> hand.sample().shape, hand.sample(3).shape
+    ((5,), (3, 5))
+    """
+
+    def __init__(self, *, population: int, subset_size: int) -> None:
+        super().__init__(population=population, subset_size=subset_size)
+        self.population = positive(population, "population", 0)
+        self.subset_size = positive(subset_size, "subset_size", 0)
+        if self.population >= 2**63:
+            raise ValueError(f"population must be below 2**63; got {shown(population)}")
+        if self.subset_size > self.population:
+            raise ValueError(
+                f"subset_size must be at most the population of {self.population}; got {shown(subset_size)}"
+            )
+
+    def pmf(self) -> Pmf:
+        """The law over subsets as tuples in increasing order, each of weight 1.
+
+        Raises
+        ------
+        BudgetError
+            For more than 2**20 of them.
+        """
+        if capped_binomial(self.population, self.subset_size, PMF_LIMIT) > PMF_LIMIT:
+            raise BudgetError(f"the pmf would have more than {PMF_LIMIT} outputs, all of the same probability")
+        subsets = tuple(combinations(range(self.population), self.subset_size))
+        return Pmf(subsets, (1,) * len(subsets))
+
+    def _draw(self, source: _core.Source) -> npt.NDArray[np.int64]:
+        return self._draw_many(source, ())
+
+    def _draw_many(self, source: _core.Source, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        from userdp import _core
+
+        draws = _core.random_subsets(source, self.population, self.subset_size, number_of(shape))
+        return draws.reshape((*shape, self.subset_size))

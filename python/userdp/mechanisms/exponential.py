@@ -1,0 +1,253 @@
+"""The exponential mechanism: one of k candidates by its score, with integer weights, drawn in constant time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import Epsilon, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
+from userdp.runtime import number_of, shape_of, source_of
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+Scores: TypeAlias = npt.ArrayLike
+
+INT64 = np.dtype(np.int64)
+EXACT_INTEGERS = 2**53
+"""NumPy turns sequences that mix ints and floats into floats, which changes ints beyond this."""
+
+
+class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
+    """Choose one of k candidates, the better its score the likelier: the exponential mechanism.
+
+    The ideal law has P[i] proportional to e**(-epsilon scores[i] / (2 sensitivity)). What is drawn here, and what
+    `pmf` returns, are exact integers over 2**128 next to it, which are epsilon-DP themselves.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+    sensitivity : int, float, Fraction or decimal string
+        The most that any one candidate's score changes between neighbours, in units of the scores. Positive; without
+        a granularity an integer below 2**62.
+    granularity : float, int or Fraction, optional
+        None takes integer scores only. A public power of two g takes any scores and rounds them down to multiples of
+        g; the sensitivity is then rounded up to one. At most 2**62 of its steps may make up the sensitivity, and
+        2**63 a score.
+    maximize : bool
+        False: lower scores are better. True: higher ones.
+    monotone : bool
+        True promises that between neighbours all scores change in the same direction, and gives the ideal law
+        P[i] proportional to e**(-epsilon scores[i] / sensitivity). Counts do so when one user is added or removed.
+        They do not when a user is *replaced*, which this library means by neighbours: with this option the loss would
+        then be up to 2 epsilon.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges.
+
+    Notes
+    -----
+    *Neighbours and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
+    replaced, the draw is epsilon-DP (delta = 0) for a user. This concerns all that the user contributes: clamp or
+    average within a user first. The proof covers the integers that are drawn from, with every rounding: the rate is
+    computed from epsilon - 2**-36, which pays for the errors of the weights, and a candidate whose score is
+    worse than the best by 64 bits of weight is treated as if it were just that much worse, which costs nothing. See
+    docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
+
+    *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` is for audits: it depends on the
+    scores, and showing it for private data is not private.
+
+    *Utility.* With c = 2 (1 if monotone), and scores and sensitivity on the grid, P[score > lowest + alpha] is at most
+    1.001 k e**(-(epsilon - 2**-36) alpha / (c sensitivity)) for alpha below about 44 c sensitivity / epsilon, which is
+    worth 64 bits; beyond that it stays below its bound there. Where one step of score would be worth 64 bits or more
+    (monotone, a sensitivity of one step and epsilon above 44.3), it counts as 32 bits, more private than asked.
+
+    *Time.* For integer scores, the instructions of a draw and the addresses that they touch depend on the number of
+    candidates and draws and on the parameters, not on scores, random bits or the result; the copies it makes are
+    overwritten. This ends where the array of scores begins and where Python's int for the result is made: computing
+    the scores, converting arrays of other types, and the conversion with a granularity are not constant time.
+
+    *Errors.* An error about a score (NaN, say) tells something about the data. What computes scores from private
+    data must map bad ones to a public value first, so that nothing is raised.
+
+    References
+    ----------
+    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007).
+
+    Examples
+    --------
+    >>> votes = [12, 30, 29]
+    >>> choice = ExponentialMechanism(epsilon=1, sensitivity=1, maximize=True)
+    >>> choice.sample(votes) in (0, 1, 2)
+    True
+    >>> choice.pmf(votes).probabilities.round(4).tolist()
+    [0.0001, 0.6224, 0.3775]
+    >>> choice.pmf(votes).total == 2**128
+    True
+    >>> choice.certified_epsilon <= 1
+    True
+    >>> loss = ExponentialMechanism(epsilon="0.5", sensitivity=0.1, granularity=2**-20)
+    >>> loss.sample([0.25, 0.375, 0.1], size=5).shape
+    (5,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        sensitivity: float | Fraction | str,
+        granularity: float | Fraction | None = None,
+        maximize: bool = False,
+        monotone: bool = False,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon, sensitivity=sensitivity, granularity=granularity, maximize=maximize, monotone=monotone
+        )
+
+    def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.ExponentialRate:
+        from userdp import _core
+
+        return _core.ExponentialRate(level, sensitivity, monotone)
+
+    @property
+    def certified_epsilon(self) -> float:
+        """A proved bound of the loss for up to 2**24 candidates, all roundings included; at most epsilon."""
+        return self._rate.certified_epsilon
+
+    def pmf(self, scores: Scores) -> Pmf:
+        """The distribution that is drawn from: outputs 0, ..., k-1 and integer weights of total 2**128.
+
+        Not constant time, and not private: for audits.
+
+        Parameters
+        ----------
+        scores : array-like with shape (k,)
+            As for `sample`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `sample`.
+        BudgetError
+            For more than 2**22 candidates.
+        """
+        integers, maximize = self._on_grid(scores)
+        if len(integers) > PMF_CANDIDATES:
+            raise BudgetError(
+                f"the pmf of {len(integers)} candidates would fill gigabytes (limit {PMF_CANDIDATES}); sample() takes "
+                "up to 2**24"
+            )
+        numerators = self._rate.numerators(integers, maximize)
+        return Pmf(tuple(range(len(numerators))), tuple(numerators))
+
+    @overload
+    def sample(self, scores: Scores, size: None = None, random_state: int | None = None) -> int: ...
+    @overload
+    def sample(
+        self, scores: Scores, size: int | tuple[int, ...], random_state: int | None = None
+    ) -> npt.NDArray[np.int64]: ...
+    def sample(
+        self, scores: Scores, size: int | tuple[int, ...] | None = None, random_state: int | None = None
+    ) -> int | npt.NDArray[np.int64]:
+        """Draw from `pmf`.
+
+        Parameters
+        ----------
+        scores : array-like with shape (k,)
+            One score for each candidate, 1 <= k <= 2**24. Integers of 64 bits, or floats that are such integers;
+            with a granularity any finite floats. A contiguous array of int64 is read where it is.
+        size : int or tuple of int, optional
+            The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
+            for tests only, and warns.
+
+        Returns
+        -------
+        int, or ndarray of int64 with shape ``size``
+            The index of a candidate, from 0 to k - 1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For scores that are not a vector of such numbers, naming the index of the first bad one; for bad sizes and
+            values of random_state.
+        BudgetError
+            For more than 2**27 draws.
+        OSError
+            When the operating system gives no random bits.
+
+        Warns
+        -----
+        InsecureRandomnessWarning
+            When random_state is an integer.
+        """
+        if size is None:
+            return self._draw(source_of(random_state), scores)
+        integers, maximize = self._on_grid(scores)
+        shape = shape_of(size)
+        source = source_of(random_state)
+        return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
+
+    def _draw(self, source: _core.Source, scores: Scores) -> int:
+        """One draw from a source that several mechanisms share."""
+        integers, maximize = self._on_grid(scores)
+        return self._rate.sample(integers, source, maximize)
+
+    def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
+        """The scores as integers, and whether these are to be maximised."""
+        if (
+            type(scores) is not np.ndarray
+            or scores.dtype != INT64
+            or scores.ndim != 1
+            or not scores.flags.forc
+            or not scores.flags.aligned
+        ):
+            scores = _vector(scores)
+        maximize, integers = self._arguments["maximize"], self._arguments["granularity"] is None
+        if scores.dtype != INT64:
+            # Integral floats may be complemented like ints; others are negated before they are rounded down.
+            return self._grid.of_floats(scores, maximize and not integers), maximize and integers
+        if integers:
+            return scores, maximize
+        return self._grid.of_integers(scores, maximize), False
+
+
+def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """Scores as a contiguous, aligned vector of int64 or float64, exactly."""
+    if isinstance(scores, np.ma.MaskedArray):
+        raise TypeError("scores is a masked array; fill in the masked scores first")
+    try:
+        array = np.asarray(scores)
+    except (ValueError, TypeError):
+        raise TypeError(f"scores must be a vector of numbers; got {shown(scores)}") from None
+    if array.ndim != 1:
+        raise ValueError(f"scores must be a vector, one score for each candidate; got the shape {array.shape}")
+    kind = array.dtype.kind
+    if kind == "u" and array.dtype.itemsize == 8:
+        beyond = np.flatnonzero(array > np.uint64(2**63 - 1))
+        if beyond.size:
+            index = beyond[0]
+            raise ValueError(f"scores: the score at index {index} is {array[index]}; it must be at most 2**63 - 1")
+    if kind in "iu":
+        return np.require(array, np.int64, ["C", "A"])
+    if kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(
+            "scores must be integers of 64 bits or floats, in one array; got "
+            f"{shown(scores)} of dtype {array.dtype}" + (" (ints beyond 64 bits?)" if kind == "O" else "")
+        )
+    if getattr(scores, "dtype", None) is None and isinstance(scores, Iterable):
+        for index, score in enumerate(scores):
+            if np.asarray(score).dtype.kind in "iu" and abs(int(score)) > EXACT_INTEGERS:
+                raise ValueError(f"scores: the score {score} at index {index} would be rounded beside floats")
+    return np.require(array, np.float64, ["C", "A"])

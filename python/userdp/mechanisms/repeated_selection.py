@@ -1,0 +1,231 @@
+"""The best of a hidden random number of runs of a private mechanism."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from userdp.exact.numbers import Delta, parse_delta, positive, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.mechanisms.counts import Geometric
+from userdp.runtime import source_of
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+PMF_BITS = 2**31
+"""Exact laws with more bits than this are refused: they take minutes."""
+
+
+class Repeated(Protocol):
+    """A mechanism that can be repeated: it draws, and says from which distribution."""
+
+    def _draw(self, source: _core.Source, /, *arguments: Any) -> Any:
+        """One draw."""
+        ...
+
+    def pmf(self, *arguments: Any) -> Pmf:
+        """The law of a draw."""
+        ...
+
+
+class RepeatedSelection:
+    """Run a private mechanism a random number of times on the same data, and release the least outcome only.
+
+    Three times the epsilon of one run pays for all of them, however many there are: selection from candidates that are
+    themselves private, by random stopping.
+
+    Parameters
+    ----------
+    mechanism : mechanism
+        What is run, such as one of this package's. Its outcomes must have a total order, `<`, that is fixed in advance:
+        pairs (value, index) for example. The least is the best.
+    stopping_probability : float, int, Fraction or decimal string
+        gamma, in [2**-52, 1]: after every run the runs end with this probability, so that 1 / gamma runs are expected.
+    most_runs : int, optional
+        N: the number K of runs is drawn given K <= N. It costs no privacy. N >= 1.
+    hide_time : bool
+        True always makes all of `most_runs` runs, and ignores those after the K-th: the time then does not tell K.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other parameters; hide_time needs most_runs.
+
+    Notes
+    -----
+    *Guarantee.* When one run is epsilon-DP, pure, the outcome is 3 epsilon-DP, for the same neighbours, whatever gamma
+    and N are. *Proof.* Let p_i be the probabilities of the outcomes of one run from best to worst, and Q_i = p_0 + ...
+    + p_i. Without N the outcome is i with probability gamma p_i / ((gamma + (1 - gamma) Q_{i-1}) (gamma + (1 - gamma)
+    Q_i)), and each of the three factors moves by at most e**epsilon. For N, and why no smaller factor than 3 is true,
+    see docs/proofs/private_selection.md.
+
+    *K is secret.* The pair (K, outcome) is only K epsilon-DP. K is not returned, kept or logged. **The time of a draw
+    tells K** unless hide_time. Stopping a single run at N (a cap), instead of drawing K again, would cost delta =
+    (1 - gamma)**N; nothing here does that.
+
+    *Law.* `pmf` is the exact law of what is drawn: K - 1 is drawn by `Geometric`, modulo N, which has the law of
+    K - 1 given K <= N.
+
+    References
+    ----------
+    Liu, Talwar, "Private Selection from Private Candidates" (STOC 2019), Theorem 3.2. LSAKKMS21, Algorithm 5.
+
+    Examples
+    --------
+    The best of a few noisy counts of 3:
+
+    >>> from userdp.mechanisms import DiscreteLaplace, RepeatedSelection
+    >>> noisy = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 6))
+    >>> best = RepeatedSelection(noisy, stopping_probability="1/4", most_runs=20)
+    >>> 0 <= best.sample(3) <= 6
+    True
+    >>> best.pmf(3).probabilities.round(3)
+    array([0.13 , 0.173, 0.291, 0.321, 0.058, 0.017, 0.009])
+    """
+
+    def __init__(
+        self,
+        mechanism: Repeated,
+        *,
+        stopping_probability: Delta,
+        most_runs: int | None = None,
+        hide_time: bool = False,
+    ) -> None:
+        self.mechanism = mechanism
+        self.stopping_probability = parse_delta(stopping_probability, "stopping_probability")
+        if self.stopping_probability < Fraction(1, 2**52):
+            raise ValueError(f"stopping_probability must be from 2**-52 to 1; got {shown(stopping_probability)}")
+        self.most_runs = None if most_runs is None else positive(most_runs, "most_runs")
+        if not isinstance(hide_time, (bool, np.bool_)):
+            raise TypeError(f"hide_time must be a bool; got {shown(hide_time)}")
+        if hide_time and most_runs is None:
+            raise ValueError("hide_time makes a public number of runs: give it as most_runs")
+        self.hide_time = bool(hide_time)
+        self._failures = Geometric(p=self.stopping_probability)
+
+    def __repr__(self) -> str:
+        most = "" if self.most_runs is None else f", most_runs={self.most_runs}"
+        hidden = ", hide_time=True" if self.hide_time else ""
+        return (
+            f"RepeatedSelection({self.mechanism!r}, stopping_probability={self.stopping_probability!r}{most}{hidden})"
+        )
+
+    def sample(self, *arguments: Any, random_state: int | None = None) -> Any:
+        """The least outcome of the runs.
+
+        Parameters
+        ----------
+        *arguments
+            What the mechanism is run on, the same each time.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
+            for tests only, and warns.
+
+        Returns
+        -------
+        object
+            An outcome of the mechanism.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the mechanism.
+        """
+        return self._draw(source_of(random_state), *arguments)
+
+    def _draw(self, source: _core.Source, *arguments: Any) -> Any:
+        runs = self._number_of_runs(source)
+        best = self.mechanism._draw(source, *arguments)
+        for done in range(1, (self.most_runs or runs) if self.hide_time else runs):
+            outcome = self.mechanism._draw(source, *arguments)
+            if done < runs and outcome < best:
+                best = outcome
+        return best
+
+    def _number_of_runs(self, source: _core.Source) -> int:
+        """K, which nobody may learn. It does not depend on data."""
+        failures = self._failures._draw(source)
+        # The law of failures modulo N is that of failures given that they are below N.
+        return 1 + (failures if self.most_runs is None else failures % self.most_runs)
+
+    def pmf(self, *arguments: Any) -> Pmf:
+        """The exact law of the outcome.
+
+        Parameters
+        ----------
+        *arguments
+            What the mechanism is run on.
+
+        Returns
+        -------
+        Pmf
+            Over the outcomes of one run, from the best to the worst.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the mechanism.
+        BudgetError
+            For laws of more than 2**31 bits.
+        """
+        return self.law(self.mechanism.pmf(*arguments))
+
+    def law(self, one_run: Pmf) -> Pmf:
+        """The exact law of the least outcome, from that of one run.
+
+        Parameters
+        ----------
+        one_run : Pmf
+            Its outcomes in any order; they are sorted.
+
+        Returns
+        -------
+        Pmf
+            Over the same outcomes, from the best to the worst.
+
+        Raises
+        ------
+        BudgetError
+            For laws of more than 2**31 bits.
+
+        Examples
+        --------
+        >>> from userdp.mechanisms import DiscreteLaplace, Pmf, RepeatedSelection
+        >>> noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 3))
+        >>> half = RepeatedSelection(noise, stopping_probability="1/2")
+        >>> [str(part) for part in half.law(Pmf((0, 1, 2, 3), (1, 3, 2, 4))).fractions()]
+        ['2/11', '30/77', '5/28', '1/4']
+        """
+        weight_of = dict(zip(one_run.outputs, one_run.weights, strict=True))
+        outputs: tuple[Any, ...] = tuple(sorted(weight_of))
+        weights = [weight_of[output] for output in outputs]
+        return Pmf.from_weights(self._weights(weights, one_run.total), outputs)
+
+    def _weights(self, weights: list[int], total: int) -> list[Fraction]:
+        """Weights of the least outcome, from those of one run in order; see docs/proofs/private_selection.md."""
+        a, b = self.stopping_probability.numerator, self.stopping_probability.denominator
+        bits = (b * total).bit_length() * len(weights) * (self.most_runs or 2 * len(weights))
+        if bits > PMF_BITS:
+            raise BudgetError(
+                f"the exact law would have about {bits} bits, and at most {PMF_BITS} are written out; audit fewer "
+                "outcomes of one run, a coarser stopping_probability, or most_runs below this"
+            )
+        best = [0, *accumulate(weights)]
+        if self.most_runs is None:
+            parts = [a * total + (b - a) * mass for mass in best]
+            return [
+                Fraction(weight, before * after)
+                for weight, before, after in zip(weights, parts[:-1], parts[1:], strict=True)
+            ]
+        # x**(N - 1) times the probability that all runs are beyond the best, up to a constant.
+        x, most = b * total, self.most_runs
+        beyond = []
+        for mass in best:
+            y = (b - a) * (total - mass)
+            beyond.append((total - mass) * ((x**most - y**most) // (x - y)))
+        return [Fraction(before - after) for before, after in pairwise(beyond)]

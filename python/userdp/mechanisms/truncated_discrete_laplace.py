@@ -1,0 +1,190 @@
+"""Truncated discrete Laplace noise: a certified table of integers over 2^128, drawn by scanning it whole."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.mechanisms.base import IntegerLaw
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+IDEAL_BITS = 2**30
+"""The ideal pmf is refused when its weights have more bits than this together."""
+
+
+def kappa(epsilon: Epsilon, delta: Delta) -> int:
+    """Half the width of truncated discrete Laplace noise: 1 + ceil(ln(1/delta) / epsilon), exactly.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, positive. A float is the dyadic number it is.
+    delta : float, int, Fraction or decimal string
+        A probability strictly between 0 and 1.
+
+    Returns
+    -------
+    int
+        1 + min{c : e**(c epsilon) >= 1 / delta}, decided exactly, ties included.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges.
+    BudgetError
+        When the result would be above 2**60.
+
+    Notes
+    -----
+    Definition 8 of Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples
+    Per User" (NeurIPS 2023).
+
+    Examples
+    --------
+    >>> from userdp import LogRatio
+    >>> kappa(1.0, "1e-6")
+    15
+    >>> kappa(LogRatio(2), "1/8"), kappa(LogRatio(2), "0.1249")  # 2**3 = 8 exactly
+    (4, 5)
+    """
+    from userdp import _core
+    from userdp.exact.epsilon import core_level
+
+    level, probability = noise_parameters(epsilon, delta)
+    return _core.kappa(core_level(level), probability)
+
+
+def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
+    """Read epsilon > 0 and 0 < delta < 1."""
+    level, probability = parse_level(epsilon), parse_delta(delta)
+    if level == PrivacyLevel(Fraction(1), Fraction(0)):
+        raise ValueError(f"epsilon must be > 0 here; got {shown(epsilon)}")
+    if not 0 < probability < 1:
+        raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {shown(delta)}")
+    return level, probability
+
+
+class TruncatedDiscreteLaplace(IntegerLaw):
+    """Truncated discrete Laplace noise, shifted to the support 0, 1, ..., 2 kappa.
+
+    The ideal noise has P[x] proportional to e**(-epsilon |x - kappa|) (Definition 8). What is drawn here, and what
+    `pmf` returns, is an exact table of integers over 2**128 next to it.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, positive. A float is the dyadic number it is.
+    delta : float, int, Fraction or decimal string
+        A probability strictly between 0 and 1, at least 2**-128.
+    kappa : {"paper", "tight"}
+        "paper": kappa = 1 + ceil(ln(1/delta) / epsilon), exactly. "tight": the least kappa whose table has ends of at
+        most delta; about 1 + ln(coth(epsilon / 2)) / epsilon smaller, with the same guarantee.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges; when the table is built, for parameters that probabilities over 2**128
+        cannot hold.
+    BudgetError
+        When the table is built: for kappa above 2**20.
+
+    Notes
+    -----
+    *Neighbours and sensitivity.* For an integer statistic that changes by at most 1 when one user is replaced, its sum
+    with this noise is (epsilon, delta)-differentially private. Proof: the table is certified in integers to satisfy
+    P[x] <= e**epsilon P[x +- 1] on the support and P[0] = P[2 kappa] <= delta when it is built; a shift by 1 moves one
+    end out of the common support, and everything else keeps its probability up to the factor e**epsilon. The whole
+    budget is spent on the one sum. See docs/proofs/truncated_discrete_laplace.md.
+
+    *Time.* A draw takes 128 random bits and reads the whole table, whatever the bits are. The table is built on first
+    use.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User" (NeurIPS
+    2023), Definition 8 and Lemma 18.
+
+    Examples
+    --------
+    >>> noise = TruncatedDiscreteLaplace(epsilon=1, delta="1e-6")
+    >>> noise.kappa
+    15
+    >>> noise.pmf().total == 2**128
+    True
+    >>> noise.certified_epsilon <= 1 and noise.certified_delta <= 1e-6
+    True
+    >>> 0 <= noise.sample() <= 30
+    True
+    >>> TruncatedDiscreteLaplace(epsilon=1, delta="1e-6", kappa="tight").kappa
+    14
+    """
+
+    def __init__(self, *, epsilon: Epsilon, delta: Delta, kappa: Literal["paper", "tight"] = "paper") -> None:
+        if kappa not in ("paper", "tight"):
+            raise ValueError(f"kappa must be 'paper' or 'tight'; got {shown(kappa)}")
+        self._level, self._delta = noise_parameters(epsilon, delta)
+        super().__init__(epsilon=epsilon, delta=delta, kappa=kappa)
+
+    @cached_property
+    def _core_law(self) -> _core.TruncatedDiscreteLaplaceTable:
+        from userdp import _core
+        from userdp.exact.epsilon import core_level
+
+        tight = self._arguments["kappa"] == "tight"
+        return _core.TruncatedDiscreteLaplaceTable(core_level(self._level), self._delta, tight)
+
+    @property
+    def kappa(self) -> int:
+        """Half the width: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
+        return self._core_law.kappa
+
+    @property
+    def certified_epsilon(self) -> float:
+        """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
+        from userdp import _core
+        from userdp.exact.epsilon import float_above
+
+        # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
+        return min(_core.ln_bounds(self._core_law.largest_ratio)[1], float_above(self._level))
+
+    @property
+    def certified_delta(self) -> Fraction:
+        """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
+        return Fraction(self._core_law.numerators[0], 2**128)
+
+    def pmf(self) -> Pmf:
+        """The distribution that is drawn from: outputs 0, ..., 2 kappa and integer weights of total 2**128."""
+        numerators = self._core_law.numerators
+        return Pmf(tuple(range(len(numerators))), tuple(numerators))
+
+    def ideal_pmf(self) -> Pmf:
+        """Definition 8 with this kappa, exactly, for comparison; nothing is drawn from it.
+
+        Raises
+        ------
+        ValueError
+            When e**epsilon is irrational, as it is unless epsilon is a LogRatio.
+        BudgetError
+            When the weights are too long to be written out.
+        """
+        if self._level.exponent:
+            epsilon = self._arguments["epsilon"]
+            raise ValueError(
+                f"epsilon={shown(epsilon)}: the ideal probabilities are rational only for a LogRatio, where "
+                "e**epsilon is"
+            )
+        a, b, kappa = self._level.ratio.numerator, self._level.ratio.denominator, self.kappa
+        bits = a.bit_length() * kappa * (2 * kappa + 1)
+        if bits > IDEAL_BITS:
+            raise BudgetError(
+                f"the ideal weights have about {bits:.3g} bits together, above {IDEAL_BITS:.3g}; use pmf(), or a "
+                "larger epsilon or delta"
+            )
+        side = [a**j * b ** (kappa - j) for j in range(kappa + 1)]  # E^(j - kappa) at distance kappa - j, times a^kappa
+        return Pmf(tuple(range(2 * kappa + 1)), tuple(side + side[-2::-1]))

@@ -1,0 +1,393 @@
+"""Descent along sums of clipped gradients with noise: user-level DP-SGD, with exact integers and exact noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.accounting import largest_epsilon_each, largest_rho
+from userdp.estimators.privacy import Spending, exact_epsilon
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
+from userdp.mechanisms import DiscreteGaussian, RandomSubset
+from userdp.mechanisms.composed import Draw
+from userdp.optimization.constraints import Constraint, length
+from userdp.optimization.estimator import Descent
+from userdp.optimization.gradients import GradientRows
+from userdp.optimization.losses import Loss
+from userdp.optimization.problem import DescentProblem, MeanStep, Rounds, number_of_rounds
+from userdp.optimization.projected import ProjectedDescent
+
+Floats = npt.NDArray[np.float64]
+Average = Literal["tail", "all", "last"]
+
+DISTANCE = Fraction(1, 2**90)
+"""No integer's noise is farther from the ideal discrete Gaussian in total variation."""
+GRID_STEPS = 2**28
+"""Steps of the grid in the clipping radius are from this up to twice as many."""
+MOST_STEPS = 200
+"""The most steps that are taken by default."""
+PART_CLIP = 0.6
+"""The default clips at this share of G / sqrt(m) where noise is large."""
+LEAST_CLIP = 0.05
+"""The default clips at no less than this share of the longest gradient."""
+AVERAGES = ("tail", "all", "last")
+
+
+class ClippedMean(MeanStep):
+    """The sum over users of clipped gradients in integers, plus discrete Gaussian noise in every coordinate.
+
+    Parameters
+    ----------
+    noise : DiscreteGaussian
+        For integers that move by 2 `radius` in L2.
+    clip : float
+        C: a user's mean gradient is clipped to this L2 norm.
+    grid : float
+        The step of the grid, a power of two.
+    dimension : int
+    n_users : int
+    batch : int, optional
+        How many users are drawn in a round, without replacement; all by default.
+
+    Notes
+    -----
+    A user's integers are y = trunc(g s / grid) with s <= 1 the factor that takes g into the ball of radius C, and
+    |y| <= R = floor(C / grid) is enforced in integers. Replacing one user moves the sum by at most 2R in L2. The batch
+    is secret: it is no part of what is drawn for the transcript.
+    """
+
+    def __init__(
+        self, noise: DiscreteGaussian, *, clip: float, grid: float, dimension: int, n_users: int, batch: int | None
+    ) -> None:
+        self.noise = noise
+        self.clip = clip
+        self.grid = grid
+        self.dimension = dimension
+        self.count = n_users if batch is None else batch
+        self.subset = None if batch is None else RandomSubset(population=n_users, subset_size=batch)
+        self.draws = 1 if batch is None else 2
+
+    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Draw) -> tuple[int, ...]:
+        if self.subset is not None:
+            rows = rows.of(draw(self.subset))
+        total = rows.at(theta).clipped_sum(np.zeros(self.dimension), self.clip, self.grid)
+        drawn: tuple[int, ...] = draw(self.noise, tuple(total.tolist()))
+        return drawn
+
+    def estimate(self, round: int, theta: Floats, answer: Sequence[int]) -> Floats:
+        return np.array(answer, dtype=np.float64) * (self.grid / self.count)
+
+    def _ends(self) -> int:
+        return self.count * math.floor(self.clip / self.grid) + self.noise.support
+
+    def answers(self, round: int) -> Iterable[tuple[int, ...]]:
+        return product(range(-self._ends(), self._ends() + 1), repeat=self.dimension)
+
+    def n_answers(self, round: int) -> int:
+        return int((2 * self._ends() + 1) ** self.dimension)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much noise a round has, and what all rounds cost."""
+
+    rho: Fraction
+    """Of the sum over the users of a round."""
+    spending: Spending
+
+
+def _noise_of_rounds(problem: DescentProblem, steps: int, batch: int | None) -> Noise:
+    """The most rho that a round may have: by zCDP of all rounds, or by amplification where that allows more."""
+    draws = problem.dimension * steps
+    rho = largest_rho(problem.epsilon, problem.delta, distance=draws * DISTANCE)
+    by_rho = Noise(
+        rho / steps,
+        Spending({"gradients": rho}, problem.delta, rho=rho, distance=draws * DISTANCE, budget_unit="rho"),
+    )
+    if batch is None or batch == problem.n_users:
+        return by_rho
+    amplified = _amplified_rho(
+        problem.epsilon, problem.delta, steps, Fraction(batch, problem.n_users), problem.dimension
+    )
+    if amplified <= by_rho.rho:
+        return by_rho
+    return Noise(amplified, Spending({"gradients": exact_epsilon(problem.epsilon)}, problem.delta))
+
+
+def _amplified_rho(epsilon: Epsilon, delta: Fraction, steps: int, share: Fraction, dimension: int) -> Fraction:
+    """The rho of a round on its batch, when each of `steps` rounds draws a share q of the users without replacement.
+
+    An (e, d)-DP round on the batch is (ln(1 + q (e^e - 1)), q d)-DP on all users, for replacement of a user. Half of
+    delta goes to the d of the rounds, and half to composing their e.
+    """
+    from userdp import _core
+
+    each = largest_epsilon_each(steps, epsilon, delta / 2)
+    growth = _core.exp_bounds(core_level(parse_level(each)), 128)[0] - 1
+    on_batch = Fraction(_core.ln_bounds(1 + growth / share)[0])
+    delta_on_batch = min(delta / (2 * steps * share), Fraction(1, 2))
+    if on_batch <= 0:
+        return Fraction(0)
+    try:
+        return largest_rho(on_batch, delta_on_batch, distance=dimension * DISTANCE)
+    except ValueError:  # a delta that is too small for the distance
+        return Fraction(0)
+
+
+@lru_cache(maxsize=64)
+def clipped_plan(
+    problem: DescentProblem,
+    *,
+    clip: float | None = None,
+    steps: int | None = None,
+    step_size: float | None = None,
+    batch_users: int | None = None,
+    average: Average = "tail",
+    grid_steps: int = GRID_STEPS,
+) -> Rounds:
+    """The plan of `ClippedGradientDescent`: what is not given has public defaults.
+
+    Raises
+    ------
+    ValueError
+        For a delta that is too small to be certified, 0 included, and batches larger than there are users.
+    """
+    if not problem.delta:
+        raise ValueError("delta must be > 0 for descents with clipped gradients, whose noise is Gaussian; got 0")
+    if batch_users is not None and batch_users > problem.n_users:
+        raise ValueError(f"batch_users must be at most the number of users, {problem.n_users}; got {batch_users}")
+    count = batch_users or problem.n_users
+    relative = relative_noise(problem, count)
+    radius = clip or default_clip(problem, relative)
+    rounds = steps or default_steps(problem, radius * relative)
+    noise = _noise_of_rounds(problem, rounds, batch_users)
+    grid = 2.0 ** math.floor(math.log2(radius) - math.log2(grid_steps))
+    sensitivity = 2 * math.floor(radius / grid)
+    step = ClippedMean(
+        DiscreteGaussian(rho=noise.rho, sensitivity=sensitivity),
+        clip=radius,
+        grid=grid,
+        dimension=problem.dimension,
+        n_users=problem.n_users,
+        batch=batch_users,
+    )
+    size = step_size or default_step_size(problem, radius, count, rounds, noise.rho)
+    weights = {
+        "tail": [float(2 * (done + 1) > rounds) for done in range(rounds)],
+        "all": [1.0] * rounds,
+        "last": [float(done + 1 == rounds) for done in range(rounds)],
+    }[average]
+    optimizer = ProjectedDescent(problem.start, problem.constraint, [size] * rounds, weights)
+    return Rounds(problem, optimizer, step, noise.spending)
+
+
+def relative_noise(problem: DescentProblem, count: int) -> float:
+    """S = sqrt(2 d / rho) / n: the noise of the mean of all rounds' gradients, over C."""
+    rho = float(largest_rho(problem.epsilon, problem.delta, distance=problem.dimension * MOST_STEPS * DISTANCE))
+    return math.sqrt(2 * problem.dimension / rho) / count
+
+
+def default_clip(problem: DescentProblem, relative: float) -> float:
+    """C = (0.6 + k / sqrt(m)) G / sqrt(m), but at least G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6).
+
+    Means of m gradients are within about G / sqrt(m) of what is common to all users. Clipping at a part of that makes
+    the noise less; it biases theta by how skew these means are, which falls with m, so that for small m it pays only
+    where the noise is large.
+    """
+    more = max(0.0, 1 / (1 + 20 * relative) - PART_CLIP)
+    root = math.sqrt(problem.m)
+    return problem.lipschitz * max((PART_CLIP + more / root) / root, LEAST_CLIP)
+
+
+def default_steps(problem: DescentProblem, noise: float) -> int:
+    """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, at most 200; the noise is C s."""
+    balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * noise)
+    return max(1, math.ceil(min(balanced, MOST_STEPS)))
+
+
+def default_step_size(problem: DescentProblem, clip: float, count: int, steps: int, rho: Fraction) -> float:
+    """min(1 / H, R / (nu sqrt(2 T))), with nu the root mean square of the noise in a round's gradient."""
+    noise = 2 * clip / count * math.sqrt(problem.dimension / (2 * float(rho)))
+    return min(1 / problem.smoothness, problem.radius / (noise * math.sqrt(2 * steps)))
+
+
+class ClippedGradientDescent(Descent):
+    """Gradient descent where each user's mean gradient is clipped and the sum gets noise: user-level DP-SGD.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget, > 0.
+    delta : float, int, Fraction or decimal string
+        In (0, 1).
+    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
+        Of a row. What is minimised is the mean over users of the mean loss of their rows.
+    constraint : L2Ball or Box
+        Where theta may be. Public.
+    bound : float
+        Rows of X that are longer in L2 are scaled to this norm. Public.
+    target_bounds : tuple of two float
+        Targets are clipped to it. Public. For losses of labels, those above 0 are one class and others the other.
+    clip : float, optional
+        C > 0: a user's mean gradient is clipped to this L2 norm. By default (0.6 + k / sqrt(m)) G / sqrt(m), at least
+        G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = sqrt(2 d / rho) / n.
+    steps : int, optional
+        T, the number of rounds. By default the one that balances the two terms of the error bound for the average, at
+        most 200.
+    step_size : float, optional
+        > 0. By default min(1 / H, R / (nu sqrt(2 T))), nu the root mean square of the noise in a round's gradient and R
+        the largest distance from the start.
+    batch_users : int, optional
+        In every round so many users are drawn without replacement, by exact samplers; all by default, and that is
+        better unless time is short.
+    average : {"tail", "all", "last"}
+        Which points after steps are averaged: the last half, all, or the last.
+    regularization : float
+        lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise. The
+        intercept is included.
+    fit_intercept : bool
+        Whether theta gets a last entry for a constant 1.
+    start : sequence of float, optional
+        Where the descent starts. Public. By default the centre of the constraint.
+    m : int
+        How many rows a user is expected to have; public. All rows of a user count, whatever their number is.
+    on_invalid : {"clamp", "raise"}
+        "clamp": NaN counts as 0 and what is out of range as the nearest end. "raise" refuses it, and is not private.
+    require_groups : bool
+        Whether user ids must be given. Without them single rows are protected, which is a weaker promise.
+    enrolled : sequence, optional
+        The public list of all users, in which those without rows count too: with the gradient 0.
+    random_state : None or int
+        None draws from the operating system's cryptographic generator. An integer makes fits reproducible, for tests
+        only: it warns, and such a fit is not private.
+
+    Attributes
+    ----------
+    theta_ : ndarray with shape (columns,), or (columns + 1,) with an intercept
+        The only output of the mechanism: a public function of the noisy sums. No iterate, loss or count is kept.
+    n_users_ : int
+        Public.
+    unit_ : {"user", "record"}
+        Whose data is protected.
+    privacy_ : PrivacyRecord
+    is_private_ : bool
+        False where a setting voids the guarantee.
+
+    Raises
+    ------
+    TypeError, ValueError
+        By fits, for bad parameters.
+
+    Notes
+    -----
+    *Neighbours.* Datasets that differ in all that one user gave; the list of users is public.
+
+    *Sensitivity.* Gradients are rounded to a public grid, and their norm of at most R steps is enforced in integers. In
+    the sum over users, replacing one moves it by at most 2R in L2: 2C, and not C, which would be for adding a user.
+
+    *Budget.* Full batch: each of the T rounds is (rho / T)-zCDP, with rho the largest for which zCDP implies
+    (epsilon, delta), the distance of the noise from an exact discrete Gaussian included. With batches, each round is
+    (e, d)-DP on its batch and so (ln(1 + q (e^e - 1)), q d)-DP on all users, q = batch_users / n; T of these are
+    composed by the optimal composition theorem. Where rho / T allows less noise that is used. Proofs:
+    docs/proofs/descent.md.
+
+    *Time.* Not constant time. The number of rounds is public.
+
+    References
+    ----------
+    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4, for the problem. Abadi et al., "Deep
+    Learning with Differential Privacy" (CCS 2016), for clipping. Balle, Barthe, Gaboardi, "Privacy Amplification by
+    Subsampling" (NeurIPS 2018), Theorem 11, for batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.optimization import L2Ball, LogisticLoss
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.repeat(np.arange(2000), 8)
+    >>> X = rng.uniform(-0.7, 0.7, size=(16000, 2))
+    >>> y = np.where(X @ [3.0, -1.0] + rng.logistic(size=16000) > 0, 1, -1)
+    >>> learner = ClippedGradientDescent(
+    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), bound=1.0, m=8
+    ... ).fit(X, y, groups=people)
+    >>> bool(np.linalg.norm(learner.theta_ - [3.0, -1.0]) < 1)
+    True
+    """
+
+    grid_steps: ClassVar[int] = GRID_STEPS
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        delta: Delta,
+        loss: Loss,
+        constraint: Constraint,
+        bound: float = 1.0,
+        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        clip: float | None = None,
+        steps: int | None = None,
+        step_size: float | None = None,
+        batch_users: int | None = None,
+        average: str = "tail",
+        regularization: float = 0.0,
+        fit_intercept: bool = False,
+        start: npt.ArrayLike | None = None,
+        m: int | None = None,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Sequence[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.constraint = constraint
+        self.bound = bound
+        self.target_bounds = target_bounds
+        self.clip = clip
+        self.steps = steps
+        self.step_size = step_size
+        self.batch_users = batch_users
+        self.average = average
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+        self.start = start
+        self.m = m
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("clip", "step_size"):
+            value = getattr(self, name)
+            if value is not None:
+                length(value, name)
+        if self.steps is not None:
+            number_of_rounds(self.steps, "steps")
+        if self.batch_users is not None:
+            positive(self.batch_users, "batch_users")
+        if self.average not in AVERAGES:
+            raise ValueError(f"average must be one of {', '.join(map(repr, AVERAGES))}; got {shown(self.average)}")
+
+    def _plan_of(self, problem: DescentProblem) -> Rounds:
+        return clipped_plan(
+            problem,
+            clip=None if self.clip is None else float(self.clip),
+            steps=None if self.steps is None else int(self.steps),
+            step_size=None if self.step_size is None else float(self.step_size),
+            batch_users=None if self.batch_users is None else int(self.batch_users),
+            average=self.average,
+            grid_steps=self.grid_steps,
+        )

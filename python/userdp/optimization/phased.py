@@ -1,0 +1,408 @@
+"""Phased ERM: regularized problems in turn, each on users of its own.
+
+Source: LSAKKMS21, Algorithm 4, with a number of rounds that leaves every round enough users.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.estimators.privacy import Spending, exact_epsilon
+from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
+from userdp.mechanisms.composed import Draw, Program
+from userdp.optimization.constraints import Constraint
+from userdp.optimization.estimator import Descent, PublicRandomEstimator
+from userdp.optimization.gradients import GradientRows
+from userdp.optimization.losses import Loss
+from userdp.optimization.problem import DescentPlan, DescentProblem, number_of_rounds
+from userdp.optimization.winsorized import GradientOptions, check_gradient_parameters, gradient_options, winsorized_plan
+from userdp.public_randomness import PublicSeed
+
+
+@dataclass(frozen=True)
+class Phases:
+    """What the rounds of a phased minimisation are made of.
+
+    Attributes
+    ----------
+    printed_rounds : int
+        T as Algorithm 4 has it: its late rounds may have no users at all.
+    users : tuple of int
+        n_t = floor(n / 2**t) for t = 1, 2, ..., as many as leave `least_users` in the last round.
+    regularizations : tuple of float
+        lambda_t = 4**t lambda.
+    """
+
+    printed_rounds: int
+    users: tuple[int, ...]
+    regularizations: tuple[float, ...]
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return len(self.users)
+
+
+def phases(
+    *,
+    n_users: int,
+    lipschitz: float,
+    sub_gaussian: float,
+    dimension: int,
+    m: int,
+    epsilon: float,
+    radius: float,
+    least_users: int,
+) -> Phases:
+    """Plan the rounds.
+
+    Parameters
+    ----------
+    n_users : int
+        n.
+    lipschitz : float
+        G.
+    sub_gaussian : float
+        sigma of a row's gradient.
+    dimension, m : int
+        d, and how many rows a user is expected to have.
+    epsilon : float
+    radius : float
+        R.
+    least_users : int
+        The fewest users that a round after the first may have.
+
+    Notes
+    -----
+    lambda = sqrt(G min(G, sigma sqrt(d)) / (n m) + sigma^2 d^2 / (n^2 m epsilon^2)) / R. The printed number of rounds
+    is ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users:
+    fewer than the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at
+    floor(log2(n / least_users)). The last round then regularises less than the proof of the rate needs: no such rate is
+    claimed.
+    """
+    ratio = lipschitz * n_users * math.sqrt(m) * epsilon / (sub_gaussian * dimension)
+    printed = max(1, math.ceil(math.log2(ratio)))
+    rounds = max(1, min(printed, (n_users // least_users).bit_length() - 1))
+    statistical = lipschitz * min(lipschitz, sub_gaussian * math.sqrt(dimension)) / (n_users * m)
+    private = (sub_gaussian * dimension / (n_users * epsilon)) ** 2 / m
+    least = math.sqrt(statistical + private) / radius
+    numbers = range(1, rounds + 1)
+    return Phases(printed, tuple(n_users >> t for t in numbers), tuple(4.0**t * least for t in numbers))
+
+
+def default_least_users(dimension: int, epsilon: float, delta: float) -> int:
+    """Four times as many as make the noise of one private mean in a ball as long as the ball is, roughly."""
+    noise = math.sqrt(8 * dimension * math.log(1 / delta)) if delta else 8 * dimension
+    return max(2, math.ceil(4 * noise / epsilon))
+
+
+def phase_steps(
+    *,
+    smoothness: float,
+    regularization: float,
+    n_users: int,
+    m: int,
+    lipschitz: float,
+    sub_gaussian: float,
+    dimension: int,
+    epsilon: float,
+    radius: float,
+    most: int,
+) -> int:
+    """Steps of a round: LSAKKMS21, Corollary 2 at mu = lambda_t, and at most so many."""
+    precision = n_users**2 * m * lipschitz * regularization * radius * epsilon**2 / (sub_gaussian * dimension) ** 2
+    condition = (smoothness + regularization) / regularization
+    return max(1, min(most, math.ceil(condition * math.log(max(math.e, precision)))))
+
+
+def blocks_of(n_users: int, users: tuple[int, ...], seed: PublicSeed | None) -> list[npt.NDArray[np.uint32]]:
+    """Disjoint blocks of users for the rounds: a function of public numbers only, never of anybody's rows.
+
+    Users are taken in the order in which they are enrolled, or in a public random order. Those whom the sizes leave
+    over are in the first block.
+    """
+    order = np.arange(n_users, dtype=np.uint32)
+    if seed is not None:
+        order = np.argsort(seed.race_keys("userdp phases", 0, n_users), kind="stable").astype(np.uint32)
+    first = n_users - sum(users[1:])
+    ends = np.cumsum([first, *users[1:]])
+    return [np.sort(block) for block in np.split(order, ends[:-1])]
+
+
+ASSIGNMENTS = ("random", "enrolled")
+
+
+class PhasedPlan(DescentPlan):
+    """Strongly convex descents on disjoint blocks of users, each from where the one before ended.
+
+    Notes
+    -----
+    *Parallel composition.* A user is in one block, whatever anybody's rows are. Replacing a user's rows changes what
+    one round draws from; the rounds before have the same law, and those after are functions of what was released and of
+    users whose rows are the same. So each round may spend all of the budget.
+    """
+
+    def __init__(
+        self,
+        problem: DescentProblem,
+        options: GradientOptions,
+        seed: PublicSeed,
+        *,
+        least_users: int | None = None,
+        most_steps: int = 100,
+        assignment: str = "random",
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.seed = seed
+        self.most_steps = most_steps
+        epsilon = float(parse_level(problem.epsilon))
+        self.public: dict[str, Any] = {
+            "lipschitz": problem.lipschitz,
+            "sub_gaussian": options.sigma(problem),
+            "dimension": problem.dimension,
+            "m": problem.m,
+            "epsilon": epsilon,
+            "radius": problem.radius,
+        }
+        fewest = least_users or default_least_users(problem.dimension, epsilon, float(problem.delta))
+        self.phases: Phases = phases(n_users=problem.n_users, least_users=fewest, **self.public)
+        self.blocks = blocks_of(problem.n_users, self.phases.users, seed if assignment == "random" else None)
+        self.draws = sum(self.round(t, self._start).draws for t in range(self.phases.rounds))
+
+    @property
+    def _start(self) -> npt.NDArray[np.float64]:
+        return np.array(self.problem.start)
+
+    def round(self, index: int, start: npt.NDArray[np.float64]) -> DescentPlan:
+        """The plan of a round, from 0, that starts at a public point."""
+        regularization = self.phases.regularizations[index]
+        problem = replace(
+            self.problem,
+            n_users=len(self.blocks[index]),
+            start=tuple(start.tolist()),
+            anchor=tuple(start.tolist()),
+            regularization=regularization,
+        )
+        steps = self.options.steps or phase_steps(
+            smoothness=self.problem.smoothness,
+            regularization=regularization,
+            n_users=self.phases.users[index],
+            most=self.most_steps,
+            **self.public,
+        )
+        # Rotations of a round are its own.
+        seed = PublicSeed(self.seed.block("userdp phase", index))
+        return winsorized_plan(problem, replace(self.options, steps=steps), seed)
+
+    def spending(self) -> Spending:
+        each = [self.round(index, self._start).spending() for index in range(self.phases.rounds)]
+        name = f"each of {len(each)} disjoint blocks"
+        rhos = [spending.rho for spending in each if spending.rho is not None]
+        delta = max(spending.delta for spending in each)
+        if len(rhos) < len(each):
+            return Spending({name: exact_epsilon(self.problem.epsilon)}, delta)
+        # Ideal laws that all rounds are near at once; what their distance is in delta, each round has paid for its own.
+        distance = sum((spending.distance for spending in each), Fraction(0))
+        return Spending({name: max(rhos)}, delta, max(rhos), distance, "rho")
+
+    def program(self, rows: GradientRows) -> Program:
+        def transcript(draw: Draw) -> Hashable:
+            answers: list[Hashable] = []
+            start = self._start
+            for index, block in enumerate(self.blocks):
+                plan = self.round(index, start)
+                answers.append(plan.program(rows.of(block))(draw))
+                start = plan.theta(answers[-1])
+            return tuple(answers)
+
+        return transcript
+
+    def theta(self, outcome: Any) -> npt.NDArray[np.float64]:
+        start = self._start
+        for index, answer in enumerate(outcome):
+            start = self.round(index, start).theta(answer)
+        return start
+
+    def outcomes(self) -> Iterator[Hashable]:
+        return product(*(tuple(self.round(t, self._start).outcomes()) for t in range(self.phases.rounds)))
+
+    def n_outcomes(self) -> int:
+        return prod(self.round(t, self._start).n_outcomes() for t in range(self.phases.rounds))
+
+    def warnings(self) -> list[str]:
+        # The last round has the fewest users.
+        return self.round(self.phases.rounds - 1, self._start).warnings()
+
+
+class PhasedERM(PublicRandomEstimator, Descent):
+    """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.
+
+    Round t takes about n / 2**t users who were in no round before, and minimises their mean loss plus
+    lambda_t |theta - theta_{t-1}|^2 / 2, by a private descent from theta_{t-1}; lambda_t is four times that of the
+    round before. For convex losses.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget, > 0; every user is in one round, which spends all of it.
+    delta : float, int, Fraction or decimal string
+        In [0, 1).
+    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
+        Of a row; convex.
+    constraint : L2Ball or Box
+        Where theta may be. Public.
+    bound : float
+        Rows of X that are longer in L2 are scaled to this norm. Public.
+    target_bounds : tuple of two float
+        Targets are clipped to it. Public.
+    method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
+        As in `WinsorizedGradientDescent`.
+    least_users : int, optional
+        Rounds end before one would have fewer users. By default ceil(4 sqrt(8 d ln(1 / delta)) / epsilon), or
+        ceil(32 d / epsilon) for delta = 0.
+    steps : int, optional
+        Of every round. By default those of Corollary 2, at most `most_steps`.
+    most_steps : int
+    assignment : {"random", "enrolled"}
+        Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both
+        are functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
+    radius, sub_gaussian, gamma, kappa, grid_steps
+        As in `WinsorizedGradientDescent`.
+    fit_intercept : bool
+    start : sequence of float, optional
+        theta_0. By default the centre of the constraint. Public.
+    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
+        None draws a fresh one in each fit.
+    m : int
+        How many rows a user is expected to have; public. All rows of a user count.
+    on_invalid : {"clamp", "raise"}
+    require_groups : bool
+    enrolled : sequence, optional
+        The public list of all users. **Without it the list of those who have rows is public**: neighbours then have the
+        same ids.
+    random_state : None or int
+        None draws from the operating system; an int is for tests and voids privacy.
+
+    Attributes
+    ----------
+    theta_ : ndarray with shape (d,)
+        Released.
+    public_seed_ : str
+        Public.
+    privacy_ : PrivacyRecord
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user, by parallel composition:
+    docs/proofs/phased_erm.md.
+
+    *Rate.* With the printed number of rounds the last ones have no users (docs/errata.md). This one stops earlier, and
+    loses the printed rate R sqrt(G min(G, sigma sqrt(d)) / (m n)) + R sigma d / (n sqrt(m) epsilon): the point of the
+    last round is only as near to the minimiser as its lambda_T makes it, and no rate is claimed. On data, a single
+    descent on all users is usually better.
+
+    References
+    ----------
+    LSAKKMS21, Algorithm 4 and Theorem 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.optimization import L2Ball, PhasedERM, SquaredLoss
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.repeat(np.arange(4000), 16)
+    >>> X = rng.uniform(-1, 1, size=(64_000, 1))
+    >>> y = 0.5 * X[:, 0] + rng.uniform(-0.2, 0.2, size=64_000)
+    >>> phased = PhasedERM(epsilon=2, delta=1e-6, loss=SquaredLoss(), constraint=L2Ball(1.0), m=16, most_steps=10)
+    >>> bool(abs(phased.fit(X, y, groups=people).theta_[0] - 0.5) < 0.3)
+    True
+    """
+
+    regularization: Any = 0.0
+    """Of all rounds together there is none."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        loss: Loss,
+        constraint: Constraint,
+        delta: Delta = 0,
+        bound: float = 1.0,
+        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        method: str = "auto",
+        least_users: int | None = None,
+        steps: int | None = None,
+        most_steps: int = 100,
+        assignment: str = "random",
+        radius: float | None = None,
+        sub_gaussian: float | None = None,
+        gamma: float = 0.01,
+        kappa: float = 1.05,
+        fit_intercept: bool = False,
+        start: Any = None,
+        public_seed: PublicSeed | bytes | str | None = None,
+        grid_steps: int | None = None,
+        m: int | None = None,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Iterable[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.loss = loss
+        self.constraint = constraint
+        self.delta = delta
+        self.bound = bound
+        self.target_bounds = target_bounds
+        self.method = method
+        self.least_users = least_users
+        self.steps = steps
+        self.most_steps = most_steps
+        self.assignment = assignment
+        self.radius = radius
+        self.sub_gaussian = sub_gaussian
+        self.gamma = gamma
+        self.kappa = kappa
+        self.fit_intercept = fit_intercept
+        self.start = start
+        self.public_seed = public_seed
+        self.grid_steps = grid_steps
+        self.m = m
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_gradient_parameters(self)
+        number_of_rounds(self.most_steps, "most_steps")
+        if self.least_users is not None:
+            positive(self.least_users, "least_users")
+        if self.assignment not in ASSIGNMENTS:
+            raise ValueError(f"assignment must be 'random' or 'enrolled'; got {shown(self.assignment)}")
+
+    def _symmetric(self) -> bool:
+        # Who is in which round goes by the user's number.
+        return False
+
+    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
+        return PhasedPlan(
+            problem,
+            gradient_options(self, variant="strongly-convex"),
+            self._seed(),
+            least_users=self.least_users,
+            most_steps=int(self.most_steps),
+            assignment=self.assignment,
+        )

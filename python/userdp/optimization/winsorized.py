@@ -1,0 +1,570 @@
+"""Winsorized gradient descent: gradients answered by private means, and the plans of its rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.estimators.privacy import Spending
+from userdp.exact.numbers import Delta, Epsilon, open_unit_interval, positive, shown
+from userdp.means.answers import Answers, plan_answers
+from userdp.means.methods import METHODS
+from userdp.means.plan import MeanProblem
+from userdp.means.radii import gradient_radius
+from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.composed import Draw, Program
+from userdp.optimization.constraints import Constraint, length
+from userdp.optimization.estimator import Descent, PublicRandomEstimator
+from userdp.optimization.gradients import GradientRows
+from userdp.optimization.losses import Loss
+from userdp.optimization.problem import DescentPlan, DescentProblem, MeanStep, Optimizer, Rounds, number_of_rounds
+from userdp.optimization.projected import ProjectedDescent
+from userdp.optimization.schedules import (
+    Schedule,
+    convex_bound,
+    convex_schedule,
+    nonconvex_bound,
+    nonconvex_schedule,
+    strongly_convex_bound,
+    strongly_convex_schedule,
+    tail_bound,
+    tail_schedule,
+)
+from userdp.public_randomness import PublicSeed
+
+VARIANTS = ("convex", "convex-tail", "strongly-convex", "nonconvex")
+MOST_STEPS = 2**8
+"""The most steps by default."""
+
+
+@dataclass(frozen=True)
+class GradientOptions:
+    """Public choices of a descent along private mean gradients.
+
+    Attributes
+    ----------
+    variant : {"convex", "convex-tail", "strongly-convex", "nonconvex"}
+    method : str
+        A method for means, or "tracking".
+    steps : int or None
+    spread : float or None
+        The expected distance of a user's mean gradient from that of all.
+    sub_gaussian : float or None
+        sigma of a row's gradient.
+    strong_convexity : float or None
+    gap : float or None
+    gamma : float
+    kappa : float
+    grid_steps : int or None
+    """
+
+    variant: str = "convex"
+    method: str = "auto"
+    steps: int | None = None
+    spread: float | None = None
+    sub_gaussian: float | None = None
+    strong_convexity: float | None = None
+    gap: float | None = None
+    gamma: float = 0.01
+    kappa: float = 1.05
+    grid_steps: int | None = None
+
+    def sigma(self, problem: DescentProblem) -> float:
+        """Of a row's gradient: by default as if all directions were alike."""
+        return self.sub_gaussian or problem.lipschitz / math.sqrt(problem.dimension)
+
+    def mean_problem(self, problem: DescentProblem) -> MeanProblem:
+        """The public numbers of a mean gradient, with the account of all."""
+        sigma, d = self.sigma(problem), problem.dimension
+        spread = min(problem.lipschitz, self.spread or sigma * math.sqrt(d / problem.m))
+        if self.method == "paper" and self.spread is None:
+            # The spread for which that method takes gradients to be within the tau of `gradient_radius`.
+            tau = gradient_radius(
+                sub_gaussian=sigma,
+                dimension=d,
+                n_users=problem.n_users,
+                m=problem.m,
+                smoothness=problem.loss.smoothness(problem.bound),
+                radius=problem.radius,
+                gamma=self.gamma,
+            )
+            log = math.log((1 + (d == 1)) * problem.n_users / self.gamma)
+            spread = min(problem.lipschitz, tau) / (math.sqrt(2 * log) + (d > 1))
+        return MeanProblem(
+            n_users=problem.n_users,
+            dimension=d,
+            bound=problem.lipschitz,
+            norm="l2",
+            spread=spread,
+            epsilon=problem.epsilon,
+            delta=problem.delta,
+            beta=self.gamma,
+            steps=self.grid_steps,
+        )
+
+    def mu(self, problem: DescentProblem) -> float:
+        """The strong convexity that the schedule is made for."""
+        mu = problem.regularization if self.strong_convexity is None else self.strong_convexity
+        if not 0 < mu <= problem.smoothness:
+            raise ValueError(
+                f"strong_convexity must be above 0 and at most the smoothness {problem.smoothness:.4g}; got {mu}: set "
+                "it, or regularization"
+            )
+        return mu
+
+    def largest_gap(self, problem: DescentProblem) -> float:
+        """F at the start is no more than this above its least: no slope is steeper than G, and points are near."""
+        return self.gap or (problem.lipschitz + problem.regularization * problem.radius) * problem.radius
+
+    def bound(self, problem: DescentProblem, steps: int, noise: float) -> float:
+        """What the schedule of so many steps is proved for, at this noise of gradients."""
+        H, R = problem.smoothness, problem.radius
+        if self.variant == "convex":
+            return convex_bound(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant == "convex-tail":
+            return tail_bound(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant == "nonconvex":
+            return nonconvex_bound(steps, smoothness=H, gap=self.largest_gap(problem), noise=noise)
+        return strongly_convex_bound(steps, smoothness=H, strong_convexity=self.mu(problem), radius=R, noise=noise)
+
+    def schedule(self, problem: DescentProblem, steps: int, noise: float, seed: PublicSeed) -> Schedule:
+        """Step sizes and weights."""
+        H, R = problem.smoothness, problem.radius
+        if self.variant == "convex":
+            return convex_schedule(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant == "convex-tail":
+            return tail_schedule(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant == "nonconvex":
+            # 256 public bits modulo the number of steps: uniform but for 2**-240.
+            index = int.from_bytes(seed.block("userdp query point"), "little") % steps
+            gap = self.largest_gap(problem)
+            return nonconvex_schedule(steps, smoothness=H, gap=gap, noise=noise, index=index)
+        return strongly_convex_schedule(steps, smoothness=H, strong_convexity=self.mu(problem))
+
+
+@lru_cache(maxsize=256)
+def winsorized_plan(problem: DescentProblem, options: GradientOptions, seed: PublicSeed) -> DescentPlan:
+    """The plan of `WinsorizedGradientDescent`: what is not given has public defaults.
+
+    Raises
+    ------
+    ValueError
+        For a strong convexity that is not positive, and methods that need a delta without one.
+    """
+    noise_of = _tracking_noise if options.method == "tracking" else _answers_noise
+    candidates = [options.steps] if options.steps else [2**k for k in range(MOST_STEPS.bit_length())]
+    noise = {steps: noise_of(problem, options, steps) for steps in candidates}
+    steps = min(candidates, key=lambda steps: options.bound(problem, steps, noise[steps]))
+    schedule = options.schedule(problem, steps, noise[steps], seed)
+    optimizer = ProjectedDescent(problem.start, problem.constraint, schedule.step_sizes, schedule.weights)
+    if options.method != "tracking":
+        answers = _answers(problem, options, steps)
+        return Rounds(problem, optimizer, AnsweredMean(answers, seed), answers.spending)
+    distance = steps * problem.dimension * DISTANCE
+    rho = options.mean_problem(problem).largest_rho(distance) * Fraction(schedule.steps, steps)
+    spread, grid = options.mean_problem(problem).spread, {"grid_steps": options.grid_steps or 2**20}
+    return TrackingRounds(problem, optimizer, rho=rho, distance=distance, spread=spread, kappa=options.kappa, **grid)
+
+
+def _answers(problem: DescentProblem, options: GradientOptions, steps: int) -> Answers:
+    mean = options.mean_problem(problem)
+    return plan_answers(options.method, replace(mean, beta=mean.beta / steps), steps)
+
+
+def _answers_noise(problem: DescentProblem, options: GradientOptions, steps: int) -> float:
+    return _answers(problem, options, steps).method.predicted_error()
+
+
+def _tracking_noise(problem: DescentProblem, options: GradientOptions, steps: int) -> float:
+    """Of a round in which theta hardly moves."""
+    if not problem.delta:
+        raise ValueError("delta must be > 0 for method='tracking', whose noise is Gaussian; got 0")
+    mean = options.mean_problem(problem)
+    rho = float(mean.largest_rho(steps * problem.dimension * DISTANCE)) / steps
+    return 2 * options.kappa * mean.spread / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
+
+
+Floats = npt.NDArray[np.float64]
+
+DISTANCE = Fraction(1, 2**90)
+"""No integer's noise is farther from the ideal discrete Gaussian in total variation."""
+RADII_IN_AN_OCTAVE = 4
+"""Radii are rounded up to G times powers of 2**(1/4), so that there are few mechanisms."""
+GRID_STEPS = 2**20
+
+
+class AnsweredMean(MeanStep):
+    """Gradients as means of vectors of users, all under one account.
+
+    Parameters
+    ----------
+    plan : Answers
+        As many means as there are rounds, at least.
+    seed : PublicSeed
+        Of the rotations of those methods that rotate.
+    """
+
+    def __init__(self, plan: Answers, seed: PublicSeed) -> None:
+        self.plan = plan
+        self.seed = seed
+
+    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Draw) -> Hashable:
+        return self.plan.draw(rows.at(theta), self.seed, round, draw)
+
+    def estimate(self, round: int, theta: Floats, answer: Any) -> Floats:
+        return self.plan.mean(answer, self.seed, round)
+
+    def answers(self, round: int) -> Iterable[Hashable]:
+        return self.plan.method.outcomes()
+
+    def n_answers(self, round: int) -> int:
+        return self.plan.method.n_outcomes()
+
+    def warnings(self) -> list[str]:
+        return self.plan.method.warnings()
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Where the gradients of a round are expected: public."""
+
+    center: Floats
+    radius: float
+    grid: float
+
+    @property
+    def reach(self) -> int:
+        """The radius in steps of the grid: no user's integers are longer."""
+        return math.floor(self.radius / self.grid)
+
+
+class TrackingRounds(DescentPlan):
+    """Gradients clipped to a small ball around the gradient that was released before.
+
+    The ball of round t + 1 has the last released gradient as its centre and the radius
+    kappa sqrt(u^2 + V + (H |theta_{t+1} - theta_t|)^2): users' mean gradients differ by u, the released one is off by
+    noise of V, and gradients move by at most H times as far as theta did. In the first round it is that of all
+    gradients.
+
+    Parameters
+    ----------
+    problem : DescentProblem
+    optimizer : Optimizer
+    rho, distance : Fraction
+        Of all rounds together.
+    spread : float
+        u, a promise about utility.
+    kappa : float
+    grid_steps : int
+        A power of two: balls' radii have so many steps of a grid, to twice as many.
+
+    Notes
+    -----
+    *Privacy.* The ball of a round is a function of what was released before. Given that, a user's integers depend on
+    that user alone, and their length is at most the reach of the ball, in integers; replacing one user moves the sum by
+    twice that in L2, for which the noise has rho / T. Adaptive composition adds up to rho.
+    """
+
+    def __init__(
+        self,
+        problem: DescentProblem,
+        optimizer: Optimizer[Any],
+        *,
+        rho: Fraction,
+        distance: Fraction,
+        spread: float,
+        kappa: float,
+        grid_steps: int = GRID_STEPS,
+    ) -> None:
+        self.problem = problem
+        self.optimizer = optimizer
+        self.rounds = optimizer.rounds
+        self.draws = self.rounds
+        self.rho = rho
+        self.distance = distance
+        self.spread = spread
+        self.kappa = kappa
+        self.grid_steps = grid_steps
+
+    def spending(self) -> Spending:
+        return Spending({"gradients": self.rho}, self.problem.delta, self.rho, self.distance, "rho")
+
+    def noise(self, ball: Ball) -> DiscreteGaussian:
+        """The noise of a round with this ball."""
+        return _noise(self.rho / self.rounds, 2 * ball.reach)
+
+    def program(self, rows: GradientRows) -> Program:
+        def transcript(draw: Draw) -> Hashable:
+            def answer(round: int, theta: Floats, ball: Ball) -> Any:
+                sums = rows.at(theta).clipped_sum(ball.center, ball.radius, ball.grid)
+                return draw(self.noise(ball), tuple(sums.tolist()))
+
+            return self._walk(answer)[0]
+
+        return transcript
+
+    def theta(self, outcome: Any) -> Floats:
+        return self._walk(lambda round, theta, ball: outcome[round])[1]
+
+    def _walk(self, answer: Callable[[int, Floats, Ball], Any]) -> tuple[tuple[Any, ...], Floats]:
+        """All rounds: what was answered, and the result."""
+        answers: list[Any] = []
+        state = self.optimizer.begin()
+        ball = self._ball(np.zeros(self.problem.dimension), self.problem.lipschitz)
+        last = gradient = np.zeros(0)
+        for round in range(self.rounds):
+            theta = self.optimizer.query(state)
+            if round:
+                ball = self._next(ball, gradient, float(np.linalg.norm(theta - last)))
+            answers.append(answer(round, theta, ball))
+            moved = ball.center + np.array(answers[-1], dtype=np.float64) * (ball.grid / self.problem.n_users)
+            gradient = moved * (self.problem.lipschitz / max(self.problem.lipschitz, float(np.linalg.norm(moved))))
+            last = theta
+            state = self.optimizer.update(state, gradient + self.problem.regularizer(theta))
+        return tuple(answers), self.optimizer.aggregate(state)
+
+    def _next(self, ball: Ball, gradient: Floats, distance: float) -> Ball:
+        problem = self.problem
+        noise = problem.dimension * (2 * ball.radius / problem.n_users) ** 2 / (2 * float(self.rho) / self.rounds)
+        drift = problem.loss.smoothness(problem.bound) * distance
+        radius = self.kappa * math.sqrt(self.spread**2 + noise + drift**2)
+        return self._ball(gradient, min(radius, 2 * problem.lipschitz))
+
+    def _ball(self, center: Floats, wanted: float) -> Ball:
+        octaves = math.ceil(RADII_IN_AN_OCTAVE * math.log2(wanted / self.problem.lipschitz) - 1e-9)
+        radius = self.problem.lipschitz * 2.0 ** (octaves / RADII_IN_AN_OCTAVE)
+        grid = 2.0 ** math.floor(math.log2(radius) - math.log2(self.grid_steps))
+        return Ball(center, radius, grid)
+
+    def _ends(self) -> int:
+        """Beyond every answer: of a ball with the most steps, and the noise of the longest."""
+        steps = 2 * self.grid_steps
+        return self.problem.n_users * steps + _noise(self.rho / self.rounds, 2 * steps).support
+
+    def outcomes(self) -> Iterator[Hashable]:
+        end = self._ends()
+        one = tuple(product(range(-end, end + 1), repeat=self.problem.dimension))
+        return product(one, repeat=self.rounds)
+
+    def n_outcomes(self) -> int:
+        return int((2 * self._ends() + 1) ** (self.problem.dimension * self.rounds))
+
+
+@lru_cache(maxsize=64)
+def _noise(rho: Fraction, sensitivity: int) -> DiscreteGaussian:
+    return DiscreteGaussian(rho=rho, sensitivity=sensitivity)
+
+
+MOST_GRID_STEPS = 2**28
+"""So that a user's integers fit into 32 bits."""
+
+
+class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
+    """Gradient descent on mean gradients that are estimated privately where people's gradients concentrate.
+
+    When people have many rows, their mean gradients are close to each other. The noise then follows from how close they
+    are, not from how long a gradient could be.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The whole budget, > 0.
+    delta : float, int, Fraction or decimal string
+        In [0, 1). With 0 each step spends epsilon / T; a positive one is far better.
+    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
+        Of a row. What is minimised is the mean over users of the mean loss of their rows.
+    constraint : L2Ball or Box
+        Where theta may be. Public.
+    bound : float
+        Rows of X that are longer in L2 are scaled to this norm. Public.
+    target_bounds : tuple of two float
+        Targets are clipped to it. Public.
+    variant : {"convex", "convex-tail", "strongly-convex", "nonconvex"}
+        The schedule, and what is proved of it; see Notes.
+    method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
+        How a mean gradient is estimated: as in `userdp.means.WinsorizedMean`, or, "tracking", by clipping to a
+        ball around the gradient that was released before, which pays when there are many rows of each user.
+    steps : int, optional
+        T. By default the power of two up to 256 whose bound is least.
+    radius : float, optional
+        The expected distance of a user's mean gradient from that of all users, public. By default sub_gaussian
+        sqrt(d / m); for "paper" the tau of Proposition 1, put right (docs/errata.md).
+    sub_gaussian : float, optional
+        sigma: gradients of one row are sigma-sub-Gaussian. By default G / sqrt(d). Public.
+    strong_convexity : float, optional
+        mu > 0; by default `regularization`.
+    gap : float, optional
+        For "nonconvex": how far the loss at the start may be above its least value.
+    gamma : float in (0, 1)
+        How likely a range may be missed, in any of the steps.
+    kappa : float
+        For "tracking": the radius over what is expected.
+    regularization : float
+        lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise.
+    fit_intercept : bool
+    start : sequence of float, optional
+        By default the centre of the constraint. Public.
+    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
+        For public rotations and the public choice of a point in "nonconvex". None draws a fresh one in each fit.
+    grid_steps : int, optional
+        Steps of the public grid that a radius has, a power of two.
+    m : int
+        How many rows a user is expected to have; public. All rows of a user count.
+    on_invalid : {"clamp", "raise"}
+    require_groups : bool
+    enrolled : sequence, optional
+        The public list of all users.
+    random_state : None or int
+        None draws from the operating system; an int is for tests and voids privacy.
+
+    Attributes
+    ----------
+    theta_ : ndarray with shape (d,)
+        Released.
+    public_seed_ : str
+        Public.
+    privacy_ : PrivacyRecord
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user. *Proof.* The points where
+    gradients are asked for, the steps and the average are functions of public numbers and of what was released. Each
+    round is one mean of users' vectors with its part of one account (docs/proofs/adaptive_queries.md).
+
+    *Utility.* With nu the root mean square of the noise of a round, H the smoothness, R the largest distance from the
+    start (docs/proofs/descent_schedules.md): "convex", the average of T points: excess at most
+    H R^2 / (2 T) + sqrt(2) R nu / sqrt(T); "convex-tail", the average of the last half of them: at most twice that, and
+    often far less; "strongly-convex", two phases:
+    (H R^2 / T) (1 - mu / H)^(T/2) + 10 nu^2 / (mu T) for even T; "nonconvex", a random one of the points: the squared
+    gradient mapping is at most 12 (H Delta / T + nu sqrt(H Delta / T)). They hold for unbiased noise, that is where
+    nobody is clipped.
+
+    References
+    ----------
+    LSAKKMS21, Algorithms 3 and 7, Theorem 3 and Proposition 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.optimization import L2Ball, LogisticLoss, WinsorizedGradientDescent
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.repeat(np.arange(1000), 64)
+    >>> X = rng.normal(size=(64_000, 2)) / 2
+    >>> y = rng.random(64_000) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    >>> descent = WinsorizedGradientDescent(
+    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(3.0), bound=1.5, target_bounds=(0, 1), m=64
+    ... )
+    >>> theta = descent.fit(X, y, groups=people).theta_
+    >>> bool(theta[0] > 0.5), bool(abs(theta[1]) < 0.5)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        loss: Loss,
+        constraint: Constraint,
+        delta: Delta = 0,
+        bound: float = 1.0,
+        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        variant: str = "convex",
+        method: str = "auto",
+        steps: int | None = None,
+        radius: float | None = None,
+        sub_gaussian: float | None = None,
+        strong_convexity: float | None = None,
+        gap: float | None = None,
+        gamma: float = 0.01,
+        kappa: float = 1.05,
+        regularization: float = 0.0,
+        fit_intercept: bool = False,
+        start: Any = None,
+        public_seed: PublicSeed | bytes | str | None = None,
+        grid_steps: int | None = None,
+        m: int | None = None,
+        on_invalid: str = "clamp",
+        require_groups: bool = True,
+        enrolled: Iterable[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.loss = loss
+        self.constraint = constraint
+        self.delta = delta
+        self.bound = bound
+        self.target_bounds = target_bounds
+        self.variant = variant
+        self.method = method
+        self.steps = steps
+        self.radius = radius
+        self.sub_gaussian = sub_gaussian
+        self.strong_convexity = strong_convexity
+        self.gap = gap
+        self.gamma = gamma
+        self.kappa = kappa
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+        self.start = start
+        self.public_seed = public_seed
+        self.grid_steps = grid_steps
+        self.m = m
+        self.on_invalid = on_invalid
+        self.require_groups = require_groups
+        self.enrolled = enrolled
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {', '.join(map(repr, VARIANTS))}; got {shown(self.variant)}")
+        check_gradient_parameters(self)
+
+    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
+        return winsorized_plan(problem, gradient_options(self, variant=self.variant), self._seed())
+
+
+def check_gradient_parameters(estimator: Any) -> None:
+    """Refuse bad values of the parameters that descents along private mean gradients share."""
+    methods = (*METHODS, "tracking")
+    if estimator.method not in methods:
+        raise ValueError(f"method must be one of {', '.join(map(repr, methods))}; got {shown(estimator.method)}")
+    for name in ("radius", "sub_gaussian", "strong_convexity", "gap", "kappa"):
+        value = getattr(estimator, name, None)
+        if value is not None:
+            length(value, name)
+    open_unit_interval(estimator.gamma, "gamma")
+    if estimator.steps is not None:
+        number_of_rounds(estimator.steps, "steps")
+    grid = 1 if estimator.grid_steps is None else positive(estimator.grid_steps, "grid_steps")
+    if grid & (grid - 1) or grid > MOST_GRID_STEPS:
+        raise ValueError(f"grid_steps must be a power of two up to 2**28; got {shown(estimator.grid_steps)}")
+
+
+def gradient_options(estimator: Any, *, variant: str) -> GradientOptions:
+    """The options that an estimator's parameters say."""
+
+    def number(name: str) -> float | None:
+        value = getattr(estimator, name, None)
+        return None if value is None else float(value)
+
+    return GradientOptions(
+        variant=variant,
+        method=estimator.method,
+        steps=None if estimator.steps is None else int(estimator.steps),
+        spread=number("radius"),
+        sub_gaussian=number("sub_gaussian"),
+        strong_convexity=number("strong_convexity"),
+        gap=number("gap"),
+        gamma=float(estimator.gamma),
+        kappa=float(estimator.kappa),
+        grid_steps=None if estimator.grid_steps is None else int(estimator.grid_steps),
+    )

@@ -1,0 +1,205 @@
+"""Bitwise majority: one bit from every user, for items of many bits that most users share."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
+from userdp.protocols.local.items import NumberedSymbols, majority, numbers_of
+from userdp.protocols.local.protocol import Integers, log_events, plan_of
+from userdp.protocols.messages import Messages
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+BITS_LIMIT = 2**24
+
+
+class BitwiseMajority(NumberedSymbols):
+    """The user in slot i reports bit i mod n_bits of an item, randomized; the server takes the majority of every bit.
+
+    For items of too many bits to count each item, when most users have the same one. The number of users grows with the
+    number of bits times its logarithm, and the time with the number of users alone.
+
+    Parameters
+    ----------
+    epsilon, n_users, round_id, neighbours
+        As for `HadamardResponse`.
+    n_bits : int
+        b, from 1 to 2**24. At most n_users: every bit needs a slot.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges. Nothing is ever raised for a user's item or for a message.
+
+    Notes
+    -----
+    *Law.* The bit is kept with probability p = E / (E + 1), rounded down to a multiple of 2**-128, and flipped
+    otherwise. An item that is not a sequence of n_bits zeros and ones stands for all zeros.
+
+    *Privacy.* A message depends on its user's item and slot only, and either symbol's ratio is at most E = e**epsilon,
+    checked in integers. The slot must be the user's own number, fixed without data, for instance at enrolment: if it is
+    the rank among the ids that are present, replacing the first user moves everybody to another bit, and the loss grows
+    with the number of users (shown in docs/proofs/local_protocols.md).
+
+    *Selection.* With g = n_users // n_bits reports of every bit, of independent users who have a common item with
+    probability a > 1/2 at least, all bits are right except with probability n_bits exp(-g (2a - 1)^2 (2p - 1)^2 / 2),
+    by Hoeffding's inequality: see `users_needed`.
+
+    References
+    ----------
+    GKM21, Theorem 5 (iii), has hypotheses of b bits; its own selection looks at all 2**b of them. Proofs:
+    docs/proofs/local_protocols.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from userdp.protocols.local import BitwiseMajority
+    >>> n_users = BitwiseMajority.users_needed(agreement="0.9", beta="0.01", epsilon=1, n_bits=40)
+    >>> n_users
+    4880
+    >>> protocol = BitwiseMajority(epsilon=1, n_bits=40, n_users=n_users, round_id="example")
+    >>> server = protocol.server()
+    >>> server.receive_many(protocol.report_many(np.tile([1, 0, 1, 1], (n_users, 10))))
+    4880
+    >>> server.select()[:8]
+    array([1, 0, 1, 1, 1, 0, 1, 1], dtype=uint8)
+    """
+
+    kind = "local-bitwise-majority"
+
+    def __init__(
+        self, *, epsilon: Epsilon, n_bits: int, n_users: int, round_id: str, neighbours: str = "replace"
+    ) -> None:
+        self.n_bits = positive(n_bits, "n_bits")
+        if self.n_bits > BITS_LIMIT:
+            raise ValueError(f"n_bits must be at most 2**24; got {shown(n_bits)}")
+        if positive(n_users, "n_users") < self.n_bits:
+            raise ValueError(f"n_users must be at least n_bits={self.n_bits}, a slot for every bit; got {n_users}")
+        super().__init__(epsilon=epsilon, n_users=n_users, round_id=round_id, neighbours=neighbours, n_bits=self.n_bits)
+
+    @property
+    def n_symbols(self) -> int:
+        """Two: a bit."""
+        return 2
+
+    def _randomizer(self) -> _core.LocalRandomizer:
+        from userdp import _core
+        from userdp.exact.epsilon import core_level
+
+        return _core.LocalRandomizer.randomized_response(core_level(self._level), 2, 0)
+
+    def _share(self) -> tuple[int, int]:
+        return 1, 2
+
+    def _favours(self, value: int, symbol: int) -> bool:
+        return symbol == value
+
+    # --- items
+
+    def _read_value(self, item: Any, slot: int) -> int:
+        try:
+            if len(item) != self.n_bits:  # asked first: a longer one is never copied
+                return 0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                bits = np.asarray(item)
+            return int(self._bits(bits[None, :])[0, slot % self.n_bits]) if bits.shape == (self.n_bits,) else 0
+        except Exception:  # whatever a user's item does, it is no item
+            return 0
+
+    def _values(self, items: Any, slots: Integers) -> Integers:
+        if type(items) is np.ndarray and items.dtype.kind in "biu" and items.ndim == 2:
+            if items.shape[1] != self.n_bits:
+                return np.zeros(len(items), dtype=np.int64)
+            return np.ascontiguousarray(self._bits(items)[np.arange(len(items)), slots % self.n_bits])
+        values = [self._read_value(item, int(slot)) for item, slot in zip(items, slots, strict=True)]
+        return np.array(values, dtype=np.int64)
+
+    def _bits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Rows of zeros and ones, and zeros in place of the others."""
+        if rows.dtype.kind not in "biu":
+            return np.zeros(rows.shape, dtype=np.int64)
+        return np.where(((rows == 0) | (rows == 1)).all(axis=1, keepdims=True), rows, 0).astype(np.int64)
+
+    # --- counts
+
+    def _no_counts(self) -> Integers:
+        return np.zeros((self.n_bits, 2), dtype=np.int64)
+
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
+        np.add.at(counts, (slots % self.n_bits, numbers_of(encoded)), 1)
+
+    def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
+        p = self.keep_probability
+        flipped = counts.sum(axis=1) * float(1 - p)
+        estimates: npt.NDArray[np.float64] = (counts[:, 1] - flipped) / float(2 * p - 1)
+        return estimates
+
+    def _selected(self, counts: Integers) -> npt.NDArray[np.uint8]:
+        return (counts[:, 1] > counts[:, 0]).astype(np.uint8)
+
+    def _standard_errors(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
+        p = self.keep_probability
+        deviations: npt.NDArray[np.float64] = np.sqrt(counts.sum(axis=1) * float(p * (1 - p) / (2 * p - 1) ** 2))
+        return deviations
+
+    def error_bound(self, beta: Delta, n_reports: int | None = None) -> float:
+        """By how much an entry of the histogram is off at most, all of them at once, except with probability beta.
+
+        Parameters
+        ----------
+        beta : float, int, Fraction or decimal string
+            In (0, 1).
+        n_reports : int, optional
+            n_users by default. It is taken that they are spread over the bits as slots are.
+
+        Returns
+        -------
+        float
+            coth(epsilon / 2) sqrt(g ln(2 n_bits / beta) / 2) by Hoeffding's inequality, for g = ceil(n_reports /
+            n_bits) reports of a bit.
+        """
+        n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
+        reports = -(-n // self.n_bits)
+        logarithm = log_events(2 * self.n_bits, beta)
+        return math.sqrt(reports * logarithm / 2) / float(2 * self.keep_probability - 1)
+
+    @classmethod
+    def users_needed(cls, *, agreement: Delta, beta: Delta, epsilon: Epsilon, n_bits: int) -> int:
+        """How many reports make `LocalServer.select` right, when independent users have one item so often.
+
+        Parameters
+        ----------
+        agreement : float, int, Fraction or decimal string
+            With at least this probability a user has the common item; above 1/2.
+        beta : float, int, Fraction or decimal string
+            The probability of another selection, in (0, 1).
+        epsilon : float, int, Fraction, decimal string or LogRatio
+        n_bits : int
+
+        Returns
+        -------
+        int
+            n_bits ceil(2 ln(n_bits / beta) / ((2 agreement - 1)^2 tanh(epsilon / 2)^2)). For planning; no privacy rests
+            on it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For values outside these ranges.
+        BudgetError
+            When every bit needs more than 2**32 reports.
+        """
+        b = positive(n_bits, "n_bits")
+        advantage = (2 * majority(agreement) - 1) * Fraction(math.tanh(float(parse_level(epsilon)) / 2))
+        if advantage == 0:
+            raise ValueError(f"epsilon must be > 0; got {shown(epsilon)}")
+        return b * plan_of(2 * log_events(b, beta), float(advantage) ** 2)

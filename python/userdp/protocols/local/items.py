@@ -1,0 +1,291 @@
+"""What local protocols for items 0, ..., k - 1 have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import Delta, Epsilon, is_integer, parse_delta, positive, shown
+from userdp.protocols.local.protocol import Integers, LocalProtocol, log_events, plan_of
+from userdp.protocols.messages import Messages
+
+Separation = tuple[Fraction, Fraction, Fraction]
+"""See `ItemProtocol._separation`."""
+
+
+class ItemProtocol(LocalProtocol):
+    """Every user has one of the items 0, ..., n_items - 1. A report *supports* the items that favour its symbol.
+
+    With probability p a report supports its user's own item, and with probability q < p any other one. If N(u) of n
+    reports support the item u, (N(u) - n q) / (p - q) is unbiased for the number of users with that item.
+
+    Attributes
+    ----------
+    n_items : int
+    default : int
+        The public item that stands for whatever is no item.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        n_items: int,
+        n_users: int,
+        round_id: str,
+        default: int = 0,
+        neighbours: str = "replace",
+    ) -> None:
+        self.n_items = positive(n_items, "n_items", 2)
+        if self.n_items > self.items_limit:
+            raise ValueError(f"n_items must be at most {self.items_limit} here; got {shown(n_items)}")
+        self.default = positive(default, "default", 0)
+        if self.default >= self.n_items:
+            raise ValueError(f"default must be one of the items 0, ..., {self.n_items - 1}; got {shown(default)}")
+        super().__init__(
+            epsilon=epsilon,
+            n_users=n_users,
+            round_id=round_id,
+            neighbours=neighbours,
+            **self._item_parameters(),
+        )
+
+    def _item_parameters(self) -> dict[str, int]:
+        """The parameters that describe the items and the reports, by their names."""
+        return {"n_items": self.n_items, "default": self.default}
+
+    items_limit = 2**24
+    """More items are refused: a server keeps a number for each."""
+
+    # --- items
+
+    def _read_value(self, item: Any, slot: int) -> int:
+        try:
+            number = int(item) if is_integer(item) else -1
+        except Exception:  # whatever a user's item does, it is no item
+            return -1
+        return number if 0 <= number < self.n_items else -1
+
+    def _values(self, items: Any, slots: Integers) -> Integers:
+        if type(items) is np.ndarray and items.dtype.kind in "iu" and items.ndim == 1:
+            # Unsigned numbers that do not fit become negative: no items.
+            return np.ascontiguousarray(items.astype(np.int64))
+        return np.array([self._read_value(item, 0) for item in items], dtype=np.int64)
+
+    def _favours(self, value: int, symbol: Any) -> bool:
+        return self.supports(symbol, self.default if value < 0 else value)
+
+    @abstractmethod
+    def supports(self, symbol: Any, item: int) -> bool:
+        """Whether a report of this symbol supports an item.
+
+        Parameters
+        ----------
+        symbol : one of the outputs of `pmf`
+        item : int
+
+        Returns
+        -------
+        bool
+        """
+
+    # --- estimates
+
+    @property
+    @abstractmethod
+    def other_probability(self) -> Fraction:
+        """The probability that a report supports an item that is not its user's. Exact."""
+
+    @abstractmethod
+    def _supports(self, counts: Integers) -> Integers:
+        """How many reports support each item, exactly, shape (n_items,)."""
+
+    @property
+    def _gap(self) -> Fraction:
+        return self.keep_probability - self.other_probability
+
+    def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
+        supports = self._supports(counts).astype(np.float64)
+        estimates: npt.NDArray[np.float64] = (supports - n_reports * float(self.other_probability)) / float(self._gap)
+        return estimates
+
+    def _selected(self, counts: Integers) -> int:
+        # The estimate grows with the support, and argmax takes the first of equals.
+        return int(np.argmax(self._supports(counts)))
+
+    # --- errors
+
+    def variance(self, count: int, n_reports: int | None = None) -> Fraction:
+        """The variance of the histogram's entry of an item that so many users have. Exact.
+
+        Parameters
+        ----------
+        count : int
+            From 0 to n_reports.
+        n_reports : int, optional
+            n_users by default.
+
+        Returns
+        -------
+        Fraction
+            (count p (1 - p) + (n_reports - count) q (1 - q)) / (p - q)^2.
+        """
+        n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
+        if positive(count, "count", 0) > n:
+            raise ValueError(f"count must be at most the number of reports, {n}; got {shown(count)}")
+        p, q = self.keep_probability, self.other_probability
+        return (count * p * (1 - p) + (n - count) * q * (1 - q)) / self._gap**2
+
+    @property
+    def squared_error(self) -> Fraction:
+        """The expected sum over all items of the squared errors of the histogram, for each report. Exact.
+
+        It is the same whatever items the users have: `for_items` compares protocols by it.
+        """
+        return self.variance(1, 1) + (self.n_items - 1) * self.variance(0, 1)
+
+    def _standard_errors(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
+        own, none = float(self.variance(1, 1)), float(self.variance(0, 1))
+        clipped = np.clip(self._estimates(counts, n_reports), 0, n_reports)
+        deviations: npt.NDArray[np.float64] = np.sqrt(clipped * own + (n_reports - clipped) * none)
+        return deviations
+
+    def error_bound(self, beta: Delta, n_reports: int | None = None) -> float:
+        """By how much an entry of the histogram is off at most, all of them at once, except with probability beta.
+
+        Parameters
+        ----------
+        beta : float, int, Fraction or decimal string
+            In (0, 1).
+        n_reports : int, optional
+            n_users by default.
+
+        Returns
+        -------
+        float
+            The smaller of the bounds of Hoeffding and Bernstein, for any items of the users:
+            sqrt(n L / 2) / (p - q) and (L / 3 + sqrt(L^2 / 9 + 2 n v L)) / (p - q), where L = ln(2 n_items / beta) and
+            v = max(p (1 - p), q (1 - q)). For Hadamard response the first is coth(epsilon / 2) sqrt(2 n L).
+        """
+        n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
+        p, q = self.keep_probability, self.other_probability
+        logarithm = log_events(2 * self.n_items, beta)
+        spread = float(max(p * (1 - p), q * (1 - q)))
+        hoeffding = math.sqrt(n * logarithm / 2)
+        bernstein = logarithm / 3 + math.sqrt(logarithm**2 / 9 + 2 * n * spread * logarithm)
+        return min(hoeffding, bernstein) / float(self._gap)
+
+    @abstractmethod
+    def _separation(self) -> Separation:
+        """How reports tell the item h from another one, v: three probabilities.
+
+        Of supporting h and not v, and v and not h, for users who have h; and of supporting h and not v for those who
+        have neither, which is also that of v and not h, or a bound of it.
+        """
+
+    @classmethod
+    def users_needed(cls, *, agreement: Delta, beta: Delta, **parameters: Any) -> int:
+        """How many reports make `LocalServer.select` right, when independent users have one item so often.
+
+        Parameters
+        ----------
+        agreement : float, int, Fraction or decimal string
+            With at least this probability a user has the common item; above 1/2.
+        beta : float, int, Fraction or decimal string
+            The probability of another selection, in (0, 1).
+        **parameters
+            epsilon, n_items and what else describes the protocol, but n_users and round_id.
+
+        Returns
+        -------
+        int
+            For planning; no privacy rests on it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For values outside these ranges.
+        BudgetError
+            When the result would be above 2**32.
+
+        Notes
+        -----
+        For the common item h and another item v let D = 1 for a report that supports h and not v, -1 for the opposite,
+        0 otherwise. v is selected only if the sum of D is at most 0, which has probability at most (E e^(-t D))^n for
+        every t >= 0. All other users having v or none having it is the worst case, since the expectation is linear in
+        the users' law; t is the best one for the first. A union over n_items - 1 items v ends it.
+
+        Examples
+        --------
+        >>> from userdp.protocols.local import HadamardResponse
+        >>> HadamardResponse.users_needed(agreement="0.9", beta="0.01", epsilon=1, n_items=1000)
+        320
+        """
+        protocol = cls(n_users=1, round_id="planning", **parameters)
+        share = float(majority(agreement))
+        plus, minus, neither = (float(number) for number in protocol._separation())
+        # When all others have v, who support v as those of h support h.
+        up, down = share * plus + (1 - share) * minus, share * minus + (1 - share) * plus
+        step = math.sqrt(up / down)
+
+        def expectation(up: float, down: float) -> float:
+            return 1 + up * (1 / step - 1) + down * (step - 1)
+
+        others_elsewhere = expectation(share * plus + (1 - share) * neither, share * minus + (1 - share) * neither)
+        base = max(expectation(up, down), others_elsewhere)
+        return plan_of(log_events(protocol.n_items - 1, beta), -math.log(base))
+
+
+def majority(agreement: Delta) -> Fraction:
+    """Read an agreement, a probability above 1/2.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    number = parse_delta(agreement, "agreement")
+    if number <= Fraction(1, 2):
+        raise ValueError(f"agreement must be above 1/2; got {shown(agreement)}")
+    return number
+
+
+SYMBOL = np.dtype("<u4")
+
+
+class NumberedSymbols(LocalProtocol):
+    """The symbols are 0, ..., n_symbols - 1, in four bytes of a message; a server counts each."""
+
+    def _width(self) -> int:
+        return SYMBOL.itemsize
+
+    def _symbols(self) -> Sequence[Any]:
+        return range(self.n_symbols)
+
+    def _symbol(self, encoded: Messages) -> int:
+        return int(numbers_of(encoded)[0])
+
+    def _encoded(self, symbol: int) -> Messages:
+        return self._encode(np.array([symbol]))
+
+    def _encode(self, reports: Integers) -> Messages:
+        return reports.astype(SYMBOL).view(np.uint8).reshape(-1, SYMBOL.itemsize)
+
+    def _valid(self, encoded: Messages) -> npt.NDArray[np.bool_]:
+        return numbers_of(encoded) < self.n_symbols
+
+    def _no_counts(self) -> Integers:
+        return np.zeros(self.n_symbols, dtype=np.int64)
+
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
+        np.add.at(counts, numbers_of(encoded), 1)
+
+
+def numbers_of(encoded: Messages) -> Integers:
+    """The symbols of rows of four bytes."""
+    return np.ascontiguousarray(encoded).view(SYMBOL).reshape(-1).astype(np.int64)

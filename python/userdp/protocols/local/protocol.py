@@ -1,0 +1,408 @@
+"""What all local protocols have in common: public parameters, one report per slot, and its exact law."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import Delta, Epsilon, parse_delta, parse_level, positive, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.protocols.messages import MessageFormat, Messages, check_round, described_epsilon
+from userdp.runtime import source_of
+from userdp.selection.items import check_items
+
+if TYPE_CHECKING:
+    from userdp import _core
+    from userdp.protocols.local.parties import LocalClient, LocalServer
+
+Integers = npt.NDArray[np.int64]
+
+PMF_LIMIT = 2**20
+"""The most symbols of a pmf that is written out."""
+USERS_LIMIT = 2**32
+LEVEL_BITS = 2**13
+SLOT = np.dtype("<u4")
+"""How a slot begins a message's payload."""
+
+
+class LocalProtocol(ABC):
+    """The public description of a local protocol. Its halves are made by `client` and `server`.
+
+    Attributes
+    ----------
+    epsilon : as given
+    n_users : int
+        The number of slots, fixed before anybody reports. Slots without a report are allowed.
+    round_id : str
+    """
+
+    kind: ClassVar[str]
+    """Names the protocol in messages and in JSON."""
+    symbol_bytes: int
+    """Bytes of a message's symbol."""
+    _core_randomizer: _core.LocalRandomizer
+
+    def __init__(
+        self, *, epsilon: Epsilon, n_users: int, round_id: str, neighbours: str = "replace", **parameters: int
+    ) -> None:
+        if neighbours != "replace":
+            raise ValueError(
+                f"neighbours must be 'replace' in the local model; got {shown(neighbours)}. Whether a user sends a "
+                "message at all is seen by everybody, so that adding or removing a user cannot be hidden by its content"
+            )
+        self.epsilon = epsilon
+        self._level = parse_level(epsilon)
+        parts = (*self._level.ratio.as_integer_ratio(), *self._level.exponent.as_integer_ratio())
+        if max(part.bit_length() for part in parts) > LEVEL_BITS:
+            raise ValueError(
+                f"epsilon must be of numbers below 2**{LEVEL_BITS}, which messages name; got {shown(epsilon)}"
+            )
+        self.n_users = positive(n_users, "n_users")
+        if self.n_users > USERS_LIMIT:
+            raise ValueError(f"n_users must be at most 2**32; got {shown(n_users)}")
+        self.round_id = check_round(round_id)
+        self._parameters = parameters
+        self._core_randomizer = self._randomizer()
+        self.symbol_bytes = self._width()
+        self.format = MessageFormat(
+            self.kind, {**self._described(), "n_users": self.n_users}, round_id, SLOT.itemsize + self.symbol_bytes
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The format is the last to be set: it names the parameters in every message.
+        if "format" in vars(self):
+            raise AttributeError(f"{name} of a protocol does not change: other parameters are another protocol")
+        super().__setattr__(name, value)
+
+    # --- what a protocol says about itself
+
+    def __repr__(self) -> str:
+        arguments = {"epsilon": self.epsilon, **self._parameters, "n_users": self.n_users, "round_id": self.round_id}
+        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in arguments.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalProtocol) and self.format.fingerprint == other.format.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.format.fingerprint)
+
+    def __reduce__(self) -> tuple[Callable[[str], LocalProtocol], tuple[str]]:
+        return LocalProtocol.from_json, (self.to_json(),)
+
+    def _described(self) -> dict[str, Any]:
+        level = {"ratio": str(self._level.ratio), "exponent": str(self._level.exponent)}
+        return {"epsilon": level, **self._parameters}
+
+    def to_json(self) -> str:
+        """The description as JSON text, from which other machines make the same protocol.
+
+        Returns
+        -------
+        str
+        """
+        described = {"protocol": self.kind, **self._described(), "n_users": self.n_users, "round_id": self.round_id}
+        return json.dumps(described, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> LocalProtocol:
+        """The protocol that `to_json` described.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        LocalProtocol
+            Of the described class.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For anything else than such a description.
+
+        Examples
+        --------
+        >>> from userdp.protocols import local
+        >>> protocol = local.KRandomizedResponse(epsilon="0.5", n_items=4, n_users=100, round_id="a")
+        >>> local.LocalProtocol.from_json(protocol.to_json()) == protocol
+        True
+        """
+        try:
+            described = json.loads(text)
+            kind, level = described.pop("protocol"), described.pop("epsilon")
+            epsilon = described_epsilon(level["ratio"], level["exponent"])
+            found = _protocols_by_kind().get(kind)
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"text is not the JSON of a local protocol: {type(error).__name__}: {error}") from None
+        if found is None or not issubclass(found, cls):
+            raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
+        try:
+            return found(epsilon=epsilon, **described)
+        except TypeError as error:
+            raise ValueError(f"text is not the JSON of {found.__name__}: {error}") from None
+
+    # --- privacy
+
+    @property
+    def certified_ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of one message under two items: exact, at most e**epsilon."""
+        favoured, other = self._weights()
+        return Fraction(max(favoured, other), min(favoured, other))
+
+    @property
+    def certified_epsilon(self) -> float:
+        """The logarithm of `certified_ratio`, rounded up: what one report loses, at most a rounding above epsilon."""
+        from userdp import _core
+
+        return _core.ln_bounds(self.certified_ratio)[1]
+
+    @property
+    def keep_probability(self) -> Fraction:
+        """With which probability a report is one of the symbols that the user's item favours. Exact."""
+        return Fraction(self._core_randomizer.favour, 2**128)
+
+    def _weights(self) -> tuple[int, int]:
+        """In proportion to the probabilities of one favoured and one other symbol."""
+        favoured, symbols = self._share()
+        keep = self._core_randomizer.favour
+        return keep * (symbols - favoured), (2**128 - keep) * favoured
+
+    def pmf(self, item: Any, slot: int = 0) -> Pmf:
+        """The exact law of the symbol that a user with this item sends.
+
+        Parameters
+        ----------
+        item : as for `LocalClient.report`
+        slot : int
+            Only of protocols whose users do different things.
+
+        Returns
+        -------
+        Pmf
+
+        Raises
+        ------
+        BudgetError
+            For more than 2**20 symbols.
+        """
+        symbols = self.n_symbols
+        if symbols > PMF_LIMIT:
+            raise BudgetError(
+                f"the pmf would have {symbols} symbols, and at most {PMF_LIMIT} are written out; every favoured one "
+                "is certified_ratio times as likely as every other one"
+            )
+        value = self._read_value(item, slot)
+        favoured, other = self._weights()
+        outputs = tuple(self._symbols())
+        return Pmf(outputs, tuple(favoured if self._favours(value, output) else other for output in outputs))
+
+    def _draw(self, source: _core.Source, item: Any, slot: int = 0) -> Any:
+        """One symbol from ``pmf(item, slot)``."""
+        value = np.array([self._read_value(item, slot)], dtype=np.int64)
+        return self._symbol(self._encode(self._core_randomizer.report_many(source, value))[0])
+
+    # --- the halves
+
+    def client(self, slot: int) -> LocalClient:
+        """The half of the user in a slot.
+
+        Parameters
+        ----------
+        slot : int
+            From 0 to n_users - 1: the user's own number. It is public and must have been fixed without anybody's data,
+            for instance at enrolment. The rank among the ids that are present is not: one user who is replaced by
+            another moves all others (docs/proofs/local_protocols.md).
+
+        Returns
+        -------
+        LocalClient
+        """
+        from userdp.protocols.local.parties import LocalClient
+
+        return LocalClient(self, slot)
+
+    def server(self) -> LocalServer:
+        """The half that receives the reports.
+
+        Returns
+        -------
+        LocalServer
+        """
+        from userdp.protocols.local.parties import LocalServer
+
+        return LocalServer(self)
+
+    def report_many(
+        self,
+        items: Sequence[Any] | npt.ArrayLike,
+        *,
+        slots: npt.ArrayLike | None = None,
+        random_state: int | None = None,
+    ) -> Messages:
+        """The messages of many users at once, for simulations and for devices that speak for several users.
+
+        Parameters
+        ----------
+        items : array-like with one entry per slot
+            As for `LocalClient.report`, along the first axis.
+        slots : array-like of int, shape (n,), optional
+            Distinct slots; all of them by default.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the reports reproducible,
+            for tests only, and warns.
+
+        Returns
+        -------
+        ndarray of uint8 with shape (n, width)
+
+        Raises
+        ------
+        TypeError, ValueError
+            For slots that are none or are repeated, and another number of items.
+        """
+        check_items(items)
+        numbers = self._slots(slots)
+        if len(items) != len(numbers):  # type: ignore[arg-type]
+            raise ValueError(f"items must have one entry per slot, {len(numbers)}; got {len(items)}")  # type: ignore[arg-type]
+        return self._reports(self._values(items, numbers), numbers, source_of(random_state))
+
+    def _slots(self, slots: npt.ArrayLike | None) -> Integers:
+        if slots is None:
+            return np.arange(self.n_users)
+        numbers = np.asarray(slots)
+        if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+            raise TypeError(f"slots must be one-dimensional integers; got {shown(slots)}")
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.n_users):
+            raise ValueError(f"slots must be from 0 to {self.n_users - 1}; got {shown(slots)}")
+        if len(np.unique(numbers)) != len(numbers):
+            raise ValueError("slots must be distinct: a user who reports twice loses twice the epsilon")
+        return numbers.astype(np.int64)
+
+    def _reports(self, values: Integers, slots: Integers, source: _core.Source) -> Messages:
+        """The messages of users whose values have been read."""
+        payloads = np.empty((len(slots), SLOT.itemsize + self.symbol_bytes), dtype=np.uint8)
+        payloads[:, : SLOT.itemsize] = slots.astype(SLOT).view(np.uint8).reshape(-1, SLOT.itemsize)
+        payloads[:, SLOT.itemsize :] = self._encode(self._core_randomizer.report_many(source, values))
+        return self.format.encode_many(payloads)
+
+    # --- what the protocols differ in
+
+    @property
+    @abstractmethod
+    def n_symbols(self) -> int:
+        """The number of different symbols."""
+
+    @abstractmethod
+    def _randomizer(self) -> _core.LocalRandomizer:
+        """The core's half, from public parameters, which it checks."""
+
+    @abstractmethod
+    def _width(self) -> int:
+        """Bytes of a symbol."""
+
+    @abstractmethod
+    def _share(self) -> tuple[int, int]:
+        """Which share of the symbols an item favours, as two integers."""
+
+    @abstractmethod
+    def _read_value(self, item: Any, slot: int) -> int:
+        """What a user with this item randomizes. Total: the default, or -1 for it, in place of what is no item."""
+
+    @abstractmethod
+    def _values(self, items: Any, slots: Integers) -> Integers:
+        """`_read_value` of many."""
+
+    @abstractmethod
+    def _favours(self, value: int, symbol: Any) -> bool:
+        """Whether a value favours a symbol."""
+
+    @abstractmethod
+    def _symbols(self) -> Sequence[Any]:
+        """All symbols in order."""
+
+    @abstractmethod
+    def _symbol(self, encoded: Messages) -> Any:
+        """One symbol from its bytes."""
+
+    @abstractmethod
+    def _encoded(self, symbol: Any) -> Messages:
+        """The bytes of one symbol, shape (1, symbol_bytes): the inverse of `_symbol`."""
+
+    @abstractmethod
+    def _encode(self, reports: Integers) -> Messages:
+        """The bytes of the core's reports, shape (n, symbol_bytes)."""
+
+    @abstractmethod
+    def _valid(self, encoded: Messages) -> npt.NDArray[np.bool_]:
+        """Which rows of bytes are symbols."""
+
+    @abstractmethod
+    def _no_counts(self) -> Integers:
+        """The counts of a server without reports."""
+
+    @abstractmethod
+    def _count(self, counts: Integers, encoded: Messages, slots: Integers) -> None:
+        """Add valid symbols to a server's counts."""
+
+    @abstractmethod
+    def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
+        """The unbiased histogram."""
+
+    @abstractmethod
+    def _selected(self, counts: Integers) -> Any:
+        """The choice of `LocalServer.select`."""
+
+    @abstractmethod
+    def error_bound(self, beta: Delta, n_reports: int | None = None) -> float:
+        """How far any entry of the histogram is off, except with probability beta."""
+
+    @abstractmethod
+    def _standard_errors(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
+        """The standard deviations of the histogram's entries, at their own estimates."""
+
+
+def _protocols_by_kind() -> dict[str, type[LocalProtocol]]:
+    """The protocols that can be described."""
+    found, classes = {}, LocalProtocol.__subclasses__()
+    while classes:
+        protocol = classes.pop()
+        classes += protocol.__subclasses__()
+        if hasattr(protocol, "kind"):
+            found[protocol.kind] = protocol
+    return found
+
+
+def log_events(events: int, beta: Delta) -> float:
+    """ln(events / beta) for so many events that may fail with probability beta together, in (0, 1).
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    number = parse_delta(beta, "beta")
+    if not 0 < number < 1:
+        raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
+    odds = events / number
+    return math.log(odds.numerator) - math.log(odds.denominator)  # of integers beyond all floats, too
+
+
+def plan_of(reports: float, gain: float) -> int:
+    """How many reports are needed, of which each one brings the gain.
+
+    Raises
+    ------
+    BudgetError
+        For more than there may be.
+    """
+    if reports >= gain * USERS_LIMIT:
+        raise BudgetError("more than 2**32 users are needed; plan for more agreement or a larger epsilon or beta")
+    return max(1, math.ceil(reports / gain))

@@ -1,0 +1,260 @@
+"""Messages of fixed width that say which protocol, parameters and round they belong to.
+
+A message is 4 bytes ``udp1``, the 16 bytes of the format's fingerprint, and the payload. The fingerprint is a hash of
+the kind of message, of the protocol's public parameters and of the round: two machines that were set up differently
+reject each other's messages instead of adding up numbers that do not belong together. It is no authentication.
+
+Whoever reads messages reads what strangers sent. So reading never raises: what is not a message of this round is
+counted in a `Tally` and dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import LogRatio, exact_number, positive, shown
+
+Messages = npt.NDArray[np.uint8]
+
+MAGIC = b"udp1"
+FINGERPRINT_BYTES = 16
+HEADER_BYTES = len(MAGIC) + FINGERPRINT_BYTES
+
+
+class Tally:
+    """How many messages were accepted, and how many were rejected for which reason.
+
+    Attributes
+    ----------
+    accepted : int
+    rejected : dict from str to int
+        By reason. The reasons are a fixed list of the protocol's; nothing of a rejected message is kept.
+
+    Examples
+    --------
+    >>> tally = Tally()
+    >>> tally.accept(3)
+    >>> tally.reject("wrong length")
+    >>> tally
+    Tally(accepted=3, rejected={'wrong length': 1})
+    """
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.rejected: dict[str, int] = {}
+
+    def accept(self, count: int = 1) -> None:
+        """Count accepted messages."""
+        self.accepted += count
+
+    def reject(self, reason: str, count: int = 1) -> None:
+        """Count rejected messages; none are not counted."""
+        if count:
+            self.rejected[reason] = self.rejected.get(reason, 0) + count
+
+    def __repr__(self) -> str:
+        return f"Tally(accepted={self.accepted}, rejected={self.rejected})"
+
+
+class MessageFormat:
+    """How the messages of one kind, of one protocol with its parameters, in one round, look.
+
+    Parameters
+    ----------
+    kind : str
+        What the message is, such as "hadamard-response".
+    parameters : mapping from str to public values
+        Everything that client and server must agree on: None, booleans, integers, strings, floats, Fractions,
+        LogRatios and lists of these.
+    round_id : str
+        Names the round. Use every name once: a message of an earlier round with the same name would be accepted.
+    payload_bytes : int
+        At least 1.
+
+    Attributes
+    ----------
+    fingerprint : bytes with length 16
+    width : int
+        The length of every message in bytes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a round without a name and for parameters without a canonical form.
+
+    Examples
+    --------
+    >>> reports = MessageFormat("vote", {"epsilon": 1.0}, "2024-05-01", payload_bytes=2)
+    >>> message = reports.encode(b"ab")
+    >>> tally = Tally()
+    >>> reports.decode(message, tally)
+    b'ab'
+    >>> MessageFormat("vote", {"epsilon": 2.0}, "2024-05-01", payload_bytes=2).decode(message, tally) is None
+    True
+    >>> tally
+    Tally(accepted=0, rejected={'another round': 1})
+    """
+
+    def __init__(self, kind: str, parameters: Mapping[str, object], round_id: str, payload_bytes: int) -> None:
+        check_round(round_id)
+        self.payload_bytes = positive(payload_bytes, "payload_bytes")
+        described = canonical_json({"kind": kind, "parameters": dict(parameters), "round": round_id})
+        self.fingerprint = blake2b(described.encode(), digest_size=FINGERPRINT_BYTES, person=MAGIC).digest()
+        self.width = HEADER_BYTES + self.payload_bytes
+        self._header = MAGIC + self.fingerprint
+
+    def encode(self, payload: bytes) -> bytes:
+        """The message with this payload."""
+        if len(payload) != self.payload_bytes:
+            raise ValueError(f"payload must have {self.payload_bytes} bytes; got {len(payload)}")
+        return self._header + payload
+
+    def encode_many(self, payloads: Messages) -> Messages:
+        """A message for each row of payloads.
+
+        Parameters
+        ----------
+        payloads : ndarray of uint8 with shape (n, payload_bytes)
+
+        Returns
+        -------
+        ndarray of uint8 with shape (n, width)
+        """
+        messages = np.empty((len(payloads), self.width), dtype=np.uint8)
+        messages[:, :HEADER_BYTES] = np.frombuffer(self._header, dtype=np.uint8)
+        messages[:, HEADER_BYTES:] = payloads
+        return messages
+
+    def decode(self, message: object, tally: Tally) -> bytes | None:
+        """The payload of one message, or None for what is not a message of this round, which is counted."""
+        received = as_bytes(message)
+        if received is None:
+            tally.reject("wrong type")
+        elif len(received) != self.width:
+            tally.reject("wrong length")
+        elif not received.startswith(MAGIC):
+            tally.reject("not a message")
+        elif not received.startswith(self._header):
+            tally.reject("another round")
+        else:
+            return received[HEADER_BYTES:]
+        return None
+
+    def decode_many(self, messages: object, tally: Tally) -> Messages:
+        """The payloads of those rows that are messages of this round; the others are counted.
+
+        Parameters
+        ----------
+        messages : ndarray of uint8 with shape (n, width)
+            Anything else is one rejected message, or n of them when it is a table of n rows of another width.
+        tally : Tally
+
+        Returns
+        -------
+        ndarray of uint8 with shape (k, payload_bytes)
+        """
+        none: Messages = np.empty((0, self.payload_bytes), dtype=np.uint8)
+        table = as_table(messages)
+        if table is None:
+            tally.reject("wrong type")
+            return none
+        if table.shape[1] != self.width:
+            tally.reject("wrong length", len(table))
+            return none
+        header = np.frombuffer(self._header, dtype=np.uint8)
+        is_message = (table[:, : len(MAGIC)] == header[: len(MAGIC)]).all(axis=1)
+        of_round = (table[:, :HEADER_BYTES] == header).all(axis=1)
+        tally.reject("not a message", int((~is_message).sum()))
+        tally.reject("another round", int((is_message & ~of_round).sum()))
+        payloads: Messages = table[of_round, HEADER_BYTES:]
+        return payloads
+
+
+def as_bytes(message: object) -> bytes | None:
+    """One message as plain bytes, or None for anything else; never raises."""
+    if type(message) is bytes:
+        return message
+    try:
+        if issubclass(type(message), (bytes, bytearray, memoryview)):
+            return memoryview(message).tobytes()  # type: ignore[arg-type]
+    except Exception:  # such as a memoryview that has been released
+        pass
+    return None
+
+
+def as_table(messages: object) -> Messages | None:
+    """A table of messages, a plain array whose rows they are, or None for anything else; never raises."""
+    try:
+        if issubclass(type(messages), np.ndarray):
+            table: Messages = np.asarray(messages)
+            return table if table.dtype == np.uint8 and table.ndim == 2 else None
+    except Exception:  # a type may raise when it is looked at
+        pass
+    return None
+
+
+def check_round(round_id: object) -> str:
+    """Read the name of a round.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but a non-empty string.
+    """
+    if not isinstance(round_id, str):
+        raise TypeError(f"round_id must be a str that names the round, never used before; got {shown(round_id)}")
+    if not round_id:
+        raise ValueError("round_id must not be empty: name every round differently")
+    return round_id
+
+
+def described_epsilon(ratio: object, exponent: object) -> Fraction | LogRatio:
+    """Read the two numbers that stand for a privacy level in the JSON of a protocol.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no level, and for numbers of absurd size, before anything is computed with them.
+    """
+    factor, power = exact_number(ratio), exact_number(exponent)
+    if factor is None or power is None or (factor != 1 and power != 0):
+        raise ValueError("it has an epsilon that is neither a number nor the logarithm of one")
+    return power if factor == 1 else LogRatio(factor.numerator, factor.denominator)
+
+
+def canonical_json(value: object) -> str:
+    """Public values as JSON text that is the same on every machine, for equal values only.
+
+    Raises
+    ------
+    TypeError
+        For values of other types.
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> object:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, int):
+        return {"rational": str(value)}
+    if isinstance(value, (float, Fraction)):
+        return {"rational": str(Fraction(value))}
+    if isinstance(value, LogRatio):
+        return {"log": str(value.ratio)}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {"entries": [[name, _plain(value[name])] for name in sorted(value)]}
+    raise TypeError(f"a public parameter must be a number, a str, bytes or a list of these; got {shown(value)}")

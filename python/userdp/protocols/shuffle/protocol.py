@@ -1,0 +1,275 @@
+"""What sums, histograms and selections behind a shuffler have in common."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, positive, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.protocols.messages import MessageFormat, Messages, described_epsilon
+from userdp.protocols.shuffle.noise import SharedNoise, parse_beta
+from userdp.protocols.shuffle.parties import Client, Integers, Server, Shuffler, item_codes
+
+MAX_MESSAGES = 10**8
+BATCH = 2**22
+"""A simulation draws about this many table entries' worth of users at a time."""
+
+
+class ShuffleProtocol(ABC):
+    """What sums, histograms and selections have in common; see these."""
+
+    default = 0
+    """What an item that is none counts as."""
+    estimates: str
+    """"at_least": no estimate is below its true value; "at_most": none is above it."""
+
+    _kind: ClassVar[str]
+    _n_counts: int
+    """The number of noisy counts: of kinds of messages."""
+    _n_values: int
+    """The number of things a user can have."""
+
+    def __init__(
+        self,
+        *,
+        noise: SharedNoise,
+        n_counts: int,
+        n_values: int,
+        round_id: str,
+        estimates: str,
+        max_messages: int,
+        payload_bytes: int,
+    ) -> None:
+        self._noise = noise
+        self._n_counts, self._n_values = n_counts, n_values
+        self.estimates = estimates
+        self.round_id = round_id
+        self.max_messages = positive(max_messages, "max_messages")
+        if self.expected_messages > self.max_messages:
+            raise BudgetError(self._too_many())
+        self._format = MessageFormat(self._kind, self._parameters(), round_id, payload_bytes)
+
+    def _too_many(self) -> str:
+        cheaper = "fewer users, or a larger max_messages"
+        if self._n_counts > 1:
+            cheaper = "fewer items, " + cheaper
+            if self.estimates == "at_most":
+                cheaper = "estimates='at_least', where a user sends 1 message besides the noise, " + cheaper
+        return (
+            f"a round would have about {self.expected_messages:.3g} messages, more than "
+            f"max_messages={self.max_messages}; choose {cheaper}"
+        )
+
+    # What is public.
+
+    @property
+    def epsilon(self) -> Fraction | LogRatio:
+        """Epsilon, exactly."""
+        return self._noise.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta asked for."""
+        return self._noise.delta
+
+    @property
+    def certified_delta(self) -> Fraction:
+        """The delta that is certified at epsilon, with the tables that are drawn from: at most `delta`."""
+        return self._noise.certified_delta
+
+    @property
+    def n_users(self) -> int:
+        """The public number of users."""
+        return self._noise.n_users
+
+    @property
+    def dropout(self) -> Fraction:
+        """The fraction of the users who may be absent, or in league with the analyst."""
+        return self._noise.dropout
+
+    @property
+    def r(self) -> Fraction:
+        """The r of the noise NB(r, p) that all users but the dropouts add up to, in each count."""
+        return self._noise.r
+
+    @property
+    def p(self) -> Fraction:
+        """The p of the noise."""
+        return self._noise.p
+
+    @property
+    def mean_noise(self) -> float:
+        """The mean of the noise in one count when all users take part."""
+        return self._noise.mean
+
+    def user_noise(self) -> Pmf:
+        """What one user adds to each count, as it is drawn: outputs 0, 1, ... and weights of total 2**128."""
+        weights = self._noise.core.numerators
+        return Pmf(tuple(range(len(weights))), tuple(weights))
+
+    def noise_quantile(self, beta: Delta) -> int:
+        """A number that the noise in one count exceeds with probability at most beta, when all users take part.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a beta outside (0, 1), and one too small for tables of 128 bits.
+        """
+        return self._noise.quantile(parse_beta(beta))
+
+    @abstractmethod
+    def error_bound(self, beta: Delta) -> int:
+        """How far off the result is at most, with probability 1 - beta, when all users take part."""
+
+    def privacy_profile(self, epsilons: Sequence[Epsilon] | npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Certified delta at each epsilon.
+
+        Parameters
+        ----------
+        epsilons : sequence of epsilon, length L
+            Each from 0 to 64.
+
+        Returns
+        -------
+        ndarray of float64 with shape (L,)
+            Upper bounds, for what is really drawn: within 2**-70 of themselves, and the distances of the tables, of
+            the exact values.
+        """
+        return self._noise.profile(epsilons)
+
+    @property
+    def messages_per_user(self) -> float:
+        """How many messages a user sends on average."""
+        inputs = 1 if self.estimates == "at_least" else max(1, self._n_counts - 1)
+        return inputs + self._n_counts * self.mean_noise / self.n_users
+
+    @property
+    def expected_messages(self) -> float:
+        """How many messages the round has on average, at most."""
+        return self.n_users * self.messages_per_user
+
+    @property
+    def message_bytes(self) -> int:
+        """The length of every message."""
+        return self._format.width
+
+    # The parties.
+
+    def client(self) -> Client:
+        """The users' half."""
+        return Client(self)
+
+    def shuffler(self) -> Shuffler:
+        """The mixer between users and server."""
+        return Shuffler(self.message_bytes)
+
+    @abstractmethod
+    def server(self) -> Server:
+        """The analyst's half."""
+
+    def _simulated(self, items: Any, source: _core.Source) -> Any:
+        """The server after a round of all users, who are simulated in this process."""
+        codes = item_codes(items, self._n_values, self.default)
+        if len(codes) != self.n_users:
+            raise ValueError(f"items must have one item for each of {self.n_users} users; got {len(codes)}")
+        server = self.server()
+        batch = max(1, BATCH // math.ceil(self.messages_per_user))
+        for start in range(0, len(codes), batch):
+            ids, _ = self._reports(codes[start : start + batch], source)
+            server._counts += np.bincount(ids, minlength=self._n_counts)
+            server._tally.accept(len(ids))
+        return server
+
+    def _reports(self, codes: Integers, source: _core.Source) -> tuple[Any, Any]:
+        """The kinds of all messages, user by user, and how many each user sends."""
+        return self._noise.core.reports(codes, self._n_counts, self.estimates == "at_most", source)
+
+    def _payloads(self, ids: npt.NDArray[np.uint32]) -> Messages:
+        """The kinds of messages as 4 bytes, the least significant first."""
+        return ids.astype("<u4").view(np.uint8).reshape(-1, 4)
+
+    def _ids(self, payloads: Messages) -> Integers:
+        """The inverse of `_payloads`."""
+        return np.ascontiguousarray(payloads).view("<u4").reshape(-1).astype(np.int64)
+
+    # As text.
+
+    def _parameters(self) -> dict[str, Fraction | int | str]:
+        level = self._noise.level
+        return {
+            "delta": self.delta,
+            "dropout": self.dropout,
+            "estimates": self.estimates,
+            "exponent": level.exponent,
+            "n_users": self.n_users,
+            "p": self.p,
+            "r": self.r,
+            "ratio": level.ratio,
+        }
+
+    def to_json(self) -> str:
+        """The public description, with the noise: what every party builds its half from."""
+        described = {
+            name: value if isinstance(value, int) else str(value) for name, value in self._parameters().items()
+        }
+        return json.dumps({"protocol": self._kind, "round_id": self.round_id, **described}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str, *, max_messages: int = MAX_MESSAGES) -> Any:
+        """The protocol of a description; what it promises is certified again.
+
+        Raises
+        ------
+        ValueError
+            For anything but the description of a protocol of this class.
+        BudgetError
+            For too many messages.
+        """
+        try:
+            described = json.loads(text)
+            kind = described.pop("protocol")
+            epsilon = described_epsilon(described.pop("ratio"), described.pop("exponent"))
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"text is not the JSON of a shuffle protocol: {type(error).__name__}: {error}") from None
+        if kind != cls._kind:
+            raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
+        make: Any = cls
+        try:
+            return make(epsilon=epsilon, max_messages=max_messages, **described)
+        except TypeError as error:
+            raise ValueError(f"text is not the JSON of a {cls.__name__}: {error}") from None
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return partial(type(self).from_json, max_messages=self.max_messages), (self.to_json(),)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShuffleProtocol):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(epsilon={self.epsilon}, delta={float(self.delta):g}, n_users={self.n_users}, "
+            f"round_id={self.round_id!r}, r={float(self.r):.6g}, p={float(self.p):.6g})"
+        )
+
+
+def parse_estimates(estimates: object) -> str:
+    """Read on which side of the truth estimates are."""
+    if estimates in ("at_least", "at_most") and isinstance(estimates, str):
+        return estimates
+    raise ValueError(f"estimates must be 'at_least' or 'at_most'; got {shown(estimates)}")

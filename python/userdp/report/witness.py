@@ -1,0 +1,172 @@
+"""Parts of an audit report: its structure and witness, and what a mechanism confirms of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from userdp.algorithms.finite import is_symmetric, relative_error
+from userdp.checker import check as checker
+from userdp.checker import spaces
+from userdp.exact.encoding import encode, printable
+from userdp.exact.pmf import Pmf, aligned
+
+
+class Structure(Mapping[str, Any]):
+    """A read-only mapping."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self._parts = dict(parts)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return repr(self._parts)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Neighbouring datasets and an event that attain the worst divergence; unpacks as ``x, x2, event``.
+
+    Attributes
+    ----------
+    x, x2 : tuple
+        The datasets: P(event) - e^epsilon P2(event) is the worst divergence.
+    event : frozenset
+        Outputs.
+    ranks : tuple of int
+        Ranks of x and x2 among the audited datasets.
+    event_indices : tuple of int
+        Positions of the event's outputs, sorted.
+    changed_user : int or None
+        Position of the user whose record differs, when users have positions.
+    """
+
+    x: tuple[Any, ...]
+    x2: tuple[Any, ...]
+    event: frozenset[Any]
+    ranks: tuple[int, int]
+    event_indices: tuple[int, ...]
+    changed_user: int | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.x, self.x2, self.event))
+
+    @classmethod
+    def from_ranks(
+        cls,
+        question: Mapping[str, Any],
+        structure: Mapping[str, Any],
+        outputs: tuple[Any, ...],
+        ranks: tuple[int, int],
+        event_indices: Iterable[int],
+        held: int | None = None,
+    ) -> Witness:
+        """Build the datasets of two ranks.
+
+        Parameters
+        ----------
+        question : mapping
+            The encoded question, as in the report format.
+        structure : mapping
+            The same structure holding the objects themselves.
+        outputs : tuple
+            The outputs themselves.
+        ranks, event_indices
+            As stored in the witness.
+        held : int, optional
+            The number of datasets whose pmfs the report holds; more are not enumerated.
+        """
+        space = spaces.space_of(question, held)
+        a, b = (spaces.count(rank, "a witness rank") for rank in ranks)
+        if max(b, a) not in space.above(min(a, b)):
+            raise ValueError(f"witness ranks {ranks} are not neighbours among the {space.datasets} datasets")
+        x, x2 = space.witness(a, b, structure)
+        indices = tuple(sorted(event_indices))
+        if indices and not 0 <= indices[0] <= indices[-1] < len(outputs):
+            raise ValueError(f"witness event {indices} is not a set of output positions")
+        changed = None
+        if question["kind"] == "dataset":
+            changed = structure["replaceable"][(max(ranks) - 1) // len(structure["records"])]
+        elif len(x) == len(x2):
+            both = enumerate(zip(x, x2, strict=True))
+            differ = [place for place, (user, user2) in both if encode(user) != encode(user2)]
+            changed = differ[0] if len(differ) == 1 else None
+        return cls(x, x2, frozenset(outputs[o] for o in indices), ranks, indices, changed)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What checking a report again found; true when nothing is wrong."""
+
+    ok: bool
+    problems: tuple[str, ...]
+    checked_pairs: int
+    mode: str
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if not self.ok:
+            return "\n  - ".join(["NOT verified:", *map(printable, self.problems)])
+        if self.mode == "complete":
+            return f"verified: all {self.checked_pairs} pairs of neighbours decided again, exactly"
+        return (
+            f"consistent: {self.checked_pairs} drawn pairs of neighbours decided again, exactly. This cannot establish "
+            "that a claim holds; only a draw of one's own can, with the mechanism: verify(mechanism=...)"
+        )
+
+
+def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mechanism, checker.Declared, list[str]]:
+    """What the checker needs of a mechanism, and the problems seen already.
+
+    Parameters
+    ----------
+    mechanism : finite algorithm or callable
+    outputs : tuple
+        The outputs that the report states.
+    """
+    problems, order = [], outputs
+    own = getattr(mechanism, "outputs", None)
+    if own is not None:
+        order = tuple(own)
+        if encode(order) != encode(outputs):
+            problems.append("the mechanism has other outputs than the report states")
+    error = Fraction(0)
+    try:
+        error = relative_error(getattr(mechanism, "pmf_error", 0))
+    except (TypeError, ValueError) as wrong:
+        problems.append(f"the mechanism's pmf_error is no relative error: {wrong}")
+    statistic_of = getattr(mechanism, "statistic_of", None)
+    declared = checker.Declared(
+        symmetric=is_symmetric(mechanism),
+        statistic_of=statistic_of if callable(statistic_of) else None,
+        pmf_error=error,
+    )
+    return _exact_pmf(getattr(mechanism, "pmf", mechanism), order), declared, problems
+
+
+def _exact_pmf(pmf: Callable[[tuple[Any, ...]], Any], outputs: tuple[Any, ...]) -> checker.Mechanism:
+    """Read whatever a finite algorithm returns as a pmf, exactly, in the order of the outputs."""
+
+    def masses(dataset: tuple[Any, ...]) -> list[Fraction]:
+        result = pmf(dataset)
+        if isinstance(result, Pmf):
+            result = aligned(result, outputs)
+        if hasattr(result, "fractions"):
+            return list(result.fractions())
+        return [Fraction(mass.item() if isinstance(mass, np.generic) else mass) for mass in result]
+
+    return masses

@@ -1,0 +1,167 @@
+"""What every package needs of its surroundings: random bits, progress bars, sizes of draws, optional packages."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from userdp.exact.numbers import is_integer, shown
+from userdp.exceptions import InsecureRandomnessWarning
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+
+def source_of(random_state: Any, *, stacklevel: int = 3) -> _core.Source:
+    """Read ``random_state``.
+
+    Parameters
+    ----------
+    random_state : None or int
+        None draws from the operating system's cryptographic generator. An integer in [0, 2**256) is the key of a
+        ChaCha20 stream: reproducible, for tests only.
+    stacklevel : int
+        The frame that a warning is about: 3 for the caller of the function that calls this one.
+
+    Returns
+    -------
+    _core.Source
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+
+    Warns
+    -----
+    InsecureRandomnessWarning
+        For an integer: who knows it can undo the privacy of the draws.
+    """
+    from userdp import _core
+
+    if random_state is None:
+        return _core.Source()
+    if not is_integer(random_state):
+        kind = type(random_state).__name__
+        raise TypeError(f"random_state must be None or an int in [0, 2**256); got {shown(random_state)} of type {kind}")
+    seed = int(random_state)
+    if not 0 <= seed < 2**256:
+        raise ValueError(f"random_state must be None or an int in [0, 2**256); got {shown(random_state)}")
+    warnings.warn(
+        f"random_state={shown(random_state)} makes the draws reproducible, so they protect nobody; "
+        "leave it out (None) for a release",
+        InsecureRandomnessWarning,
+        stacklevel=stacklevel,
+    )
+    return _core.Source(seed)
+
+
+Progress: TypeAlias = "bool | Callable[[int, int], object] | None"
+ProgressCallback: TypeAlias = Callable[[int, int], object]
+
+DELAY_SECONDS = 2.0
+
+
+@contextmanager
+def progress_bar(wish: Progress, description: str) -> Iterator[ProgressCallback]:
+    """Yield a callback (done, total).
+
+    Parameters
+    ----------
+    wish : bool, callable or None
+        A callable is called itself; None shows a bar on a terminal when the work takes over two seconds; True shows
+        it at once wherever stderr goes; False never. Bars need tqdm.
+    description : str
+        What is being done.
+    """
+    if callable(wish):
+        yield wish
+        return
+    if wish is not None and not isinstance(wish, bool):
+        raise TypeError(f"progress must be a bool, None or a callable (done, total); got {wish!r}")
+    bar = None if wish is False else _tqdm(wish, description)
+    if bar is None:
+        yield lambda done, total: None
+        return
+    try:
+
+        def update(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield update
+    finally:
+        bar.close()
+
+
+def _tqdm(wish: bool | None, description: str) -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    # disable=None is tqdm's word for "unless stderr is a terminal".
+    shown = {"disable": False, "delay": 0.0} if wish else {"disable": None, "delay": DELAY_SECONDS}
+    return tqdm(total=0, desc=description, leave=False, **shown)
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """Read ``size``: an int >= 0, or a tuple of these.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+    """
+    lengths = size if isinstance(size, tuple) else (size,)
+    for length in lengths:
+        if not is_integer(length):
+            raise TypeError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
+        if length < 0:
+            raise ValueError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
+    return tuple(int(length) for length in lengths)
+
+
+def number_of(shape: tuple[int, ...]) -> int:
+    """How many draws an array of this shape holds; the core refuses too many, and what is beyond its integers is."""
+    return min(math.prod(shape), sys.maxsize)
+
+
+def loader(
+    package: str, modules: Mapping[str, str], *, needs: str, distribution: str, extra: str
+) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a package, which imports the module that has a name.
+
+    Parameters
+    ----------
+    package : str
+        The package that it is for.
+    modules : mapping from str to str
+        The names, and the module of the package that each is in.
+    needs, distribution, extra : str
+        The package without which these modules cannot be imported, what it is called where it is installed from, and
+        the extra of userdp that installs it.
+
+    Returns
+    -------
+    callable
+        From a name to what it stands for. It raises AttributeError for other names, and ImportError where the package
+        is missing.
+    """
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{package}.{modules[name]}")
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != needs:
+                raise
+            raise ImportError(f"{package}.{name} needs {distribution}: pip install 'userdp[{extra}]'") from None
+        return getattr(module, name)
+
+    return load

@@ -1,0 +1,132 @@
+"""What private selections have in common: arguments, counting, and one draw for a release."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from userdp.exact.numbers import shown, unshared
+from userdp.exact.pmf import Pmf
+from userdp.runtime import source_of
+from userdp.selection.items import Counts, Item, ItemT, present, tally
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+Neighbours: TypeAlias = Literal["replace", "add-remove"]
+Outcome = TypeVar("Outcome")
+
+
+class Selection(ABC, Generic[ItemT, Outcome]):
+    """Choose an item that many users have, from keyword arguments that say everything."""
+
+    def __init__(self, *, neighbours: Neighbours, default: Item | None, **arguments: Any) -> None:
+        if neighbours not in ("replace", "add-remove"):
+            raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {shown(neighbours)}")
+        self._neighbours = neighbours
+        self._default = None if default is None else self._accepted(default)
+        if default is not None and self._default is None:
+            raise ValueError(f"default must be None or an item of this selection; got {shown(default)}")
+        self._arguments = {
+            **{name: unshared(value) for name, value in arguments.items()},
+            "neighbours": neighbours,
+            "default": self._default,
+        }
+
+    def __repr__(self) -> str:
+        arguments = {name: value for name, value in self._arguments.items() if value is not None}
+        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in arguments.items())})"
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        # What the arguments lead to is made again where it is needed.
+        return partial(type(self), **self._arguments), ()
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What the promise is for: "replace" or "add-remove"."""
+        return self._neighbours
+
+    @property
+    def default(self) -> ItemT | None:
+        """What anything that is no item counts as; None: it counts for nothing."""
+        return self._default
+
+    @abstractmethod
+    def _accepted(self, item: object) -> ItemT | None:
+        """The item in its one form, or None for what is no item of this selection; never raises."""
+
+    @abstractmethod
+    def _draw(self, source: _core.Source, counts: Counts) -> Outcome:
+        """One draw from ``pmf(counts)``."""
+
+    @abstractmethod
+    def pmf(self, counts: Counts) -> Pmf:
+        """The distribution of a draw."""
+
+    def tally(self, items: Iterable[object]) -> Counter[ItemT | None]:
+        """Count the items, as `release` does. Not private: for programs that draw, and for audits.
+
+        Parameters
+        ----------
+        items : iterable
+            As for `release`.
+
+        Returns
+        -------
+        Counter
+            How many users have each item, in the items' one form. Users whose item counts for nothing are counted
+            under None, so that the total is the number of users.
+
+        Raises
+        ------
+        TypeError
+            As for `release`.
+        """
+        return tally(items, self._item)
+
+    def _item(self, item: object) -> ItemT | None:
+        accepted = self._accepted(item)
+        return self._default if accepted is None else accepted
+
+    def _present(self, counts: Counts) -> list[tuple[ItemT, int]]:
+        return present(counts, self._accepted)
+
+    def release(self, items: Iterable[object], random_state: int | None = None) -> Outcome:
+        """Choose an item, once, with the whole of the budget.
+
+        Parameters
+        ----------
+        items : iterable, or ndarray with one dimension
+            One item for each of the n users. Whatever is no item counts as `default`, and nothing about it is raised
+            or warned about. A user who has nothing to say keeps an entry, such as None: with ``neighbours="replace"``,
+            n is public.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draw reproducible,
+            for tests only, and warns.
+
+        Returns
+        -------
+        item
+            In its plain form; for an `ApproximateSelection` possibly `userdp.BOTTOM`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When `items` is not a sequence; for other values of random_state.
+        OSError
+            When the operating system gives no random bits.
+
+        Warns
+        -----
+        InsecureRandomnessWarning
+            When random_state is an integer.
+
+        Notes
+        -----
+        Every call spends the budget again, also a call after `userdp.BOTTOM`, or with new public randomness for the
+        same people. The counts themselves, or how many users fell back to `default`, are not private.
+        """
+        return self._draw(source_of(random_state), self.tally(items))

@@ -1,0 +1,283 @@
+"""epsilon-DP selection from a public range: the exponential mechanism on counts, in time independent of the range."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from userdp.exact.numbers import Delta, Epsilon, parse_delta, positive, shown
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms.base import PMF_CANDIDATES
+from userdp.selection.base import Neighbours, Selection
+from userdp.selection.items import Counts, canonical_item
+from userdp.selection.planning import MARGIN, binomial_window, least_from_which_on, planned
+
+if TYPE_CHECKING:
+    from userdp import _core
+
+
+class PureSelection(Selection[int, int]):
+    """Choose the item of most people, from a public range of integers, with epsilon-DP.
+
+    Item u is chosen with probability proportional to e**(epsilon c_u / 2), or to e**(epsilon c_u) with
+    ``neighbours="add-remove"``, where c_u of the n users have it; also items that nobody has. It takes the same time
+    for 2 items and for 2**64.
+
+    Parameters
+    ----------
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+    n_items : int
+        The items are 0, ..., n_items - 1, from 1 to 2**64 of them. Public.
+    neighbours : {"replace", "add-remove"}
+        What the promise is for: replacing one user's item, where the number n of users is public; or adding or
+        removing one user, where n is private.
+    default : int or None
+        What anything that is not an item counts as: a fixed public item, or None for nothing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For parameters outside these ranges.
+
+    Notes
+    -----
+    *Privacy.* It is the exponential mechanism with the score -c_u. Replacing a user changes two scores by 1, one up and
+    one down: sensitivity 1, not monotone. Adding a user changes one score by 1, so that all change in one direction,
+    which allows twice the rate. All of epsilon is spent on the one draw, at delta = 0, roundings included. Proofs for
+    both relations: docs/proofs/selection.md. Replacing g users costs g epsilon.
+
+    *Resolution.* The law that is drawn from is one of integers over 2**384. The ratio of two of its probabilities is
+    within a factor e**(2**-36 (d + 1)) of the stated one for counts that differ by d and less than 128 bits of weight;
+    beyond these the less likely item is treated as if it were just so much worse.
+
+    *Accuracy.* `accuracy`, logarithmic in n_items. Choose the public range as small as it can be: 2**d items and not
+    2**64.
+
+    *Time.* About n log n steps. With "replace" the draw is over 2 n + 1 groups of items however many distinct items
+    there are, and constant-time in them. Counting and sorting in Python are not constant time. With "add-remove" the
+    time tells about n, which is private there.
+
+    References
+    ----------
+    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Lemma 12; McSherry,
+    Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007).
+
+    Examples
+    --------
+    >>> selection = PureSelection(epsilon=1, n_items=2**64)
+    >>> selection.release([2**63] * 300 + list(range(100)))
+    9223372036854775808
+    >>> 0 <= selection.release([]) < 2**64
+    True
+    >>> from userdp import LogRatio
+    >>> PureSelection(epsilon=LogRatio(4), n_items=3).pmf({0: 2, 1: 1}).probabilities.round(4).tolist()
+    [0.5714, 0.2857, 0.1429]
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        n_items: int,
+        neighbours: Neighbours = "replace",
+        default: int | None = None,
+    ) -> None:
+        self._n_items = positive(n_items, "n_items")
+        if self._n_items > 2**64:
+            raise ValueError(f"n_items must be at most 2**64; got {shown(n_items)}")
+        super().__init__(epsilon=epsilon, n_items=self._n_items, neighbours=neighbours, default=default)
+        # Adding or removing a user moves all scores in one direction, replacing one does not.
+        self._mechanism = GroupedExponentialMechanism(
+            epsilon=epsilon, sensitivity=1, monotone=neighbours == "add-remove"
+        )
+
+    @property
+    def n_items(self) -> int:
+        """The items are 0, ..., n_items - 1."""
+        return self._n_items
+
+    @property
+    def certified_epsilon(self) -> float:
+        """A proved bound of the loss, all roundings included; at most epsilon."""
+        return self._mechanism.certified_epsilon
+
+    def _accepted(self, item: object) -> int | None:
+        number = canonical_item(item)
+        return number if isinstance(number, int) and 0 <= number < self.n_items else None
+
+    def _groups(self, counts: Counts, alone: int | None = None) -> GroupedScores:
+        """A group for every item that somebody has, and for one more if wanted, and those between them."""
+        count_of = {} if alone is None else {alone: 0}
+        count_of |= dict(self._present(counts))
+        starts, scores, free = [], [], 0
+        for item in sorted(count_of):
+            starts += [free, item]
+            scores += [0, -count_of[item]]
+            free = item + 1
+        if free < self.n_items:
+            starts.append(free)
+            scores.append(0)
+        # Where n is public, the number of distinct items does not show: empty groups before the first item.
+        size = 2 * sum(counts.values()) + 1 if self.neighbours == "replace" else 0
+        empty = max(size - len(starts), 0)
+        return GroupedScores(
+            np.pad(np.array(starts, dtype=np.uint64), (empty, 0)),
+            np.pad(np.array(scores, dtype=np.int64), (empty, 0)),
+            self.n_items - 1,
+        )
+
+    def _draw(self, source: _core.Source, counts: Counts) -> int:
+        return self._mechanism._draw(source, self._groups(counts))
+
+    def pmf(self, counts: Counts) -> Pmf:
+        """The distribution of the outcome of a release, exactly. Not private: for audits.
+
+        Parameters
+        ----------
+        counts : mapping
+            How many users have each item, as from `tally`; what is under None counts for nothing.
+
+        Returns
+        -------
+        Pmf
+            Outputs 0, ..., n_items - 1 and integer weights of total 2**384.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For counts that are not non-negative integers, and keys that are no items.
+        BudgetError
+            For more than 2**22 items; `probability` takes any number.
+        """
+        if self.n_items > PMF_CANDIDATES:
+            raise BudgetError(
+                f"the pmf of {self.n_items} items would fill gigabytes (limit {PMF_CANDIDATES}); probability() gives "
+                "that of one item of any number"
+            )
+        return self._mechanism.pmf(self._groups(counts))
+
+    def probability(self, item: int, counts: Counts) -> Fraction:
+        """How likely an item is chosen, exactly, in time that does not depend on n_items. Not private: for audits.
+
+        Parameters
+        ----------
+        item : int
+            From 0 to n_items - 1.
+        counts : mapping
+            As for `pmf`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `pmf`, and when `item` is none.
+        BudgetError
+            For more than about 2**21 items that somebody has.
+
+        Examples
+        --------
+        >>> selection = PureSelection(epsilon=2, n_items=2**20)
+        >>> [round(float(selection.probability(item, {7: 20, 9: 1})), 6) for item in (7, 9, 8)]
+        [0.997843, 0.0, 0.0]
+        """
+        wanted = self._accepted(item)
+        if wanted is None:
+            raise ValueError(f"item must be an int from 0 to {self.n_items - 1}; got {shown(item)}")
+        groups = self._groups(counts, alone=wanted)
+        # Of the groups that begin with the item all but the last are empty.
+        last = int(np.searchsorted(groups.starts, np.uint64(wanted), side="right")) - 1
+        return self._mechanism.group_probabilities(groups)[last]
+
+    def accuracy(self, beta: Delta) -> int:
+        """By how much the count of the outcome may be below the largest one, but for probability beta.
+
+        Parameters
+        ----------
+        beta : float, int, Fraction or decimal string
+            In (0, 1).
+
+        Returns
+        -------
+        int
+            The least a for which e**(-epsilon (a + 1) / 2) n_items <= beta (with epsilon for epsilon / 2 where users
+            are added and removed). An item with more than a users less than the one of most users is chosen with
+            probability at most beta.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For beta outside (0, 1), or so small that weights of 128 bits do not tell.
+
+        Examples
+        --------
+        >>> PureSelection(epsilon=1, n_items=2**20).accuracy("0.01")
+        36
+        """
+        failure = parse_delta(beta, "beta")
+        if not 0 < failure < 1:
+            raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
+        per_unit = float(self._mechanism._rate.bits_per_unit)
+        odds = self.n_items / failure
+        # Of integers, which may be beyond all floats.
+        bits = math.log2(odds.numerator) - math.log2(odds.denominator)
+        gap = max(1, math.ceil(bits * MARGIN / per_unit))
+        if gap > self._mechanism._rate.largest_gap:
+            raise ValueError(f"beta is too small for weights of 128 bits and {self.n_items} items; got {shown(beta)}")
+        return gap - 1
+
+    def users_needed(self, *, agreement: float | Fraction | str, beta: Delta) -> int:
+        """The least number of users from which on the common item is chosen, but for probability beta / 3.
+
+        Parameters
+        ----------
+        agreement : float, int, Fraction or decimal string
+            The probability p in (1/2, 1] with which each user, independently, has the common item. All others may
+            agree on another one: that is the worst that they can do.
+        beta : float, int, Fraction or decimal string
+            In (0, 1): the probability with which a learner may fail, a third of it here.
+
+        Returns
+        -------
+        int
+            The least n such that for n and all larger numbers of users the probability, over the users and the draw,
+            that another item is chosen is at most beta / 3.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For values outside these ranges, and for beta so small that weights of 128 bits do not tell.
+        BudgetError
+            When the result would be above 2**39.
+
+        Notes
+        -----
+        As for `ApproximateSelection.users_needed`: floats, for planning from public numbers only. Proof:
+        docs/proofs/selection.md.
+
+        Examples
+        --------
+        >>> PureSelection(epsilon=1, n_items=2**20).users_needed(agreement="0.9", beta="0.1")
+        40
+        """
+        others, failure = planned(agreement, beta)
+        if self.n_items == 1:
+            return 1
+        rate = float(self._mechanism._rate.bits_per_unit) * math.log(2)
+        clamped = math.ldexp(self.n_items, -128) * 2.0 ** float(self._mechanism._rate.bits_per_unit)
+        if clamped > failure / 2:
+            raise ValueError(f"beta is too small for weights of 128 bits and {self.n_items} items; got {shown(beta)}")
+        rest = math.log(self.n_items - 2) if self.n_items > 2 else -math.inf
+
+        def holds(n: int) -> bool:
+            k, masses = binomial_window(n, others)
+            # The logarithm of the odds of the others: one item of n - k users, and all that nobody has.
+            odds = np.logaddexp(rate * (n - k), rest) - rate * k
+            lost = masses @ np.exp(-np.logaddexp(0, -odds))
+            return bool(lost * MARGIN + clamped <= failure)
+
+        return least_from_which_on(holds, start=1)

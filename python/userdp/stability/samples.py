@@ -1,0 +1,163 @@
+"""How often users agree, measured on samples of a distribution that somebody can draw from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import Bounds, Delta, clopper_pearson, positive, shown
+from userdp.exceptions import BudgetError
+from userdp.public_randomness.seed import PublicSeed
+from userdp.stability.learner import StableLearner
+from userdp.stability.parameters import stability_from_agreement
+from userdp.users.contributions import UserData
+
+Sampler: TypeAlias = "Callable[[np.random.Generator, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]"
+
+MAX_ROWS = 2**28
+"""Rows of all samples together."""
+BLOCK = 2**22
+"""Rows that are held at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementEstimate:
+    """How often two users agreed.
+
+    Attributes
+    ----------
+    agreed, trials : int
+        Pairs of independent samples, and those on which both users got the same item.
+    defaults : int
+        Of the 2 trials users, those whose item was the learner's default: where this is large, users agree because they
+        learn nothing.
+    probability : Bounds
+        Clopper-Pearson interval for the probability of agreement.
+    confidence : float
+        Of the interval.
+    """
+
+    agreed: int
+    trials: int
+    defaults: int
+    probability: Bounds
+    confidence: float
+
+    def nu(self, eta: Delta) -> Fraction:
+        """For how much of the public randomness some item has probability at least eta, by the interval's lower end.
+
+        Only for fresh seeds in every trial; see `stability_from_agreement`.
+        """
+        return stability_from_agreement(self.probability.lower, eta)
+
+    def __str__(self) -> str:
+        return (
+            f"agreed in {self.agreed} of {self.trials} pairs: probability between {self.probability.lower:.4g} and "
+            f"{self.probability.upper:.4g} (confidence {self.confidence:g}); {self.defaults} of {2 * self.trials} "
+            "users got the default"
+        )
+
+
+def measure_agreement(
+    learner: StableLearner,
+    sampler: Sampler,
+    *,
+    m: int,
+    trials: int = 1000,
+    seed: PublicSeed | None = None,
+    confidence: float = 0.99,
+    random_state: int = 0,
+) -> AgreementEstimate:
+    """Measure how often two users of one distribution get the same item.
+
+    **Never on users' data.** The result is about the samples it was given: on people's rows it would be an output that
+    no privacy budget pays for, and so would a choice of gamma by it. Use a synthetic distribution, or public data.
+
+    Parameters
+    ----------
+    learner : StableLearner
+    sampler : callable
+        From a NumPy generator and a number of rows to fresh independent rows: X with shape (rows, features) and labels
+        0 and 1 with shape (rows,). Synthetic or public.
+    m : int
+        Rows of each user, >= 1.
+    trials : int
+        Pairs of users, >= 1.
+    seed : PublicSeed, optional
+        One seed for all trials: the agreement under this seed. By default a fresh one for each trial: the agreement
+        over public randomness too, which `AgreementEstimate.nu` needs.
+    confidence : float
+        Of the interval, in (0, 1).
+    random_state : int
+        Seed of the simulation.
+
+    Returns
+    -------
+    AgreementEstimate
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    BudgetError
+        For more than 2**28 rows in all.
+
+    Notes
+    -----
+    Trials are independent and agree with probability rho each, so the interval of Clopper and Pearson holds with the
+    confidence stated, whatever the learner and the distribution are. A learner that is stable on a synthetic
+    distribution need not be on the users'; privacy does not depend on it.
+
+    Examples
+    --------
+    >>> from userdp.concepts import Thresholds
+    >>> from userdp.stability import RepresentationLearner
+    >>> def sampler(generator, rows):
+    ...     x = generator.integers(1, 11, size=(rows, 1))
+    ...     return x, (x[:, 0] > 6).astype(np.uint8)
+    >>> estimate = measure_agreement(RepresentationLearner(Thresholds(10), gamma=100), sampler, m=50, trials=200)
+    >>> estimate.probability.lower > 0.8
+    True
+    """
+    if not isinstance(learner, StableLearner):
+        raise TypeError(f"learner must be a StableLearner; got {shown(learner)}")
+    if not callable(sampler):
+        raise TypeError(f"sampler must be a callable (generator, rows); got {shown(sampler)}")
+    if seed is not None and not isinstance(seed, PublicSeed):
+        raise TypeError(f"seed must be a PublicSeed or None; got {shown(seed)}")
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1); got {shown(confidence)}")
+    size, count = positive(m, "m"), positive(trials, "trials")
+    if 2 * size * count > MAX_ROWS:
+        raise BudgetError(f"{2 * size * count:,} rows in all, and at most {MAX_ROWS:,} are drawn; use fewer trials")
+    generator = np.random.default_rng(random_state)
+    step = 1 if seed is None else max(1, BLOCK // (2 * size))
+    agreed = defaults = 0
+    for first in range(0, count, step):
+        pairs = min(step, count - first)
+        chosen = PublicSeed(generator.bytes(32)) if seed is None else seed
+        items = learner.items(_users(sampler, generator, 2 * pairs, size), chosen)
+        agreed += sum(items[user] == items[user + 1] for user in range(0, 2 * pairs, 2))
+        defaults += sum(item == learner.default for item in items)
+    return AgreementEstimate(
+        agreed=agreed,
+        trials=count,
+        defaults=defaults,
+        probability=clopper_pearson(agreed, count, confidence),
+        confidence=float(confidence),
+    )
+
+
+def _users(sampler: Sampler, generator: np.random.Generator, users: int, m: int) -> UserData:
+    X, labels = map(np.asarray, sampler(generator, users * m))
+    if X.ndim != 2 or len(X) != users * m:
+        raise ValueError(f"sampler must return X with shape ({users * m}, features); got {X.shape}")
+    if labels.shape != (users * m,) or not np.all((labels == 0) | (labels == 1)):
+        raise ValueError(f"sampler must return {users * m} labels 0 and 1")
+    owners = np.repeat(np.arange(users, dtype=np.uint32), m)
+    return UserData(X, labels.astype(np.uint8), owners, users, m)

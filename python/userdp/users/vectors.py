@@ -1,0 +1,257 @@
+"""One vector for each user, never stored, and integer sums of them that one user changes by little.
+
+Neighbours: all rows of one user are replaced; the number of users is public. A user's integers are a function of that
+user's rows and of public numbers alone, to the last bit: they do not depend on other users, on where rows are, on
+threads or on the machine's vector instructions. Their range, or norm, is enforced in integers. So the sensitivities
+below hold whatever the rows are, and whatever floating-point arithmetic does (docs/proofs/user_vectors.md).
+
+The sums are private inputs of mechanisms: none may be released without noise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.exact.numbers import shown
+from userdp.runtime import progress_bar
+from userdp.users.contributions import UserData
+from userdp.users.sanitize import numbers_of
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+NUMBERS_AT_ONCE = 2**22
+"""Bins of users that may be listed at once, unless the users' own vectors are far more numbers."""
+
+
+class UserVectors(ABC):
+    """One vector for each user.
+
+    Attributes
+    ----------
+    n_users : int
+        Public. Users may be without rows, and then have no vector.
+    dimension : int
+        The length of vectors: of rotated ones, a power of two.
+    """
+
+    n_users: int
+    dimension: int
+    _vectors: _core.UserVectors
+
+    def clipped_sum(self, center: npt.ArrayLike, radius: float, grid: float) -> Integers:
+        """The sum of vectors clipped to a ball, in steps of a grid; L2 sensitivity 2R, R = floor(radius / grid).
+
+        A user's integers are trunc((x - center) s / grid), where s <= 1 takes x - center into the ball, and their sum
+        of squares is at most R^2, by a check in integers. Users without rows have zeros.
+
+        Parameters
+        ----------
+        center : float or array-like with shape (dimension,)
+            Public.
+        radius, grid : float
+            Public; the grid is a power of two, and R is from 1 to 2^31 - 1.
+
+        Returns
+        -------
+        ndarray of int64 with shape (dimension,)
+
+        Raises
+        ------
+        ValueError
+            For public numbers out of range.
+        """
+        with progress_bar(None, "clipped sum") as progress:
+            return self._vectors.clipped_sum(self._point(center), radius, grid, progress)
+
+    def winsorized_sum(self, low: npt.ArrayLike, steps: int, grid: float) -> Integers:
+        """The sum of coordinates clamped to intervals, in steps of a grid; sensitivity `steps` in each coordinate.
+
+        A user's integers are floor((x - low) / grid + 1/2), clamped to 0..steps. Users without rows have steps // 2.
+
+        Parameters
+        ----------
+        low : float or array-like with shape (dimension,)
+            The intervals' lower ends, public.
+        steps : int
+            How long the intervals are, from 1 to 2^31 - 1, public.
+        grid : float
+            A power of two, public.
+
+        Returns
+        -------
+        ndarray of int64 with shape (dimension,)
+
+        Raises
+        ------
+        ValueError
+            For public numbers out of range.
+        """
+        with progress_bar(None, "winsorized sum") as progress:
+            return self._vectors.winsorized_sum(self._point(low), steps, grid, progress)
+
+    def bin_counts(self, bins: int, bound: float) -> npt.NDArray[np.uint32]:
+        """How many users each bin of each coordinate has; one user is in at most one bin of a coordinate.
+
+        The bins divide [-bound, bound] evenly, x is in bin floor((x + bound) bins / (2 bound)), and what is outside is
+        in the first bin or in the last. Users without rows are in none.
+
+        Returns
+        -------
+        ndarray of uint32 with shape (dimension, bins)
+
+        Raises
+        ------
+        ValueError
+            For public numbers out of range.
+        BudgetError
+            For more than 2^23 bins in all coordinates together; `occupied_bins` takes any number.
+        """
+        with progress_bar(None, "bins") as progress:
+            return self._vectors.bin_counts(bins, bound, progress)
+
+    def occupied_bins(self, bins: int, bound: float) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]:
+        """The bins with users in them, in increasing order, and how many are in each, coordinate after coordinate.
+
+        Like `bin_counts`, for up to 2^62 bins. Vectors are made anew for every few coordinates.
+
+        Yields
+        ------
+        bins : ndarray of uint64
+        counts : ndarray of uint32
+        """
+        at_once = max(1, self.dimension // 32, NUMBERS_AT_ONCE // max(1, self.n_users))
+        for start in range(0, self.dimension, at_once):
+            end = min(self.dimension, start + at_once)
+            with progress_bar(None, "bins") as progress:
+                listed = self._vectors.occupied_bins(start, end, bins, bound, progress)
+            yield from listed
+
+    def counts_within(self, center: npt.ArrayLike, radii: npt.ArrayLike) -> Integers:
+        """How many users are at most at each distance from a public centre; sensitivity 1 in each count.
+
+        Users without rows count in none.
+
+        Returns
+        -------
+        ndarray of int64 with the shape of radii, which is (k,)
+        """
+        distances = np.ascontiguousarray(radii, dtype=np.float64)
+        with progress_bar(None, "distances") as progress:
+            return self._vectors.counts_within(self._point(center), distances, progress)
+
+    def subset(self, users: Sequence[int] | npt.NDArray[np.integer]) -> UserVectors:
+        """The vectors of some users only, each listed once: a public choice, never one by what is in rows.
+
+        Of one user, the sums are that user's integers: for tests.
+        """
+        return _Subset(self, [int(user) for user in users])
+
+    def rotated(self, signs: npt.NDArray[np.int8]) -> UserVectors:
+        """The same vectors padded with zeros, multiplied by signs and by the Walsh-Hadamard matrix over sqrt(D)."""
+        return _Rotated(self, signs)
+
+    def _point(self, values: npt.ArrayLike) -> Floats:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), (self.dimension,)))
+
+
+class _Subset(UserVectors):
+    def __init__(self, vectors: UserVectors, users: list[int]) -> None:
+        self.n_users = len(users)
+        self.dimension = vectors.dimension
+        self._vectors = vectors._vectors.subset(users)
+
+
+class _Rotated(UserVectors):
+    def __init__(self, vectors: UserVectors, signs: npt.NDArray[np.int8]) -> None:
+        self.n_users = vectors.n_users
+        self.dimension = len(signs)
+        self._vectors = vectors._vectors.rotated(signs.tolist())
+
+
+class MeanVectors(UserVectors):
+    """The mean of each user's rows, every row clipped first.
+
+    A row less the centre is clipped to the ball (norm="l2") or cube (norm="max") of radius `bound`; NaN counts as the
+    centre, infinities as the largest numbers. The rows of a user are summed in their order. Vectors are thus relative
+    to the centre.
+
+    Parameters
+    ----------
+    data : UserData
+        Tables of C-contiguous doubles, and of other floats and integers in any layout, are read where they are.
+    bound : float
+        From 2^-400 to 2^400; public, like all that follows.
+    norm : {"l2", "max"}
+    center : array-like with shape (columns,), optional
+        The origin by default.
+    signs : array of -1 and 1, optional
+        Of the length of rows padded with zeros to a power of two, D: vectors are multiplied by the signs, and by the
+        Walsh-Hadamard matrix over sqrt(D), a rotation.
+    rows : RowsOfUsers, optional
+        Those of data, where several tables have the same.
+    """
+
+    def __init__(
+        self,
+        data: UserData,
+        bound: float,
+        norm: str = "l2",
+        center: npt.ArrayLike | None = None,
+        signs: npt.NDArray[np.int8] | None = None,
+        rows: _core.RowsOfUsers | None = None,
+    ) -> None:
+        if norm not in ("l2", "max"):
+            raise ValueError(f"norm must be 'l2' or 'max'; got {shown(norm)}")
+        rows = rows_of_users(data.users, data.n_users) if rows is None else rows
+        self.n_users = data.n_users
+        self.dimension = data.X.shape[1] if signs is None else len(signs)
+        origin = None if center is None else np.asarray(center, dtype=np.float64).tolist()
+        self._vectors = _core.UserVectors.means(
+            readable(data.X), rows, norm, float(bound), origin, None if signs is None else signs.tolist()
+        )
+
+
+class GivenVectors(UserVectors):
+    """Vectors that a caller computed for each user, from that user's rows and public numbers alone.
+
+    Parameters
+    ----------
+    vectors : array with shape (n_users, d)
+        NaN counts as 0, and numbers beyond 2^400 as that.
+    present : array of bool with shape (n_users,)
+        Whether users have rows.
+    signs : array of -1 and 1, optional
+        As for `MeanVectors`.
+    """
+
+    def __init__(
+        self,
+        vectors: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        signs: npt.NDArray[np.int8] | None = None,
+    ) -> None:
+        self.n_users = len(vectors)
+        self.dimension = vectors.shape[1] if signs is None else len(signs)
+        users = np.flatnonzero(present).astype(np.uint32)
+        table = readable(vectors if len(users) == len(vectors) else vectors[users])
+        self._vectors = _core.UserVectors.means(
+            table, rows_of_users(users, self.n_users), "l2", None, None, None if signs is None else signs.tolist()
+        )
+
+
+def rows_of_users(users: npt.NDArray[np.uint32], n_users: int) -> _core.RowsOfUsers:
+    """Which rows each user has."""
+    return _core.RowsOfUsers(np.ascontiguousarray(users, dtype=np.uint32), n_users)
+
+
+def readable(table: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """A matrix of numbers as the core reads them: where it is, unless its type is none that the machine has."""
+    numbers = numbers_of(table) if table.dtype.kind not in "biuf" else table
+    machine = numbers.dtype.isnative and numbers.flags.aligned and numbers.dtype.char not in "eg"
+    return numbers if machine else numbers_of(numbers).astype(np.float64)
