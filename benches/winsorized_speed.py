@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from userdp.means import WinsorizedMean
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 from userdp.users.vectors import MeanVectors
 
 BINS = 128
@@ -66,7 +66,7 @@ def main() -> None:
     table = np.empty((n, d))
     for block in np.array_split(table, max(1, n // 1000)):
         block[:] = 0.5 / d**0.5 + rng.standard_normal(block.shape) * (0.09 / d**0.5)
-    data = UserData(table, np.zeros(n, dtype=np.uint8), np.arange(n, dtype=np.uint32), n, 1)
+    data = UserTable(table, np.zeros(n, dtype=np.uint8), np.arange(n, dtype=np.uint32), n, 1)
     padded = 1 << (d - 1).bit_length()
     signs = (1 - 2 * rng.integers(0, 2, size=padded)).astype(np.int8)
     plain, rotated = MeanVectors(data, bound=1.0), MeanVectors(data, bound=1.0, signs=signs)

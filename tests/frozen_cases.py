@@ -291,8 +291,8 @@ def audits_of_learners() -> Any:
     algorithm = as_finite_algorithm(learner)
     values = [(x, y) for x in (1, 3) for y in (0, 1)]
     laws = [
-        learner.output_distribution([[1], [2], [3], [3]], [0, 1, 1, 0], groups=[1, 1, 2, 2]),
-        mean.output_distribution([[0.5], [-0.5]], groups=[1, 2]),
+        learner.output_distribution(np.array([[1], [2], [3], [3]]), [0, 1, 1, 0], groups=[1, 1, 2, 2]),
+        mean.output_distribution(np.array([[0.5], [-0.5]]), groups=[1, 2]),
     ]
     return [decided(audit_user_level(algorithm, universe=values, n_users=2, n_examples=2, epsilon=1, delta=0)), laws]
 
@@ -370,7 +370,7 @@ def classifiers() -> dict[str, Any]:
 
 
 def fitted(learner: Any, X: Any, y: Any, groups: Any, seed: int = 11) -> Any:
-    learner.set_params(random_state=seed)
+    learner.set_params(random_state=seed, n_features=1 if isinstance(X, list) else None)
     if y is None:
         learner.fit(X, groups=groups)
     else:

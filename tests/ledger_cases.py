@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from userdp.accounting import PrivacyLedger
+from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.estimators import PrivacyRecord
 from userdp.learners import ThresholdClassifier
 
@@ -18,9 +18,7 @@ HOURS = np.arange(120) % 10 + 1
 
 def record(**changes: Any) -> PrivacyRecord:
     given: dict[str, Any] = {
-        "epsilon": F(1, 2),
-        "delta": F(0),
-        "neighbours": "replace",
+        "cost": PrivacyCost(F(1, 2)),
         "unit": "user",
         "budget": {"all": F(1, 2)},
         "released": (),

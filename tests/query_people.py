@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryAlgorithm
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 
 class OneMean(StatisticalQueryAlgorithm):
@@ -32,12 +32,12 @@ class OneMean(StatisticalQueryAlgorithm):
         return Fraction(int.from_bytes(item, "big", signed=True), self.intervals)
 
 
-def data_of(users: list[list[tuple[Any, int]]], m: int | None = None) -> UserData:
+def data_of(users: list[list[tuple[Any, int]]], m: int | None = None) -> UserTable:
     """People's rows, in an order in which no one's rows are side by side."""
     rows = [(place, user, *row) for user, theirs in enumerate(users) for place, row in enumerate(theirs)]
     rows.sort(key=lambda row: row[:2])
     width = len(rows[0][2])
-    return UserData(
+    return UserTable(
         np.array([row[2] for row in rows], dtype=np.float64).reshape(len(rows), width),
         np.array([row[3] for row in rows], dtype=np.uint8),
         np.array([row[1] for row in rows], dtype=np.uint32),

@@ -47,7 +47,7 @@ def audited(
     outputs = (*items, BOTTOM)
 
     def pmf(dataset: Any) -> Pmf:
-        counts = selection.tally(user[0] for user in dataset)
+        counts = selection.tally([user[0] for user in dataset])
         if law is not None:
             return Pmf.from_weights(law([counts[item] for item in items]), outputs)
         found = selection.pmf(counts)

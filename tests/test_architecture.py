@@ -16,7 +16,7 @@ import userdp
 
 ROOT = Path(userdp.__file__).parent
 FLOORS = """
-    exceptions exact runtime checker divergence algorithms report audit lddp delstab accounting item_to_user users
+    exceptions exact runtime accounting checker divergence algorithms report audit lddp delstab item_to_user users
     mechanisms selection estimators public_randomness concepts dimensions stability protocols learners distributions
     means optimization planning datasets demo cli
 """.split()  # noqa: SIM905

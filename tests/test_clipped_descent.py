@@ -48,6 +48,11 @@ def learner(**given: Any) -> ClippedGradientDescent:
     )
 
 
+def planned(model: ClippedGradientDescent, n_users: int, n_features: int) -> Any:
+    """The rounds that a fit makes."""
+    return model._plan_of(model._problem(n_users, n_features))
+
+
 FREE: dict[str, Any] = {"epsilon": 10, "delta": "1/10", "clip": 20.0}
 """Clips nobody."""
 
@@ -115,14 +120,14 @@ def test_a_loss_of_ones_own_is_the_same_descent() -> None:
 def test_theta_is_a_function_of_the_transcript(given: dict[str, Any]) -> None:
     X, y, users = people()
     model = learner(steps=5, **given)
-    data = model._read(X, y, users)
-    outcome = run(model._program(data), source_of(None))
+    table, _ = model._read(X, y, users)
+    release = model._plan(N, D)
+    outcome = run(release.program(table), source_of(None))
     assert len(outcome) == 5
     assert all(isinstance(number, int) for answer in outcome for number in answer)
-    model.n_users_ = N
-    model._accept(outcome)
+    theta_ = release.fitted(outcome)["theta_"]
     # By hand, from integers and public numbers only.
-    plan = model._plan(N, D)
+    plan = planned(model, N, D)
     size, grid = plan.optimizer.steps[0], plan.step.grid
     theta, visited = np.zeros(D + bool(model.fit_intercept)), []
     for answer in outcome:
@@ -130,7 +135,7 @@ def test_theta_is_a_function_of_the_transcript(given: dict[str, Any]) -> None:
         theta *= min(1.0, 3.0 / np.linalg.norm(theta))
         visited.append(theta)
     kept = {"tail": visited[2:], "all": visited, "last": visited[-1:]}[model.average]
-    assert np.allclose(model.theta_, np.mean(kept, axis=0), rtol=1e-12)
+    assert np.allclose(theta_, np.mean(kept, axis=0), rtol=1e-12)
 
 
 def test_what_is_kept() -> None:
@@ -149,25 +154,26 @@ def test_what_is_kept() -> None:
 
 
 def test_budget_of_full_batches() -> None:
-    spending = learner(steps=7)._spending(N, D)
-    assert spending.budget == {"gradients": spending.rho}
-    assert spending.budget_unit == "rho"
-    assert spending.rho is not None
-    step = learner(steps=7)._plan(N, D).step
+    budget = learner(steps=7).release_plan(n_users=N, n_features=D).budget
+    cost = budget.cost
+    assert budget.parts == {"gradients": cost.rho}
+    assert budget.unit == "rho"
+    assert cost.rho is not None
+    step = planned(learner(steps=7), N, D).step
     sensitivity = 2 * math.floor(step.clip / step.grid)
-    assert 7 * step.noise.rho(sensitivity) <= spending.rho
-    assert 7 * D * step.noise.distance <= spending.distance
-    assert zcdp_delta(spending.rho, 1, distance=spending.distance) <= Fraction(1e-6)
-    assert zcdp_delta(spending.rho * Fraction(101, 100), 1) > Fraction(1e-6)
+    assert 7 * step.noise.rho(sensitivity) <= cost.rho
+    assert 7 * D * step.noise.distance <= cost.distance
+    assert zcdp_delta(cost.rho, 1, distance=cost.distance) <= Fraction(1e-6)
+    assert zcdp_delta(cost.rho * Fraction(101, 100), 1) > Fraction(1e-6)
 
 
 def test_budget_of_batches() -> None:
     n, batch, steps = 100_000, 100, 20
-    full, part = (learner(steps=steps, clip=1.0, batch_users=b)._plan(n, D) for b in (None, batch))
-    assert part.spending().budget == {"gradients": Fraction(1)}
-    assert part.spending().rho is None
+    full, part = (planned(learner(steps=steps, clip=1.0, batch_users=b), n, D) for b in (None, batch))
+    assert part.budget().parts == {"gradients": Fraction(1)}
+    assert part.budget().cost.rho is None
     rho = part.step.noise.rho(2 * math.floor(part.step.clip / part.step.grid))
-    assert rho > full.spending().rho / steps  # amplification
+    assert rho > full.budget().cost.rho / steps  # amplification
     # e^e0 <= 1 + (e^e - 1) / q, and T q d0 + delta / 2 <= delta.
     each = float(largest_epsilon_each(steps, 1, Fraction(1e-6) / 2))
     on_batch = math.log1p(math.expm1(each) * n / batch)
@@ -175,8 +181,8 @@ def test_budget_of_batches() -> None:
     assert zcdp_delta(rho, on_batch * (1 + 1e-9), distance=D * DISTANCE) <= delta_on_batch
     assert zcdp_delta(rho * Fraction(101, 100), on_batch) > delta_on_batch
     # All users in every batch: no amplification, and no other rule.
-    every = learner(steps=steps, clip=1.0, batch_users=n)._plan(n, D)
-    assert every.spending() == full.spending()
+    every = planned(learner(steps=steps, clip=1.0, batch_users=n), n, D)
+    assert every.budget() == full.budget()
 
 
 def test_amplification_never_with_too_small_a_delta() -> None:
@@ -188,12 +194,11 @@ def test_defaults_are_public() -> None:
     one = learner().fit(X, y, groups=users)
     other = learner().fit(-3 * X, y * 0, groups=users)
     assert one.privacy_ == other.privacy_
-    plan = learner(m=16)._plan(1000, 8)
+    plan = planned(learner(m=16), 1000, 8)
     assert plan.step.clip == pytest.approx(plan.problem.lipschitz * 0.1538, rel=0.01)
-    assert learner(m=10**6)._plan(1000, 8).step.clip == plan.problem.lipschitz / 20
+    assert planned(learner(m=10**6), 1000, 8).step.clip == plan.problem.lipschitz / 20
     assert 1 <= plan.rounds <= 200
-    assert learner()._plan(10**6, 8).rounds == 200
-    assert learner(m=16)._plan(1000, 8) is plan  # planned once
+    assert planned(learner(), 10**6, 8).rounds == 200
 
 
 def test_what_is_not_valid_counts_as_it_says() -> None:
@@ -250,6 +255,6 @@ def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> N
 )
 def test_the_default_clips_less_where_noise_is_little(n_users: int, m: int, clip: float) -> None:
     given = learner(loss=LogisticLoss(), m=m)
-    step: Any = given._plan(n_users, 8).step
+    step: Any = planned(given, n_users, 8).step
     assert step.clip == pytest.approx(clip, abs=0.01)
-    assert given.set_params(m=10**6)._plan(n_users, 8).step.clip == pytest.approx(1 / 20)
+    assert planned(given.set_params(m=10**6), n_users, 8).step.clip == pytest.approx(1 / 20)

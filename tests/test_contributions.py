@@ -24,8 +24,9 @@ def test_bounding_keeps_the_first_rows_of_each_user() -> None:
     for owners in itertools.product("abc", repeat=6):
         for m in (1, 2, 3, 6):
             rows, y, groups = bound_contributions(np.arange(6), np.arange(6) % 2, list(owners), m=m)
+            assert isinstance(groups, list)
             wanted = {user: [row for row in range(6) if owners[row] == user][:m] for user in owners}
-            assert users_rows(rows.tolist(), groups.tolist()) == wanted
+            assert users_rows(rows.tolist(), groups) == wanted
             assert rows.tolist() == sorted(rows.tolist())
             assert y is not None
             assert y.tolist() == [row % 2 for row in rows]
@@ -42,7 +43,7 @@ def test_replacing_a_user_leaves_the_rows_of_others(rule: Any) -> None:
                 rows.insert(place, ("c", 100 + which))
             groups, values = [user for user, _ in rows], np.array([value for _, value in rows])
             kept, _, owners = bound_contributions(values, None, groups, m=2, rule=rule)
-            found = users_rows(kept.tolist(), owners.tolist())
+            found = users_rows(kept.tolist(), owners)
             own = found.pop("c", [])
             assert found == {"a": [0, 2], "b": [1, 3]}
             assert len(own) == min(2, number)
@@ -63,7 +64,8 @@ def test_random_rows_are_uniform() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        ((3, None, []), {"m": 1}, ValueError, "X must have a row"),
+        ((3, None, []), {"m": 1}, TypeError, "X must be a NumPy array, a list"),
+        ((np.array(3), None, []), {"m": 1}, ValueError, "X must have a row"),
         (([1, 2], [0], [1, 2]), {"m": 1}, ValueError, "y must be a vector of 2 labels"),
         (([1, 2], None, [1]), {"m": 1}, ValueError, "groups has 1 user ids for 2 rows"),
         (([1, 2], None, [1, 2]), {"m": 0}, ValueError, "m must be at least 1"),

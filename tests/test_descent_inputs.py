@@ -27,6 +27,7 @@ from userdp.optimization import (
     WinsorizedGradientDescent,
 )
 from userdp.optimization.gradients import GradientRows
+from userdp.users import UserTable
 
 DESCENTS = (ClippedGradientDescent, WinsorizedGradientDescent, PhasedERM)
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -119,9 +120,7 @@ def test_no_value_warns_or_raises(model: Any, value: float, numpy_says: Any) -> 
 
 
 def means(gradient: Any) -> Any:
-    data = ClippedGradientDescent(epsilon=1, delta=1e-6, loss=own(gradient), constraint=L2Ball(1.0), m=2)._read(
-        [[1.0], [7.0], [2.0]], [0, 0, 0], [0, 1, 2]
-    )
+    data = UserTable.read([[1.0], [7.0], [2.0]], [0, 0, 0], groups=[0, 1, 2], m=2, n_features=1)
     return GradientRows(data, loss=own(gradient), bound=9.0, fit_intercept=False).at(np.zeros(1))
 
 

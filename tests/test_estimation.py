@@ -225,7 +225,7 @@ def test_rounds_of_a_line_are_audited(monkeypatch):
     monkeypatch.setattr(_lines, "FINE_POINTS", 4)
     monkeypatch.setattr(_lines, "COARSE_POINTS", 5)
     learner = GaussianMean(epsilon=1, radius=4, m=1, alpha=0.9)
-    assert len(learner._budget()) == 2
+    assert len(learner.release_plan(n_users=2, n_features=1).budget.parts) == 2
     report = audit_user_level(
         as_finite_algorithm(learner), universe=GAUSSIAN, n_users=2, n_examples=1, epsilon=1, delta=0
     )
@@ -238,7 +238,7 @@ def test_rounds_of_a_line_are_audited(monkeypatch):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_parts_sum_to_epsilon(name):
     learner = LEARNERS[name][0]().set_params(epsilon=0.1, random_state=None)
-    budget = learner._budget()
+    budget = learner.release_plan(n_users=100, n_features=learner._columns()).budget.parts
     assert sum(budget.values()) == Fraction(0.1)
     assert all(part > 0 for part in budget.values())
     assert learner.users_needed() > 0
@@ -298,7 +298,7 @@ def test_a_distribution_is_found(method):
     if method == "coarse-to-fine":  # its law has thousands of paths; 4e-18 when it was computed once
         return
     law = learner.output_distribution(X, groups=groups)
-    distances = [np.abs(learner._plan().probabilities(outcome) - truth).sum() / 2 for outcome in law.outputs]
+    distances = [np.abs(learner._selections().probabilities(outcome) - truth).sum() / 2 for outcome in law.outputs]
     missed = sum(weight for weight, distance in zip(law.weights, distances, strict=True) if distance > 0.4)
     assert Fraction(missed, law.total) < Fraction(1, 10**12)
 

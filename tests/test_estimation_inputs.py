@@ -81,11 +81,11 @@ def test_a_variance_of_1_is_known():
 
 def test_laws_that_are_too_large_are_refused():
     with pytest.raises(BudgetError, match="outcomes"):
-        GaussianMean(epsilon=1, radius=1, n_columns=5, m=1).output_distribution([[0] * 5] * 2, groups=[0, 1])
+        GaussianMean(epsilon=1, radius=1, n_columns=5, m=1).output_distribution(np.zeros((2, 5)), groups=[0, 1])
 
 
 def test_bad_shapes():
     with pytest.raises(ValueError, match="2 columns"):
-        GaussianMean(epsilon=1, radius=1, n_columns=2, m=1).fit([[0], [1]], groups=[0, 1])
+        GaussianMean(epsilon=1, radius=1, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])
     with pytest.raises(ValueError, match="2 columns"):
-        ProductDistribution(epsilon=1, n_symbols=2, n_columns=2, m=1).fit([[0], [1]], groups=[0, 1])
+        ProductDistribution(epsilon=1, n_symbols=2, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])

@@ -15,7 +15,7 @@ pytest.importorskip("sklearn")
 
 from userdp.optimization import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
 from userdp.optimization.gradients import GradientRows
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 oracle = importlib.import_module("oracle.descents")
 
@@ -23,8 +23,8 @@ LOSSES = [LogisticLoss(), SmoothedHingeLoss(0.75), SquaredLoss(1.25)]
 GRID = 2.0**-29
 
 
-def data_of(X: Any, y: Any, users: Any, n_users: int) -> UserData:
-    return UserData(
+def data_of(X: Any, y: Any, users: Any, n_users: int) -> UserTable:
+    return UserTable(
         np.asarray(X, dtype=np.float64).reshape(len(users), -1),
         np.asarray(y, dtype=np.float64),
         np.asarray(users, dtype=np.uint32),

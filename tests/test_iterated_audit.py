@@ -46,7 +46,7 @@ def two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are kept by their problem; not those of changed code."""
-    monkeypatch.setattr(mean_module, "_planned", lambda plan, problem: plan(problem))
+    monkeypatch.setattr(mean_module, "planned_method", lambda plan, problem: plan(problem))
 
 
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
             plans[plan, problem] = plan(problem)
         return plans[plan, problem]
 
-    monkeypatch.setattr(mean_module, "_planned", planned)
+    monkeypatch.setattr(mean_module, "planned_method", planned)
 
 
 def audited(learner: WinsorizedMean, universe: Sequence[Any], n_users: int = 2, n_examples: int = 1) -> AuditReport:
@@ -87,7 +87,7 @@ def shown(name: str, report: Any, promise: float | None = None) -> None:
 def test_gaussian_in_one_column(n_users: int, n_examples: int) -> None:
     made = learner("gaussian")
     report = audited(made, LINE, n_users, n_examples)
-    cost = made._spending(n_users, 1)
+    cost = made.privacy_cost(n_users=n_users, n_features=1)
     promise = float(zcdp_delta(cost.rho, EPSILON, distance=cost.distance))
     shown(f"gaussian, {n_users} users of {n_examples}", report, promise)
     assert report.holds
@@ -177,9 +177,9 @@ def test_a_search_of_half_the_sensitivity_fails() -> None:
 @pytest.mark.parametrize("order", [2, 3, 8])
 def test_laws_are_concentrated(order: int) -> None:
     made = learner("gaussian")
-    rho = float(made._spending(2, 1).rho)
+    rho = float(made.privacy_cost(n_users=2, n_features=1).rho)
     law = {
-        people: made.output_distribution([[people[0]], [people[1]]], groups=[0, 1])
+        people: made.output_distribution(np.array(people)[:, None], groups=[0, 1])
         for people in ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (0.25, 1.0))
     }
     worst = 0.0
@@ -202,4 +202,4 @@ def test_reference_divergences() -> None:
 def test_laws_with_default_steps_are_refused() -> None:
     made = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, method="iterated")
     with pytest.raises(exceptions.BudgetError):
-        made.output_distribution([[1.0], [0.0]], groups=[0, 1])
+        made.output_distribution(np.array([[1.0], [0.0]]), groups=[0, 1])

@@ -38,7 +38,7 @@ CLASSIFIERS = [
     RealizablePACClassifier(epsilon=1, concepts=FiniteClass([[0, 1], [1, 0], [1, 1]])),
     AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]])),
     ThresholdClassifier(epsilon=1, domain_size=8),
-    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1),
+    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, exact_integers=True),
     ThresholdClassifier(epsilon=1, domain_size=8, method="median"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
@@ -57,9 +57,11 @@ CLASSIFIERS = [
 MISSING = "groups is missing"
 
 DIFFERENT = {
+    "check_classifier_data_not_an_array": "containers of unknown kinds are refused before a value is looked at",
     "check_classifiers_classes": "classes_ are the public classes, not the labels found in y",
     "check_classifiers_regression_target": "whether labels are among the classes is private; others count as the first",
     "check_classifier_not_supporting_multiclass": "how many labels there are is private; others count as the first",
+    "check_classifiers_train": "a list of rows counts by the columns that are read, unless n_features says how many",
     "check_dtype_object": "what is no number is no error, as a missing value is none",
     "check_estimators_nan_inf": "a missing value of a person is no error but a public default",
     "check_supervised_y_no_nan": "a missing label of a person is no error but the first class",

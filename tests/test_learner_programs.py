@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from userdp import LogRatio, Pmf, _core
+from userdp.accounting import PrivacyCost
 from userdp.estimators import PrivacyRecord
 from userdp.estimators.privacy import equal_part, split_budget
 from userdp.exceptions import BudgetError
@@ -43,14 +44,14 @@ def test_budgets_split_exactly() -> None:
 
 
 def test_the_record_is_a_value() -> None:
-    record = PrivacyRecord(Fraction(1), Fraction(0), "replace", "user", {"all": Fraction(1)}, ("concept_",), ())
+    record = PrivacyRecord(PrivacyCost(1), "user", {"all": Fraction(1)}, ("concept_",))
     assert record.is_private
     assert pickle.loads(pickle.dumps(record)) == record
     with pytest.raises(TypeError):
         record.budget["all"] = Fraction(2)  # type: ignore[index]
     with pytest.raises(AttributeError):
         record.epsilon = Fraction(2)  # type: ignore[misc]
-    assert not PrivacyRecord(Fraction(1), Fraction(0), "replace", "user", {}, (), ("a reason",)).is_private
+    assert not PrivacyRecord(PrivacyCost(1), "user", {}, (), ("a reason",)).is_private
 
 
 def test_parts_sum_to_the_budget() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
+import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from ledger_cases import HOURS, PEOPLE, classifier, fitted
 from userdp.accounting import (
@@ -17,7 +21,8 @@ from userdp.accounting import (
     zcdp_delta,
 )
 from userdp.accounting.budget_hook import charging
-from userdp.exceptions import PrivacyBudgetError
+from userdp.estimators import plan as plan_module
+from userdp.exceptions import InsecureRandomnessWarning, PrivacyBudgetError
 from userdp.learners import ThresholdClassifier
 from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.optimization import (
@@ -141,16 +146,20 @@ def test_fits_outside_of_the_ledger_are_not_charged() -> None:
 
 def test_a_fit_inside_of_two_ledgers_is_charged_to_both() -> None:
     outer, inner = PrivacyLedger(1), PrivacyLedger(1)
-    with charging(outer.spend):
-        fitted(inner)
+    model = classifier()
+    with charging(model, outer.spend):
+        inner.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
     assert outer.spent["epsilon"] == inner.spent["epsilon"] == F(1, 2)
-    with charging(PrivacyLedger("1/4").spend), pytest.raises(PrivacyBudgetError):
-        classifier().fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    with charging(model, outer.spend):
+        classifier(epsilon="1/4").fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert outer.spent["epsilon"] == F(3, 4)
+    with pytest.raises(PrivacyBudgetError), charging(model, PrivacyLedger("1/4").spend):
+        model.fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
 
 
 def test_fit_refuses_what_is_not_private_or_protects_others() -> None:
     ledger = PrivacyLedger(1)
-    with pytest.raises(ValueError, match="not private: random_state"):
+    with pytest.warns(InsecureRandomnessWarning), pytest.raises(ValueError, match="not private: random_state"):
         fitted(ledger, random_state=1)
     with pytest.raises(ValueError, match="not private: classes=None"):
         fitted(ledger, classes=None)
@@ -167,10 +176,147 @@ def test_an_error_before_the_draw_costs_nothing_and_one_after_it_costs_all(monke
         ledger.fit(classifier(), HOURS[:, None], HOURS > 5, groups=PEOPLE[:-1])
     assert ledger.entries == ()
 
-    def fails(self: Any, outcome: Any) -> None:
+    def fails(*_: Any) -> None:
         raise RuntimeError("after the draw")
 
-    monkeypatch.setattr(ThresholdClassifier, "_accept", fails)
+    monkeypatch.setattr(plan_module, "run", fails)
     with pytest.raises(RuntimeError, match="after the draw"):
         fitted(ledger)
     assert ledger.spent["epsilon"] == F(1, 2)
+
+
+# --- the draw carries its charge
+
+
+def test_what_a_callback_changes_during_a_fit_changes_nothing() -> None:
+    """The plan is fixed before a callback runs: cost, noise and record are those of the parameters at the start."""
+    ledger = PrivacyLedger(2)
+    model: Any = None
+
+    def gradient(theta: Any, X: Any, y: Any) -> Any:
+        model.set_params(epsilon=1000, m=1, batch_users=1)
+        model.enrolled = [1]
+        return np.zeros((len(X), len(theta)))
+
+    loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
+    model = ClippedGradientDescent(
+        epsilon=1, delta=1e-7, loss=loss, constraint=L2Ball(1), bound=10, m=4, steps=3, clip=1.0, step_size=0.1
+    )
+    ledger = PrivacyLedger(2, "1e-6")
+    ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert model.epsilon == 1000
+    assert ledger.spent["epsilon"] == model.privacy_.epsilon == 1
+    assert model.n_users_ == 30
+    # At epsilon 1000 the noise would be too little for theta to move: it is that of epsilon 1.
+    assert np.abs(model.theta_).max() > 0
+    again = clone(model).set_params(epsilon=1, m=4, batch_users=None, enrolled=None)
+    assert model.privacy_ == again.set_params(loss=SquaredLoss()).fit(HOURS[:, None], HOURS > 5, groups=PEOPLE).privacy_
+
+
+class InPool(ThresholdClassifier):
+    """Fits in another thread, whose context knows nothing of a ledger."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> InPool:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(super().fit, X, y, groups).result()
+        return self
+
+
+class OfClones(ThresholdClassifier):
+    """Fits clones of itself in other threads."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> OfClones:
+        inner = ThresholdClassifier.__sklearn_clone__(self)
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(ThresholdClassifier.fit, clone(inner), X, y, groups) for _ in range(2)]
+            self.threshold_ = max(job.result().threshold_ for job in jobs)
+        return self
+
+
+class Alone(ThresholdClassifier):
+    """Draws by itself."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Alone:
+        self.threshold_ = 3
+        self.epsilon = 99
+        return self
+
+
+class Elsewhere(ThresholdClassifier):
+    """Fits a copy that knows nothing of a ledger, as another process has it."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Elsewhere:
+        copied = pickle.loads(pickle.dumps(self))
+        with ThreadPoolExecutor(1) as pool:
+            self.threshold_ = pool.submit(ThresholdClassifier.fit, copied, X, y, groups).result().threshold_
+        return self
+
+
+GIVEN: dict[str, Any] = {"epsilon": "1/2", "domain_size": 10, "m": 4, "classes": (False, True)}
+
+
+def test_charges_reach_threads_and_clones() -> None:
+    ledger = PrivacyLedger(1)
+    ledger.fit(InPool(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(1, 2)
+    with pytest.raises(PrivacyBudgetError):
+        ledger.fit(OfClones(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    # One of the two was paid for before the other was refused.
+    assert ledger.spent["epsilon"] == 1
+
+
+@pytest.mark.parametrize("kind", [Alone, Elsewhere])
+def test_a_fit_that_nobody_was_charged_for_is_an_error(kind: Any) -> None:
+    ledger, model = PrivacyLedger(1), kind(**GIVEN)
+    before = dict(vars(model))
+    with pytest.raises(RuntimeError, match="without asking the ledger"):
+        ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert vars(model) == before
+    assert ledger.spent["epsilon"] == 0
+
+
+def test_a_fit_that_goes_on_after_the_ledger_has_left_is_refused() -> None:
+    ledger, left = PrivacyLedger(1), []
+
+    class Later(ThresholdClassifier):
+        def fit(self, X: Any, y: Any = None, groups: Any = None) -> Later:
+            context, copied = contextvars.copy_context(), clone(self)
+            left.append(lambda: context.run(ThresholdClassifier.fit, copied, X, y, groups))
+            ThresholdClassifier.fit(self, X, y, groups)
+            return self
+
+    model = ledger.fit(Later(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    with pytest.raises(RuntimeError, match="whose fit has ended"):
+        left[0]()
+    assert ledger.spent["epsilon"] == F(1, 2)
+    # The estimator itself is free again.
+    ThresholdClassifier.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(1, 2)
+    assert not [name for name in vars(model) if "charge" in name]
+
+
+def test_a_refused_refit_leaves_the_estimator_as_it_was() -> None:
+    """Whatever refuses it: the ledger, the data, or a parameter."""
+    ledger = PrivacyLedger(1)
+    model = fitted(ledger)
+    before = dict(vars(model))
+    wide = np.hstack([HOURS[:, None]] * 2)
+    for X, groups, error in (
+        (wide[:, :0], PEOPLE, ValueError),
+        (wide, PEOPLE[:-1], ValueError),
+        (wide, [None] * len(PEOPLE), ValueError),
+        (np.array(["a"] * 120)[:, None], PEOPLE, TypeError),
+    ):
+        with pytest.raises(error):
+            model.fit(X, HOURS > 5, groups=groups)
+        assert vars(model) == before
+    other = PrivacyLedger("1/4")
+    with pytest.raises(PrivacyBudgetError):
+        other.fit(model, wide, HOURS > 5, groups=np.arange(120) % 7)
+    assert vars(model) == before
+    model.domain_size = 0
+    with pytest.raises(ValueError, match="domain_size"):
+        model.fit(wide, HOURS > 5, groups=PEOPLE)
+    assert {name: value for name, value in vars(model).items() if name != "domain_size"} == {
+        name: value for name, value in before.items() if name != "domain_size"
+    }

@@ -50,11 +50,11 @@ def test_all_checks_pass_without_privacy_settings(given: dict[str, Any]) -> None
 )
 def test_bad_parameters_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        WinsorizedMean(epsilon=1, m=1, **given).fit([[1.0], [2.0]], groups=[1, 2])
+        WinsorizedMean(epsilon=1, m=1, **given).fit(np.array([[1.0], [2.0]]), groups=[1, 2])
 
 
 def test_an_epsilon_in_an_array_is_a_number() -> None:
-    learner = WinsorizedMean(epsilon=np.array(1.0), m=1).fit([[1.0], [2.0]], groups=[1, 2])
+    learner = WinsorizedMean(epsilon=np.array(1.0), m=1).fit(np.array([[1.0], [2.0]]), groups=[1, 2])
     assert learner.privacy_.epsilon == 1
 
 
@@ -64,9 +64,9 @@ ROWS = np.random.default_rng(0).integers(-(2**20), 2**20, size=(60, 3)) / 2**21
 
 def bits(X: Any, groups: Any = PEOPLE, **given: Any) -> list[list[int]]:
     """Every user's integers, as `fit` sums them."""
-    learner = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, **given)
+    learner = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, n_features=3, **given)
     assert np.all(np.isfinite(learner.fit(X, groups=groups).mean_))
-    data = learner._read(X, None, groups)
+    data, _ = learner._read(X, None, groups)
     vectors = MeanVectors(data, 1.0)
     return [vectors.subset([user]).clipped_sum(0.0, 1.0, 2.0**-30).tolist() for user in range(data.n_users)]
 
@@ -87,7 +87,7 @@ TABLES: dict[str, Any] = {
     "long double": ROWS.astype(np.longdouble),
     "single": ROWS.astype(np.float32),
     "objects": ROWS.astype(object),
-    "texts": ROWS.astype(str),
+    "texts": ROWS.astype(str).astype(object),
     "lists": ROWS.tolist(),
     "fractions": [[Fraction(x) for x in row] for row in ROWS.tolist()],
     "decimals": np.array([[Decimal(x) for x in row] for row in ROWS.tolist()], dtype=object),

@@ -18,7 +18,6 @@ from userdp.means import iterated as iterated_module
 from userdp.means.full_range import FullRangeLaplace
 from userdp.means.private_radius import RadiusSearch
 from userdp.means.rounds import RoundPlan
-from userdp.users.sanitize import silence
 
 F = Fraction
 
@@ -65,10 +64,8 @@ def law_of_people(learner: WinsorizedMean, people: tuple[Person, ...], columns: 
     groups = np.array([user for user, person in enumerate(people) for _ in person], dtype=np.int64)
     learner.enrolled = range(len(people))
     learner._check_parameters()
-    data = learner._read(np.array(rows, dtype=np.float64).reshape(-1, columns), None, groups)
-    with silence():
-        program = learner._program(data)
-    return followed(program)
+    table, _ = learner._read(np.array(rows, dtype=np.float64).reshape(-1, columns), None, groups)
+    return followed(learner._plan(table.n_users, table.n_columns).program(table))
 
 
 def worst_loss(learner: WinsorizedMean, persons: list[Person], columns: int) -> float:

@@ -21,7 +21,7 @@ from userdp.concepts import errors as class_errors
 from userdp.concepts.errors import ClassErrors, surrogate_scores
 from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, ThresholdClassifier, clipped_pairwise_scores
 from userdp.mechanisms import ExponentialMechanism
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 DATA = Path(__file__).parent / "data"
 SCORE_CASES = json.loads((DATA / "hypothesis_score_cases.json").read_text())["cases"]
@@ -36,11 +36,11 @@ def of_kind(cases: list[Any], kind: str) -> Any:
     return pytest.mark.parametrize("case", found, ids=lambda case: case["id"])
 
 
-def user_data(users: Users, m: int) -> UserData:
+def user_data(users: Users, m: int) -> UserTable:
     """Rows of all users, one user after the other."""
     rows = [(number, x, y) for number, user in enumerate(users) for x, y in user]
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return UserData(table[:, 1:2], table[:, 2].astype(np.uint8), table[:, 0].astype(np.uint32), len(users), m)
+    return UserTable(table[:, 1:2], table[:, 2].astype(np.uint8), table[:, 0].astype(np.uint32), len(users), m)
 
 
 def as_dicts(table: Sequence[Sequence[int]], first: int = 0) -> list[oracle.Hypothesis]:

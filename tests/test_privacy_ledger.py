@@ -23,6 +23,14 @@ from userdp.accounting import (
     zcdp_delta,
 )
 from userdp.exceptions import PrivacyBudgetError
+from userdp.mechanisms import (
+    DiscreteLaplace,
+    ExponentialMechanism,
+    GroupedExponentialMechanism,
+    PrivateRange,
+    TruncatedDiscreteLaplace,
+)
+from userdp.selection import ApproximateSelection, PureSelection
 
 F = Fraction
 
@@ -142,7 +150,7 @@ def test_what_does_not_add_up_is_refused() -> None:
         ledger.spend(record(caveats=("random_state makes the draws reproducible",)))
     with pytest.raises(ValueError, match="unit"):
         ledger.can_spend(PrivacyCost(1), unit="record")
-    with pytest.raises(ValueError, match="a record has its own"):
+    with pytest.raises(ValueError, match="PrivacyRecord has its own"):
         ledger.spend(record(), unit="record")
     assert PrivacyLedger(1, unit="record").can_spend(record(unit="record"))
     assert PrivacyLedger(1, neighbours="add-remove").can_spend(PrivacyCost(1), neighbours="add-remove")
@@ -254,3 +262,75 @@ def test_the_table_has_a_line_for_everything() -> None:
         "  spent                             0.5          0",
         "  limit                               1          0",
     ]
+
+
+# --- long sums, and what has a cost
+
+
+def bits(amount: Any) -> int:
+    ratio = amount.ratio if isinstance(amount, LogRatio) else amount
+    return int(ratio.numerator.bit_length() + ratio.denominator.bit_length())
+
+
+@pytest.mark.parametrize(
+    ("spends", "truth"),
+    [
+        # e^epsilon to the power of 4,000 would have 1.6 million bits.
+        ([LogRatio(10**61 + k + 1, 10**61 + k) for k in range(4000)], F(10**61 + 4000, 10**61) - 1),
+        ([F(1, 10**40 + k) for k in range(4000)], F(0)),
+    ],
+    ids=["logarithms", "fractions"],
+)
+def test_long_sums_stay_short_and_are_rounded_up(spends: list[Any], truth: Fraction) -> None:
+    """ln((x + 4000) / x) telescopes; sums of fractions lie between 4,000 times the ends."""
+    ledger = PrivacyLedger(1)
+    for spend in spends:
+        ledger.spend(PrivacyCost(spend), "x")
+    spent = ledger.spent["epsilon"]
+    assert bits(spent) <= 4096
+    if isinstance(spent, LogRatio):
+        assert 0 <= spent.ratio - 1 - truth < F(4000, 2**500)
+    else:
+        assert F(4000, 10**40 + 3999) <= spent <= F(4000, 10**40)
+    again = PrivacyLedger.from_json(ledger.to_json())
+    assert again.spent == ledger.spent
+
+
+def test_a_sum_of_many_logarithms_never_spends_more_than_its_limit() -> None:
+    ledger = PrivacyLedger(LogRatio(2))
+    cost, count = PrivacyCost(LogRatio(10**30 + 1, 10**30 - 3)), 0
+    limit = PrivacyLedger(LogRatio((10**30 + 1) ** 60, (10**30 - 3) ** 60))
+    while limit.can_spend(cost):
+        limit.spend(cost)
+        count += 1
+    assert count in (59, 60)  # exactly at the limit only if nothing was rounded
+    ledger.spend(cost)
+    assert ledger.spent["epsilon"] == LogRatio(10**30 + 1, 10**30 - 3)
+
+
+def test_what_has_a_cost_can_be_spent() -> None:
+    """One type of a cost from mechanism to ledger, checked for whom it protects where that is known."""
+    ledger = PrivacyLedger(10, "1e-3")
+    selection = ApproximateSelection(epsilon=1, delta="1e-6")
+    assert selection.cost == PrivacyCost(1, "1e-6")
+    ledger.spend(selection, "an item")
+    ledger.spend(PureSelection(epsilon="1/2", n_items=4))
+    with pytest.raises(ValueError, match="neighbours"):
+        ledger.spend(PureSelection(epsilon=1, n_items=4, neighbours="add-remove"))
+    for mechanism, cost in (
+        (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(LogRatio(3))),
+        (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(1)),
+        (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1)),
+        (DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 9)), PrivacyCost(1)),
+        (TruncatedDiscreteLaplace(epsilon=1, delta="1e-4"), PrivacyCost(1, "1e-4")),
+    ):
+        assert mechanism.cost == cost
+        ledger.spend(mechanism)
+    with pytest.raises(ValueError, match="sensitivity"):
+        _ = DiscreteLaplace(scale=1, bounds=(0, 9)).cost
+    plan = classifier().release_plan(n_users=30, n_features=1)
+    ledger.spend(plan.record)
+    assert plan.cost == plan.record.cost == classifier().privacy_cost(n_users=30, n_features=1)
+    assert ledger.spent["epsilon"] > 6
+    with pytest.raises(TypeError, match="item must be a PrivacyCost"):
+        ledger.spend(ledger.entries[0])

@@ -302,7 +302,7 @@ def test_the_exponential_mechanism_has_bounded_range() -> None:
         assert (worst <= level.ratio) is holds
 
 
-@pytest.mark.parametrize("value", ["a text", None, 1j, math.nan, [1]])
+@pytest.mark.parametrize("value", ["a text", None, 1j, math.nan, [1, 2], {1}])
 def test_what_is_no_number_is_zero_and_no_error(value: Any) -> None:
     search = PrivateRange(epsilon=1, bound=1, width="0.1")
     assert search.bins([0.5, value, -2]).tolist() == search.bins([0.5, 0.0, -2.0]).tolist()

@@ -189,7 +189,10 @@ def test_mistakes(make: Callable[[int], Rule], private: bool) -> None:
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_pure(epsilon: Any, relation: Any) -> None:
     def report(selection: PureSelection, n: int) -> Any:
-        algorithm = SymmetricAlgorithm(range(3), lambda data: selection.pmf(selection.tally(user[0] for user in data)))
+        def law(data: Any) -> Any:
+            return selection.pmf(selection.tally([user[0] for user in data]))
+
+        algorithm = SymmetricAlgorithm(range(3), law)
         return audit_user_level(
             # The fourth value is no item.
             algorithm, universe=(0, 1, 2, 3), n_users=n, n_examples=1, epsilon=epsilon, delta=0, neighbours=relation

@@ -166,11 +166,11 @@ def test_accuracy(epsilon: Any, n_items: int, beta: Any, relation: Any) -> None:
 
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_items(relation: Any) -> None:
-    bad = [None, -1, 10, True, 1.0, math.nan, "1", b"1", (1,), [1], object(), 2**70, np.int64(-3), np.float64(2)]
+    bad = [None, -1, 10, True, 1.5, math.nan, "1", b"1", (1,), [1], object(), 2**70, np.int64(-3), np.float64(0.5)]
     nothing, third = pure(F(2), 10, relation), pure(F(2), 10, relation, default=3)
     assert nothing.tally(bad) == {None: len(bad)}
     assert third.tally(bad) == {3: len(bad)}
-    assert nothing.tally([np.uint8(4), 4, np.int64(9)]) == {4: 2, 9: 1}
+    assert nothing.tally([np.uint8(4), 4, np.int64(9), 4.0]) == {4: 3, 9: 1}
     assert nothing.pmf({None: 7}) == nothing.pmf({}) == nothing.pmf({2: 0})
     assert len(set(nothing.pmf({}).weights)) <= 2  # uniform but for the last of 384 bits
     assert third.release(bad * 40) == 3

@@ -26,20 +26,20 @@ from userdp.stability import (
     measure_agreement,
 )
 from userdp.stability import representation as _representation
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 SEED = PublicSeed(bytes(range(32)))
 
 
-def people(generator: np.random.Generator, n_users: int, m: int, domain: int) -> UserData:
+def people(generator: np.random.Generator, n_users: int, m: int, domain: int) -> UserTable:
     """Users of 0 to m rows, in any order."""
     sizes = generator.integers(0, m + 1, size=n_users)
     users = generator.permutation(np.repeat(np.arange(n_users, dtype=np.uint32), sizes))
     X = generator.integers(1, domain + 1, size=(len(users), 1)).astype(np.float64)
-    return UserData(X, generator.integers(0, 2, size=len(users)).astype(np.uint8), users, n_users, m)
+    return UserTable(X, generator.integers(0, 2, size=len(users)).astype(np.uint8), users, n_users, m)
 
 
-def own_rows(data: UserData, user: int) -> tuple[Any, Any]:
+def own_rows(data: UserTable, user: int) -> tuple[Any, Any]:
     return data.X[data.users == user], data.labels[data.users == user]
 
 
@@ -80,7 +80,7 @@ def test_a_user_votes_alone_as_among_others(learner: StableLearner, monkeypatch:
     votes = list(learner.items(data, SEED))
     for user in range(data.n_users):
         X, labels = own_rows(data, user)
-        alone = UserData(X, labels, np.zeros(len(labels), dtype=np.uint32), 1, 12)
+        alone = UserTable(X, labels, np.zeros(len(labels), dtype=np.uint32), 1, 12)
         assert list(learner.items(alone, SEED)) == [votes[user]]
         if len(labels):
             assert learner.item(X, labels, SEED) == votes[user]
@@ -105,7 +105,7 @@ def test_replacing_a_user_changes_no_other_vote(learner: StableLearner) -> None:
         generator.integers(1, 9, size=(12, 1)).astype(np.float64),
     ):
         others = data.users != 4
-        changed = UserData(
+        changed = UserTable(
             np.concatenate([data.X[others], rows]),
             np.concatenate([data.labels[others], np.ones(len(rows), dtype=np.uint8)]),
             np.concatenate([data.users[others], np.full(len(rows), 4, dtype=np.uint32)]),
@@ -139,7 +139,7 @@ def test_votes_of_representations_one_by_one() -> None:
 
 def test_ties_go_to_the_lowest_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PublicSeed, "race_keys", lambda self, label, i, count: np.zeros(count))
-    data = UserData(np.array([[1], [3]]), np.array([0, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint32), 1, 2)
+    data = UserTable(np.array([[1], [3]]), np.array([0, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint32), 1, 2)
     assert RepresentationLearner(Thresholds(4), gamma=1).items(data, SEED) == [1]
 
 
@@ -264,7 +264,7 @@ def test_failures_are_the_default() -> None:
         return int(X[0, 0])
 
     X = np.array([[5.0], [6.0]])
-    data = UserData(X, np.zeros(2, dtype=np.uint8), np.array([0, 2], dtype=np.uint32), 3, 1)
+    data = UserTable(X, np.zeros(2, dtype=np.uint8), np.array([0, 2], dtype=np.uint32), 3, 1)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         assert list(Failing(raising).items(data, SEED)) == ["nothing"] * 3
@@ -282,7 +282,7 @@ def test_public_coins_by_position_are_not_private() -> None:
 
         default = "none"
 
-        def items(self, data: UserData, seed: PublicSeed) -> list[str]:
+        def items(self, data: UserTable, seed: PublicSeed) -> list[str]:
             generator, found = seed.generator("stream"), []
             for user in range(data.n_users):
                 distinct = np.unique(data.X[data.users == user])
@@ -295,7 +295,7 @@ def test_public_coins_by_position_are_not_private() -> None:
     class Addressed(Stream):
         """The same draw, from a fresh generator for each user."""
 
-        def items(self, data: UserData, seed: PublicSeed) -> list[Any]:
+        def items(self, data: UserTable, seed: PublicSeed) -> list[Any]:
             return list(StableLearner.items(self, data, seed))
 
         def item(self, X: Any, labels: Any, seed: PublicSeed) -> str:
@@ -310,19 +310,19 @@ def test_public_coins_by_position_are_not_private() -> None:
     for k in range(50):
         seed = PublicSeed(bytes([k]) * 32)
         for kind in (Stream, Addressed):
-            before, after = (kind().items(UserData(rows, labels, users, 9, 2), seed) for rows in (X, changed))
+            before, after = (kind().items(UserTable(rows, labels, users, 9, 2), seed) for rows in (X, changed))
             moved[kind] = max(moved[kind], sum(a != b for a, b in zip(before[1:], after[1:], strict=True)))
     assert moved[Addressed] == 0
     assert moved[Stream] >= 4
 
 
 def test_too_much_work_is_refused_before_it_starts() -> None:
-    data = UserData(np.ones((1, 1)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 2**22, 2**20)
+    data = UserTable(np.ones((1, 1)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 2**22, 2**20)
     with pytest.raises(BudgetError, match="comparisons"):
         RepresentationLearner(Thresholds(2**10), gamma=1).items(data, SEED)
     with pytest.raises(BudgetError, match="comparisons"):
         ListStabilityLearner(VersionSpace(Thresholds(2**10)), eta=1, k1=2, k2=1, gamma=1).items(data, SEED)
-    flat = UserData(np.ones((1, 0)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 1, 1)
+    flat = UserTable(np.ones((1, 0)), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.uint32), 1, 1)
     for learner in learners():
         with pytest.raises(ValueError, match="must have a column 0"):
             learner.items(flat, SEED)
@@ -400,4 +400,4 @@ def test_no_warning_tells_that_somebody_has_many_errors() -> None:
     learner = RepresentationLearner(Thresholds(8), gamma=1e308)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner.items(UserData(X, labels, users, 1, 4), SEED)
+        learner.items(UserTable(X, labels, users, 1, 4), SEED)

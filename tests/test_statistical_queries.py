@@ -16,7 +16,7 @@ from oracle import statistical_queries as oracle
 from query_people import ALGORITHMS, OneMean, data_of, lists
 from userdp.public_randomness import PublicSeed
 from userdp.stability import MarginPerceptronQueries, StatisticalQueryLearner
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/rounding.json").read_text())
 
@@ -294,7 +294,7 @@ def test_only_the_user_on_whom_an_algorithm_fails_has_the_default(how: str, list
 
 def test_nobody_has_rows() -> None:
     learner = StatisticalQueryLearner(lists())
-    empty = UserData(np.zeros((0, 3)), np.zeros(0, np.uint8), np.zeros(0, np.uint32), 4, 5)
+    empty = UserTable(np.zeros((0, 3)), np.zeros(0, np.uint8), np.zeros(0, np.uint32), 4, 5)
     assert learner.items(empty, PublicSeed(bytes(32))) == [learner.default] * 4
 
 

@@ -15,7 +15,7 @@ import pytest
 from oracle import statistical_queries as oracle
 from userdp.public_randomness import PublicSeed
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner, query_parameters
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 
 class Adversary:
@@ -177,11 +177,11 @@ def test_rows_by_the_formula() -> None:
     assert query_parameters(perceptron, eta="0.9", nu="2/3").m == math.ceil((perceptron.intervals * 9 / budget) ** 2)
 
 
-def sampled(rng: np.random.Generator, n_users: int, m: int) -> UserData:
+def sampled(rng: np.random.Generator, n_users: int, m: int) -> UserTable:
     """Rows whose label is x0, but for 15% of all rows: between 1 and 2 tolerances of 1/10, so that users may part."""
     X = rng.integers(0, 2, size=(n_users * m, 1))
     labels = X[:, 0] ^ ((rng.random(len(X)) < 0.3) & (X[:, 0] == 1))
-    return UserData(X, labels.astype(np.uint8), np.repeat(np.arange(n_users, dtype=np.uint32), m), n_users, m)
+    return UserTable(X, labels.astype(np.uint8), np.repeat(np.arange(n_users, dtype=np.uint32), m), n_users, m)
 
 
 @pytest.mark.parametrize(("m", "agrees"), [(32_400, True), (12, False)])
@@ -213,7 +213,7 @@ def test_most_users_vote_for_a_list_that_is_right() -> None:
     X = rng.integers(0, 2, size=(len(users), 5))
     labels = np.where(X[:, 3] == 1, 0, np.where(X[:, 1] == 0, 1, X[:, 4])).astype(np.uint8)
     algorithm = DecisionListQueries(5, alpha="0.1", length=3, tolerance="0.02")
-    items = StatisticalQueryLearner(algorithm).items(UserData(X, labels, users, 60, 1000), PublicSeed("11" * 32))
+    items = StatisticalQueryLearner(algorithm).items(UserTable(X, labels, users, 60, 1000), PublicSeed("11" * 32))
     (item, votes), *_ = Counter(items).most_common()
     assert votes >= 54
     hypothesis = algorithm.decode(item)  # type: ignore[arg-type]

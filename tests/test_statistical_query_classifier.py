@@ -21,8 +21,8 @@ from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.learners import StatisticalQueryClassifier
-from userdp.learners import clipped_pairwise as votes_module
-from userdp.learners.clipped_pairwise import ReportedBits
+from userdp.learners import statistical_queries as votes_module
+from userdp.learners.statistical_queries import ReportedBits
 from userdp.protocols.local import BitwiseMajority
 from userdp.public_randomness import PublicSeed
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner
@@ -69,7 +69,7 @@ def test_audited(given: dict[str, Any], n_users: int, delta: Fraction, least: fl
     size = {"universe": UNIVERSE[:2] if local else UNIVERSE, "n_users": n_users, "n_examples": 1}
 
     def audited(level: Any, given: dict[str, Any]) -> Any:
-        learner = as_finite_algorithm(classifier(epsilon=level, m=1, **given))
+        learner = as_finite_algorithm(classifier(epsilon=level, m=1, **given), n_users=n_users)
         return audit_user_level(learner, epsilon=epsilon, delta=delta, **size)
 
     found = audited(epsilon, given)
@@ -217,7 +217,7 @@ def test_bad_rows_of_one_user_change_one_vote() -> None:
     learner = classifier(algorithm=DecisionListQueries(1, alpha="0.4", length=1, tolerance="0.3"), m=40, delta="0.1")
     X = X[:, :1].astype(float)
     before = learner.output_distribution(X, y, groups=users)
-    assert before.outputs[-1] == (SEED, BOTTOM)
+    assert before.outputs[-1] == BOTTOM
     X[:40] = math.nan
     learner.output_distribution(X, y, groups=users)
     enrolled = learner.set_params(enrolled=[*range(5), "nobody"])
@@ -238,7 +238,7 @@ def test_seeds_are_public_and_fresh() -> None:
     ("changes", "error", "message"),
     [
         ({"delta": 0.1, "algorithm": 3}, TypeError, "algorithm"),
-        ({"model": "shuffle", "delta": 0.1}, ValueError, "model='local'"),
+        ({"model": "shuffle", "delta": 0.1}, ValueError, "'central-pure', 'local'; got 'shuffle'"),
         ({"model": "mail"}, ValueError, "model must be one of"),
         ({"delta": 0}, ValueError, "delta must be in"),
         ({"delta": 0.1, "model": "local"}, ValueError, "delta must be 0"),
@@ -256,7 +256,7 @@ def test_seeds_are_public_and_fresh() -> None:
 )
 def test_bad_parameters_are_refused(changes: dict[str, Any], error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
-        classifier(**changes).fit([[0], [1], [0], [1]], [0, 1, 0, 1], groups=[0, 0, 1, 1])
+        classifier(**changes).fit(np.array([[0], [1], [0], [1]]), [0, 1, 0, 1], groups=[0, 0, 1, 1])
 
 
 def test_laws_too_large_to_list_are_refused() -> None:

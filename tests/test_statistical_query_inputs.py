@@ -15,7 +15,7 @@ from userdp.exceptions import BudgetError
 from userdp.public_randomness import PublicSeed
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner, query_parameters
 from userdp.stability.queries import bits_of_digits, bytes_of_digits, digits_of_bytes
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 # --- hypotheses as bytes
 
@@ -106,6 +106,6 @@ def test_public_shapes_and_too_much_work_are_refused() -> None:
     learner, seed = StatisticalQueryLearner(lists()), PublicSeed(bytes(32))
     with pytest.raises(ValueError, match="at least 3 columns"):
         learner.items(data_of([[((0.0, 1.0), 0)]]), seed)
-    huge = UserData(np.zeros((1, 3)), np.zeros(1, np.uint8), np.zeros(1, np.uint32), 10**6, 10**6)
+    huge = UserTable(np.zeros((1, 3)), np.zeros(1, np.uint8), np.zeros(1, np.uint32), 10**6, 10**6)
     with pytest.raises(BudgetError, match="values of queries"):
         learner.items(huge, seed)

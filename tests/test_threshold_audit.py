@@ -20,7 +20,7 @@ from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism
 from userdp.mechanisms.composed import Program
 from userdp.report import AuditReport
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 F = Fraction
 Dataset = tuple[tuple[tuple[int, int], ...], ...]
@@ -99,7 +99,7 @@ def program_of(learner: ThresholdClassifier) -> Callable[[Dataset], Program]:
         rows = [(x, y, code) for code, user in enumerate(dataset) for x, y in user]
         points, labels, codes = (np.array(column) for column in zip(*rows, strict=True))
         arrays = points.astype(np.uint64), labels.astype(np.uint8), codes.astype(np.uint32)
-        return learner._program(UserData(*arrays, len(dataset), learner.m))
+        return learner._program(UserTable(*arrays, len(dataset), learner.m))
 
     return program
 

@@ -18,21 +18,21 @@ import pytest
 from oracle import vectors as oracle
 from userdp import BudgetError
 from userdp.means.rotation import padded
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 from userdp.users.vectors import GivenVectors, MeanVectors, UserVectors
 
 CASES = json.loads((Path(__file__).parent / "data/mean_erm_sco/vectors.json").read_text())
 ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0]
 
 
-def people_data(people: list[list[list[float]]], columns: int, order: npt.NDArray[np.intp] | None = None) -> UserData:
+def people_data(people: list[list[list[float]]], columns: int, order: npt.NDArray[np.intp] | None = None) -> UserTable:
     """Rows of people, in an order that keeps each one's own."""
     rows = [(user, row) for user, person in enumerate(people) for row in person]
     if order is not None:
         rows = [rows[place] for place in order]
     X = np.array([row for _, row in rows], dtype=np.float64).reshape(len(rows), columns)
     users = np.array([user for user, _ in rows], dtype=np.uint32)
-    return UserData(X, np.zeros(len(rows), dtype=np.uint8), users, len(people), 1)
+    return UserTable(X, np.zeros(len(rows), dtype=np.uint8), users, len(people), 1)
 
 
 def some_people(seed: int, n: int, columns: int, scale: float = 1.0) -> list[list[list[float]]]:
@@ -256,7 +256,7 @@ def test_layouts_and_types_do_not_matter() -> None:
     users = rng.integers(0, 20, size=60).astype(np.uint32)
 
     def total(table: npt.NDArray[np.generic]) -> list[int]:
-        return MeanVectors(UserData(table, users, users, 20, 1), 50.0).clipped_sum(0.0, 40.0, 2.0**-20).tolist()
+        return MeanVectors(UserTable(table, users, users, 20, 1), 50.0).clipped_sum(0.0, 40.0, 2.0**-20).tolist()
 
     expected = total(X.astype(np.float64))
     wide = np.zeros((120, 13))

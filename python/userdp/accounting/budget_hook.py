@@ -8,21 +8,56 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 Charge: TypeAlias = Callable[[Any], None]
+"""Is given the record of a release before it is drawn, and raises what a ledger raises."""
 
 _CHARGES: ContextVar[tuple[Charge, ...]] = ContextVar("_CHARGES", default=())
+ATTRIBUTE = "_charges"
+"""An estimator that is fitted through a ledger has its charges here, so that they reach whatever thread fits it."""
 
 
-def announce(record: Any) -> None:
-    """Say that a release with this guarantee is about to be drawn; raises what a ledger raises that listens."""
-    for charge in _CHARGES.get():
-        charge(record)
+def charges_of(estimator: Any) -> tuple[Charge, ...]:
+    """Who is to be asked before this estimator draws, each once: by the estimator itself, and by this thread."""
+    own: tuple[Charge, ...] = vars(estimator).get(ATTRIBUTE, ())
+    return tuple(dict.fromkeys((*own, *_CHARGES.get())))
 
 
 @contextmanager
-def charging(charge: Charge) -> Iterator[None]:
-    """Let `announce` call this, in this thread and inside the block."""
-    token = _CHARGES.set((*_CHARGES.get(), charge))
+def charging(estimator: Any, charge: Charge) -> Iterator[None]:
+    """Have what is fitted ask first.
+
+    Inside the block this estimator and its clones ask, in whatever thread they are fitted, and so does everything that
+    is fitted in this thread. What goes on after the block is refused: nobody would be charged for it.
+
+    Raises
+    ------
+    RuntimeError
+        When the block ends and nobody has asked. The estimator is then as it was before.
+    """
+    asked, over = [False], [False]
+
+    def ask(record: Any) -> None:
+        if over[0]:
+            raise RuntimeError("this is fitted by a ledger whose fit has ended, so that nobody would be charged for it")
+        charge(record)
+        asked[0] = True
+
+    before = dict(vars(estimator))
+    token = _CHARGES.set((*_CHARGES.get(), ask))
+    setattr(estimator, ATTRIBUTE, (*before.get(ATTRIBUTE, ()), ask))
     try:
         yield
+        if not asked[0]:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise RuntimeError(
+                f"{type(estimator).__name__} ended without asking the ledger: nothing is charged, and the estimator is "
+                "as it was. A subclass must fit by the fit of its base class, in this process"
+            )
     finally:
+        over[0] = True
         _CHARGES.reset(token)
+        left = tuple(other for other in vars(estimator).get(ATTRIBUTE, ()) if other is not ask)
+        if left:
+            setattr(estimator, ATTRIBUTE, left)
+        else:
+            vars(estimator).pop(ATTRIBUTE, None)

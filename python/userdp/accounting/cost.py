@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from userdp.accounting.zcdp import bounded_range_to_zcdp, parse_rho, pure_to_zcdp
-from userdp.exact.epsilon import at_most, exact_epsilon, value_enclosure
+from userdp.exact.epsilon import as_epsilon, at_most, shortened, value_enclosure
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level
 
 
@@ -66,8 +66,8 @@ class PrivacyCost:
         distance: Delta = 0,
         bounded_range: Epsilon | None = None,
     ) -> None:
-        span = None if bounded_range is None else exact_epsilon(parse_level(bounded_range, "bounded_range"))
-        exact = span if epsilon is None else exact_epsilon(parse_level(epsilon))
+        span = None if bounded_range is None else as_epsilon(parse_level(bounded_range, "bounded_range"))
+        exact = span if epsilon is None else as_epsilon(parse_level(epsilon))
         threshold, far = parse_delta(delta), parse_delta(distance, "distance")
         if exact is None and rho is None:
             raise ValueError("a cost needs epsilon, rho or bounded_range; got none of them")
@@ -150,12 +150,25 @@ def as_float(value: Epsilon) -> float:
     return float(parse_level(value))
 
 
+LONGEST_SUM = 4096
+"""More bits than this are not kept of a sum: of many fractions with large denominators it would grow without end."""
+
+
 def added(amounts: Amounts, others: Amounts) -> Amounts:
-    """Sums, exactly."""
+    """Sums: exact up to `LONGEST_SUM` bits, and beyond that rounded up, by a factor below 1 + 2^-511."""
     return {
-        name: PrivacyLevel(level.ratio * others[name].ratio, level.exponent + others[name].exponent)
+        name: PrivacyLevel(
+            _bounded(level.ratio * others[name].ratio) if others[name].ratio != 1 else level.ratio,
+            _bounded(level.exponent + others[name].exponent) if others[name].exponent else level.exponent,
+        )
         for name, level in amounts.items()
     }
+
+
+def _bounded(x: Fraction) -> Fraction:
+    if x.numerator.bit_length() + x.denominator.bit_length() <= LONGEST_SUM:
+        return x
+    return shortened(x, up=True, bits=LONGEST_SUM // 8)
 
 
 def within(amounts: Amounts, limits: Amounts) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from userdp import _core
-from userdp.exact.epsilon import BITS, at_most, enclosure, exact_epsilon, is_rational, upper
+from userdp.exact.epsilon import BITS, as_epsilon, at_most, enclosure, is_rational, upper
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, positive, round_up
 
 MAX_POWER_BITS = 10**6
@@ -81,7 +81,7 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
     total = PrivacyLevel(first.ratio * second.ratio, first.exponent + second.exponent)
     mixed = total.ratio != 1 and total.exponent != 0
     epsilon: Fraction | LogRatio | float
-    epsilon = _sum_upwards(total) if mixed else exact_epsilon(total)
+    epsilon = _sum_upwards(total) if mixed else as_epsilon(total)
     return PrivacyParameters(epsilon, _delta(delta, exact=exact))
 
 
@@ -131,7 +131,7 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
     grouped = PrivacyLevel(level.ratio**count, level.exponent * count)
     total = Fraction(count) if threshold == 0 or count <= 1 else _geometric_sum(level, count, 1 / threshold)
     exact = is_rational(level) or threshold == 0 or count <= 1
-    return PrivacyParameters(exact_epsilon(grouped), _delta(threshold * total, exact=exact))
+    return PrivacyParameters(as_epsilon(grouped), _delta(threshold * total, exact=exact))
 
 
 def _geometric_sum(level: PrivacyLevel, count: int, cap: Fraction) -> Fraction:
@@ -198,10 +198,10 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
         raise ValueError(f"n_total must be at least n_sampled = {sampled}; got {total}")
     eta = Fraction(sampled, total)
     if eta == 1:
-        return PrivacyParameters(exact_epsilon(level), threshold)
+        return PrivacyParameters(as_epsilon(level), threshold)
     amplified = 1 + eta * (upper(level) - 1)
     if is_rational(level):
-        return PrivacyParameters(exact_epsilon(PrivacyLevel(amplified, Fraction(0))), eta * threshold)
+        return PrivacyParameters(as_epsilon(PrivacyLevel(amplified, Fraction(0))), eta * threshold)
     return PrivacyParameters(_core.ln_bounds(amplified)[1], eta * threshold)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from userdp.accounting.budget_hook import charging
 from userdp.accounting.cost import CURRENCIES, Amounts, Composition, PrivacyCost, added, amount, as_float, within, zero
 from userdp.accounting.zcdp import largest_rho, zcdp_delta
-from userdp.exact.epsilon import enclosure, epsilon_above, exact_epsilon, shortened, value_enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
 from userdp.exceptions import PrivacyBudgetError
 
@@ -137,7 +137,7 @@ def zcdp_limits(level: PrivacyLevel, delta: Fraction, beside: Fraction, distance
         far = Fraction(0)
     else:
         far = shortened(noise / (DISTANCE_PART * (1 + enclosure(level, "epsilon")[1])), up=False)
-    rho = largest_rho(exact_epsilon(level), noise, distance=far)
+    rho = largest_rho(as_epsilon(level), noise, distance=far)
     return {"rho": amount(rho), "delta": amount(beside), "distance": amount(far)}
 
 
@@ -161,7 +161,7 @@ def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
     if left.ratio == 1:
         return max(left.exponent, Fraction(0))
     if left.exponent == 0 and left.ratio > 1:
-        return exact_epsilon(left)
+        return as_epsilon(left)
     return max(value_enclosure(left)[0], Fraction(0))
 
 
@@ -286,7 +286,7 @@ class PrivacyLedger:
             limits: Amounts = {"epsilon": level, "delta": amount(threshold)}
         else:
             limits = zcdp_limits(level, threshold, beside, distance)
-        self.epsilon = exact_epsilon(level)
+        self.epsilon = as_epsilon(level)
         self.delta = threshold
         self.composition: Composition = composition
         self.unit = unit
@@ -342,12 +342,13 @@ class PrivacyLedger:
 
         Parameters
         ----------
-        item : PrivacyCost, PrivacyRecord or fitted estimator
-            What it costs. A `PrivacyRecord` and an estimator are of a release that was made already; `fit` asks first.
+        item : PrivacyCost, PrivacyRecord, fitted estimator, or what has a PrivacyCost as its attribute `cost`
+            What it costs: a mechanism of `userdp.selection`, or a plan, before it is drawn from. A `PrivacyRecord` and
+            an estimator are of a release that was made already; `fit` asks first.
         name : str, optional
             For the table.
         unit, neighbours : str, optional
-            Of a PrivacyCost, by default those of the ledger; a record has its own.
+            Of a PrivacyCost, by default those of the ledger. What has its own is checked.
 
         Raises
         ------
@@ -411,6 +412,9 @@ class PrivacyLedger:
         TypeError, ValueError
             As `spend`; and what its `fit` raises. An error before anything is drawn costs nothing, and one after that
             costs what the fit costs.
+        RuntimeError
+            When the fit ends without having asked: that of a subclass that draws in another way, or in another
+            process. The estimator is then as it was.
 
         Examples
         --------
@@ -460,7 +464,7 @@ class PrivacyLedger:
                 " else spend its PrivacyCost before it runs"
             )
         label = type(estimator).__name__ if name is None else name
-        with charging(lambda record: self.spend(record, label)):
+        with charging(estimator, lambda record: self.spend(record, label)):
             yield
 
     def _cost(self, item: Any, unit: str | None, neighbours: str | None) -> PrivacyCost:
@@ -470,14 +474,17 @@ class PrivacyLedger:
         # An entry of a ledger has a cost too, but does not say whom it protects.
         if not isinstance(cost, PrivacyCost) or isinstance(item, LedgerEntry):
             hint = "; fit it with the ledger's fit" if hasattr(item, "privacy_cost") else ""
-            raise TypeError(f"item must be a PrivacyCost, PrivacyRecord or fitted estimator; got {shown(item)}{hint}")
-        if record is not cost:
-            if unit is not None or neighbours is not None:
-                raise ValueError("unit and neighbours are for a PrivacyCost; a record has its own")
-            if not record.is_private:
-                raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
-            unit, neighbours = record.unit, record.neighbours
-        for name, theirs, ours in (("unit", unit, self.unit), ("neighbours", neighbours, self.neighbours)):
+            raise TypeError(
+                "item must be a PrivacyCost, PrivacyRecord or fitted estimator, or have a cost; got "
+                f"{shown(item)}{hint}"
+            )
+        if not getattr(record, "is_private", True):
+            raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
+        for name, given, ours in (("unit", unit, self.unit), ("neighbours", neighbours, self.neighbours)):
+            own = getattr(record, name, None)
+            if own is not None and given is not None:
+                raise ValueError(f"{name} is for a PrivacyCost; {type(item).__name__} has its own")
+            theirs = own if given is None else given
             if theirs not in (None, ours):
                 raise ValueError(
                     f"{name}: the release protects {theirs!r} and this ledger {ours!r}; they do not add up"

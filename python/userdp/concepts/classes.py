@@ -48,6 +48,16 @@ class ConceptClass(ABC):
     domain_size: int | None = None
 
     @property
+    def largest_point(self) -> int:
+        """No whole number that is read from X is larger; 0 where none is."""
+        return 0
+
+    @property
+    def n_columns(self) -> int:
+        """So many of the first columns of X are read: up to that of `feature`, for classes that read one."""
+        return int(getattr(self, "feature", 0)) + 1
+
+    @property
     @abstractmethod
     def size(self) -> int:
         """The number of hypotheses."""
@@ -202,6 +212,11 @@ class DomainClass(ConceptClass):
     def reading(self) -> Hashable:
         """The domain and the column."""
         return self.first, self.domain_size, self.feature
+
+    @property
+    def largest_point(self) -> int:
+        """The last point of the domain."""
+        return self.first + self.domain_size - 1
 
     @abstractmethod
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from userdp.concepts.classes import ConceptClass
 from userdp.exceptions import BudgetError
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 Counts = npt.NDArray[np.int64]
 Table = npt.NDArray[np.uint8]
@@ -58,7 +58,7 @@ class ClassErrors:
         The distinct points of the rows.
     """
 
-    def __init__(self, hypotheses: ConceptClass, data: UserData) -> None:
+    def __init__(self, hypotheses: ConceptClass, data: UserTable) -> None:
         self.hypotheses = hypotheses
         self.data = data
         self.points, codes = np.unique(hypotheses.points(data.X), axis=0, return_inverse=True)
@@ -95,7 +95,7 @@ class ClassErrors:
             yield _table(self.hypotheses, self.points, start, min(start + step, self.hypotheses.size))
 
 
-def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: UserData, t: int) -> Counts:
+def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: UserTable, t: int) -> Counts:
     """Score hypotheses by way of another class: min over concepts c of err^t(c) + dis^0(c, h); sensitivity 2.
 
     The first term counts the users on whom c makes more than t mistakes, the second those on whom c and h differ.

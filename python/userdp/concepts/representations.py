@@ -285,6 +285,16 @@ class MajorityVotes(ConceptClass):
         return self.classes[0].points(X)
 
     @property
+    def n_columns(self) -> int:
+        """So many of the first columns of X are read."""
+        return self.classes[0].n_columns
+
+    @property
+    def largest_point(self) -> int:
+        """That of all members."""
+        return self.classes[0].largest_point
+
+    @property
     def reading(self) -> Hashable:
         """That of all members."""
         return self.classes[0].reading

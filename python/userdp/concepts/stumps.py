@@ -57,6 +57,11 @@ class DecisionStumps(ConceptClass):
         return tuple(tuple(cuts.tolist()) for cuts in self._cuts)
 
     @property
+    def n_columns(self) -> int:
+        """So many of the first columns of X are read."""
+        return len(self._cuts)
+
+    @property
     def size(self) -> int:
         """Twice the number of cuts."""
         return 2 * len(self._feature_of_cut)

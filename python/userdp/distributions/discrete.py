@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp.distributions.base import DistributionEstimator, listed
+from userdp.distributions.base import DistributionEstimator
 from userdp.distributions.covers import (
     LARGEST_LINE,
     Masses,
@@ -24,23 +24,26 @@ from userdp.distributions.covers import (
     refuse_beyond,
 )
 from userdp.distributions.line_selection import Proportion
-from userdp.estimators.privacy import Budget, ExactEpsilon, split_budget
-from userdp.exact.numbers import Epsilon, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan, listed
+from userdp.estimators.privacy import Budget, ExactEpsilon, Parts, split_budget
+from userdp.exact.numbers import shown
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import Draw, Program
-from userdp.users.contributions import UserData
+from userdp.users.containers import Grid
 
 METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
 
 
-class Plan(ABC):
+class SelectionPlan(ABC):
     """A way to learn a distribution, from public parameters."""
 
     shares: Mapping[str, Fraction]
     """What the budget is for, and its shares."""
 
     @abstractmethod
-    def program(self, budget: Budget, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> Program:
         """What draws an outcome from people's symbols."""
 
     @abstractmethod
@@ -56,11 +59,11 @@ class Plan(ABC):
         """The distribution that an outcome stands for."""
 
     @abstractmethod
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         """Users for which the guarantee is proved."""
 
 
-def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -> Plan:
+def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -> SelectionPlan:
     """The plan of a method; "auto" takes the first of joint, coarse-to-fine and symbols that is small enough."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {shown(method)}")
@@ -79,7 +82,7 @@ def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -
     return SymbolBySymbol(n_symbols, alpha)
 
 
-class JointCover(Plan):
+class JointCover(SelectionPlan):
     """One selection from a cover of all distributions (GKKMMZ23, Theorem 43): within 0.7 alpha."""
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
@@ -88,7 +91,7 @@ class JointCover(Plan):
         self.size = grid_size(self.unit, n_symbols)
         self.shares = {"selection": Fraction(1)}
 
-    def program(self, budget: Budget, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> Program:
         cover = list(members(self.unit, self.n_symbols))
         return _selection(cover, self.unit, self.alpha, budget["selection"], symbols)
 
@@ -101,11 +104,11 @@ class JointCover(Plan):
     def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
         return in_units(outcome, self.unit)
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return _users(self.size, self.alpha, budget["selection"], beta, m)
 
 
-class CoarseToFine(Plan):
+class CoarseToFine(SelectionPlan):
     """Rounds of selection at accuracies alpha 2**J, ..., 2 alpha, alpha, each near what the one before selected.
 
     After a round at accuracy a the truth is within 0.7 a of what was selected. The cover of the next round, at a / 2,
@@ -129,7 +132,7 @@ class CoarseToFine(Plan):
         """Units of round r within 0.75 of the accuracy before."""
         return math.floor(Fraction(3, 4) * self.rounds[r - 1][0] * self.rounds[r][1])
 
-    def program(self, budget: Budget, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> Program:
         def selection(r: int, cover: Iterable[Masses]) -> Callable[[Draw], Masses]:
             alpha, unit = self.rounds[r]
             return _selection(list(cover), unit, alpha, budget[f"round {r}"], symbols)
@@ -155,12 +158,12 @@ class CoarseToFine(Plan):
     def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
         return in_units(outcome, self.rounds[-1][1])
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         beta /= len(self.rounds)
         return max(_users(self.size, alpha, budget[f"round {r}"], beta, m) for r, (alpha, _) in enumerate(self.rounds))
 
 
-class SymbolBySymbol(Plan):
+class SymbolBySymbol(SelectionPlan):
     """The probability of each symbol on its own, then the nearest distribution.
 
     Each of k proportions is selected at accuracy 2 alpha / k, so within 1.4 alpha / k. The Euclidean projection onto
@@ -177,7 +180,7 @@ class SymbolBySymbol(Plan):
         refuse_beyond(self.unit + 1, LARGEST_LINE, "the cover of a probability", "use a larger alpha")
         self.shares = {f"symbol {z}": Fraction(1) for z in range(n_symbols)}
 
-    def program(self, budget: Budget, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> Program:
         tau, histograms = clipping_bound(float(self.alpha), symbols.m, 1), symbols.histograms.astype(np.int64)
         sizes = histograms.sum(axis=1)
         steps = [Proportion(self.unit, epsilon=budget[name], m=symbols.m, tau=tau) for name in self.shares]
@@ -193,7 +196,7 @@ class SymbolBySymbol(Plan):
     def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
         return _projected(in_units(outcome, self.unit))
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return _users(self.unit + 1, self.alpha, budget["symbol 0"], beta / self.n_symbols, m)
 
 
@@ -226,36 +229,9 @@ def _projected(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return projected
 
 
+@estimator
 class DiscreteDistribution(DistributionEstimator):
     """The distribution of people's examples on symbols 0, ..., k - 1, with pure privacy for users.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget.
-    n_symbols : int
-        k >= 2, public.
-    m : int
-        The most examples of a user that count: the first m.
-    alpha : float in (0, 1)
-        The accuracy in total variation.
-    beta : float in (0, 1)
-        The failure probability in `users_needed`.
-    method : {"auto", "joint", "coarse-to-fine", "symbols"}
-        "joint" selects from a cover of all distributions, with C(N + k - 1, k - 1) members, N = 2.5 k / alpha rounded
-        up. "coarse-to-fine" refines the selection in rounds at half the accuracy each. "symbols" selects the
-        probability of each symbol and projects the vector. "auto" takes the first of these whose covers have at most
-        `max_candidates` members; it depends on k, alpha and that number only.
-    max_candidates : int
-        Larger covers are refused. Work grows as its square times the number of users.
-    on_invalid : {"clamp", "raise"}
-        What is no symbol counts as 0; "raise" is not private.
-    require_groups : bool
-        False takes every row for a user when `fit` gets no groups.
-    enrolled : sequence, optional
-        The public list of all users.
-    random_state : None or int
-        None draws from the operating system; an int is for tests and voids privacy.
 
     Attributes
     ----------
@@ -295,57 +271,44 @@ class DiscreteDistribution(DistributionEstimator):
 
     released: ClassVar[tuple[str, ...]] = ("probabilities_",)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        n_symbols: int,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        method: str = "auto",
-        max_candidates: int = 4096,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.n_symbols = n_symbols
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.method = method
-        self.max_candidates = max_candidates
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    n_symbols: int = fields.count(least=2, doc="k >= 2, public.")
+    method: str = fields.choice(
+        "auto",
+        METHODS,
+        doc="""
+        "joint" selects from a cover of all distributions, with C(N + k - 1, k - 1) members, N = 2.5 k / alpha rounded
+        up. "coarse-to-fine" refines the selection in rounds at half the accuracy each. "symbols" selects the
+        probability of each symbol and projects the vector. "auto" takes the first of these whose covers have at most
+        `max_candidates` members; it depends on k, alpha and that number only.
+        """,
+    )
+    max_candidates: int = fields.count(
+        4096, least=2, doc="Larger covers are refused. Work grows as its square times the number of users."
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        positive(self.n_symbols, "n_symbols", 2)
-        positive(self.max_candidates, "max_candidates", 2)
-        self._plan()
+        self._selections()
 
-    def _plan(self) -> Plan:
+    def _selections(self) -> SelectionPlan:
         return plan_of(self.method, int(self.n_symbols), self._accuracy(), int(self.max_candidates))
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, self._plan().shares)
+    def _columns(self) -> int:
+        return 1
 
-    def _program(self, data: UserData) -> Program:
-        return self._plan().program(self._budget(), Symbols.of(data, data.X[:, 0], int(self.n_symbols)))
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
+        return read_symbols(super()._read_X(grid), self.n_symbols, 1, self.on_invalid)
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        plan = self._plan()
-        return listed(plan.outcomes(), plan.n_outcomes())
-
-    def _accept(self, outcome: Any) -> None:
-        self.probabilities_ = self._plan().probabilities(outcome)
-
-    def _read_X(self, X: Any) -> npt.NDArray[np.int64]:
-        return read_symbols(super()._read_X(X), self.n_symbols, 1, self.on_invalid)
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        selections, n_symbols = self._selections(), int(self.n_symbols)
+        budget = Budget.of(self.epsilon, selections.shares)
+        return ReleasePlan(
+            budget,
+            lambda table: selections.program(budget.parts, Symbols.of(table, table.X[:, 0], n_symbols)),
+            lambda: listed(selections.outcomes(), selections.n_outcomes(), "audit a larger alpha"),
+            lambda drawn: {"probabilities_": selections.probabilities(drawn)},
+        )
 
     def _users_needed(self, m: int) -> int:
-        return self._plan().users_needed(self._budget(), float(self.beta), m)
+        selections = self._selections()
+        return selections.users_needed(split_budget(self.epsilon, selections.shares), float(self.beta), m)

@@ -11,13 +11,17 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.distributions.base import DistributionEstimator, listed
+from userdp.distributions.base import DistributionEstimator
 from userdp.distributions.covers import gaussian_cover_size
 from userdp.distributions.line_selection import Location, People, Scale
-from userdp.estimators.privacy import Budget, split_budget
-from userdp.exact.numbers import Epsilon, parse_positive, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan, listed
+from userdp.estimators.privacy import Budget, Parts, split_budget
+from userdp.exact.numbers import parse_positive, shown
 from userdp.mechanisms.composed import Draw, Program
-from userdp.users.contributions import UserData
+from userdp.users.containers import Grid
+from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
 Selected: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[int, ...]]
@@ -38,7 +42,7 @@ class Projections:
             name: share for search in self.searches for name, share in search.shares.items()
         }
 
-    def draw(self, draw: Draw, budget: Budget, data: UserData) -> Selected:
+    def draw(self, draw: Draw, budget: Parts, data: UserTable) -> Selected:
         """Search everything once."""
 
         def people(values: Floats) -> People:
@@ -82,39 +86,22 @@ class Projections:
     def n_outcomes(self) -> int:
         return math.prod([search.n_outcomes() for search in self.searches])
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return max(search.users_needed(budget, beta / len(self.searches), m) for search in self.searches)
+
+
+def _kappa(value: Any, name: str) -> None:
+    if parse_positive(value, name) < 1:
+        raise ValueError(f"{name} must be at least 1; got {shown(value)}")
 
 
 MARGIN = 10
 """Standard deviations beyond the radius where examples are clamped; honest ones are not there."""
 
 
+@estimator
 class GaussianMean(DistributionEstimator):
     """The mean of normal examples with a known covariance, with pure privacy for users.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget.
-    radius : float
-        Public bound of the Euclidean norm of the mean, > 0 and finite: without one the mean cannot be learned with pure
-        privacy.
-    n_columns : int
-        d, the dimension, public.
-    covariance : array-like with shape (d, d), optional
-        The known covariance, public, symmetric and positive definite; the identity by default.
-    m : int
-        The most examples of a user that count: the first m.
-    alpha : float in (0, 1)
-        The accuracy in total variation.
-    beta : float in (0, 1)
-        The failure probability in `users_needed`.
-    on_invalid : {"clamp", "raise"}
-        NaN counts as 0, and entries are clamped to ten standard deviations beyond the radius; "raise" raises errors for
-        entries that are not finite, which is not private.
-    require_groups, enrolled, random_state
-        As for `DiscreteDistribution`.
 
     Attributes
     ----------
@@ -164,38 +151,25 @@ class GaussianMean(DistributionEstimator):
 
     released: ClassVar[tuple[str, ...]] = ("mean_",)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        radius: float,
-        n_columns: int = 1,
-        covariance: npt.ArrayLike | None = None,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.radius = radius
-        self.n_columns = n_columns
-        self.covariance = covariance
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    radius: float = fields.positive_number(
+        doc="""
+        Public bound of the Euclidean norm of the mean, > 0 and finite: without one the mean cannot be learned with pure
+        privacy.
+        """
+    )
+    n_columns: int = fields.count(1, doc="d, the dimension, public.")
+    covariance: npt.ArrayLike | None = fields.parameter(
+        None,
+        kind="array-like with shape (d, d), optional",
+        doc="The known covariance, public, symmetric and positive definite; the identity by default.",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        positive(self.n_columns, "n_columns")
-        parse_positive(self.radius, "radius")
         self._searches()
+
+    def _columns(self) -> int:
+        return int(self.n_columns)
 
     def _factor(self) -> Floats:
         """The Cholesky factor of the covariance."""
@@ -223,15 +197,26 @@ class GaussianMean(DistributionEstimator):
         alpha = float(self.alpha) / math.sqrt(d)
         return [Location(f"column {j}", radius * float(norms[j]), 1.0, alpha) for j in range(d)]
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, {name: part for s in self._searches() for name, part in s.shares.items()})
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        searches, factor = self._searches(), self._factor()
+        budget = Budget.of(self.epsilon, _shares(searches))
 
-    def _program(self, data: UserData) -> Program:
-        searches, budget = self._searches(), self._budget()
-        people = [People(column, data.users, data.n_users, data.m) for column in self._whitened(data.X)]
-        return lambda draw: tuple(
-            search.draw(draw, budget, column) for search, column in zip(searches, people, strict=True)
-        )
+        def program(table: UserTable) -> Program:
+            users = [People(column, table.users, table.n_users, table.m) for column in self._whitened(table.X)]
+            return lambda draw: tuple(
+                search.draw(draw, budget.parts, column) for search, column in zip(searches, users, strict=True)
+            )
+
+        def outcomes() -> Sequence[Hashable]:
+            size = math.prod(search.n_outcomes() for search in searches)
+            each = product(*(search.outcomes() for search in searches))
+            return listed(each, size, "audit a larger alpha")
+
+        def fitted(drawn: Any) -> dict[str, Any]:
+            white = [search.value(selected) for search, selected in zip(searches, drawn, strict=True)]
+            return {"mean_": factor @ np.array(white)}
+
+        return ReleasePlan(budget, program, outcomes, fitted)
 
     def _whitened(self, X: Floats) -> list[Floats]:
         """The columns of independent coordinates.
@@ -247,23 +232,18 @@ class GaussianMean(DistributionEstimator):
             columns.append(column)
         return columns
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        searches = self._searches()
-        size = math.prod(search.n_outcomes() for search in searches)
-        return listed(product(*(search.outcomes() for search in searches)), size)
-
-    def _accept(self, outcome: Any) -> None:
-        white = [search.value(selected) for search, selected in zip(self._searches(), outcome, strict=True)]
-        self.mean_ = self._factor() @ np.array(white)
-
-    def _read_X(self, X: Any) -> Floats:
-        factor = self._factor()
-        margins = MARGIN * np.linalg.norm(factor, axis=1)
-        return read_numbers(super()._read_X(X), float(self.radius) + margins)
+    def _read_X(self, grid: Grid) -> Floats:
+        margins = MARGIN * np.linalg.norm(self._factor(), axis=1)
+        return read_numbers(super()._read_X(grid), float(self.radius) + margins)
 
     def _users_needed(self, m: int) -> int:
-        searches, budget = self._searches(), self._budget()
+        searches = self._searches()
+        budget = split_budget(self.epsilon, _shares(searches))
         return max(search.users_needed(budget, float(self.beta) / len(searches), m) for search in searches)
+
+
+def _shares(searches: Sequence[Location]) -> dict[str, Fraction]:
+    return {name: part for search in searches for name, part in search.shares.items()}
 
 
 def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
@@ -281,28 +261,9 @@ def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
     return clamped
 
 
+@estimator
 class GaussianDistribution(DistributionEstimator):
     """Mean and covariance of normal examples, with pure privacy for users.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget.
-    radius : float
-        Public bound of the Euclidean norm of the mean, > 0 and finite.
-    kappa : float
-        Public bound of the covariance, >= 1 and finite: its eigenvalues are in [1, kappa]. Rescale the columns by
-        public numbers for this. Without bounds nothing can be learned with pure privacy.
-    n_columns : int
-        d, the dimension, public.
-    m : int
-        The most examples of a user that count: the first m.
-    alpha : float in (0, 1)
-        The accuracy in total variation.
-    beta : float in (0, 1)
-        The failure probability in `users_needed`.
-    on_invalid, require_groups, enrolled, random_state
-        As for `GaussianMean`.
 
     Attributes
     ----------
@@ -363,71 +324,53 @@ class GaussianDistribution(DistributionEstimator):
 
     released: ClassVar[tuple[str, ...]] = ("mean_", "covariance_")
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        radius: float,
-        kappa: float,
-        n_columns: int = 1,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.radius = radius
-        self.kappa = kappa
-        self.n_columns = n_columns
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    radius: float = fields.positive_number(doc="Public bound of the Euclidean norm of the mean, > 0 and finite.")
+    kappa: float = fields.parameter(
+        check=_kappa,
+        kind="float",
+        doc="""
+        Public bound of the covariance, >= 1 and finite: its eigenvalues are in [1, kappa]. Rescale the columns by
+        public numbers for this. Without bounds nothing can be learned with pure privacy.
+        """,
+    )
+    n_columns: int = fields.count(1, doc="d, the dimension, public.")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        positive(self.n_columns, "n_columns")
-        parse_positive(self.radius, "radius")
-        if parse_positive(self.kappa, "kappa") < 1:
-            raise ValueError(f"kappa must be at least 1; got {shown(self.kappa)}")
         self._searches()
+
+    def _columns(self) -> int:
+        return int(self.n_columns)
 
     def _searches(self) -> Projections:
         d, kappa, radius = int(self.n_columns), float(self.kappa), float(self.radius)
         accuracy = float(self.alpha) / (2 if d == 1 else 4 * kappa * d)
         return Projections(d, radius, math.sqrt(kappa), accuracy)
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, self._searches().shares)
-
-    def _program(self, data: UserData) -> Program:
-        searches, budget = self._searches(), self._budget()
-        return lambda draw: searches.draw(draw, budget, data)
-
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         searches = self._searches()
-        return listed(searches.outcomes(), searches.n_outcomes())
+        budget = Budget.of(self.epsilon, searches.shares)
 
-    def _accept(self, outcome: Selected) -> None:
-        where, own, both = outcome
-        searches = self._searches()
-        self.mean_ = np.array(searches.mean(where))
-        self.covariance_ = searches.covariance(own, both)
+        def fitted(drawn: Selected) -> dict[str, Any]:
+            where, own, both = drawn
+            return {"mean_": np.array(searches.mean(where)), "covariance_": searches.covariance(own, both)}
+
+        return ReleasePlan(
+            budget,
+            lambda table: lambda draw: searches.draw(draw, budget.parts, table),
+            lambda: listed(searches.outcomes(), searches.n_outcomes(), "audit a larger alpha"),
+            fitted,
+        )
 
     def joint_cover_size(self) -> int:
         """The size of the cover of means and covariances together, which is not enumerated."""
         self._check_parameters()
         return gaussian_cover_size(int(self.n_columns), float(self.radius), float(self.kappa), float(self.alpha))
 
-    def _read_X(self, X: Any) -> Floats:
+    def _read_X(self, grid: Grid) -> Floats:
         bound = float(self.radius) + MARGIN * math.sqrt(float(self.kappa))
-        return read_numbers(super()._read_X(X), np.full(int(self.n_columns), bound))
+        return read_numbers(super()._read_X(grid), np.full(int(self.n_columns), bound))
 
     def _users_needed(self, m: int) -> int:
-        return self._searches().users_needed(self._budget(), float(self.beta), m)
+        searches = self._searches()
+        return searches.users_needed(split_budget(self.epsilon, searches.shares), float(self.beta), m)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.distributions.covers import LARGEST_LINE, refuse_beyond
-from userdp.estimators.privacy import Budget, ExactEpsilon
+from userdp.estimators.privacy import ExactEpsilon, Parts
 from userdp.learners.clipped_pairwise import ClippedSelection, clipping_bound, users_needed
 from userdp.mechanisms.composed import Draw
 
@@ -130,11 +130,11 @@ class _Round:
     def offset(self, index: float) -> float:
         return (index - (self.n_points - 1) / 2) * self.step
 
-    def select(self, draw: Draw, budget: Budget, center: float, people: People) -> int:
+    def select(self, draw: Draw, budget: Parts, center: float, people: People) -> int:
         thresholds = center + (np.arange(self.n_points - 1) + 0.5 - (self.n_points - 1) / 2) * self.step
         return _median(draw, thresholds, self.alpha, budget, self.name, people)
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return _users(self.n_points, self.alpha, budget, self.name, beta, m)
 
 
@@ -167,7 +167,7 @@ class Location:
         coarse_shares: Mapping[str, Fraction] = {part.name: Fraction(1) for part in self.rounds[:-1]}
         self.shares = {**coarse_shares, self.rounds[-1].name: Fraction(2)}
 
-    def draw(self, draw: Draw, budget: Budget, people: People) -> tuple[int, ...]:
+    def draw(self, draw: Draw, budget: Parts, people: People) -> tuple[int, ...]:
         """The point that is selected in each round."""
         selected: tuple[int, ...] = ()
         for part in self.rounds:
@@ -184,7 +184,7 @@ class Location:
     def n_outcomes(self) -> int:
         return math.prod(part.n_points for part in self.rounds)
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return max(part.users_needed(budget, beta / len(self.rounds), m) for part in self.rounds)
 
 
@@ -208,7 +208,7 @@ class Scale:
         self.ratio = math.log(scale) / (self.n_points - 1)
         self.shares = {name: Fraction(2)}
 
-    def draw(self, draw: Draw, budget: Budget, center: float, people: People) -> int:
+    def draw(self, draw: Draw, budget: Parts, center: float, people: People) -> int:
         """The power that is selected."""
         halves = np.arange(self.n_points - 1) + 0.5
         distances = People(np.abs(people.values - center), people.users, people.n_users, people.m)
@@ -224,16 +224,16 @@ class Scale:
     def n_outcomes(self) -> int:
         return self.n_points
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return _users(self.n_points, self.alpha, budget, self.name, beta, m)
 
 
-def _median(draw: Draw, thresholds: npt.NDArray[Any], alpha: float, budget: Budget, name: str, people: People) -> int:
+def _median(draw: Draw, thresholds: npt.NDArray[Any], alpha: float, budget: Parts, name: str, people: People) -> int:
     tau = clipping_bound(alpha, people.m, 1)
     step = Median(thresholds, epsilon=budget[name], m=people.m, tau=tau)
     return step.choose(draw, step.scores(people.values, people.users, people.n_users))
 
 
-def _users(n_points: int, alpha: float, budget: Budget, name: str, beta: float, m: int) -> int:
+def _users(n_points: int, alpha: float, budget: Parts, name: str, beta: float, m: int) -> int:
     tau = clipping_bound(alpha, m, 1)
     return users_needed(n_points, epsilon=budget[name], alpha=alpha, beta=beta, m=m, tau=tau)

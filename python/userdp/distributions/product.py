@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -12,39 +12,23 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp.distributions.base import DistributionEstimator, listed
+from userdp.distributions.base import DistributionEstimator
 from userdp.distributions.covers import Masses, grid_of, grid_size, members, refuse_beyond
-from userdp.distributions.discrete import Plan, in_units, plan_of
-from userdp.estimators.privacy import Budget, split_budget
-from userdp.exact.numbers import Epsilon, positive, shown
+from userdp.distributions.discrete import SelectionPlan, in_units, plan_of
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan, listed
+from userdp.estimators.privacy import Budget, Parts, split_budget
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import Program
-from userdp.users.contributions import UserData
+from userdp.users.containers import Grid
 
 METHODS = ("auto", "joint", "coordinate")
 
 
+@estimator
 class ProductDistribution(DistributionEstimator):
     """The distribution of d independent symbols of people's examples, with pure privacy for users.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget.
-    n_symbols : int
-        k >= 2, public: each of the columns of X has symbols 0, ..., k - 1.
-    n_columns : int
-        d >= 1, public.
-    m, alpha, beta
-        As for `DiscreteDistribution`.
-    method : {"auto", "joint", "coordinate"}
-        "joint" selects from the products of covers of the coordinates, C(N + k - 1, k - 1)**d members with
-        N = 2.5 k d / alpha rounded up. "coordinate" learns each coordinate at alpha / d with epsilon / d, by the method
-        that `DiscreteDistribution` takes by itself. "auto" is "joint" up to `max_candidates` members.
-    max_candidates : int
-        Larger covers are refused.
-    on_invalid, require_groups, enrolled, random_state
-        As for `DiscreteDistribution`.
 
     Attributes
     ----------
@@ -78,45 +62,24 @@ class ProductDistribution(DistributionEstimator):
 
     released: ClassVar[tuple[str, ...]] = ("probabilities_",)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        n_symbols: int,
-        n_columns: int,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        method: str = "auto",
-        max_candidates: int = 4096,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.n_symbols = n_symbols
-        self.n_columns = n_columns
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.method = method
-        self.max_candidates = max_candidates
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    n_symbols: int = fields.count(least=2, doc="k >= 2, public: each of the columns of X has symbols 0, ..., k - 1.")
+    n_columns: int = fields.count(doc="d >= 1, public.")
+    method: str = fields.choice(
+        "auto",
+        METHODS,
+        doc="""
+        "joint" selects from the products of covers of the coordinates, C(N + k - 1, k - 1)**d members with
+        N = 2.5 k d / alpha rounded up. "coordinate" learns each coordinate at alpha / d with epsilon / d, by the method
+        that `DiscreteDistribution` takes by itself. "auto" is "joint" up to `max_candidates` members.
+        """,
+    )
+    max_candidates: int = fields.count(4096, least=2, doc="Larger covers are refused.")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        positive(self.n_symbols, "n_symbols", 2)
-        positive(self.n_columns, "n_columns")
-        positive(self.max_candidates, "max_candidates", 2)
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {shown(self.method)}")
-        self._plan()
+        self._selections()
 
-    def _plan(self) -> _JointProduct | _Columns:
+    def _selections(self) -> _JointProduct | _Columns:
         k, d, limit = int(self.n_symbols), int(self.n_columns), int(self.max_candidates)
         accuracy = self._accuracy()
         if self.method != "coordinate":
@@ -127,25 +90,25 @@ class ProductDistribution(DistributionEstimator):
                 return joint
         return _Columns(plan_of("auto", k, accuracy / d, limit), d)
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, self._plan().shares)
+    def _columns(self) -> int:
+        return int(self.n_columns)
 
-    def _program(self, data: UserData) -> Program:
-        plan, budget, k = self._plan(), self._budget(), int(self.n_symbols)
-        return plan.program(budget, [Symbols.of(data, column, k) for column in data.X.T])
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
+        return read_symbols(super()._read_X(grid), self.n_symbols, self.n_columns, self.on_invalid)
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        plan = self._plan()
-        return listed(plan.outcomes(), plan.n_outcomes())
-
-    def _accept(self, outcome: Any) -> None:
-        self.probabilities_ = np.array(self._plan().probabilities(outcome))
-
-    def _read_X(self, X: Any) -> npt.NDArray[np.int64]:
-        return read_symbols(super()._read_X(X), self.n_symbols, self.n_columns, self.on_invalid)
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        selections, k = self._selections(), int(self.n_symbols)
+        budget = Budget.of(self.epsilon, selections.shares)
+        return ReleasePlan(
+            budget,
+            lambda table: selections.program(budget.parts, [Symbols.of(table, column, k) for column in table.X.T]),
+            lambda: listed(selections.outcomes(), selections.n_outcomes(), "audit a larger alpha"),
+            lambda drawn: {"probabilities_": np.array(selections.probabilities(drawn))},
+        )
 
     def _users_needed(self, m: int) -> int:
-        return self._plan().users_needed(self._budget(), float(self.beta), m)
+        selections = self._selections()
+        return selections.users_needed(split_budget(self.epsilon, selections.shares), float(self.beta), m)
 
 
 class _JointProduct:
@@ -157,7 +120,7 @@ class _JointProduct:
         self.size = math.prod([grid_size(self.unit, k)] * d)
         self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
 
-    def program(self, budget: Budget, columns: list[Symbols]) -> Program:
+    def program(self, budget: Parts, columns: list[Symbols]) -> Program:
         first = columns[0]
         cells = np.zeros_like(first.values)
         for column in columns:
@@ -185,7 +148,7 @@ class _JointProduct:
     def probabilities(self, outcome: tuple[Masses, ...]) -> npt.NDArray[np.float64]:
         return in_units(outcome, self.unit)
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return users_needed(
             self.size,
             epsilon=budget["selection"],
@@ -199,16 +162,16 @@ class _JointProduct:
 class _Columns:
     """A plan for each column."""
 
-    def __init__(self, plan: Plan, d: int) -> None:
+    def __init__(self, plan: SelectionPlan, d: int) -> None:
         self.plan, self.d = plan, d
         self.shares: Mapping[str, Fraction] = {
             f"column {j}, {part}": share for j in range(d) for part, share in plan.shares.items()
         }
 
-    def _part(self, budget: Budget, j: int) -> Budget:
+    def _part(self, budget: Parts, j: int) -> Parts:
         return {part: budget[f"column {j}, {part}"] for part in self.plan.shares}
 
-    def program(self, budget: Budget, columns: list[Symbols]) -> Program:
+    def program(self, budget: Parts, columns: list[Symbols]) -> Program:
         programs = [self.plan.program(self._part(budget, j), column) for j, column in enumerate(columns)]
         return lambda draw: tuple(program(draw) for program in programs)
 
@@ -221,5 +184,5 @@ class _Columns:
     def probabilities(self, outcome: tuple[Any, ...]) -> list[npt.NDArray[np.float64]]:
         return [self.plan.probabilities(column) for column in outcome]
 
-    def users_needed(self, budget: Budget, beta: float, m: int) -> int:
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return self.plan.users_needed(self._part(budget, 0), beta / self.d, m)

@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from userdp.accounting.budget_hook import announce
-from userdp.estimators.privacy import Budget, PrivacyRecord, Spending, Unit, exact_epsilon
+from userdp.accounting.budget_hook import ATTRIBUTE, charges_of
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import Promise, ReleasePlan
+from userdp.estimators.privacy import Unit
 from userdp.estimators.saving import from_json, to_json
-from userdp.exact.numbers import positive, shown
+from userdp.exact.numbers import Epsilon, positive, shown
 from userdp.exact.pmf import Pmf
-from userdp.mechanisms.composed import Program, law_of, run
 from userdp.runtime import source_of
-from userdp.users.contributions import UserData, Users, encode_users, first_rows
-from userdp.users.sanitize import equal_to, numbers_of, one_by_one, silence
+from userdp.users.containers import Grid, is_sequence
+from userdp.users.ids import Users, encode_users
+from userdp.users.table import (
+    LARGEST_M,
+    UserTable,
+    equal_labels,
+    label_column,
+    read_classes,
+    read_features,
+    read_points,
+    read_targets,
+)
 
 if TYPE_CHECKING:
-    from userdp.accounting import PrivacyCost
+    from userdp.accounting.cost import PrivacyCost
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
+Reader = TypeVar("Reader", bound="UserLevelMechanism")
+Floats = npt.NDArray[np.float64]
 
 
-LARGEST_M = 2**31 - 1
-"""The most rows of a user that count anywhere."""
+def _enrolled(value: Any, name: str) -> None:
+    """Ids are read when there are rows; here only that it is no iterator, which could be read once."""
+    if value is not None and (isinstance(value, (str, bytes)) or not hasattr(value, "__len__")):
+        raise TypeError(f"{name} must be a sequence of user ids; got {shown(value)}")
 
 
-class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose fit is private for users: all the rows that share a user id.
+@estimator
+class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
+    """What reads people's rows and draws once from them, private for users: all the rows that share a user id.
 
-    A subclass says what is drawn (`_program`), what can come out (`_outcomes`), how the budget is split (`_budget`) and
-    where the outcome goes (`_accept`). Fitting, the exact law and audits then follow from the same program.
+    A subclass makes a promise from its parameters and two public numbers (`_plan`), and says what it reads (`_read_X`,
+    `_read_y`).
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
@@ -52,78 +71,82 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
     caps_rows: ClassVar[bool] = True
     """Whether only the first m rows of a user count. Otherwise all do, and m says how many are expected."""
 
-    # parameters that every subclass takes
-    epsilon: Any
-    m: Any
-    on_invalid: Any
-    require_groups: Any
-    enrolled: Any
-    random_state: Any
+    epsilon: Epsilon = fields.epsilon()
+    m: int | None = fields.count(
+        None,
+        most=LARGEST_M,
+        doc="The most rows of a user that count, the first m; public, and needed with `groups`. Where all rows of a"
+        "\nuser count, as for means, how many are expected.",
+    )
+    n_features: int | None = fields.count(
+        None, doc="The public number of columns of X. Needed where X is a list of rows, whose lengths are private."
+    )
+    on_invalid: str = fields.choice(
+        "clamp",
+        ("clamp", "raise"),
+        doc='What to do about values that are no numbers, and labels outside the public ones: "clamp" takes a public'
+        '\ndefault, "raise" raises errors, which is not private.',
+    )
+    require_groups: bool = fields.flag(
+        True, doc="True refuses to fit without user ids. False then protects single rows."
+    )
+    enrolled: Iterable[Any] | None = fields.parameter(
+        None,
+        check=_enrolled,
+        kind="sequence, optional",
+        doc="The public list of all users, those without rows included. By default those who have rows.",
+    )
+    random_state: int | None = fields.parameter(
+        None,
+        kind="None or int",
+        doc="None draws from the operating system's generator. An integer is for tests: it warns, and voids privacy.",
+    )
 
     @abstractmethod
-    def _budget(self) -> Budget:
-        """What epsilon is spent on; depends on parameters only."""
-
-    def _delta(self) -> Fraction:
-        """The delta of the guarantee; from parameters only."""
-        return Fraction(0)
-
-    def _spending(self, n_users: int, n_features: int) -> Spending:
-        """What a fit spends; may depend on these two public numbers besides the parameters."""
-        return Spending(self._budget(), self._delta())
-
-    @abstractmethod
-    def _program(self, data: UserData) -> Program:
-        """What is drawn on the data; see `userdp.mechanisms.composed`."""
-
-    @abstractmethod
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        """All outcomes of the program, from public numbers; refused when there are too many to list."""
-
-    @abstractmethod
-    def _accept(self, outcome: Any) -> None:
-        """Set the fitted attributes, from the outcome and public parameters only."""
+    def _plan(self, n_users: int, n_features: int) -> Promise:
+        """What is drawn and what it costs. May depend on the parameters and on these two public numbers only."""
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters. Subclasses check theirs and call this."""
-        exact_epsilon(self.epsilon)
-        if self.on_invalid not in ("clamp", "raise"):
-            raise ValueError(f"on_invalid must be 'clamp' or 'raise'; got {shown(self.on_invalid)}")
-        if not isinstance(self.require_groups, (bool, np.bool_)):
-            raise TypeError(f"require_groups must be a bool; got {shown(self.require_groups)}")
-        if self.m is not None and positive(self.m, "m") > LARGEST_M:
-            raise ValueError(f"m must be below 2**31; got {shown(self.m)}")
+        """Refuse bad parameters. Subclasses that check several together extend this."""
+        fields.check_parameters(self)
 
-    def _fit(self: Self, X: Any, y: Any, groups: Any) -> Self:
-        """Draw once and keep what was drawn."""
-        self._check_parameters()
-        data = self._read(X, y, groups)
-        self.n_users_ = data.n_users
-        with silence():
-            program = self._program(data)
-        unit: Unit = "record" if groups is None else "user"
-        record = self._record(self._spending(data.n_users, data.n_columns), unit)
-        announce(record)
-        outcome = run(program, source_of(self.random_state, stacklevel=4))
-        self._accept(outcome)
-        self.unit_ = unit
-        self.privacy_ = record
-        self.is_private_ = self.privacy_.is_private
-        return self
+    # --- planning
 
-    def _record(self, spending: Spending, unit: Unit) -> PrivacyRecord:
-        return PrivacyRecord(
-            epsilon=exact_epsilon(self.epsilon),
-            delta=spending.delta,
-            neighbours="replace",
-            unit=unit,
-            budget=spending.budget,
-            released=self.released,
-            caveats=tuple(self._caveats()),
-            rho=spending.rho,
-            distance=spending.distance,
-            budget_unit=spending.budget_unit,
-        )
+    def _frozen(self: Reader) -> Reader:
+        """The same parameters, on an estimator that nobody else can change."""
+        frozen: Reader = copy.copy(self)
+        for name in list(filter(_is_fitted, vars(frozen))):
+            delattr(frozen, name)
+        for name in self.get_params(deep=False):
+            if name != "enrolled":  # is read before anything of the caller's runs
+                setattr(frozen, name, _own(getattr(self, name)))
+        return frozen
+
+    def _promised(self, n_users: int, n_features: int, unit: Unit) -> Promise:
+        return self._plan(n_users, n_features).promised(unit, self.released, self._caveats())
+
+    def release_plan(self, *, n_users: int, n_features: int) -> Promise:
+        """What a fit will draw and cost, before there are data.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+            Public: how many users there are, those without rows included, and how many columns.
+
+        Returns
+        -------
+        Promise
+            A `ReleasePlan` where a fit draws all at once.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters.
+        """
+        frozen = self._frozen()
+        frozen._check_parameters()
+        users, columns = positive(n_users, "n_users", 2), positive(n_features, "n_features")
+        return frozen._promised(users, columns, "user")
 
     def privacy_cost(self, *, n_users: int, n_features: int) -> PrivacyCost:
         """What a fit costs, before there are data.
@@ -144,9 +167,174 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         TypeError, ValueError
             For bad parameters.
         """
-        self._check_parameters()
-        spending = self._spending(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
-        return self._record(spending, "user").cost
+        return self.release_plan(n_users=n_users, n_features=n_features).cost
+
+    def __sklearn_clone__(self: Reader) -> Reader:
+        """A clone is fitted at the cost of whoever pays for this one."""
+        made: Reader = super().__sklearn_clone__()
+        if ATTRIBUTE in vars(self):
+            setattr(made, ATTRIBUTE, vars(self)[ATTRIBUTE])
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        # Nobody is charged from another process.
+        return {name: value for name, value in state.items() if name != ATTRIBUTE}
+
+    def _symmetric(self) -> bool:
+        """Whether the law of the outcome depends on the multiset of users only, not on their order."""
+        return True
+
+    def _caveats(self) -> list[str]:
+        caveats = []
+        if self.random_state is not None:
+            caveats.append("random_state makes the draws reproducible")
+        if self.on_invalid == "raise":
+            caveats.append("on_invalid='raise' raises errors about private values")
+        return caveats
+
+    # --- reading
+
+    def _read(self, X: Any, y: Any, groups: Any) -> tuple[UserTable, Unit]:
+        """People's rows, and whom a release protects."""
+        if groups is None:
+            self._check_without_groups()
+        elif self.m is None:
+            raise ValueError("m must be the public number of rows that count of each user; it is never guessed")
+        rows, ids = self._features(X, groups, reset=True)
+        labels = self._read_y(y, len(rows))
+        unit: Unit = "user"
+        if ids is None:
+            users, m, unit = Users(np.arange(len(rows), dtype=np.uint32), len(rows)), 1, "record"
+        else:
+            users, m = encode_users(ids, len(rows), self.enrolled), positive(self.m, "m")
+        if users.n_users < 2:
+            raise ValueError(
+                f"{'X' if groups is None else 'groups'}: at least 2 users are needed to protect one among them; got "
+                f"{users.n_users} (n_samples = {len(rows)})"
+            )
+        table = UserTable(rows, labels, users.codes, users.n_users, m)
+        return (table.capped() if self.caps_rows else table), unit
+
+    def _check_without_groups(self) -> None:
+        if self.require_groups:
+            raise ValueError(
+                "groups is missing: pass the user id of every row, or set require_groups=False to protect single "
+                "rows, which is a weaker promise. In cross-validation pass params={'groups': ids} with "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        if self.enrolled is not None:
+            raise ValueError("enrolled lists users, but groups is missing: pass the user id of every row")
+        if self.m not in (None, 1):
+            raise ValueError(
+                f"m is {shown(self.m)}, but groups is missing, so that every row is a user of its own: pass the "
+                "user id of every row, or m=1"
+            )
+
+    def _features(self, X: Any, groups: Any, *, reset: bool) -> tuple[npt.NDArray[Any], Any]:
+        """What the estimator reads of X, and the user ids, which may be a column of it."""
+        if self.on_invalid == "raise" and not isinstance(groups, str):
+            with _without_values():
+                block = validate_data(self, X, reset=reset, dtype="numeric")
+            return self._read_X(Grid(block, (), None, block, fixed=False)), groups
+        grid, ids = read_features(X, groups, n_features=self._width(reset))
+        validate_data(self, X=grid.native, reset=reset, skip_check_array=True)
+        if reset and self.on_invalid == "raise":
+            assert_all_finite(np.asarray(grid.numbers(), dtype=np.float64), input_name="X")
+        return self._read_X(grid), ids
+
+    def _width(self, reset: bool) -> int | None:
+        """The public number of columns, for lists of rows."""
+        if not reset:
+            return int(self.n_features_in_)
+        return self._columns() if self.n_features is None else int(self.n_features)
+
+    def _columns(self) -> int | None:
+        """The number of columns where the parameters say it."""
+        return None
+
+    def _read_X(self, grid: Grid) -> npt.NDArray[Any]:
+        """What the estimator takes from a table: a row for each row."""
+        return grid.numbers()
+
+    def _numbers(self, X: Any) -> npt.NDArray[Any]:
+        """Rows to predict for, as the fit read them."""
+        return self._features(X, None, reset=False)[0]
+
+    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[Any]:
+        """Estimators without labels have none."""
+        return np.zeros(n_rows, dtype=np.uint8)
+
+
+def _is_fitted(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _own(value: Any) -> Any:
+    """A copy of a parameter that nobody else holds; of what cannot be copied, the thing itself."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value
+
+
+@estimator
+class UserLevelEstimator(UserLevelMechanism):
+    """An estimator whose fit is private for users: all the rows that share a user id.
+
+    Fitting, the exact output distribution, costs and audits follow from the `ReleasePlan` that a subclass makes from
+    its parameters and two public numbers (`_plan`).
+    """
+
+    @abstractmethod
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan: ...
+
+    def fit(self: Self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Draw once, and keep what was drawn.
+
+        Parameters
+        ----------
+        X : array, frame or sequence of rows with shape (rows, features)
+            What is no number counts as a public default. Lists need `n_features`.
+        y : array, series or sequence with shape (rows,)
+            Labels or targets, for estimators that have them.
+        groups : array, series or sequence with shape (rows,), or str
+            The user id of every row: integers, texts, bytes, UUIDs, dates, bools, or tuples of these. A str names a
+            column of X, a frame.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad parameters, types, shapes and user ids, never for what is in a row. The estimator is then as it was.
+        BudgetError
+            For work that would not end in minutes, from public numbers.
+        """
+        frozen = self._frozen()
+        frozen._check_parameters()
+        table, unit = frozen._read(X, y, groups)
+        plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released, frozen._caveats())
+        for warning in plan.warnings:
+            warnings.warn(warning, UserWarning, stacklevel=2)
+        source = source_of(frozen.random_state, stacklevel=3)
+        outcome = plan.draw(table, source, charges_of(self))
+        assert plan.record is not None
+        fitted = {
+            **{name: value for name, value in vars(frozen).items() if _is_fitted(name)},
+            "n_users_": table.n_users,
+            **plan.fitted(outcome),
+            "unit_": unit,
+            "privacy_": plan.record,
+            "is_private_": plan.record.is_private,
+        }
+        for name in list(filter(_is_fitted, vars(self))):
+            delattr(self, name)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        return self
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:
         """The exact distribution of what `fit` releases on this data. **Not private**: for audits.
@@ -169,84 +357,15 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         BudgetError
             When there are too many outcomes, or too many paths to them.
         """
-        self._check_parameters()
-        data = self._read(X, y, groups)
-        outcomes = self._outcomes(data.n_users, data.n_columns)
-        with silence():
-            program = self._program(data)
-        return law_of(program, outcomes)
+        frozen = self._frozen()
+        frozen._check_parameters()
+        table, _ = frozen._read(X, y, groups)
+        return frozen._plan(table.n_users, table.n_columns).output_distribution(table)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # Reading data sets n_features_in_ before anything is drawn.
         return hasattr(self, "privacy_")
 
-    def _symmetric(self) -> bool:
-        """Whether the law of the outcome depends on the multiset of users only, not on their order."""
-        return True
-
-    def _caveats(self) -> list[str]:
-        caveats = []
-        if self.random_state is not None:
-            caveats.append("random_state makes the draws reproducible")
-        if self.on_invalid == "raise":
-            caveats.append("on_invalid='raise' raises errors about private values")
-        return caveats
-
-    def _read(self, X: Any, y: Any, groups: Any) -> UserData:
-        """People's rows: at most m of each if the estimator caps them, labels as 0 and 1."""
-        rows = self._read_X(X)
-        labels = self._read_y(y, len(rows))
-        users, m = self._read_groups(groups, len(rows))
-        if self.caps_rows and not (kept := first_rows(users, m)).all():
-            rows, labels, users = rows[kept], labels[kept], Users(users.codes[kept], users.n_users)
-        return UserData(rows, labels, users.codes, users.n_users, m)
-
-    def _read_X(self, X: Any) -> npt.NDArray[Any]:
-        return self._numbers(X)
-
-    def _numbers(self, X: Any, *, reset: bool = True) -> npt.NDArray[Any]:
-        """X as a table of numbers, for fit or, without reset, for predict."""
-        rows: npt.NDArray[Any]
-        with _without_values():
-            if self.on_invalid == "raise":
-                rows = validate_data(self, X, reset=reset, dtype="numeric")
-                return rows
-            # Whether anybody who is enrolled has rows is private.
-            rows = validate_data(
-                self, one_by_one(X), reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0
-            )
-        return numbers_of(rows)
-
-    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[Any]:
-        """Estimators without labels have none."""
-        return np.zeros(n_rows, dtype=np.uint8)
-
-    def _read_groups(self, groups: Any, n_rows: int) -> tuple[Users, int]:
-        if groups is None:
-            if self.require_groups:
-                raise ValueError(
-                    "groups is missing: pass the user id of every row, or set require_groups=False to protect single "
-                    "rows, which is a weaker promise. In cross-validation pass params={'groups': ids} with "
-                    "sklearn.set_config(enable_metadata_routing=True)"
-                )
-            if self.enrolled is not None:
-                raise ValueError("enrolled lists users, but groups is missing: pass the user id of every row")
-            if self.m not in (None, 1):
-                raise ValueError(
-                    f"m is {shown(self.m)}, but groups is missing, so that every row is a user of its own: pass the "
-                    "user id of every row, or m=1"
-                )
-            users, m = Users(np.arange(n_rows, dtype=np.uint32), n_rows), 1
-        elif self.m is None:
-            raise ValueError("m must be the public number of rows that count of each user; it is never guessed")
-        else:
-            users, m = encode_users(groups, n_rows, self.enrolled), positive(self.m, "m")
-        if users.n_users < 2:
-            raise ValueError(
-                f"{'X' if groups is None else 'groups'}: at least 2 users are needed to protect one among them; got "
-                f"{users.n_users} (n_samples = {n_rows})"
-            )
-        return users, m
+    # --- saving
 
     def to_json(self) -> str:
         """Parameters and what was released, as JSON. No data. Read it with `from_json`."""
@@ -262,26 +381,26 @@ class UserLevelEstimator(BaseEstimator):  # type: ignore[misc]
         ValueError
             For anything else.
         """
-        estimator: Self = from_json(cls, text)
-        return estimator
+        made: Self = from_json(cls, text)
+        return made
 
 
+def _classes(value: Any, name: str) -> None:
+    if value is not None:
+        read_classes(value)
+
+
+@estimator
 class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[misc]
     """A binary classifier whose fit is private for users."""
 
-    classes: Any
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.classes is not None:
-            try:
-                listed = np.asarray(self.classes)
-                # One array has both; NumPy would make a text of a number beside a text.
-                fit = listed.shape == (2,) and listed.tolist() == list(self.classes) and listed[0] != listed[1]
-            except (TypeError, ValueError):
-                fit = False
-            if not fit:
-                raise ValueError(f"classes must be two distinct labels of one type, or None; got {shown(self.classes)}")
+    classes: Sequence[Any] | None = fields.parameter(
+        (0, 1),
+        check=_classes,
+        kind="pair of labels, or None",
+        doc="The public labels, two numbers or two texts; what is neither counts as the first. None takes them from y,"
+        "\nwhich is not private.",
+    )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -299,68 +418,100 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if self.classes is None or self.on_invalid == "raise":
+            return self._checked_labels(y, n_rows)
+        classes = read_classes(self.classes)
+        self.classes_ = classes.labels
+        _warn_of_columns(y)
+        return equal_labels(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
+
+    def _checked_labels(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
+        """Labels that are looked at together, which is not private."""
         with _without_values():
-            # What is not private may depend on all labels together.
-            private = self.on_invalid == "clamp" and self.classes is not None
-            targets = column_or_1d(one_by_one(y) if private else y, warn=True)
+            targets = column_or_1d(y, warn=True)
         check_consistent_length(targets, np.empty(n_rows))
         if self.on_invalid == "raise":
             assert_all_finite(targets, input_name="y")
         if self.classes is None:
             check_classification_targets(targets)
-            classes = np.unique(targets)
-            if len(classes) > 2:
-                raise ValueError(f"Only binary classification is supported; y has {len(classes)} classes")
-            if len(classes) < 2:
+            labels = np.unique(targets)
+            if len(labels) > 2:
+                raise ValueError(f"Only binary classification is supported; y has {len(labels)} classes")
+            if len(labels) < 2:
                 raise ValueError("y has only one class; pass classes=(first, second), which are public")
-        else:
-            classes = np.asarray(self.classes)
-        second = equal_to(targets, classes[1])
-        if (
-            self.on_invalid == "raise"
-            and self.classes is not None
-            and not np.all(second | equal_to(targets, classes[0]))
-        ):
+            self.classes_ = labels
+            return np.asarray(targets == labels[1]).astype(np.uint8)
+        classes = read_classes(self.classes)
+        column = label_column(targets, classes, n_rows)
+        first, second = (equal_labels(column, classes, label) for label in (classes.first, classes.second))
+        if not np.all(first | second):
             raise ValueError(f"y has labels outside classes={shown(self.classes)}")
-        self.classes_ = classes
+        self.classes_ = classes.labels
         return second.astype(np.uint8)
 
 
+def _warn_of_columns(y: Any) -> None:
+    """Say what scikit-learn says of tables of one column, by the shape alone."""
+    if not is_sequence(y) and getattr(y, "ndim", 1) == 2:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+            "for example using ravel().",
+            DataConversionWarning,
+            stacklevel=5,
+        )
+
+
+def read_bounds(bounds: Any, name: str) -> tuple[float, float]:
+    """Two finite numbers, the first below the second.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"{name} must be two finite numbers (low, high); got {shown(bounds)}")
+    return low, high
+
+
+@estimator
 class TargetEstimator(UserLevelEstimator):
     """An estimator whose targets are numbers within public bounds."""
 
-    target_bounds: Any
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._bounds()
+    target_bounds: tuple[float, float] = fields.parameter(
+        (-1.0, 1.0),
+        check=read_bounds,
+        kind="pair of floats",
+        doc="(low, high): targets are clamped to these public numbers, and what is no number is 0, or the one that is"
+        "\nnearer to it.",
+    )
 
     def _bounds(self) -> tuple[float, float]:
-        try:
-            low, high = map(float, self.target_bounds)
-        except (TypeError, ValueError):
-            low, high = math.nan, math.nan
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"target_bounds must be two finite numbers (low, high); got {shown(self.target_bounds)}")
-        return low, high
+        return read_bounds(self.target_bounds, "target_bounds")
 
-    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.float64]:
+    def _read_y(self, y: Any, n_rows: int) -> Floats:
         """Targets within their public bounds; what is no number is 0, or the bound that is nearest to it."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        with _without_values():
-            if self.on_invalid == "raise":
-                targets = column_or_1d(y, warn=True)
-                assert_all_finite(targets, input_name="y")
-            else:
-                targets = column_or_1d(one_by_one(y), warn=True)
-        check_consistent_length(targets, np.empty(n_rows))
+        if self.on_invalid == "raise":
+            with _without_values():
+                numbers = column_or_1d(y, warn=True)
+            assert_all_finite(numbers, input_name="y")
+            check_consistent_length(numbers, np.empty(n_rows))
+            numbers = np.asarray(numbers, dtype=np.float64)
+        else:
+            _warn_of_columns(y)
+            numbers = read_targets(y, n_rows)
         low, high = self._bounds()
-        numbers = numbers_of(targets).astype(np.float64)
-        bounded: npt.NDArray[np.float64] = np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
+        bounded: Floats = np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
         return bounded
 
 
+@estimator
 class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
     """A regressor whose fit is private for users."""
 
@@ -369,6 +520,25 @@ class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = True
         return tags
+
+
+@estimator
+class PointReader(UserLevelMechanism):
+    """An estimator that reads whole numbers up to a public largest one."""
+
+    exact_integers: bool = fields.flag(
+        False,
+        doc="True promises that the type of X is public, and so reads NumPy's integers beyond 2**53 exactly. Otherwise"
+        "\nthey are read as doubles, which pandas and NumPy make of them as soon as one value is missing. Lists, and"
+        "\nnullable and Arrow columns, are read exactly anyway.",
+    )
+
+    @abstractmethod
+    def _largest_point(self) -> int:
+        """No whole number that matters is larger."""
+
+    def _read_X(self, grid: Grid) -> npt.NDArray[Any]:
+        return read_points(grid, self._largest_point(), exact_integers=self.exact_integers, n_columns=self._columns())
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from sklearn.base import ClassifierMixin, clone
 
 from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.estimators.base import TargetEstimator, UserLevelEstimator
-from userdp.exact.numbers import positive
+from userdp.estimators.plan import ReleasePlan
+from userdp.exact.numbers import shown
 from userdp.exact.pmf import Pmf
 
 
 def as_finite_algorithm(
-    estimator: UserLevelEstimator, *, n_users: int = 2, n_features: int = 1, name: str | None = None
+    estimator: UserLevelEstimator, *, n_users: int = 2, n_features: int | None = None, name: str | None = None
 ) -> FiniteAlgorithm:
     """An estimator's fit as a finite algorithm, for `userdp.audit`.
 
@@ -20,8 +21,10 @@ def as_finite_algorithm(
     ----------
     estimator : UserLevelEstimator
         Not fitted, or fitted: it is cloned. Its outcomes must be few enough to list.
-    n_users, n_features : int
-        How many users the datasets have, and how many columns: what can come out of means and descents depends on them.
+    n_users : int
+        How many users the datasets have: what can come out of means and descents depends on it.
+    n_features : int, optional
+        How many columns they have: by default what the estimator's parameters say, or 1.
     name : str, optional
         For reports.
 
@@ -33,9 +36,16 @@ def as_finite_algorithm(
         draws from. A `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit
         of a hypothesis.
 
+    Raises
+    ------
+    TypeError, ValueError
+        For bad parameters. The pmf refuses rows of another length than `n_features`, which a fit would read as missing.
+    BudgetError
+        When there are too many outcomes.
+
     Notes
     -----
-    Users without examples are enrolled and have no rows; at least one user must have some.
+    All users of a dataset are enrolled, those without examples too.
 
     Examples
     --------
@@ -54,20 +64,23 @@ def as_finite_algorithm(
     >>> report.holds
     True
     """
-    estimator._check_parameters()
+    columns = estimator.n_features or estimator._columns() or 1 if n_features is None else n_features
+    plan = estimator.release_plan(n_users=n_users, n_features=columns)
+    assert isinstance(plan, ReleasePlan), "a fit draws all at once"
     labelled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
-    outcomes = estimator._outcomes(positive(n_users, "n_users", 2), positive(n_features, "n_features"))
 
     def law(dataset: Dataset) -> Pmf:
-        fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))))
+        fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))), n_features=columns)
         examples = [(user, example) for user, rows in enumerate(dataset) for example in rows]
         points = [example[0] if labelled else example for _, example in examples]
         X = [point if isinstance(point, tuple) else (point,) for point in points]
+        if (odd := next((row for row in X if len(row) != columns), None)) is not None:
+            raise ValueError(f"examples must have n_features={columns} numbers; got {shown(odd)}")
         y = [example[1] for _, example in examples] if labelled else None
-        pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples]))
+        pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
         return pmf
 
     law.__name__ = name or type(estimator).__name__
     if not estimator._symmetric():
-        return finite_algorithm(outcomes)(law)
-    return SymmetricAlgorithm(outcomes, law)
+        return finite_algorithm(plan.outcomes())(law)
+    return SymmetricAlgorithm(plan.outcomes(), law)

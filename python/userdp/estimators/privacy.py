@@ -1,4 +1,4 @@
-"""What a fitted estimator promises, and how its budget was split."""
+"""What a release spends, and what a fitted estimator promises."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from userdp.exact.epsilon import rational_below
-from userdp.exact.numbers import Epsilon, LogRatio, parse_level, shown
-
-if TYPE_CHECKING:
-    from userdp.accounting import PrivacyCost
+from userdp.accounting.cost import PrivacyCost
+from userdp.exact.epsilon import positive_epsilon, rational_below
+from userdp.exact.numbers import Epsilon, LogRatio, shown
 
 Unit: TypeAlias = Literal["user", "record"]
 ExactEpsilon: TypeAlias = "Fraction | LogRatio"
-Budget: TypeAlias = Mapping[str, ExactEpsilon]
+Parts: TypeAlias = Mapping[str, ExactEpsilon]
+"""What a budget is spent on."""
 BudgetUnit: TypeAlias = Literal["epsilon", "rho"]
 
 
-def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budget:
+def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Parts:
     """Split epsilon into parts in the ratio of public shares, exactly.
 
     Parameters
@@ -46,7 +45,7 @@ def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Budg
     >>> dict(split_budget(1, {"threshold": Fraction(2, 5), "selection": Fraction(3, 5)}))
     {'threshold': Fraction(2, 5), 'selection': Fraction(3, 5)}
     """
-    whole = exact_epsilon(epsilon)
+    whole = positive_epsilon(epsilon)
     for name, share in shares.items():
         if share < 0:
             raise ValueError(
@@ -68,56 +67,30 @@ def equal_part(epsilon: Epsilon, parts: int) -> ExactEpsilon:
     return split_budget(epsilon, {"one": 1, "others": parts - 1})["one"]
 
 
-def exact_epsilon(epsilon: Epsilon) -> ExactEpsilon:
-    """Read a positive epsilon, as the exact number that it is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else.
-    """
-    level = parse_level(epsilon)
-    if level.ratio == 1 and level.exponent == 0:
-        raise ValueError("epsilon must be > 0: an output at epsilon = 0 cannot depend on the data")
-    return level.exponent if level.ratio == 1 else LogRatio(level.ratio.numerator, level.ratio.denominator)
-
-
-def planned_epsilon(epsilon: Epsilon) -> ExactEpsilon:
-    """As `exact_epsilon`, for plans that compute with floats which epsilon to spend where.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Also for an epsilon that is not from 2**-300 to 2**300.
-    """
-    exact = exact_epsilon(epsilon)
-    if not 2.0**-300 <= float(parse_level(exact)) <= 2.0**300:
-        raise ValueError(f"epsilon must be from 2**-300 to 2**300; got {shown(epsilon)}")
-    return exact
-
-
 @dataclass(frozen=True)
-class Spending:
-    """What a fit spends, from parameters, the number of users and the number of columns only.
+class Budget:
+    """What a release costs, and what that is spent on.
 
     Attributes
     ----------
-    budget : mapping from str to Fraction or LogRatio
-        The parts, in units of `budget_unit`.
-    delta : Fraction
-        The delta of the guarantee.
-    rho : Fraction or None
-        Zero-concentrated differential privacy of all that is drawn, where that is how it was accounted for.
-    distance : Fraction
-        With rho: how far in total variation the draws are from ones that are exactly rho-zCDP.
-    budget_unit : {"epsilon", "rho"}
+    cost : PrivacyCost
+        Of the whole release.
+    parts : mapping from str to Fraction or LogRatio
+        In units of `unit`.
+    unit : {"epsilon", "rho"}
     """
 
-    budget: Budget
-    delta: Fraction = Fraction(0)
-    rho: Fraction | None = None
-    distance: Fraction = Fraction(0)
-    budget_unit: BudgetUnit = "epsilon"
+    cost: PrivacyCost
+    parts: Parts
+    unit: BudgetUnit = "epsilon"
+
+    @classmethod
+    def of(cls, epsilon: Epsilon, shares: Mapping[str, Fraction | int], delta: Fraction | int = 0) -> Budget:
+        """A budget of (epsilon, delta) in parts of epsilon: see `split_budget`."""
+        return cls(PrivacyCost(positive_epsilon(epsilon), delta), split_budget(epsilon, shares))
+
+    def __getitem__(self, name: str) -> ExactEpsilon:
+        return self.parts[name]
 
 
 @dataclass(frozen=True)
@@ -126,12 +99,8 @@ class PrivacyRecord:
 
     Attributes
     ----------
-    epsilon : Fraction or LogRatio
-        The guarantee, exactly.
-    delta : Fraction
-        0 for pure differential privacy.
-    neighbours : str
-        "replace": datasets in which one unit's whole data is replaced; the list of units is public.
+    cost : PrivacyCost
+        Every guarantee that is known of the release, exactly, as `userdp.accounting` composes them.
     unit : {"user", "record"}
         Whose data is protected: all the rows of one user, or, without user ids, one row.
     budget : mapping from str to Fraction or LogRatio
@@ -139,34 +108,27 @@ class PrivacyRecord:
     released : tuple of str
         The fitted attributes that are outputs of the mechanism. Everything else on the estimator is public or a
         parameter.
-    is_private : bool
-        False when a setting voids the guarantee; `caveats` says which.
     caveats : tuple of str
         Why the guarantee does not hold: reproducible draws, classes taken from the labels, errors about private values.
-    rho : Fraction or None
-        All draws together are within `distance` in total variation of ones that are rho-zero-concentrated
-        differentially private; None where that is not known to be better than what epsilon says.
-    distance : Fraction
-        See `rho`. What it costs in delta is part of `delta` already.
     budget_unit : {"epsilon", "rho"}
+    neighbours : str
+        "replace": datasets in which one unit's whole data is replaced; the list of units is public.
 
     Examples
     --------
-    >>> record = PrivacyRecord(Fraction(1), Fraction(0), "replace", "user", {"selection": Fraction(1)}, ("threshold_",))
+    >>> from userdp.accounting import PrivacyCost
+    >>> record = PrivacyRecord(PrivacyCost(1), "user", {"selection": Fraction(1)}, ("threshold_",))
     >>> record.is_private, float(record.epsilon)
     (True, 1.0)
     """
 
-    epsilon: ExactEpsilon
-    delta: Fraction
-    neighbours: str
+    cost: PrivacyCost
     unit: Unit
-    budget: Budget
+    budget: Parts
     released: tuple[str, ...]
     caveats: tuple[str, ...] = ()
-    rho: Fraction | None = None
-    distance: Fraction = Fraction(0)
     budget_unit: BudgetUnit = "epsilon"
+    neighbours: str = "replace"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", MappingProxyType(dict(self.budget)))
@@ -176,13 +138,27 @@ class PrivacyRecord:
         return type(self), (*(values | {"budget": dict(self.budget)}).values(),)
 
     @property
+    def epsilon(self) -> ExactEpsilon:
+        """The epsilon of the guarantee, exactly."""
+        assert self.cost.epsilon is not None, "every fit states one"
+        return self.cost.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of the guarantee; 0 for pure differential privacy."""
+        return self.cost.delta
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The zero-concentrated guarantee of all draws together, up to `distance`; None where none is stated."""
+        return self.cost.rho
+
+    @property
+    def distance(self) -> Fraction:
+        """How far the draws are in total variation from ones that are rho-zCDP. Delta counts it already."""
+        return self.cost.distance
+
+    @property
     def is_private(self) -> bool:
         """Whether no setting voids the guarantee."""
         return not self.caveats
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """All guarantees together, as `userdp.accounting` composes them."""
-        from userdp.accounting import PrivacyCost
-
-        return PrivacyCost(self.epsilon, self.delta, rho=self.rho, distance=self.distance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -10,16 +11,19 @@ from uuid import UUID
 
 import numpy as np
 
+from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.privacy import PrivacyRecord
 from userdp.exact.numbers import LogRatio, exact_number
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SAVED: dict[str, type[Any]] = {}
 """Classes whose objects are parameters: by name, with ``_to_saved`` and ``_from_saved``."""
 
+_PRIVACY = {PrivacyRecord: "privacy", PrivacyCost: "cost"}
 _ARRAYS = "biufUO"
 """Kinds of arrays that are written."""
+_DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|U[0-9]{1,9}|O)")
 
 
 def saved_as_parameter(kind: type[Any]) -> type[Any]:
@@ -104,9 +108,9 @@ def _written(value: Any) -> Any:
         return {
             "array": {"dtype": value.dtype.str, "shape": list(value.shape), "entries": _written(value.ravel().tolist())}
         }
-    if isinstance(value, PrivacyRecord):
+    if isinstance(value, (PrivacyRecord, PrivacyCost)):
         _, arguments = value.__reduce__()
-        return {"privacy": [_written(argument) for argument in arguments]}
+        return {_PRIVACY[type(value)]: [_written(argument) for argument in arguments]}
     if _SAVED.get(type(value).__name__) is type(value):
         arguments = {name: _written(argument) for name, argument in value._arguments().items()}
         return {"object": [type(value).__name__, arguments]}
@@ -139,8 +143,9 @@ def _read(value: Any) -> Any:
         return {_read(key): _read(entry) for key, entry in content}
     if kind == "array":
         return _read_array(**content)
-    if kind == "privacy":
-        return PrivacyRecord(*(_read(argument) for argument in content))
+    if kind in ("privacy", "cost"):
+        made = PrivacyRecord if kind == "privacy" else PrivacyCost
+        return made(*(_read(argument) for argument in content))
     if kind == "object":
         name, arguments = content
         return _SAVED[name](**{key: _read(argument) for key, argument in arguments.items()})
@@ -148,8 +153,9 @@ def _read(value: Any) -> Any:
 
 
 def _read_array(dtype: str, shape: list[int], entries: list[Any]) -> np.ndarray[Any, Any]:
+    # NumPy reads some texts as programs, and raises what those raise.
+    if not (isinstance(dtype, str) and _DTYPE.fullmatch(dtype)):
+        raise ValueError(f"unknown dtype {dtype!r:.40}")
     kind = np.dtype(dtype)
-    if kind.kind not in _ARRAYS:
-        raise ValueError(f"unknown dtype {dtype!r}")
     # Strings are as long as the longest: a text of a few bytes must not ask for all memory.
     return np.array(_read(entries), dtype="U" if kind.kind == "U" else kind).reshape(shape)

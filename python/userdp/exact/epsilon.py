@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from userdp import _core
-from userdp.exact.numbers import LogRatio, PrivacyLevel, parse_level, round_up
+from userdp.exact.numbers import Epsilon, LogRatio, PrivacyLevel, parse_level, round_up, shown
 
 ROOT_BITS = 64
 """Significant bits kept of roots that are irrational, rounded down."""
@@ -37,13 +37,6 @@ def level_of(epsilon: Any, name: str = "epsilon") -> _core.Level:
     except TypeError:
         return core_level(parse_level(epsilon, name))
     return _remembered(epsilon, name)
-
-
-def as_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
-    """The level as people write it."""
-    if level.exponent:
-        return level.exponent
-    return LogRatio(level.ratio.numerator, level.ratio.denominator)
 
 
 def float_above(level: PrivacyLevel) -> float:
@@ -88,7 +81,7 @@ def is_rational(level: PrivacyLevel) -> bool:
     return level.exponent == 0
 
 
-def exact_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
+def as_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
     """The level as people write it; 0 is a fraction."""
     if level.ratio == 1:
         return level.exponent
@@ -96,16 +89,17 @@ def exact_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
 
 
 def epsilon_above(level: PrivacyLevel) -> Fraction | LogRatio:
-    """As `exact_epsilon`; a level with both parts, which a `LogRatio` and a number sum to, is rounded up."""
-    return value_enclosure(level)[1] if level.ratio != 1 and level.exponent != 0 else exact_epsilon(level)
+    """As `as_epsilon`; a level with both parts, which a `LogRatio` and a number sum to, is rounded up."""
+    return value_enclosure(level)[1] if level.ratio != 1 and level.exponent != 0 else as_epsilon(level)
 
 
 def at_most(level: PrivacyLevel, other: PrivacyLevel) -> bool:
     """Whether one level is certainly at most another: exactly, or by enclosures where neither is simple."""
-    ratio, exponent = level.ratio / other.ratio, other.exponent - level.exponent
-    if ratio == 1 or exponent == 0:
-        return ratio <= 1 and exponent >= 0
-    return ln_enclosure(ratio)[1] <= exponent
+    if level.ratio == other.ratio:
+        return level.exponent <= other.exponent
+    if level.exponent == other.exponent:
+        return level.ratio <= other.ratio
+    return ln_enclosure(level.ratio / other.ratio)[1] <= other.exponent - level.exponent
 
 
 def enclosure(level: PrivacyLevel, name: str) -> tuple[Fraction, Fraction]:
@@ -172,3 +166,31 @@ def rational_below(epsilon: Fraction | LogRatio) -> Fraction:
     lower, _ = _core.ln_bounds(epsilon.ratio)
     # ln r >= 1 - 1/r, where floats end.
     return Fraction(lower) or 1 - 1 / epsilon.ratio
+
+
+def positive_epsilon(epsilon: Epsilon) -> Fraction | LogRatio:
+    """Read a positive epsilon, as the exact number that it is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+    """
+    level = parse_level(epsilon)
+    if level.ratio == 1 and level.exponent == 0:
+        raise ValueError("epsilon must be > 0: an output at epsilon = 0 cannot depend on the data")
+    return as_epsilon(level)
+
+
+def planned_epsilon(epsilon: Epsilon) -> Fraction | LogRatio:
+    """As `positive_epsilon`, for plans that compute with floats which epsilon to spend where.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Also for an epsilon that is not from 2**-300 to 2**300.
+    """
+    exact = positive_epsilon(epsilon)
+    if not 2.0**-300 <= float(parse_level(exact)) <= 2.0**300:
+        raise ValueError(f"epsilon must be from 2**-300 to 2**300; got {shown(epsilon)}")
+    return exact

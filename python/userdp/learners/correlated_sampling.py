@@ -5,76 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from userdp.concepts.classes import ConceptClass
-from userdp.exact.numbers import is_integer, open_unit_interval, parse_positive, shown
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import is_integer, parse_delta, shown
 from userdp.learners.pac import ConceptClassifier
-from userdp.learners.voting import SelectionModel, VotingClassifier, selection_model
+from userdp.learners.voting import MODELS, SelectionModel, VotingClassifier, selection_model
 from userdp.stability import RepresentationLearner, StableLearner
-
-Self = TypeVar("Self", bound="CorrelatedSamplingClassifier")
 
 DEFAULT = 0
 """The hypothesis when nothing is selected: public."""
 
 
+@estimator
 class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     """Let every user vote for one hypothesis with shared public randomness, and select a common vote privately.
 
     Users whose examples come from one distribution mostly vote for the *same* hypothesis, because they all draw by the
     same public seed (`RepresentationLearner`). So the private selection has an easy task: few users are needed, and
     what they are needed for does not grow with the class in the central model with delta > 0.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget.
-    delta : float, int, Fraction or decimal string
-        In (0, 1) for the models "central-approx" and "shuffle"; 0 for the others.
-    concepts : ConceptClass
-        The public class of hypotheses.
-    model : {"central-approx", "central-pure", "local", "shuffle"}
-        Who is trusted with the votes.
-
-        * "central-approx": a curator sees the votes, and releases a common one by
-          `userdp.selection.ApproximateSelection`.
-        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy.
-        * "local": nobody. Every user sends one randomized report (`userdp.protocols.local`).
-        * "shuffle": a shuffler that hides who sent what (`userdp.protocols.shuffle`).
-
-        The latter two are simulated here in one process, with the very clients and servers of `userdp.protocols`, which
-        is where to find them for real deployments.
-    representation : ConceptClass, optional
-        What to vote for instead, such as a draw from a probabilistic representation; public, over as many points.
-    gamma : float, optional
-        How much errors count in a vote, > 0: a user votes for h with probability proportional to exp(-gamma err(h)),
-        err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
-        agree less often. By default ln(size / beta) / alpha without a representation, and 2 ln(2 size / beta) / alpha
-        with one. Privacy does not depend on it.
-    stable_learner : StableLearner, optional
-        What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
-        in the class (or representation); every other vote counts as one for the public default.
-    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
-        Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
-        fresh one from the operating system in each fit. It is not secret; `public_seed_` is the one that was used.
-    m : int
-        The most rows of a user that count, the first m; public. Needed with `groups`.
-    alpha, beta : float
-        The error that is aimed at and the probability of failure, in (0, 1): only for the default of `gamma`.
-    classes : pair of labels, or None
-        The public labels; hypotheses say False for the first and True for the second. None takes them from y, which is
-        not private.
-    on_invalid : {"clamp", "raise"}
-        What to do about values that are no numbers and labels outside `classes`: "clamp" maps them to a public default
-        (the point that the class gives NaN; the first class), "raise" raises errors, which is not private.
-    require_groups : bool
-        True refuses to fit without user ids. False then protects single rows.
-    enrolled : sequence, optional
-        The public list of all users, those without rows included.
-    random_state : None or int
-        None draws noise from the operating system's generator. An integer is for tests: it warns and voids privacy. It
-        has nothing to do with `public_seed`: public and private randomness are never mixed.
 
     Attributes
     ----------
@@ -129,72 +81,46 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
 
     released: ClassVar[tuple[str, ...]] = ("concept_", "selected_")
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        delta: Any = 0,
-        concepts: ConceptClass,
-        model: str = "central-approx",
-        representation: ConceptClass | None = None,
-        gamma: float | None = None,
-        stable_learner: StableLearner | None = None,
-        public_seed: Any = None,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        classes: Any = (0, 1),
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.concepts = concepts
-        self.model = model
-        self.representation = representation
-        self.gamma = gamma
-        self.stable_learner = stable_learner
-        self.public_seed = public_seed
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    _vote_name: ClassVar[str] = "concept_"
 
-    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Count the users' votes privately.
+    model: str = fields.choice(
+        "central-approx",
+        MODELS,
+        doc="""
+        Who is trusted with the votes.
 
-        Parameters
-        ----------
-        X : array-like with shape (rows, features)
-        y : array-like with shape (rows,)
-            Labels. Those outside `classes` count as the first class.
-        groups : array-like with shape (rows,)
-            User ids: integers, strings or hashable objects. None protects rows, if `require_groups` is False.
+        * "central-approx": a curator sees the votes, and releases a common one by
+          `userdp.selection.ApproximateSelection`.
+        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy.
+        * "local": nobody. Every user sends one randomized report (`userdp.protocols.local`).
+        * "shuffle": a shuffler that hides who sent what (`userdp.protocols.shuffle`).
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters, shapes and user ids; never for a private value, unless on_invalid="raise".
-        BudgetError
-            When the class is too large for so many users, or for the model.
-        """
-        return self._fit(X, y, groups)
+        The latter two are simulated here in one process, with the very clients and servers of `userdp.protocols`, which
+        is where to find them for real deployments.
+        """,
+    )
+    gamma: float | None = fields.positive_number(
+        None,
+        doc="""
+        How much errors count in a vote, > 0: a user votes for h with probability proportional to exp(-gamma err(h)),
+        err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
+        agree less often. By default ln(size / beta) / alpha without a representation, and 2 ln(2 size / beta) / alpha
+        with one. Privacy does not depend on it.
+        """,
+    )
+    stable_learner: StableLearner | None = fields.parameter(
+        None,
+        kind="StableLearner, optional",
+        doc="""
+        What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
+        in the class (or representation); every other vote counts as one for the public default.
+        """,
+    )
+    alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1): only for the default of `gamma`.")
+    beta: float = fields.open_unit(0.1, doc="The probability of failure, in (0, 1): only for the default of `gamma`.")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        open_unit_interval(self.beta, "beta")
-        if self.gamma is not None:
-            parse_positive(self.gamma, "gamma")
         if self.stable_learner is None:
             return
         if not isinstance(self.stable_learner, StableLearner):
@@ -215,8 +141,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
 
     def _learner(self) -> StableLearner:
         if self.stable_learner is not None:
-            learner: StableLearner = self.stable_learner
-            return learner
+            return self.stable_learner
         gamma = self._default_gamma() if self.gamma is None else self.gamma
         return RepresentationLearner(self.hypotheses, gamma=gamma, default=self._default)
 
@@ -227,8 +152,8 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     def _selection(self, n_users: int) -> SelectionModel:
         selection = selection_model(
             self.model,
-            epsilon=self._budget()["selection"],
-            delta=self._delta(),
+            epsilon=positive_epsilon(self.epsilon),
+            delta=parse_delta(self.delta),
             n_items=self.hypotheses.size,
             n_users=n_users,
             default=self._default,
@@ -245,6 +170,3 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
 
     def _selected(self) -> Sequence[Hashable]:
         return self._listed()
-
-    def _keep(self, vote: int) -> None:
-        self.concept_ = vote

@@ -19,8 +19,8 @@ from userdp.learners.tolerance import separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import Draw, Program, law_of, run
 from userdp.runtime import source_of
-from userdp.users.contributions import encode_users, first_rows
-from userdp.users.sanitize import numbers_of, one_by_one
+from userdp.users.ids import encode_users
+from userdp.users.table import first_rows, read_point_column
 
 MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
 """Starts and scores of groups for low, high and s."""
@@ -54,6 +54,7 @@ def private_median(
     high: int | None = None,
     mass: Any = 1,
     enrolled: Iterable[Any] | None = None,
+    exact_integers: bool = False,
     random_state: int | None = None,
 ) -> int:
     """Choose a point u such that few people have many samples on either side of it: epsilon-DP.
@@ -114,7 +115,7 @@ def private_median(
     >>> 10 <= private_median(points, people, epsilon=1, m=2, domain_size=2**20) <= 30
     True
     """
-    program, _, _ = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled)
+    program, _, _ = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled, exact_integers)
     return int(run(program, source_of(random_state)))
 
 
@@ -129,6 +130,7 @@ def private_median_pmf(
     high: int | None = None,
     mass: Any = 1,
     enrolled: Iterable[Any] | None = None,
+    exact_integers: bool = False,
 ) -> Pmf:
     """The exact distribution of `private_median` on the same arguments. **Not private**: for audits.
 
@@ -137,7 +139,7 @@ def private_median_pmf(
     BudgetError
         For more than 2**12 points in low..high.
     """
-    program, first, last = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled)
+    program, first, last = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled, exact_integers)
     if last - first >= LISTED_POINTS:
         raise BudgetError(
             f"the exact law has {last - first + 1} points, at most {LISTED_POINTS} are listed; narrow low..high"
@@ -146,7 +148,16 @@ def private_median_pmf(
 
 
 def _program(
-    points: Any, groups: Any, epsilon: Epsilon, m: Any, domain_size: Any, low: Any, high: Any, mass: Any, enrolled: Any
+    points: Any,
+    groups: Any,
+    epsilon: Epsilon,
+    m: Any,
+    domain_size: Any,
+    low: Any,
+    high: Any,
+    mass: Any,
+    enrolled: Any,
+    exact_integers: bool,
 ) -> tuple[Program, int, int]:
     """The program, and the least and the largest of its outcomes."""
     from userdp import _core
@@ -155,10 +166,7 @@ def _program(
     first, last = _range(low, size if high is None else high, size)
     s = tolerance_of_median(most, _mass(mass))
     mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
-    values = np.asarray(one_by_one(points))
-    if values.ndim != 1 or values.dtype.kind not in "biufO":
-        raise TypeError(f"points must be a vector of numbers; got the shape {values.shape} and dtype {values.dtype}")
-    numbers = numbers_of(values)
+    numbers = read_point_column(points, "points", size, exact_integers=exact_integers)
     users = encode_users(groups, len(numbers), enrolled)
     rows = first_rows(users, most)
     kept, codes = points_of(numbers[rows], size), users.codes[rows]

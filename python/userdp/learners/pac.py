@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from functools import cache, partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp.concepts.classes import ConceptClass
 from userdp.concepts.errors import MAX_M, ClassErrors, check_work, surrogate_scores
-from userdp.estimators.base import UserLevelClassifier
-from userdp.estimators.privacy import Budget, split_budget
-from userdp.exact.numbers import open_unit_fraction, open_unit_interval, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.base import PointReader, UserLevelClassifier
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan
+from userdp.estimators.privacy import Budget
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import open_unit_fraction, open_unit_interval, shown
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import clipping_bound
 from userdp.learners.min_error import estimate_min_error, one_comparison
@@ -25,53 +28,68 @@ from userdp.learners.threshold import t_of_error
 from userdp.learners.tolerance import choose_t, t_shares
 from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import Draw, Program
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 MAX_LISTED = 2**16
 """The most outcomes of an exact law."""
 
 
-class ConceptClassifier(UserLevelClassifier):
+def _concepts(value: Any, name: str) -> None:
+    if not isinstance(value, ConceptClass):
+        raise TypeError(f"{name} must be a concept class, such as FiniteClass(...); got {shown(value)}")
+
+
+def _representation(value: Any, name: str) -> None:
+    if value is not None:
+        _concepts(value, name)
+
+
+@estimator
+class ConceptClassifier(PointReader, UserLevelClassifier):
     """A classifier that predicts by one hypothesis of a representation, or of the class itself."""
 
     released: ClassVar[tuple[str, ...]] = ("concept_",)
 
-    concepts: Any
-    representation: Any
-    alpha: Any
+    concepts: ConceptClass = fields.parameter(
+        check=_concepts, kind="ConceptClass", doc="The public class of hypotheses."
+    )
+    representation: ConceptClass | None = fields.parameter(
+        None,
+        check=_representation,
+        kind="ConceptClass, optional",
+        doc="""
+        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
+        It can as well be given as `concepts`.
+        """,
+    )
+    alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1).")
 
     @property
     def hypotheses(self) -> ConceptClass:
         """What is chosen from: the representation, or else the class."""
-        hypotheses: ConceptClass = self.concepts if self.representation is None else self.representation
-        return hypotheses
+        return self.concepts if self.representation is None else self.representation
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.concepts, ConceptClass):
-            raise TypeError(f"concepts must be a concept class, such as FiniteClass(...); got {shown(self.concepts)}")
         if self.representation is not None:
-            if not isinstance(self.representation, ConceptClass):
-                raise TypeError(f"representation must be a concept class or None; got {shown(self.representation)}")
             domains = self.concepts.domain_size, self.representation.domain_size
             if domains[0] != domains[1]:
                 raise ValueError(f"concepts and representation must be over as many points; got {domains}")
-        open_unit_interval(self.alpha, "alpha")
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        return self._listed()
+    def _largest_point(self) -> int:
+        return max(self.concepts.largest_point, self.hypotheses.largest_point)
+
+    def _columns(self) -> int:
+        return max(self.concepts.n_columns, self.hypotheses.n_columns)
 
     def _listed(self) -> range:
-        """The hypotheses, when they are few enough for an exact law."""
+        """The hypotheses, when they are few enough for an exact distribution."""
         if self.hypotheses.size > MAX_LISTED:
             raise BudgetError(
                 f"the law over {self.hypotheses.size} hypotheses is not listed (limit {MAX_LISTED}); audit a smaller "
                 "class"
             )
         return range(self.hypotheses.size)
-
-    def _accept(self, outcome: Any) -> None:
-        self.concept_ = outcome
 
     def describe(self) -> str:
         """When the chosen hypothesis predicts the second class, in words."""
@@ -91,50 +109,19 @@ class ConceptClassifier(UserLevelClassifier):
             Entries of `classes_`.
         """
         check_is_fitted(self)
-        rows = self._numbers(X, reset=False)
+        rows = self._numbers(X)
         second = self.hypotheses.predict(self.hypotheses.points(rows), self.concept_, self.concept_ + 1)[:, 0]
         predictions: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
         return predictions
 
 
-Self = TypeVar("Self", bound=ConceptClassifier)
-
-
+@estimator
 class RealizablePACClassifier(ConceptClassifier):
     """Choose a hypothesis that errs on few users at all: pure-DP PAC learning in the realizable case.
 
     A hypothesis is scored by the number of users with any mistake among their first min(m, floor(1 / alpha)) rows, and
     one is drawn by the exponential mechanism. For labels that no hypothesis of the class explains use
     `AgnosticPACClassifier`.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, above 2**-35 and below 88.
-    concepts : ConceptClass
-        The public class of hypotheses.
-    representation : ConceptClass, optional
-        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
-        It can as well be given as `concepts`.
-    m : int
-        The most rows of a user that count, the first m; public. Needed with `groups`.
-    alpha : float
-        The error that is aimed at, in (0, 1): only the first floor(1 / alpha) rows of a user count, because with more a
-        hypothesis of error alpha errs on almost everybody.
-    beta : float
-        The probability of failure in `users_needed`, in (0, 1).
-    classes : pair of labels, or None
-        The public labels; hypotheses say False for the first and True for the second. None takes them from y, which is
-        not private.
-    on_invalid : {"clamp", "raise"}
-        What to do about values that are no numbers and labels outside `classes`: "clamp" maps them to a public default
-        (the point that the class gives NaN; the first class), "raise" raises errors, which is not private.
-    require_groups : bool
-        True refuses to fit without user ids. False then protects single rows.
-    enrolled : sequence, optional
-        The public list of all users, those without rows included.
-    random_state : None or int
-        None draws from the operating system's generator. An integer is for tests: it warns and voids privacy.
 
     Attributes
     ----------
@@ -176,56 +163,14 @@ class RealizablePACClassifier(ConceptClassifier):
     (True, ('concept_',))
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        concepts: ConceptClass,
-        representation: ConceptClass | None = None,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        classes: Any = (0, 1),
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.concepts = concepts
-        self.representation = representation
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
-
-    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Draw a hypothesis.
-
-        Parameters
-        ----------
-        X : array-like with shape (rows, features)
-        y : array-like with shape (rows,)
-            Labels. Those outside `classes` count as the first class.
-        groups : array-like with shape (rows,)
-            User ids: integers, strings or hashable objects. None protects rows, if `require_groups` is False.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters, shapes and user ids; never for a private value, unless on_invalid="raise".
-        BudgetError
-            When the class is too large for so many users.
-        """
-        return self._fit(X, y, groups)
+    alpha: float = fields.open_unit(
+        0.1,
+        doc="""
+        The error that is aimed at, in (0, 1): only the first floor(1 / alpha) rows of a user count, because with more a
+        hypothesis of error alpha errs on almost everybody.
+        """,
+    )
+    beta: float = fields.open_unit(0.1, doc="The probability of failure in `users_needed`, in (0, 1).")
 
     def users_needed(self) -> int:
         """How many users suffice, by the theorem with explicit constants. Public.
@@ -239,29 +184,28 @@ class RealizablePACClassifier(ConceptClassifier):
         """
         self._check_parameters()
         size, failure = self.hypotheses.size, open_unit_interval(self.beta, "beta") / 3
-        epsilon = float(self._budget()["selection"])
+        epsilon = float(positive_epsilon(self.epsilon))
         # The best hypothesis looks bad; some bad one looks good; the mechanism is far off: beta / 3 each.
         users = max(
             37.5 * math.log(1 / failure), 4.5 * math.log(size / failure), 40 / epsilon * math.log(size / failure)
         )
         return math.ceil(users / (float(self.alpha) * self._rows_that_count(1 if self.m is None else self.m)))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        open_unit_interval(self.beta, "beta")
-
     def _rows_that_count(self, m: int) -> int:
         return min(m, math.floor(1 / float(self.alpha)))
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, {"selection": 1})
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        budget, hypotheses = Budget.of(self.epsilon, {"selection": 1}), self.hypotheses
+        mechanism = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
+        rows = math.floor(1 / float(self.alpha))
 
-    def _program(self, data: UserData) -> Program:
-        kept = data.first(self._rows_that_count(data.m))
-        check_work(self.hypotheses, kept.n_users, kept.m)
-        scores = ClassErrors(self.hypotheses, kept).above(0)
-        mechanism = ExponentialMechanism(epsilon=self._budget()["selection"], sensitivity=1)
-        return lambda draw: draw(mechanism, scores)
+        def program(table: UserTable) -> Program:
+            kept = table.first(min(table.m, rows))
+            check_work(hypotheses, kept.n_users, kept.m)
+            scores = ClassErrors(hypotheses, kept).above(0)
+            return lambda draw: draw(mechanism, scores)
+
+        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})
 
 
 METHODS = ("score", "pairwise", "surrogate")
@@ -270,45 +214,9 @@ FIXED = 0
 """The hypothesis that is taken where all are as good: public, not what is best on the data."""
 
 
+@estimator
 class AgnosticPACClassifier(ConceptClassifier):
     """Choose nearly the best hypothesis of a class with pure DP, whatever the labels are.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, above 2**-35 and below 88.
-    concepts : ConceptClass
-        The public class of hypotheses.
-    method : {"score", "pairwise", "surrogate"}
-        How hypotheses are compared.
-
-        * "score", the practical default: by the number of users on whom a hypothesis makes more than t mistakes in m,
-          for a t that is chosen privately first.
-        * "pairwise" (GKKMMZ23, Theorem 40): by how many more mistakes it makes than any other hypothesis, where a user
-          counts for at most tau.
-        * "surrogate" (LWY24, Theorems 3.4 and 4.6): as "score", with t from a private estimate of the least error, and
-          for a representation by way of the concepts near it.
-    representation : ConceptClass, optional
-        What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
-        For methods other than "surrogate" it can as well be given as `concepts`.
-    m : int
-        The most rows of a user that count, the first m; public. Needed with `groups`.
-    alpha : float
-        The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.
-    tau : int, optional
-        For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.
-    classes : pair of labels, or None
-        The public labels; hypotheses say False for the first and True for the second. None takes them from y, which is
-        not private.
-    on_invalid : {"clamp", "raise"}
-        What to do about values that are no numbers and labels outside `classes`: "clamp" maps them to a public default
-        (the point that the class gives NaN; the first class), "raise" raises errors, which is not private.
-    require_groups : bool
-        True refuses to fit without user ids. False then protects single rows.
-    enrolled : sequence, optional
-        The public list of all users, those without rows included.
-    random_state : None or int
-        None draws from the operating system's generator. An integer is for tests: it warns and voids privacy.
 
     Attributes
     ----------
@@ -369,74 +277,38 @@ class AgnosticPACClassifier(ConceptClassifier):
     {'choice of t': 0.6, 'selection': 1.4}
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        concepts: ConceptClass,
-        method: str = "score",
-        representation: ConceptClass | None = None,
-        m: int | None = None,
-        alpha: float = 0.1,
-        tau: int | None = None,
-        classes: Any = (0, 1),
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.concepts = concepts
-        self.method = method
-        self.representation = representation
-        self.m = m
-        self.alpha = alpha
-        self.tau = tau
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    method: str = fields.choice(
+        "score",
+        METHODS,
+        doc="""
+        How hypotheses are compared.
 
-    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Draw a hypothesis.
-
-        Parameters
-        ----------
-        X : array-like with shape (rows, features)
-        y : array-like with shape (rows,)
-            Labels. Those outside `classes` count as the first class.
-        groups : array-like with shape (rows,)
-            User ids: integers, strings or hashable objects. None protects rows, if `require_groups` is False.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters, shapes and user ids; never for a private value, unless on_invalid="raise".
-        BudgetError
-            When the class is too large for so many users.
-        """
-        return self._fit(X, y, groups)
+        * "score", the practical default: by the number of users on whom a hypothesis makes more than t mistakes in m,
+          for a t that is chosen privately first.
+        * "pairwise" ([GKKMMZ23, Theorem 40]): by how many more mistakes it makes than any other hypothesis, where a
+          user counts for at most tau.
+        * "surrogate" ([LWY24, Theorem 3.4] and [LWY24, Theorem 4.6]): as "score", with t from a private estimate of the
+          least error, and for a representation by way of the concepts near it.
+        """,
+    )
+    alpha: float = fields.open_unit(
+        0.1, doc='The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.'
+    )
+    tau: int | None = fields.count(
+        None, doc='For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.'
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {METHODS}; got {shown(self.method)}")
-        if self.tau is not None:
-            positive(self.tau, "tau")
-            if self.method != "pairwise":
-                raise ValueError(f"tau is for method='pairwise'; got tau={self.tau} and method={self.method!r}")
+        if self.tau is not None and self.method != "pairwise":
+            raise ValueError(f"tau is for method='pairwise'; got tau={self.tau} and method={self.method!r}")
         if self.method == "surrogate":
             # A sixth of it is the accuracy of the estimate of the least error.
             open_unit_fraction(self.alpha, "alpha", bits=20)
         if self.method != "pairwise" and self.m is not None and self.m > MAX_M:
             raise BudgetError(f"m must be at most {MAX_M} for method={self.method!r}; got {self.m}: keep fewer rows")
 
-    def _budget(self) -> Budget:
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         # Without user ids one row counts, whatever m is, and the parts for choosing t are not spent.
         m = 1 if self.m is None else int(self.m)
         shares: dict[str, Fraction] = {"selection": Fraction(1)}
@@ -444,59 +316,56 @@ class AgnosticPACClassifier(ConceptClassifier):
             shares = t_shares(m, "selection")
         elif self.method == "surrogate" and m > 1:
             shares = {"least error": Fraction(1, 2), "selection": Fraction(1, 2)}
-        return split_budget(self.epsilon, shares)
-
-    def _program(self, data: UserData) -> Program:
+        budget = Budget.of(self.epsilon, shares)
         programs = {"score": self._by_score, "pairwise": self._by_pairs, "surrogate": self._by_surrogate}
-        return programs[self.method](data)
+        program = partial(programs[self.method], budget)
+        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})
 
-    def _selection(self, sensitivity: int) -> ExponentialMechanism:
-        return ExponentialMechanism(epsilon=self._budget()["selection"], sensitivity=sensitivity)
-
-    def _by_score(self, data: UserData) -> Program:
-        check_work(self.hypotheses, data.n_users, data.m)
-        errors, budget = ClassErrors(self.hypotheses, data), self._budget()
+    def _by_score(self, budget: Budget, table: UserTable) -> Program:
+        check_work(self.hypotheses, table.n_users, table.m)
+        errors = ClassErrors(self.hypotheses, table)
         # Without a share there is one candidate for t, and nothing is drawn.
-        choice = ExponentialMechanism(epsilon=budget.get("choice of t", budget["selection"]), sensitivity=1)
-        selection = self._selection(1)
+        part = budget.parts.get("choice of t", budget["selection"])
+        choice = ExponentialMechanism(epsilon=part, sensitivity=1)
+        selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
         # The exact law follows many paths that ask for the same counts.
         least, above = cache(errors.least), cache(errors.above)
 
         def program(draw: Draw) -> int:
-            t = choose_t(draw, choice, data.m, least, data.n_users)
+            t = choose_t(draw, choice, table.m, least, table.n_users)
             chosen: int = draw(selection, above(t))
             return chosen
 
         return program
 
-    def _by_pairs(self, data: UserData) -> Program:
-        check_work(self.hypotheses, data.n_users, data.m)
-        tau = math.ceil(clipping_bound(float(self.alpha), data.m)) if self.tau is None else int(self.tau)
-        scores = clipped_pairwise_scores(ClassErrors(self.hypotheses, data).mistakes(), tau)
-        selection = self._selection(2 * min(tau, data.m))
+    def _by_pairs(self, budget: Budget, table: UserTable) -> Program:
+        check_work(self.hypotheses, table.n_users, table.m)
+        tau = math.ceil(clipping_bound(float(self.alpha), table.m)) if self.tau is None else int(self.tau)
+        scores = clipped_pairwise_scores(ClassErrors(self.hypotheses, table).mistakes(), tau)
+        selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=2 * min(tau, table.m))
         return lambda draw: draw(selection, scores)
 
-    def _by_surrogate(self, data: UserData) -> Program:
+    def _by_surrogate(self, budget: Budget, table: UserTable) -> Program:
         proper = self.representation is None
-        check_work(self.concepts, data.n_users, data.m)
+        check_work(self.concepts, table.n_users, table.m)
         if not proper:
-            check_work(self.representation, data.n_users, data.m, times=self.concepts.size)
-        errors = ClassErrors(self.concepts, data)
-        selection = self._selection(1 if proper else 2)
+            check_work(self.hypotheses, table.n_users, table.m, times=self.concepts.size)
+        errors = ClassErrors(self.concepts, table)
+        selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1 if proper else 2)
         least = cache(errors.least)
-        scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.representation, data))
+        scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.hypotheses, table))
+        alpha = open_unit_fraction(self.alpha, "alpha")
+
+        def good_t(draw: Draw) -> int | None:
+            """The t that best separates errors that are good enough from those that are not; None if all are."""
+            comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
+            return t_of_error(table.m, estimate_min_error(draw, comparison, least(), alpha / 6), alpha)
 
         def program(draw: Draw) -> int:
-            t = self._good_t(draw, least, data) if data.m > 1 else 0
+            t = good_t(draw) if table.m > 1 else 0
             if t is None:
                 return FIXED
             chosen: int = draw(selection, scores(t))
             return chosen
 
         return program
-
-    def _good_t(self, draw: Draw, least: Callable[[], npt.NDArray[np.int64]], data: UserData) -> int | None:
-        """The t that best separates errors that are good enough from those that are not; None if all are."""
-        alpha = open_unit_fraction(self.alpha, "alpha")
-        comparison = one_comparison(self._budget()["least error"], alpha / 6, data.n_users)
-        return t_of_error(data.m, estimate_min_error(draw, comparison, least(), alpha / 6), alpha)

@@ -10,11 +10,15 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.numbers import positive, shown
 from userdp.exceptions import BudgetError
-from userdp.users.contributions import encode_users
+from userdp.users.containers import rows_in
+from userdp.users.ids import encode_users
+from userdp.users.table import read_classes, read_labels
 
 MAX_COMPARISONS = 10**14
 """Pairs times users. At the rates measured on one core with AVX-512 these are half an hour for numbers of 8 bits, an
 hour and a quarter for 16 and a day for 32; other machines: a guess. A limit by shape, as the numbers are private."""
+
+BINARY = read_classes((0, 1))
 
 MAX_BYTES = 2**33
 """Of counts, or of predictions: a guess at what fits."""
@@ -75,7 +79,7 @@ def user_level_errors(
     if not isinstance(scaled, (bool, np.bool_)):
         raise TypeError(f"scaled must be a bool; got {shown(scaled)}")
     said = _binary(predictions, "predictions", 2)
-    labels = _binary(y, "y", 1)
+    labels = read_labels(y, BINARY, rows_in(y, "y"))
     if said.shape[1] != len(labels):
         raise ValueError(f"predictions has {said.shape[1]} columns for {len(labels)} labels in y; one each is needed")
     users = encode_users(groups, len(labels))

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
-from userdp.estimators.privacy import Budget, exact_epsilon, split_budget
-from userdp.exact.numbers import Epsilon, exact_number, open_unit_interval, parse_positive, positive, shown
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan
+from userdp.estimators.privacy import Budget
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import exact_number, parse_positive, positive, shown
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import PairTable, Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import Program
-from userdp.users.contributions import UserData
+from userdp.users.containers import Grid
+from userdp.users.table import UserTable
 
-Self = TypeVar("Self", bound="SymbolSelector")
 Psi: TypeAlias = "npt.ArrayLike | Callable[[int, int], npt.ArrayLike]"
 
 LARGEST_TABLE = 2**25
 """Entries psi(a, b, z)."""
 
 
+@estimator
 class SymbolSelector(UserLevelEstimator):
     """What selectors on symbols share: one draw of a clipped pairwise exponential mechanism."""
 
@@ -33,13 +38,26 @@ class SymbolSelector(UserLevelEstimator):
     _spread: ClassVar[int] = 2
     """How far apart psi may be for a pair."""
 
-    alpha: Any
-    beta: Any
-    tau: Any
-    granularity: Any
+    alpha: float = fields.open_unit(
+        0.1, doc="The accuracy that is aimed at, in (0, 1), which the default of tau depends on."
+    )
+    beta: float = fields.open_unit(0.1, doc="The failure probability in `users_needed`, in (0, 1).")
+    tau: float | Fraction | str | None = fields.positive_number(
+        None,
+        doc="""
+        Where a user's sum for a pair is clipped, in (0, m]; by default a function of alpha and m, `clipping_bound`.
+        Float, int, Fraction or decimal string.
+        """,
+    )
+    granularity: float | Fraction = fields.parameter(
+        2**-20,
+        check=lambda value, name: grid_unit(value),
+        kind="float, int or Fraction",
+        doc="A power of two from 2**-30 to 1: scores are rounded down to its multiples, candidates to nearby ones.",
+    )
 
     @abstractmethod
-    def _selection(self, m: int) -> PairTable | Scheffe:
+    def _selection(self, m: int, epsilon: Any) -> PairTable | Scheffe:
         """The mechanism for users of at most m examples, from public parameters."""
 
     @abstractmethod
@@ -48,32 +66,29 @@ class SymbolSelector(UserLevelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        open_unit_interval(self.alpha, "alpha")
-        open_unit_interval(self.beta, "beta")
-        if self.tau is not None:
-            parse_positive(self.tau, "tau")
-        grid_unit(self.granularity)
         self._shape()
 
     def _tau(self, m: int) -> Any:
         return clipping_bound(float(self.alpha), m, self._spread) if self.tau is None else self.tau
 
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, {"selection": 1})
+    def _columns(self) -> int:
+        return 1
 
-    def _program(self, data: UserData) -> Program:
-        selection = self._selection(data.m)
-        scores = selection.scores(Symbols.of(data, data.X[:, 0], self._shape()[1]))
-        return lambda draw: selection.choose(draw, scores)
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
+        return read_symbols(super()._read_X(grid), self._shape()[1], 1, self.on_invalid)
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[int]:
-        return range(self._shape()[0])
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        budget, (size, n_symbols) = Budget.of(self.epsilon, {"selection": 1}), self._shape()
 
-    def _accept(self, outcome: int) -> None:
-        self.selected_ = outcome
+        def program(table: UserTable) -> Program:
+            selection = self._selection(table.m, budget["selection"])
+            scores = selection.scores(Symbols.of(table, table.X[:, 0], n_symbols))
+            return lambda draw: selection.choose(draw, scores)
 
-    def _read_X(self, X: Any) -> npt.NDArray[np.int64]:
-        return read_symbols(super()._read_X(X), self._shape()[1], 1, self.on_invalid)
+        return ReleasePlan(budget, program, lambda: range(size), self._fitted)
+
+    def _fitted(self, drawn: int) -> dict[str, Any]:
+        return {"selected_": drawn}
 
     def users_needed(self) -> int:
         """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
@@ -81,68 +96,17 @@ class SymbolSelector(UserLevelEstimator):
         m = positive(self.m, "m")
         return users_needed(
             self._shape()[0],
-            epsilon=exact_epsilon(self.epsilon),
+            epsilon=positive_epsilon(self.epsilon),
             alpha=float(self.alpha),
             beta=float(self.beta),
             m=m,
             tau=Fraction(exact_number(self._tau(m)) or 0),
         )
 
-    def fit(self: Self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Choose a candidate, once.
 
-        Parameters
-        ----------
-        X : array-like with shape (rows, 1)
-            A symbol of each row: an integer from 0 to Z - 1. Anything else, NaN too, counts as the symbol 0.
-        y : None
-            Not used.
-        groups : array-like with shape (rows,)
-            The user id of every row.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters and shapes, naming the argument; never for what is in a row, unless on_invalid="raise".
-        BudgetError
-            For more users, symbols and examples than 64-bit scores hold.
-        """
-        return self._fit(X, y, groups)
-
-
+@estimator
 class PairwiseScoreSelector(SymbolSelector):
     """Choose one of K hypotheses by how examples compare them: ClippedPairwiseEM.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The budget, all spent on one draw.
-    psi : array-like with shape (K, K, Z), or callable
-        psi[a, b, z] in [-1, 1] says how much the example z speaks against hypothesis a, compared with b; psi[a, a] is
-        not read. A callable psi(a, b) gives the Z numbers of a pair, and is called once for each. Rounded down to the
-        granularity, publicly.
-    n_hypotheses : int, optional
-        K, needed if psi is a callable.
-    m : int
-        The most examples of a user that count: the first m.
-    tau : float, int, Fraction or decimal string, optional
-        Where a user's sum for a pair is clipped, in (0, m]; by default `clipping_bound(alpha, m)`, which is public.
-    alpha, beta : float in (0, 1)
-        The accuracy, which the default of tau depends on, and the failure probability in `users_needed`.
-    granularity : float, int or Fraction
-        A power of two at most 1: psi and tau are rounded down to its multiples.
-    on_invalid : {"clamp", "raise"}
-        What is no symbol counts as 0; "raise" is not private.
-    require_groups : bool
-        False takes every row for a user when `fit` gets no groups.
-    enrolled : sequence, optional
-        The public list of all users.
-    random_state : None or int
-        None draws from the operating system; an int is for tests and voids privacy.
 
     Attributes
     ----------
@@ -182,34 +146,15 @@ class PairwiseScoreSelector(SymbolSelector):
     1
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        psi: Psi,
-        n_hypotheses: int | None = None,
-        m: int | None = None,
-        tau: float | Fraction | str | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        granularity: float | Fraction = 2**-20,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.psi = psi
-        self.n_hypotheses = n_hypotheses
-        self.m = m
-        self.tau = tau
-        self.alpha = alpha
-        self.beta = beta
-        self.granularity = granularity
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    psi: Psi = fields.parameter(
+        kind="array-like with shape (K, K, Z), or callable",
+        doc="""
+        psi[a, b, z] in [-1, 1] says how much the example z speaks against hypothesis a, compared with b; psi[a, a] is
+        not read. A callable psi(a, b) gives the Z numbers of a pair, and is called once for each. Rounded down to the
+        granularity, publicly.
+        """,
+    )
+    n_hypotheses: int | None = fields.count(None, doc="K, needed if psi is a callable.")
 
     def _check_parameters(self) -> None:
         self._table = _table(self.psi, self.n_hypotheses, grid_unit(self.granularity))
@@ -219,10 +164,10 @@ class PairwiseScoreSelector(SymbolSelector):
         k, _, n_symbols = self._table.shape
         return k, n_symbols
 
-    def _selection(self, m: int) -> PairTable:
+    def _selection(self, m: int, epsilon: Any) -> PairTable:
         return PairTable(
             self._table,
-            epsilon=self._budget()["selection"],
+            epsilon=epsilon,
             m=m,
             tau=self._tau(m),
             unit=grid_unit(self.granularity),
@@ -289,28 +234,9 @@ def _on_grid(table: npt.NDArray[Any], unit: int) -> npt.NDArray[np.int64]:
     return votes
 
 
+@estimator
 class HypothesisSelector(SymbolSelector):
     """Choose the one of K public distributions that people's examples come from.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The budget, all spent on one draw.
-    candidates : array-like with shape (K, Z)
-        Distinct distributions on the symbols 0, ..., Z - 1, K >= 2. Floats may miss the sum 1 by 1e-9.
-    m : int
-        The most examples of a user that count: the first m.
-    alpha : float in (0, 1)
-        The accuracy in total variation, which the default of tau depends on.
-    beta : float in (0, 1)
-        The failure probability in `users_needed`.
-    tau : float, int, Fraction or decimal string, optional
-        Where a user's sum for a pair is clipped, in (0, m]; by default `clipping_bound(alpha, m, 1)`, which is public.
-    granularity : float, int or Fraction
-        A power of two at most 1: the masses of candidates are rounded to its multiples, publicly, and the sets of
-        symbols that compare candidates are decided on these.
-    on_invalid, require_groups, enrolled, random_state
-        As for `PairwiseScoreSelector`.
 
     Attributes
     ----------
@@ -350,32 +276,13 @@ class HypothesisSelector(SymbolSelector):
     released: ClassVar[tuple[str, ...]] = ("selected_", "distribution_")
     _spread: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        candidates: npt.ArrayLike,
-        m: int | None = None,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        tau: float | Fraction | str | None = None,
-        granularity: float | Fraction = 2**-20,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.candidates = candidates
-        self.m = m
-        self.alpha = alpha
-        self.beta = beta
-        self.tau = tau
-        self.granularity = granularity
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    candidates: npt.ArrayLike = fields.parameter(
+        kind="array-like with shape (K, Z)",
+        doc="""
+        Distinct distributions on the symbols 0, ..., Z - 1, K >= 2. Floats may miss the sum 1 by 1e-9. They are moved
+        to multiples of `granularity`.
+        """,
+    )
 
     def _check_parameters(self) -> None:
         self._masses = _candidate_masses(self.candidates, grid_unit(self.granularity))
@@ -385,18 +292,18 @@ class HypothesisSelector(SymbolSelector):
         k, n_symbols = self._masses.shape
         return k, n_symbols
 
-    def _selection(self, m: int) -> Scheffe:
+    def _selection(self, m: int, epsilon: Any) -> Scheffe:
         return Scheffe(
             self._masses,
-            epsilon=self._budget()["selection"],
+            epsilon=epsilon,
             m=m,
             tau=self._tau(m),
             unit=grid_unit(self.granularity),
         )
 
-    def _accept(self, outcome: int) -> None:
-        super()._accept(outcome)
-        self.distribution_ = np.array([float(mass) for mass in np.asarray(self.candidates)[outcome]])
+    def _fitted(self, drawn: int) -> dict[str, Any]:
+        distribution = np.array([float(mass) for mass in np.asarray(self.candidates)[drawn]])
+        return {"selected_": drawn, "distribution_": distribution}
 
 
 def _candidate_masses(candidates: npt.ArrayLike, unit: int) -> npt.NDArray[np.int64]:

@@ -2,65 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, TypeVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from userdp.learners.clipped_pairwise import hypothesis_votes, listed_votes
-from userdp.learners.voting import SelectionModel, VotingClassifier
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.privacy import ExactEpsilon
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import parse_delta
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.learners.voting import IN_PROCESS, LocalRound, SelectionModel, VotingClassifier
+from userdp.protocols.local import BitwiseMajority
+from userdp.selection import ApproximateSelection, PureSelection
 from userdp.stability import StatisticalQueryAlgorithm, StatisticalQueryLearner
 
-Self = TypeVar("Self", bound="StatisticalQueryClassifier")
+if TYPE_CHECKING:
+    from userdp import _core
+
+PURE_BITS = 64
+"""The most bits of a hypothesis among all of which `PureSelection` chooses."""
+PMF_BITS = 12
+PMF_USERS = 2**10
+"""Limits of the exact law of a majority of every bit."""
+
+Bits = npt.NDArray[np.uint8]
 
 
+@estimator
 class StatisticalQueryClassifier(VotingClassifier):
     """Let every user run a statistical-query algorithm on their own rows, and select a common hypothesis privately.
 
     Users whose rows come from one distribution mostly get the same hypothesis, because their answers are rounded by the
     same public offsets (`userdp.stability.StatisticalQueryLearner`). Nobody lists the hypotheses: the class may be far
     too large for that, as decision lists and halfspaces are.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget.
-    algorithm : StatisticalQueryAlgorithm
-        Public, such as `userdp.stability.DecisionListQueries` or `userdp.stability.MarginPerceptronQueries`. For one of
-        your own read there what it must keep to.
-    delta : float, int, Fraction or decimal string
-        In (0, 1) for model="central-approx"; 0 for the others.
-    model : {"central-approx", "central-pure", "local"}
-        Who is trusted with the votes.
-
-        * "central-approx": a curator, who releases a common one by `userdp.selection.ApproximateSelection`.
-        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy, among all
-          numbers of `hypothesis_bits` bits, at most 64.
-        * "local": nobody. Every user sends one randomized bit of the vote, to the server of
-          `userdp.protocols.local.BitwiseMajority`; both are simulated here in one process. It takes at least as many
-          users as a hypothesis has bits, and many more to be of use.
-
-        There is no "shuffle": its selection sends messages for each possible hypothesis.
-    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
-        Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
-        fresh one from the operating system in each fit. It is not secret; `public_seed_` is the one that was used.
-    m : int
-        The most rows of a user that count, the first m; public. Needed with `groups`.
-    classes : pair of labels, or None
-        The public labels; hypotheses say False for the first and True for the second. None takes them from y, which is
-        not private.
-    on_invalid : {"clamp", "raise"}
-        What to do about values that are no numbers and labels outside `classes`: "clamp" maps them to a public default
-        (what the algorithm takes NaN for; the first class), "raise" raises errors, which is not private.
-    require_groups : bool
-        True refuses to fit without user ids. False then protects single rows.
-    enrolled : sequence, optional
-        The public list of all users, those without rows included.
-    random_state : None or int
-        None draws noise from the operating system's generator. An integer is for tests: it warns and voids privacy. It
-        has nothing to do with `public_seed`: public and private randomness are never mixed.
 
     Attributes
     ----------
@@ -116,62 +97,39 @@ class StatisticalQueryClassifier(VotingClassifier):
     """
 
     released: ClassVar[tuple[str, ...]] = ("item_", "selected_")
+    _vote_name: ClassVar[str] = "item_"
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any,
-        algorithm: StatisticalQueryAlgorithm,
-        delta: Any = 0,
-        model: str = "central-approx",
-        public_seed: Any = None,
-        m: int | None = None,
-        classes: Any = (0, 1),
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Any = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.algorithm = algorithm
-        self.delta = delta
-        self.model = model
-        self.public_seed = public_seed
-        self.m = m
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    algorithm: StatisticalQueryAlgorithm = fields.parameter(
+        kind="StatisticalQueryAlgorithm",
+        doc="""
+        Public, such as `userdp.stability.DecisionListQueries` or `userdp.stability.MarginPerceptronQueries`. For one of
+        your own read there what it must keep to.
+        """,
+    )
+    model: str = fields.choice(
+        "central-approx",
+        ("central-approx", "central-pure", "local"),
+        doc="""
+        Who is trusted with the votes.
 
-    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Select a common hypothesis.
+        * "central-approx": a curator, who releases a common one by `userdp.selection.ApproximateSelection`.
+        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy, among all
+          numbers of `hypothesis_bits` bits, at most 64.
+        * "local": nobody. Every user sends one randomized bit of the vote, to the server of
+          `userdp.protocols.local.BitwiseMajority`; both are simulated here in one process. It takes at least as many
+          users as a hypothesis has bits, and many more to be of use.
 
-        Parameters
-        ----------
-        X : array-like with shape (rows, features)
-        y : array-like with shape (rows,)
-            Labels. Those outside `classes` count as the first class.
-        groups : array-like with shape (rows,)
-            User ids: integers, strings or hashable objects. None protects rows, if `require_groups` is False.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters, shapes and user ids; never for a private value, unless on_invalid="raise".
-        BudgetError
-            When there are too many queries of too many rows, or hypotheses are too long for the model.
-        """
-        return self._fit(X, y, groups)
+        There is no "shuffle": its selection sends messages for each possible hypothesis.
+        """,
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         # As many users as bits: whether there are enough shows when there are data.
         self._selection(max(2, self._learner().algorithm.hypothesis_bits))
+
+    def _columns(self) -> int:
+        return int(self.algorithm.n_features)
 
     def _learner(self) -> StatisticalQueryLearner:
         return StatisticalQueryLearner(self.algorithm)
@@ -179,8 +137,8 @@ class StatisticalQueryClassifier(VotingClassifier):
     def _selection(self, n_users: int) -> SelectionModel:
         return hypothesis_votes(
             self.model,
-            epsilon=self._budget()["selection"],
-            delta=self._delta(),
+            epsilon=positive_epsilon(self.epsilon),
+            delta=parse_delta(self.delta),
             n_bits=self.algorithm.hypothesis_bits,
             n_users=n_users,
             default=self._default,
@@ -196,9 +154,6 @@ class StatisticalQueryClassifier(VotingClassifier):
     @property
     def _default(self) -> bytes:
         return self._learner().default
-
-    def _keep(self, vote: bytes) -> None:
-        self.item_ = vote
 
     @property
     def hypothesis(self) -> Any:
@@ -223,6 +178,118 @@ class StatisticalQueryClassifier(VotingClassifier):
             Entries of `classes_`.
         """
         hypothesis = self.hypothesis
-        second = self.algorithm.predict(hypothesis, self._numbers(X, reset=False))
+        second = self.algorithm.predict(hypothesis, self._numbers(X))
         predictions: npt.NDArray[Any] = self.classes_[np.asarray(second, dtype=np.intp)]
         return predictions
+
+
+def hypothesis_votes(
+    model: str, *, epsilon: ExactEpsilon, delta: Fraction, n_bits: int, n_users: int, default: bytes
+) -> SelectionModel:
+    """The selection of a model, for votes that are numbers of so many bits, as big-endian bytes.
+
+    Raises
+    ------
+    ValueError
+        For the shuffle model, and where n_users are too few to report every bit.
+    BudgetError
+        For more than 64 bits in the model "central-pure".
+    """
+    width = len(default)
+
+    def bytes_of(number: int) -> bytes:
+        return int(number).to_bytes(width, "big")
+
+    if model == "central-approx":
+        approximate = ApproximateSelection(epsilon=epsilon, delta=delta, default=default)
+        return SelectionModel(approximate, approximate.tally)
+    if model == "central-pure":
+        if n_bits > PURE_BITS:
+            raise BudgetError(
+                f"hypothesis_bits={n_bits} is above {PURE_BITS}, the most for model='central-pure': it gives every "
+                "possible hypothesis its chance. Use model='central-approx', which takes any number of bits, or an "
+                "algorithm with shorter hypotheses"
+            )
+        pure = PureSelection(epsilon=epsilon, n_items=2**n_bits, default=_number(default))
+        return SelectionModel(pure, lambda votes: pure.tally([*map(_number, votes)]), bytes_of)
+    if model == "local":
+        if n_users < n_bits:
+            raise ValueError(
+                f"model='local' needs a user for every bit of a hypothesis at least, {n_bits}; got {n_users} users"
+            )
+        protocol = BitwiseMajority(epsilon=epsilon, n_bits=n_bits, n_users=n_users, round_id=IN_PROCESS)
+        return SelectionModel(ReportedBits(protocol), lambda votes: _bits(votes, n_bits), bytes_of)
+    raise ValueError(
+        "model='shuffle' is not for statistical queries: every user would send messages for each possible hypothesis, "
+        f"2**{n_bits} of them. Use model='local', in which every user sends one message, or "
+        "CorrelatedSamplingClassifier(model='shuffle') with a small class"
+    )
+
+
+class ReportedBits(LocalRound):
+    """What the server of `BitwiseMajority` selects, as a number, when every user has reported once."""
+
+    protocol: BitwiseMajority
+
+    def __init__(self, protocol: BitwiseMajority) -> None:
+        super().__init__(protocol, range(2**protocol.n_bits))
+
+    def _draw(self, source: _core.Source, items: Any) -> int:
+        return int("".join(map(str, super()._draw(source, items).tolist())), 2)
+
+    def pmf(self, items: Any) -> Pmf:
+        """The law of a draw, in which bits are independent, since every user reports one.
+
+        Raises
+        ------
+        BudgetError
+            For more than 12 bits or 1,024 users.
+        """
+        n_bits, n_users = self.protocol.n_bits, self.protocol.n_users
+        if n_bits > PMF_BITS or n_users > PMF_USERS:
+            raise BudgetError(
+                f"the exact law of a majority of {n_bits} bits among {n_users} users is not listed (limits {PMF_BITS} "
+                f"and {PMF_USERS}); audit a smaller algorithm"
+            )
+        weights = [1]
+        for place in range(n_bits):
+            one, zero = self._bit(items[place::n_bits, place])
+            weights = [weight * side for weight in weights for side in (zero, one)]
+        return Pmf(tuple(self.outputs), tuple(weights))
+
+    def _bit(self, votes: Bits) -> tuple[int, int]:
+        """In proportion to the probabilities that a bit is selected as 1 and as 0: a tie is a 0."""
+        keep = self.protocol.keep_probability
+        law = np.array([1], dtype=object)
+        for vote in votes.tolist():
+            p = keep.numerator if vote else keep.denominator - keep.numerator
+            law = np.convolve(law, np.array([keep.denominator - p, p], dtype=object))
+        most_zeros = len(votes) // 2
+        zero, one = (sum(map(int, part)) for part in (law[: most_zeros + 1], law[most_zeros + 1 :]))
+        common = math.gcd(zero, one)
+        return one // common, zero // common
+
+
+def _number(vote: bytes) -> int:
+    return int.from_bytes(vote, "big")
+
+
+def _bits(votes: Sequence[bytes], n_bits: int) -> Bits:
+    """A row of bits for every vote, the highest bit first."""
+    table = np.frombuffer(b"".join(votes), dtype=np.uint8).reshape(len(votes), -1)
+    return np.unpackbits(table, axis=1)[:, -n_bits:]
+
+
+def listed_votes(n_bits: int, width: int) -> list[Any]:
+    """All votes.
+
+    Raises
+    ------
+    BudgetError
+        For more than 12 bits.
+    """
+    if n_bits > PMF_BITS:
+        raise BudgetError(
+            f"the law over 2**{n_bits} hypotheses is not listed (limit 2**{PMF_BITS}); audit a smaller algorithm"
+        )
+    return [number.to_bytes(width, "big") for number in range(2**n_bits)]

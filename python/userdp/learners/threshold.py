@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,9 +15,11 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from userdp.concepts.points import points_of, read_domain_size
-from userdp.estimators.base import UserLevelClassifier
-from userdp.estimators.privacy import Budget, equal_part, split_budget
-from userdp.exact.numbers import Epsilon, is_integer, open_unit_interval, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.base import PointReader, UserLevelClassifier
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan
+from userdp.estimators.privacy import Budget, equal_part
 from userdp.exceptions import BudgetError
 from userdp.learners.median import draw_median, tolerance_of_median
 from userdp.learners.min_error import accuracy, estimate_min_error, one_comparison
@@ -25,7 +27,8 @@ from userdp.learners.three_way import ThreeWayChoice
 from userdp.learners.tolerance import choose_t, separation, t_shares
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import Draw, Mechanism, Program
-from userdp.users.contributions import UserData
+from userdp.users.containers import Grid
+from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -144,44 +147,11 @@ NO_THRESHOLD_IS_BETTER = 0
 """What the method "median" releases where the least error seems so high that no threshold is worth a search; fixed."""
 
 
-class ThresholdClassifier(UserLevelClassifier):
+@estimator
+class ThresholdClassifier(PointReader, UserLevelClassifier):
     """Predict by whether a feature is above a threshold that is chosen privately for users: pure DP.
 
     Points are the integers 1, ..., N. The threshold u is one of 0, ..., N and predicts the second class for x > u.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole privacy budget of a fit, > 0.
-    domain_size : int
-        N, from 1 to 2**64 - 1. Public: choose it without looking at the data. A real number x counts as the point
-        ceil(x), clamped to 1, ..., N; NaN counts as 1. Arrays of integers of 64 bits are kept
-        exactly; numbers in lists are read as doubles, whatever is beside them.
-    m : int
-        The most rows of a user that count, below 2**31; the first m do. Public, and never guessed from the data. Of a
-        user with fewer rows a mistake counts for more; see Notes.
-    method : {"score", "median"}
-        "score", the practical one, draws from all thresholds at once. "median" is Algorithm 1 of Li, Wang, Ye (2024),
-        which divides its budget over many draws: it needs many times the users in all settings that were tried.
-    alpha : float
-        For "median": how much worse than the best threshold the result may be, from 2**-30 to below 1.
-    beta : float
-        For "median": the probability with which it may be worse than that, in (0, 1). It is a part of the paper's
-        statement on how many users are needed, and changes nothing in what is computed.
-    feature : int
-        The column of X that is used, from 0.
-    classes : tuple of two labels, or None
-        The labels of x <= u and of x > u. Public; other labels count as the first. None takes them from y, which is not
-        private.
-    on_invalid : {"clamp", "raise"}
-        "raise" refuses NaN, infinities and other labels, which tells something about private values.
-    require_groups : bool
-        Whether user ids must be given. Without them single rows are protected, which is a weaker promise.
-    enrolled : sequence, optional
-        The public list of all users, in which those without rows count too. By default the users who have rows.
-    random_state : None or int
-        None draws from the operating system's cryptographic generator. An integer makes fits reproducible, for tests
-        only: it warns, and such a fit is not private.
 
     Attributes
     ----------
@@ -240,57 +210,36 @@ class ThresholdClassifier(UserLevelClassifier):
 
     released: ClassVar[tuple[str, ...]] = ("threshold_",)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        domain_size: int,
-        m: int | None = None,
-        method: str = "score",
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        feature: int = 0,
-        classes: Sequence[Any] | None = (0, 1),
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Sequence[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.domain_size = domain_size
-        self.m = m
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.feature = feature
-        self.classes = classes
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
-
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, groups: npt.ArrayLike | None = None) -> ThresholdClassifier:
-        """Choose a threshold.
-
-        Parameters
-        ----------
-        X : array-like of numbers with shape (rows, features)
-        y : array-like with shape (rows,)
-            Labels.
-        groups : array-like with shape (rows,)
-            User ids: integers, strings, or hashable objects such as UUIDs.
-
-        Returns
-        -------
-        ThresholdClassifier
-            This object.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters, shapes and types, and for missing user ids.
-        """
-        return self._fit(X, y, groups)
+    domain_size: int = fields.parameter(
+        check=lambda value, name: read_domain_size(value),
+        kind="int",
+        doc="""
+        N, from 1 to 2**64 - 1. Public: choose it without looking at the data. A real number x counts as the point
+        ceil(x), clamped to 1, ..., N; what is no number counts as 1.
+        """,
+    )
+    method: str = fields.choice(
+        "score",
+        ("score", "median"),
+        doc="""
+        "score", the practical one, draws from all thresholds at once. "median" is [LWY24, Algorithm 1], which divides
+        its budget over many draws: it needs many times the users in all settings that were tried.
+        """,
+    )
+    alpha: float = fields.parameter(
+        0.1,
+        check=lambda value, name: accuracy(value),
+        kind="float",
+        doc='For "median": how much worse than the best threshold the result may be, from 2**-30 to below 1.',
+    )
+    beta: float = fields.open_unit(
+        0.1,
+        doc="""
+        For "median": the probability with which it may be worse than that, in (0, 1). It is a part of the paper's
+        statement on how many users are needed, and changes nothing in what is computed.
+        """,
+    )
+    feature: int = fields.count(0, least=0, doc="The column of X that is used, from 0.")
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The second class for rows above the threshold, the first for others.
@@ -304,99 +253,84 @@ class ThresholdClassifier(UserLevelClassifier):
         ndarray with shape (rows,)
         """
         check_is_fitted(self)
-        rows = self._numbers(X, reset=False)
-        above = self._points(rows) > np.uint64(self.threshold_)
+        above = self._numbers(X) > np.uint64(self.threshold_)
         predicted: npt.NDArray[Any] = self.classes_[above.astype(np.intp)]
         return predicted
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        read_domain_size(self.domain_size)
-        if self.method not in ("score", "median"):
-            raise ValueError(f"method must be 'score' or 'median'; got {shown(self.method)}")
-        accuracy(self.alpha)
-        open_unit_interval(self.beta, "beta")
-        if not is_integer(self.feature) or self.feature < 0:
-            raise ValueError(f"feature must be the number of a column of X, from 0; got {shown(self.feature)}")
+    def _largest_point(self) -> int:
+        return int(self.domain_size)
 
-    def _most(self) -> int:
-        return 1 if self.m is None else positive(self.m, "m")
+    def _columns(self) -> int:
+        return int(self.feature) + 1
 
-    def _budget(self) -> Budget:
-        if self.method == "score":
-            return split_budget(self.epsilon, t_shares(self._most(), "threshold"))
-        least_error = 0 if self._most() == 1 else 4
-        return split_budget(self.epsilon, {"least error": least_error, "medians": 1, "comparisons": 3})
-
-    def _read_X(self, X: Any) -> npt.NDArray[np.uint64]:
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.uint64]:
         """The points: other columns are not needed."""
-        return self._points(super()._read_X(X))
-
-    def _points(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+        rows = super()._read_X(grid)
         if self.feature >= rows.shape[1]:
             raise ValueError(f"feature is {self.feature}, and X has {rows.shape[1]} columns")
-        return points_of(rows[:, self.feature], read_domain_size(self.domain_size))
+        return points_of(rows[:, self.feature], int(self.domain_size))
 
-    def _program(self, data: UserData) -> Program:
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        m = 1 if self.m is None else int(self.m)
+        if self.method == "score":
+            budget = Budget.of(self.epsilon, t_shares(m, "threshold"))
+        else:
+            budget = Budget.of(self.epsilon, {"least error": 0 if m == 1 else 4, "medians": 1, "comparisons": 3})
+        return ReleasePlan(
+            budget,
+            partial(self._by_score if self.method == "score" else self._by_medians, budget),
+            self._listed,
+            lambda drawn: {"threshold_": int(drawn)},
+        )
+
+    def _sweep(self, table: UserTable) -> Sweep:
         from userdp import _core
 
-        rows = _core.ThresholdSweep(data.X, data.labels, data.users, data.n_users, data.m, self.domain_size)
-        sweep = Sweep(rows)
-        return self._score_program(sweep, data) if self.method == "score" else self._median_program(sweep, data)
+        size = int(self.domain_size)
+        return Sweep(_core.ThresholdSweep(table.X, table.labels, table.users, table.n_users, table.m, size))
 
-    def _score_program(self, sweep: Sweep, data: UserData) -> Program:
-        budget = self._budget()
-        of_t = ExponentialMechanism(epsilon=budget.get("choice of t", budget["threshold"]), sensitivity=1)
+    def _by_score(self, budget: Budget, table: UserTable) -> Program:
+        sweep, size = self._sweep(table), int(self.domain_size)
+        of_t = ExponentialMechanism(epsilon=budget.parts.get("choice of t", budget["threshold"]), sensitivity=1)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
 
         # How many rows people have is private, and the time of a draw grows with the number of groups.
-        most_rows = data.n_users * data.m
+        most_rows = table.n_users * table.m
         slots = most_rows + 1 if most_rows <= PADDED_ROWS else 0
 
         def program(draw: Draw) -> int:
-            t = choose_t(draw, of_t, data.m, sweep.minimal_errors, data.n_users)
+            t = choose_t(draw, of_t, table.m, sweep.minimal_errors, table.n_users)
             starts, scores = sweep.groups(t, slots)
-            return int(draw(of_thresholds, GroupedScores(starts, scores, self.domain_size)))
+            return int(draw(of_thresholds, GroupedScores(starts, scores, size)))
 
         return program
 
-    def _median_program(self, sweep: Sweep, data: UserData) -> Program:
-        budget, alpha = self._budget(), accuracy(self.alpha)
+    def _by_medians(self, budget: Budget, table: UserTable) -> Program:
+        sweep, size, alpha = self._sweep(table), int(self.domain_size), accuracy(self.alpha)
         rounds = rounds_of_search(alpha)
         median = GroupedExponentialMechanism(epsilon=equal_part(budget["medians"], rounds), sensitivity=1)
-        choice = ThreeWayChoice(equal_part(budget["comparisons"], rounds), data.n_users)
-        tolerances = median_tolerances(data.m, rounds)
+        choice = ThreeWayChoice(equal_part(budget["comparisons"], rounds), table.n_users)
+        tolerances = median_tolerances(table.m, rounds)
 
         def t_of(draw: Draw) -> int | None:
-            if data.m == 1:
+            if table.m == 1:
                 return 0
-            comparison = one_comparison(budget["least error"], alpha / 6, data.n_users)
-            return t_of_error(data.m, estimate_min_error(draw, comparison, sweep.minimal_errors(), alpha / 6), alpha)
+            comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
+            return t_of_error(table.m, estimate_min_error(draw, comparison, sweep.minimal_errors(), alpha / 6), alpha)
 
         def program(draw: Draw) -> int:
             t = t_of(draw)
             if t is None:
                 return NO_THRESHOLD_IS_BETTER
-            return search(
-                draw,
-                sweep,
-                domain_size=self.domain_size,
-                t=t,
-                tolerances=tolerances,
-                median=median,
-                choice=choice,
-            )
+            return search(draw, sweep, domain_size=size, t=t, tolerances=tolerances, median=median, choice=choice)
 
         return program
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        size = read_domain_size(self.domain_size)
+    def _listed(self) -> Sequence[Hashable]:
+        size = int(self.domain_size)
         if size >= LISTED_THRESHOLDS:
             raise BudgetError(
                 f"the exact law has {size + 1} thresholds, and at most {LISTED_THRESHOLDS} are listed; audit the same "
                 "learner with a smaller domain_size"
             )
         return range(size + 1)
-
-    def _accept(self, outcome: Any) -> None:
-        self.threshold_ = int(outcome)

@@ -7,14 +7,17 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from userdp.algorithms.refusal import BOTTOM
+from userdp.estimators import fields
 from userdp.estimators.base import UserLevelClassifier
-from userdp.estimators.privacy import Budget, ExactEpsilon, split_budget
-from userdp.exact.numbers import parse_delta, shown
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import ReleasePlan
+from userdp.estimators.privacy import Budget, ExactEpsilon
+from userdp.exact.numbers import Delta, parse_delta, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import Draw, Mechanism, Program, law_of
@@ -22,7 +25,7 @@ from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
 from userdp.selection import ApproximateSelection, PureSelection
 from userdp.stability import StableLearner
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -75,7 +78,7 @@ def check_model(model: Any, delta: Fraction) -> None:
 
 
 def selection_model(
-    model: Model, *, epsilon: ExactEpsilon, delta: Fraction, n_items: int, n_users: int, default: int
+    model: str, *, epsilon: ExactEpsilon, delta: Fraction, n_items: int, n_users: int, default: int
 ) -> SelectionModel:
     """The selection of one of n_items from the votes of n_users, with the whole of the budget.
 
@@ -163,19 +166,32 @@ class ShuffledRound:
         )
 
 
+def _seed(value: Any, name: str) -> None:
+    if value is not None:
+        PublicSeed(value)
+
+
+@estimator
 class VotingClassifier(UserLevelClassifier):
     """Users run one stable learner with the same public seed, and a private selection finds a common vote.
 
     A subclass says what users run (`_learner`), how votes are selected from (`_selection`), which can come out
-    (`_selected`), what stands for none of them (`_default`) and where the selected vote goes (`_keep`).
+    (`_selected`), what stands for none of them (`_default`) and which fitted attribute a vote is (`_vote_name`).
     """
 
-    delta: Any
-    model: Any
-    public_seed: Any
+    _vote_name: ClassVar[str]
 
-    public_seed_: str
-    selected_: bool
+    delta: Delta = fields.delta(0, doc='In (0, 1) for model="central-approx" and "shuffle"; 0 for the others.')
+    model: str = fields.choice("central-approx", MODELS, doc="Who is trusted with the votes.")
+    public_seed: PublicSeed | bytes | str | None = fields.parameter(
+        None,
+        check=_seed,
+        kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
+        doc="""
+        Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
+        fresh one from the operating system in each fit. It is not secret; `public_seed_` is the one that was used.
+        """,
+    )
 
     @abstractmethod
     def _learner(self) -> StableLearner:
@@ -189,10 +205,6 @@ class VotingClassifier(UserLevelClassifier):
     def _selected(self) -> Sequence[Hashable]:
         """All votes that can be selected; refused when there are too many to list."""
 
-    @abstractmethod
-    def _keep(self, vote: Any) -> None:
-        """Set the fitted attribute that says what was selected."""
-
     @property
     @abstractmethod
     def _default(self) -> Any:
@@ -200,15 +212,7 @@ class VotingClassifier(UserLevelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_model(self.model, self._delta())
-        if self.public_seed is not None:
-            PublicSeed(self.public_seed)
-
-    def _delta(self) -> Fraction:
-        return parse_delta(self.delta)
-
-    def _budget(self) -> Budget:
-        return split_budget(self.epsilon, {"selection": 1})
+        check_model(self.model, parse_delta(self.delta))
 
     def _seed(self) -> PublicSeed:
         """The public seed of this fit: given, or fixed now, before anybody's rows are looked at."""
@@ -219,23 +223,22 @@ class VotingClassifier(UserLevelClassifier):
         # Reproducible, as is all else then; by a hash, so that noise of the same state has nothing to do with it.
         return PublicSeed(blake2b(str(self.random_state).encode(), digest_size=32, person=b"public seed").digest())
 
-    def _program(self, data: UserData) -> Program:
-        seed = self._seed()
-        selection = self._selection(data.n_users)
-        votes = selection.argument(self._learner().items(data, seed))
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        budget = Budget.of(self.epsilon, {"selection": 1}, parse_delta(self.delta))
+        seed, selection, learner = self._seed(), self._selection(n_users), self._learner()
 
-        def program(draw: Draw) -> tuple[str, Hashable]:
-            return seed.hex, selection.vote(draw(selection.mechanism, votes))
+        def program(table: UserTable) -> Program:
+            votes = selection.argument(list(learner.items(table, seed)))
+            return lambda draw: selection.vote(draw(selection.mechanism, votes))
 
-        return program
+        def outcomes() -> Sequence[Hashable]:
+            if self.public_seed is None:
+                raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
+            return (*self._selected(), BOTTOM)
 
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[tuple[str, Hashable]]:
-        if self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
-        seed = PublicSeed(self.public_seed).hex
-        return [(seed, vote) for vote in (*self._selected(), BOTTOM)]
+        def fitted(vote: Any) -> dict[str, Any]:
+            found = vote is not BOTTOM
+            kept = vote if found else self._default
+            return {"public_seed_": seed.hex, "selected_": found, self._vote_name: kept}
 
-    def _accept(self, outcome: Any) -> None:
-        self.public_seed_, vote = outcome
-        self.selected_ = vote is not BOTTOM
-        self._keep(vote if self.selected_ else self._default)
+        return ReleasePlan(budget, program, outcomes, fitted)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.estimators.privacy import Spending, equal_part, split_budget
+from userdp.estimators.privacy import Budget, equal_part, split_budget
 from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.rotation import padded, rotated_back, signs_of
@@ -37,14 +37,14 @@ class Answers:
         Of one of them.
     number : int
         K.
-    spending : Spending
+    budget : Budget
         Of all.
     """
 
     method: MeanMethod
     problem: MeanProblem
     number: int
-    spending: Spending
+    budget: Budget
 
     def draw(self, vectors: UserVectors, seed: PublicSeed | None, index: int, draw: Draw) -> Hashable:
         """What is drawn for one of the means, from vectors that are not rotated."""
@@ -103,15 +103,16 @@ def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
 
 def _pure(method: str, problem: MeanProblem, number: int) -> Answers:
     one = replace(problem, epsilon=equal_part(problem.epsilon, number), delta=Fraction(0))
-    return Answers(METHODS[method](one), one, number, Spending(split_budget(problem.epsilon, {"answers": 1})))
+    return Answers(METHODS[method](one), one, number, problem.budget(split_budget(problem.epsilon, {"answers": 1})))
 
 
 def _concentrated(method: str, problem: MeanProblem, number: int) -> Answers:
     distance = number * padded(problem.dimension) * DISTANCE_OF_ANSWER
     one = replace(problem, rho=problem.largest_rho(distance) / number)
     chosen = METHODS[method](one)
-    spent = chosen.spending()
+    spent = chosen.budget().cost
     rho, off = (spent.rho or Fraction(0)) * number, spent.distance * number
     if spent.rho is None or spent.rho > one.largest_rho(Fraction(0)) or off > distance:
         raise AssertionError(f"method {method!r} spends more than its part of the account")
-    return Answers(chosen, one, number, Spending({"answers": rho}, problem.delta, rho, off, "rho"))
+    budget = problem.budget({"answers": rho}, delta=problem.delta, rho=rho, distance=off, unit="rho")
+    return Answers(chosen, one, number, budget)

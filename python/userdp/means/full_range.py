@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.estimators.privacy import Spending, split_budget
+from userdp.estimators.privacy import Budget, split_budget
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import laplace_noise, power_of_two_below
 from userdp.mechanisms.composed import Draw, Program
@@ -56,8 +56,8 @@ class FullRangeLaplace(MeanMethod):
         """What the integer 0 stands for."""
         return 0.0 if self.noise.bounds[0] else -self.grid * self.steps / 2
 
-    def spending(self) -> Spending:
-        return Spending(split_budget(self.problem.epsilon, {"noise": 1}))
+    def budget(self) -> Budget:
+        return self.problem.budget(split_budget(self.problem.epsilon, {"noise": 1}))
 
     def predicted_error(self) -> float:
         return math.sqrt(2 * self.problem.dimension) * self.grid * self.noise.scale / self.problem.n_users

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.estimators.privacy import Spending
+from userdp.estimators.privacy import Budget
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.private_radius import RadiusSearch
 from userdp.means.rounds import GaussianRounds, LaplaceRounds, RoundNoise, RoundPlan, one_round, planned_rounds
@@ -111,8 +111,8 @@ class IteratedMean(MeanMethod):
         reach = math.floor(radius / grid)
         return _Round(radius, grid, reach, self.noise.mechanism(share, reach))
 
-    def spending(self) -> Spending:
-        return self.noise.spending(self.plan.shares)
+    def budget(self) -> Budget:
+        return self.noise.budget(self.problem, self.plan.shares)
 
     def predicted_error(self) -> float:
         return self.plan.error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 
 from userdp.means.iterated import plan_gaussian, plan_iterated
 from userdp.means.plan import MeanMethod, MeanProblem
@@ -38,3 +39,9 @@ METHODS: Mapping[str, Callable[[MeanProblem], MeanMethod]] = {
     "laplace": plan_laplace,
 }
 """Each plans a release from public numbers."""
+
+
+@lru_cache(maxsize=64)
+def planned_method(plan: Callable[[MeanProblem], MeanMethod], problem: MeanProblem) -> MeanMethod:
+    """A plan for a problem, kept while it is in use: it may take tenths of a second to search."""
+    return plan(problem)

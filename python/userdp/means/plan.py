@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import Spending, planned_epsilon
+from userdp.accounting.cost import PrivacyCost
+from userdp.estimators.privacy import Budget, BudgetUnit, Parts
+from userdp.exact.epsilon import planned_epsilon
 from userdp.exact.numbers import Epsilon, shown
 from userdp.mechanisms.composed import Program
 
@@ -77,6 +79,20 @@ class MeanProblem:
         # Plans are kept by their problems, which numbers of all types are to find.
         object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
 
+    def budget(
+        self,
+        parts: Parts,
+        *,
+        delta: Fraction = Fraction(0),
+        rho: Fraction | None = None,
+        distance: Fraction = Fraction(0),
+        unit: BudgetUnit = "epsilon",
+    ) -> Budget:
+        """What a release for this problem costs. One that has a part of somebody else's rho promises no epsilon."""
+        if self.rho is not None:
+            return Budget(PrivacyCost(rho=self.rho if rho is None else rho, distance=distance), parts, unit)
+        return Budget(PrivacyCost(self.epsilon, delta, rho=rho, distance=distance), parts, unit)
+
     def largest_rho(self, distance: Fraction) -> Fraction:
         """The most rho that may be spent when draws are within a distance of ideal ones, in total variation."""
         from userdp.accounting import largest_rho
@@ -105,8 +121,8 @@ class MeanMethod(ABC):
     """As in ``method=`` of `WinsorizedMean`."""
 
     @abstractmethod
-    def spending(self) -> Spending:
-        """What a release costs."""
+    def budget(self) -> Budget:
+        """What a release costs, and on what it is spent."""
 
     @abstractmethod
     def predicted_error(self) -> float:

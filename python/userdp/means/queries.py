@@ -6,7 +6,8 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
@@ -14,21 +15,23 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting.budget_hook import announce
-from userdp.distributions.base import listed
-from userdp.estimators.base import UserLevelEstimator
-from userdp.estimators.privacy import PrivacyRecord, Spending, exact_epsilon
-from userdp.exact.numbers import Delta, Epsilon, open_unit_interval, parse_delta, parse_positive, positive, shown
+from userdp.accounting.budget_hook import charges_of
+from userdp.estimators import fields
+from userdp.estimators.base import UserLevelMechanism
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import MAX_OUTCOMES, Promise, listed
+from userdp.estimators.privacy import PrivacyRecord
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import Delta, capped_power, parse_delta, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import PrivacyBudgetError
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanProblem
-from userdp.mechanisms.composed import Draw, Program, law_of
+from userdp.mechanisms.composed import Draw, law_of
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import Progress, progress_bar, source_of
-from userdp.users.contributions import UserData
-from userdp.users.sanitize import numbers_of, one_by_one, silence
+from userdp.users.table import UserTable, read_targets
 from userdp.users.vectors import GivenVectors
 
 Query: TypeAlias = Callable[..., Any]
@@ -43,6 +46,44 @@ class _Rows(NamedTuple):
     ends: list[int]
 
 
+@dataclass(frozen=True)
+class QueryPlan(Promise):
+    """What a session of questions will draw and cost, from parameters and the number of users only.
+
+    Attributes
+    ----------
+    budget, warnings, record
+        See `Promise`.
+    answers : Answers
+        All of them, planned.
+    seed : PublicSeed
+        Of public rotations.
+    given : bool
+        Whether the seed is a parameter, and not fresh.
+    """
+
+    answers: Answers
+    seed: PublicSeed
+    given: bool
+
+    def outcomes(self) -> Sequence[Hashable]:
+        """All transcripts of K answers.
+
+        Raises
+        ------
+        ValueError
+            Where answers are rotated by a fresh seed.
+        BudgetError
+            When there are too many.
+        """
+        method, number = self.answers.method, self.answers.number
+        if method.rotated() and not self.given:
+            raise ValueError("public_seed must be given for an exact law: without one, each fit rotates differently")
+        size = capped_power(method.n_outcomes(), number, MAX_OUTCOMES)
+        listed((), size, "audit fewer questions, fewer users or a coarser grid")
+        return tuple(product(tuple(method.outcomes()), repeat=number))
+
+
 class QuerySession:
     """Questions about people's rows until the budget is spent: what `WinsorizedQueries.open` returns.
 
@@ -52,10 +93,9 @@ class QuerySession:
 
     def __init__(
         self,
-        data: UserData,
+        data: UserTable,
         labelled: bool,
-        answers: Answers,
-        seed: PublicSeed,
+        plan: QueryPlan,
         draw: Draw,
         record: PrivacyRecord,
         progress: Progress,
@@ -65,8 +105,8 @@ class QuerySession:
         self._data: _Rows | None = _Rows(data.X[order], data.labels[order] if labelled else None, ends)
         self._labelled = labelled
         self._columns = data.n_columns
-        self._answers = answers
-        self._seed = seed
+        self._answers = plan.answers
+        self._seed = plan.seed
         self._draw = draw
         self._record = record
         self._progress = progress
@@ -143,7 +183,7 @@ class QuerySession:
         self._check(query)
         # Whatever happens from here on, this share of the budget is gone.
         index, self._asked = self._asked, self._asked + 1
-        with silence():
+        with np.errstate(all="ignore"):
             vectors = self._vectors(data, query)
         outcome = self._answers.draw(vectors, self._seed, index, self._draw)
         return outcome, self._answers.mean(outcome, self._seed, index)
@@ -214,44 +254,13 @@ Analyst: TypeAlias = Callable[[tuple[Floats, ...]], Query]
 """From all answers so far to the next question."""
 
 
-class WinsorizedQueries(UserLevelEstimator):
+@estimator
+class WinsorizedQueries(UserLevelMechanism):
     """Ask up to K questions about the same people, each chosen after the answers before it.
 
     A question is a function of one user's rows that returns a vector; the answer is the mean of these vectors over all
     users, with noise that shrinks with how concentrated they are. All answers come out of one budget, which refuses the
     K+1st question.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, of all answers together.
-    delta : float, int, Fraction or decimal string
-        In [0, 1); 0 for pure differential privacy, whose noise grows with K and not with its root.
-    n_queries : int
-        K >= 1.
-    dimension : int
-        d >= 1, the length of all answers.
-    bound : float
-        Vectors are taken into the ball of this L2 radius, by the method. Public.
-    m : int
-        How many rows a user is expected to have; public.
-    radius : float, optional
-        The expected L2 distance of a user's vector from the mean of all users', public. By default bound / sqrt(m).
-    method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace"}
-        As in `WinsorizedMean`, the same for all answers.
-    beta : float in (0, 1)
-        How likely a range may be missed, in any of the answers.
-    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
-        For public rotations; None draws a fresh one in `open`.
-    on_invalid : {"clamp", "raise"}
-        What is no number in X and y is NaN for questions, or raises an error when the data are read, which is not
-        private.
-    require_groups : bool
-        False takes every row for a user when `open` gets no groups.
-    enrolled : sequence, optional
-        The public list of all users. The vector of those without rows is 0.
-    random_state : None or int
-        None draws from the operating system; an int is for tests and voids privacy.
 
     Notes
     -----
@@ -292,38 +301,26 @@ class WinsorizedQueries(UserLevelEstimator):
     caps_rows: ClassVar[bool] = False
     released: ClassVar[tuple[str, ...]] = ("answers",)
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        delta: Delta = 0,
-        n_queries: int = 1,
-        dimension: int = 1,
-        bound: float = 1.0,
-        m: int | None = None,
-        radius: float | None = None,
-        method: str = "auto",
-        beta: float = 0.01,
-        public_seed: PublicSeed | bytes | str | None = None,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_queries = n_queries
-        self.dimension = dimension
-        self.bound = bound
-        self.m = m
-        self.radius = radius
-        self.method = method
-        self.beta = beta
-        self.public_seed = public_seed
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    delta: Delta = fields.delta(
+        0, doc="In [0, 1); 0 for pure differential privacy, whose noise grows with K and not with its root."
+    )
+    n_queries: int = fields.count(1, doc="K >= 1.")
+    dimension: int = fields.count(1, doc="d >= 1, the length of all answers.")
+    bound: float = fields.positive_number(
+        1.0, doc="Vectors are taken into the ball of this L2 radius, by the method. Public."
+    )
+    radius: float | None = fields.positive_number(
+        None,
+        doc="The expected L2 distance of a user's vector from the mean of all users', public; by default"
+        " bound / sqrt(m).",
+    )
+    method: str = fields.choice("auto", METHODS, doc="As in `WinsorizedMean`, the same for all answers.")
+    beta: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the answers.")
+    public_seed: PublicSeed | bytes | str | None = fields.parameter(
+        None,
+        kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
+        doc="For public rotations; None draws a fresh one in `open`.",
+    )
 
     def open(self, X: Any, y: Any = None, groups: Any = None, *, progress: Progress = None) -> QuerySession:
         """Start asking about people's rows.
@@ -353,19 +350,19 @@ class WinsorizedQueries(UserLevelEstimator):
         UserWarning
             When the number of users is too small for the method, with the number that it needs.
         """
-        self._check_parameters()
-        data = self._read(X, y, groups)
-        answers = self._answers(data.n_users)
-        for warning in answers.method.warnings():
+        frozen = self._frozen()
+        frozen._check_parameters()
+        table, unit = frozen._read(X, y, groups)
+        plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released, frozen._caveats())
+        for warning in plan.warnings:
             warnings.warn(warning, UserWarning, stacklevel=2)
-        source = source_of(self.random_state)
-        record = self._record(answers.spending, "record" if groups is None else "user")
-        announce(record)
+        source = source_of(frozen.random_state)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:
             return mechanism._draw(source, *arguments)
 
-        return QuerySession(data, y is not None, answers, self._seed(), drawn, record, progress)
+        record = plan.charge(charges_of(self))
+        return QuerySession(table, y is not None, plan, drawn, record, progress)
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None, analyst: Analyst | None = None) -> Pmf:
         """The exact law of all that is drawn when an analyst asks all K questions. **Not private**: for audits.
@@ -391,13 +388,14 @@ class WinsorizedQueries(UserLevelEstimator):
         """
         if not callable(analyst):
             raise TypeError(f"analyst must be a callable from answers to the next question; got {shown(analyst)}")
-        self._check_parameters()
-        data = self._read(X, y, groups)
-        answers, seed = self._answers(data.n_users), self._seed(exact=True)
-        record = self._record(answers.spending, "user")
+        frozen = self._frozen()
+        frozen._check_parameters()
+        table, unit = frozen._read(X, y, groups)
+        plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released)
+        outcomes, record = plan.outcomes(), plan.charge(())
 
         def interaction(draw: Draw) -> Hashable:
-            session = QuerySession(data, y is not None, answers, seed, draw, record, False)
+            session = QuerySession(table, y is not None, plan, draw, record, False)
             released: list[Floats] = []
             transcript: list[Hashable] = []
             while session.remaining:
@@ -406,23 +404,13 @@ class WinsorizedQueries(UserLevelEstimator):
                 released.append(answer)
             return tuple(transcript)
 
-        return law_of(interaction, self._outcomes(data.n_users, data.n_columns))
+        return law_of(interaction, outcomes)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if parse_delta(self.delta) == 1:
-            raise ValueError(f"delta must be below 1; got {shown(self.delta)}")
-        positive(self.n_queries, "n_queries")
-        positive(self.dimension, "dimension")
-        parse_positive(self.bound, "bound")
-        if self.radius is not None:
-            parse_positive(self.radius, "radius")
-        if self.method not in tuple(METHODS):
-            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(self.method)}")
-        open_unit_interval(self.beta, "beta")
-
-    def _answers(self, n_users: int) -> Answers:
-        return plan_answers(self.method, self._problem(n_users), int(self.n_queries))
+    def _plan(self, n_users: int, n_features: int) -> QueryPlan:
+        answers = plan_answers(self.method, self._problem(n_users), int(self.n_queries))
+        seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
+        given = self.public_seed is not None
+        return QueryPlan(answers.budget, answers, seed, given, warnings=tuple(answers.method.warnings()))
 
     def _problem(self, n_users: int) -> MeanProblem:
         bound = float(self.bound)
@@ -432,41 +420,15 @@ class WinsorizedQueries(UserLevelEstimator):
             bound=bound,
             norm="l2",
             spread=bound / math.sqrt(self.m or 1) if self.radius is None else float(self.radius),
-            epsilon=exact_epsilon(self.epsilon),
+            epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta) / int(self.n_queries),
         )
 
-    def _seed(self, *, exact: bool = False) -> PublicSeed:
-        if self.public_seed is not None:
-            return PublicSeed(self.public_seed)
-        # What is not rotated needs no seed, but which it is depends on the number of users.
-        return PublicSeed(bytes(32)) if exact and int(self.dimension) == 1 else PublicSeed.random()
-
-    def _spending(self, n_users: int, n_features: int) -> Spending:
-        return self._answers(n_users).spending
-
-    def _program(self, data: UserData) -> Program:
-        raise NotImplementedError  # there is none before there are questions
-
-    def _outcomes(self, n_users: int, n_features: int) -> Sequence[Hashable]:
-        answers = self._answers(n_users)
-        if answers.method.rotated() and self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: without one, each fit rotates differently")
-        each, number = answers.method.n_outcomes(), answers.number
-        listed((), each**number)
-        return tuple(product(tuple(answers.method.outcomes()), repeat=number))
-
-    def _accept(self, outcome: Any) -> None:
-        raise NotImplementedError  # a session hands its answers out
-
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[Any]:
         if y is None:
             return np.zeros(n_rows)
-        targets = np.asarray(one_by_one(y))
-        if targets.shape != (n_rows,):
-            raise ValueError(f"y must be a vector with a number for each of {n_rows} rows; got shape {targets.shape}")
-        numbers = numbers_of(targets)
+        numbers = read_targets(y, n_rows)
         if self.on_invalid == "raise" and not np.all(np.isfinite(numbers)):
             raise ValueError("y has entries that are no finite numbers")
         return numbers

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import Spending
+from userdp.estimators.privacy import Budget
 from userdp.means.plan import MOST_STEPS, MeanProblem
 from userdp.means.private_radius import search_epsilon
 from userdp.means.range_search import laplace_noise
@@ -218,7 +218,7 @@ class RoundNoise(ABC):
         """The epsilon of the search for the radius."""
 
     @abstractmethod
-    def spending(self, shares: Sequence[Fraction]) -> Spending:
+    def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
         """For rounds of these shares of the rest."""
 
     def _parts(self, shares: Sequence[Fraction]) -> Mapping[str, Fraction]:
@@ -265,10 +265,11 @@ class GaussianRounds(RoundNoise):
     def search_epsilon(self) -> Fraction:
         return search_epsilon(self.rho * self.search_share)
 
-    def spending(self, shares: Sequence[Fraction]) -> Spending:
-        budget = {name: self.rho * part for name, part in self._parts(shares).items()}
+    def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
+        parts = {name: self.rho * part for name, part in self._parts(shares).items()}
         distance = len(shares) * self.dimension * DISTANCE
-        return Spending(budget, self.delta, sum(budget.values(), Fraction(0)), distance, "rho")
+        rho = sum(parts.values(), Fraction(0))
+        return problem.budget(parts, delta=self.delta, rho=rho, distance=distance, unit="rho")
 
 
 @dataclass(frozen=True)
@@ -313,8 +314,8 @@ class LaplaceRounds(RoundNoise):
     def search_epsilon(self) -> Fraction:
         return self.epsilon * self.search_share
 
-    def spending(self, shares: Sequence[Fraction]) -> Spending:
-        return Spending({name: self.epsilon * part for name, part in self._parts(shares).items()})
+    def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
+        return problem.budget({name: self.epsilon * part for name, part in self._parts(shares).items()})
 
 
 def _power_of_two(wanted: float, n_users: int) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.estimators.privacy import Spending
+from userdp.estimators.privacy import Budget
 from userdp.means.full_range import FullRangeLaplace
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch, missing, power_of_two_below, range_epsilon, too_few_users
@@ -265,9 +265,10 @@ class WinsorizedBall(MeanMethod):
         if columns * self.noise.distance > distance:
             raise AssertionError("the noise is farther from the ideal than was accounted for")
 
-    def spending(self) -> Spending:
-        budget = {"range": self.rho_range, "noise": self.rho - self.rho_range}
-        return Spending(budget, self.problem.delta, rho=self.rho, distance=self.distance, budget_unit="rho")
+    def budget(self) -> Budget:
+        parts = {"range": self.rho_range, "noise": self.rho - self.rho_range}
+        delta, rho, distance = self.problem.delta, self.rho, self.distance
+        return self.problem.budget(parts, delta=delta, rho=rho, distance=distance, unit="rho")
 
     def predicted_error(self) -> float:
         squared = squared_error_of_ball(

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from userdp.estimators.privacy import BudgetUnit, Spending, exact_epsilon
-from userdp.exact.epsilon import rational_below
+from userdp.estimators.privacy import Budget, BudgetUnit
+from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import Epsilon
+from userdp.means.plan import MeanProblem
 from userdp.means.range_search import fraction_below
 
 RANGE_SHARE = 0.3
@@ -52,7 +53,7 @@ class ColumnBudget:
     cap: float
     delta: Fraction = Fraction(0)
 
-    def spending(self) -> Spending:
+    def budget(self, problem: MeanProblem) -> Budget:
         """All columns together. In rho, bounded range eta costs eta^2 / 8 and pure epsilon costs epsilon^2 / 2."""
         in_rho = {"range": self.epsilon_range**2 / 8, "noise": self.epsilon_noise**2 / 2}
         parts = {"range": self.epsilon_range, "noise": self.epsilon_noise}
@@ -63,8 +64,9 @@ class ColumnBudget:
             parts = {name: self.columns * part for name, part in parts.items()}
         else:
             parts = {f"{name}, each of {self.columns} columns": part for name, part in parts.items()}
-        budget = MappingProxyType({name: part for name, part in parts.items() if part})
-        return Spending(budget, self.delta, rho=self.columns * sum(in_rho.values(), Fraction(0)), budget_unit=unit)
+        spent = MappingProxyType({name: part for name, part in parts.items() if part})
+        rho = self.columns * sum(in_rho.values(), Fraction(0))
+        return problem.budget(spent, delta=self.delta, rho=rho, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def largest_range_epsilon(rho: Fraction) -> float:
 
 def rational_epsilon(epsilon: Epsilon) -> Fraction:
     """Epsilon; for a LogRatio a fraction at or just below it."""
-    return rational_below(exact_epsilon(epsilon))
+    return rational_below(positive_epsilon(epsilon))
 
 
 def best_column_budget(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.estimators.privacy import Spending
+from userdp.estimators.privacy import Budget
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch, laplace_noise, missing, too_few_users
 from userdp.means.winsorized_budget import ColumnBudget
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class WinsorizedColumns(MeanMethod):
     """LSAKKMS21, Algorithms 1 and 2, on integers.
 
-    In each of D columns a bin is drawn with `budget.epsilon_range`; every user's value is clipped to the interval
+    In each of D columns a bin is drawn with `each.epsilon_range`; every user's value is clipped to the interval
     around it and rounded to one of W + 1 integers; their sum, of sensitivity W, gets discrete Laplace noise of
-    `budget.epsilon_noise`. With one bin there is nothing to find. See docs/proofs/winsorized_mean.md.
+    `each.epsilon_noise`. With one bin there is nothing to find. See docs/proofs/winsorized_mean.md.
 
     Parameters
     ----------
@@ -32,32 +32,32 @@ class WinsorizedColumns(MeanMethod):
     problem : MeanProblem
     lattice : Lattice
         The public grid.
-    budget : ColumnBudget
+    each : ColumnBudget
         What each column spends, and why that is the whole budget. It has one column, or those after the rotation,
         which pads their number to a power of two.
     """
 
-    def __init__(self, name: str, problem: MeanProblem, lattice: Lattice, budget: ColumnBudget) -> None:
+    def __init__(self, name: str, problem: MeanProblem, lattice: Lattice, each: ColumnBudget) -> None:
         self.name = name
         self.problem = problem
         self.lattice = lattice
-        self.budget = budget
-        self.search = RangeSearch(lattice, budget.columns, budget.epsilon_range)
+        self.each = each
+        self.search = RangeSearch(lattice, each.columns, each.epsilon_range)
         most = problem.n_users * lattice.steps
-        self.noise = laplace_noise(budget.epsilon_noise, lattice.steps, (0, most))
+        self.noise = laplace_noise(each.epsilon_noise, lattice.steps, (0, most))
 
     @property
     def accounting(self) -> str:
         """Why all columns together are within the budget."""
-        return self.budget.accounting
+        return self.each.accounting
 
-    def spending(self) -> Spending:
-        return self.budget.spending()
+    def budget(self) -> Budget:
+        return self.each.budget(self.problem)
 
     def predicted_error(self) -> float:
-        budget = self.budget
+        each = self.each
         return math.sqrt(
-            squared_error(self.problem, self.lattice, float(budget.epsilon_range), float(budget.epsilon_noise))
+            squared_error(self.problem, self.lattice, float(each.epsilon_range), float(each.epsilon_noise))
         )
 
     def rotated(self) -> bool:
@@ -77,16 +77,16 @@ class WinsorizedColumns(MeanMethod):
         return self.search.lows(bins) + self.lattice.grid * steps
 
     def outcomes(self) -> Iterable[Hashable]:
-        columns, (low, high) = self.budget.columns, self.noise.bounds
+        columns, (low, high) = self.each.columns, self.noise.bounds
         bins = itertools.product(range(self.lattice.n_bins), repeat=columns)
         return itertools.product(bins, itertools.product(range(low, high + 1), repeat=columns))
 
     def n_outcomes(self) -> int:
         low, high = self.noise.bounds
-        return int((self.lattice.n_bins * (high - low + 1)) ** self.budget.columns)
+        return int((self.lattice.n_bins * (high - low + 1)) ** self.each.columns)
 
     def warnings(self) -> list[str]:
-        return too_few_users(self.name, self.problem, self.lattice, self.budget.columns, self.budget.cap)
+        return too_few_users(self.name, self.problem, self.lattice, self.each.columns, self.each.cap)
 
 
 def squared_error(problem: MeanProblem, lattice: Lattice, epsilon_range: float, epsilon_noise: float) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from userdp import _core
+    from userdp.accounting.cost import PrivacyCost
 
 Value = TypeVar("Value")
 Entry = TypeVar("Entry", bound=np.generic)
@@ -145,6 +146,13 @@ class ChoiceByScore(ABC, Generic[Rate]):
             "granularity": unshared(granularity),
             **{name: bool(flag) for name, flag in flags.items()},
         }
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs, for scores that a neighbor changes by the sensitivity at most."""
+        from userdp.accounting.cost import PrivacyCost
+
+        return PrivacyCost(self._arguments["epsilon"])
 
     @abstractmethod
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> Rate:

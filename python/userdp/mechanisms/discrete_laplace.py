@@ -33,6 +33,7 @@ from userdp.runtime import number_of, shape_of, source_of
 
 if TYPE_CHECKING:
     from userdp import _core
+    from userdp.accounting.cost import PrivacyCost
 
 DRAWS_LIMIT = 2**27
 """The most draws of one call, as in the core."""
@@ -165,6 +166,21 @@ class DiscreteLaplace:
         from userdp import _core
 
         return min(_core.ln_bounds(self._tables.largest_ratio)[1], self._requested(self._sensitivity or 1))
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs, for values that a neighbor changes by the sensitivity at most.
+
+        Raises
+        ------
+        ValueError
+            For a noise of some scale, where no sensitivity is known.
+        """
+        from userdp.accounting.cost import PrivacyCost
+
+        if "epsilon" not in self._given:
+            raise ValueError("the cost of a draw needs a sensitivity: make the noise with epsilon and sensitivity")
+        return PrivacyCost(self._given["epsilon"])
 
     @property
     def certified_epsilon(self) -> float:

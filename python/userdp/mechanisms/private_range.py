@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ from userdp.exact.numbers import Epsilon, parse_positive, shown, unshared
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.runtime import source_of
+from userdp.users.table import read_numbers
+
+if TYPE_CHECKING:
+    from userdp.accounting.cost import PrivacyCost
 
 MOST_BINS = 2**62
 NOBODY = -1
@@ -139,6 +143,13 @@ class PrivateRange:
         PrivateRange.__init__(self, **arguments)
 
     @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs, where one user is one value."""
+        from userdp.accounting.cost import PrivacyCost
+
+        return PrivacyCost(bounded_range=self._arguments["epsilon"])
+
+    @property
     def certified_epsilon(self) -> float:
         """A proved bound of the loss, and of how far apart its extremes are, roundings included; at most epsilon."""
         return self.choice.certified_epsilon
@@ -196,11 +207,9 @@ class PrivateRange:
         ndarray of int64 with shape (n_users,)
             A user's bin depends on that user's value only.
         """
-        from userdp.users.sanitize import numbers_of, one_by_one  # which need mechanisms
-
-        numbers = numbers_of(np.asarray(one_by_one(values))).astype(np.float64)
-        if numbers.ndim != 1 or not numbers.size:
-            raise ValueError(f"values must be a vector with a number for each user; got shape {numbers.shape}")
+        numbers = read_numbers(values, "values")
+        if not numbers.size:
+            raise ValueError("values must be a vector with a number for each user; got none")
         bound, width = float(self.bound), float(self.width)
         numbers = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -bound, bound)
         # Below 2**63 as floats, below n_bins as integers.

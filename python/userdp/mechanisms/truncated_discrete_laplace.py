@@ -13,6 +13,7 @@ from userdp.mechanisms.base import IntegerLaw
 
 if TYPE_CHECKING:
     from userdp import _core
+    from userdp.accounting.cost import PrivacyCost
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
@@ -143,6 +144,13 @@ class TruncatedDiscreteLaplace(IntegerLaw):
     def kappa(self) -> int:
         """Half the width: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
         return self._core_law.kappa
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs, added to an integer that a neighbor changes by 1 at most."""
+        from userdp.accounting.cost import PrivacyCost
+
+        return PrivacyCost(self._arguments["epsilon"], self._delta)
 
     @property
     def certified_epsilon(self) -> float:

@@ -8,22 +8,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp.accounting import largest_epsilon_each, largest_rho
-from userdp.estimators.privacy import Spending, exact_epsilon
-from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.privacy import Budget
+from userdp.exact.epsilon import core_level, positive_epsilon
+from userdp.exact.numbers import Delta, Epsilon, parse_level
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
 from userdp.mechanisms.composed import Draw
-from userdp.optimization.constraints import Constraint, length
-from userdp.optimization.estimator import Descent
+from userdp.optimization.constraints import optional_length
+from userdp.optimization.estimator import Descent, regularization_parameter, start_parameter
 from userdp.optimization.gradients import GradientRows
-from userdp.optimization.losses import Loss
-from userdp.optimization.problem import DescentProblem, MeanStep, Rounds, number_of_rounds
+from userdp.optimization.problem import DescentProblem, MeanStep, Rounds, optional_rounds
 from userdp.optimization.projected import ProjectedDescent
 
 Floats = npt.NDArray[np.float64]
@@ -102,7 +103,7 @@ class Noise:
 
     rho: Fraction
     """Of the sum over the users of a round."""
-    spending: Spending
+    budget: Budget
 
 
 def _noise_of_rounds(problem: DescentProblem, steps: int, batch: int | None) -> Noise:
@@ -111,7 +112,7 @@ def _noise_of_rounds(problem: DescentProblem, steps: int, batch: int | None) -> 
     rho = largest_rho(problem.epsilon, problem.delta, distance=draws * DISTANCE)
     by_rho = Noise(
         rho / steps,
-        Spending({"gradients": rho}, problem.delta, rho=rho, distance=draws * DISTANCE, budget_unit="rho"),
+        problem.budget({"gradients": rho}, delta=problem.delta, rho=rho, distance=draws * DISTANCE, unit="rho"),
     )
     if batch is None or batch == problem.n_users:
         return by_rho
@@ -120,7 +121,7 @@ def _noise_of_rounds(problem: DescentProblem, steps: int, batch: int | None) -> 
     )
     if amplified <= by_rho.rho:
         return by_rho
-    return Noise(amplified, Spending({"gradients": exact_epsilon(problem.epsilon)}, problem.delta))
+    return Noise(amplified, problem.budget({"gradients": positive_epsilon(problem.epsilon)}, delta=problem.delta))
 
 
 def _amplified_rho(epsilon: Epsilon, delta: Fraction, steps: int, share: Fraction, dimension: int) -> Fraction:
@@ -187,7 +188,7 @@ def clipped_plan(
         "last": [float(done + 1 == rounds) for done in range(rounds)],
     }[average]
     optimizer = ProjectedDescent(problem.start, problem.constraint, [size] * rounds, weights)
-    return Rounds(problem, optimizer, step, noise.spending)
+    return Rounds(problem, optimizer, step, noise.budget)
 
 
 def relative_noise(problem: DescentProblem, count: int) -> float:
@@ -220,55 +221,9 @@ def default_step_size(problem: DescentProblem, clip: float, count: int, steps: i
     return min(1 / problem.smoothness, problem.radius / (noise * math.sqrt(2 * steps)))
 
 
+@estimator
 class ClippedGradientDescent(Descent):
     """Gradient descent where each user's mean gradient is clipped and the sum gets noise: user-level DP-SGD.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, > 0.
-    delta : float, int, Fraction or decimal string
-        In (0, 1).
-    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
-        Of a row. What is minimised is the mean over users of the mean loss of their rows.
-    constraint : L2Ball or Box
-        Where theta may be. Public.
-    bound : float
-        Rows of X that are longer in L2 are scaled to this norm. Public.
-    target_bounds : tuple of two float
-        Targets are clipped to it. Public. For losses of labels, those above 0 are one class and others the other.
-    clip : float, optional
-        C > 0: a user's mean gradient is clipped to this L2 norm. By default (0.6 + k / sqrt(m)) G / sqrt(m), at least
-        G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = sqrt(2 d / rho) / n.
-    steps : int, optional
-        T, the number of rounds. By default the one that balances the two terms of the error bound for the average, at
-        most 200.
-    step_size : float, optional
-        > 0. By default min(1 / H, R / (nu sqrt(2 T))), nu the root mean square of the noise in a round's gradient and R
-        the largest distance from the start.
-    batch_users : int, optional
-        In every round so many users are drawn without replacement, by exact samplers; all by default, and that is
-        better unless time is short.
-    average : {"tail", "all", "last"}
-        Which points after steps are averaged: the last half, all, or the last.
-    regularization : float
-        lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise. The
-        intercept is included.
-    fit_intercept : bool
-        Whether theta gets a last entry for a constant 1.
-    start : sequence of float, optional
-        Where the descent starts. Public. By default the centre of the constraint.
-    m : int
-        How many rows a user is expected to have; public. All rows of a user count, whatever their number is.
-    on_invalid : {"clamp", "raise"}
-        "clamp": NaN counts as 0 and what is out of range as the nearest end. "raise" refuses it, and is not private.
-    require_groups : bool
-        Whether user ids must be given. Without them single rows are protected, which is a weaker promise.
-    enrolled : sequence, optional
-        The public list of all users, in which those without rows count too: with the gradient 0.
-    random_state : None or int
-        None draws from the operating system's cryptographic generator. An integer makes fits reproducible, for tests
-        only: it warns, and such a fit is not private.
 
     Attributes
     ----------
@@ -325,61 +280,51 @@ class ClippedGradientDescent(Descent):
 
     grid_steps: ClassVar[int] = GRID_STEPS
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        delta: Delta,
-        loss: Loss,
-        constraint: Constraint,
-        bound: float = 1.0,
-        target_bounds: tuple[float, float] = (-1.0, 1.0),
-        clip: float | None = None,
-        steps: int | None = None,
-        step_size: float | None = None,
-        batch_users: int | None = None,
-        average: str = "tail",
-        regularization: float = 0.0,
-        fit_intercept: bool = False,
-        start: npt.ArrayLike | None = None,
-        m: int | None = None,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Sequence[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.constraint = constraint
-        self.bound = bound
-        self.target_bounds = target_bounds
-        self.clip = clip
-        self.steps = steps
-        self.step_size = step_size
-        self.batch_users = batch_users
-        self.average = average
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.start = start
-        self.m = m
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("clip", "step_size"):
-            value = getattr(self, name)
-            if value is not None:
-                length(value, name)
-        if self.steps is not None:
-            number_of_rounds(self.steps, "steps")
-        if self.batch_users is not None:
-            positive(self.batch_users, "batch_users")
-        if self.average not in AVERAGES:
-            raise ValueError(f"average must be one of {', '.join(map(repr, AVERAGES))}; got {shown(self.average)}")
+    delta: Delta = fields.delta(doc="In (0, 1).")
+    clip: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc="""
+        C > 0: a user's mean gradient is clipped to this L2 norm. By default (0.6 + k / sqrt(m)) G / sqrt(m), at least
+        G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = sqrt(2 d / rho) / n.
+        """,
+    )
+    steps: int | None = fields.parameter(
+        None,
+        check=optional_rounds,
+        kind="int, optional",
+        doc="""
+        T, the number of rounds. By default the one that balances the two terms of the error bound for the average, at
+        most 200.
+        """,
+    )
+    step_size: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc="""
+        > 0. By default min(1 / H, R / (nu sqrt(2 T))), nu the root mean square of the noise in a round's gradient and R
+        the largest distance from the start.
+        """,
+    )
+    batch_users: int | None = fields.count(
+        None,
+        doc="""
+        In every round so many users are drawn without replacement, by exact samplers; all by default, and that is
+        better unless time is short.
+        """,
+    )
+    average: str = fields.choice(
+        "tail", AVERAGES, doc="Which points after steps are averaged: the last half, all, or the last."
+    )
+    regularization: float = regularization_parameter(
+        """
+        lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise. The
+        intercept is included.
+        """
+    )
+    start: npt.ArrayLike | None = start_parameter()
 
     def _plan_of(self, problem: DescentProblem) -> Rounds:
         return clipped_plan(

@@ -175,6 +175,12 @@ def length(value: Any, name: str) -> float:
     return number
 
 
+def optional_length(value: Any, name: str) -> None:
+    """Refuse what is neither None nor a `length`."""
+    if value is not None:
+        length(value, name)
+
+
 def finite_vector(values: Any, name: str) -> Floats:
     """A public vector of finite numbers, or an error that names it."""
     try:

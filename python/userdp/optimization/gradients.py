@@ -11,8 +11,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.numbers import shown
 from userdp.optimization.losses import CustomLoss, LinearLoss, Loss
-from userdp.users.contributions import UserData
-from userdp.users.sanitize import silence
+from userdp.users.table import UserTable
 from userdp.users.vectors import GivenVectors, UserVectors, readable, rows_of_users
 
 Floats = npt.NDArray[np.float64]
@@ -75,7 +74,7 @@ class GradientRows:
 
     Parameters
     ----------
-    data : UserData
+    data : UserTable
     loss : Loss
     bound : float
         Rows that are longer in L2 are scaled to this norm; NaN counts as 0. The constant of an intercept is not
@@ -89,7 +88,7 @@ class GradientRows:
         When a user's own gradient returns a wrong shape for public rows of zeros.
     """
 
-    def __init__(self, data: UserData, *, loss: Loss, bound: float, fit_intercept: bool) -> None:
+    def __init__(self, data: UserTable, *, loss: Loss, bound: float, fit_intercept: bool) -> None:
         self.n_users = self._n_listed = data.n_users
         self.dimension = data.n_columns + bool(fit_intercept)
         self.loss = loss
@@ -140,7 +139,7 @@ class GradientRows:
 
     def _valid(self, rows: npt.NDArray[np.intp]) -> Floats:
         """One user's rows, clipped, with the constant."""
-        with silence():
+        with np.errstate(all="ignore"):
             numbers = self._X[rows].astype(np.float64)
             clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
             norms = np.sqrt(np.sum(clamped * clamped, axis=1))
@@ -168,7 +167,7 @@ def check_callback(loss: CustomLoss, dimension: int) -> None:
 def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Floats:
     """What the callback says of one user: the zero vector where it fails, which must not show."""
     zero = np.zeros(len(theta))
-    with silence():
+    with np.errstate(all="ignore"):
         try:
             found = np.array(loss.gradient(_aligned(theta), _aligned(X), _aligned(y)), dtype=np.float64, order="C")
             if found.shape == X.shape:

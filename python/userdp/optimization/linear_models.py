@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from userdp.estimators.base import UserLevelClassifier, UserLevelRegressor
-from userdp.exact.numbers import Delta, Epsilon, shown
+from userdp.estimators import fields
+from userdp.estimators.base import UserLevelClassifier, UserLevelRegressor, read_bounds
+from userdp.estimators.fields import estimator
+from userdp.exact.numbers import Delta, shown
 from userdp.optimization.clipped import clipped_plan
-from userdp.optimization.constraints import LEAST, L2Ball, finite, finite_vector, length
-from userdp.optimization.estimator import PublicRandomEstimator
+from userdp.optimization.constraints import LEAST, L2Ball, finite, finite_vector, optional_length
+from userdp.optimization.estimator import PublicRandomEstimator, regularization_parameter
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
 from userdp.optimization.phased import PhasedPlan
 from userdp.optimization.problem import DescentPlan, DescentProblem
 from userdp.optimization.winsorized import GradientOptions, winsorized_plan
 from userdp.public_randomness import PublicSeed
-from userdp.users.sanitize import silence
+from userdp.users.containers import Grid
 
 Solver: TypeAlias = Callable[[DescentProblem, PublicSeed], DescentPlan]
 
@@ -42,7 +44,6 @@ SOLVERS: dict[str, Solver] = {"auto": _clipped, "clipped": _clipped, "phased": _
 
 
 Floats = npt.NDArray[np.float64]
-Self = TypeVar("Self", bound="LinearModel")
 
 RADIUS = 4.0
 """The default of `radius` times the bound of features over the root of their number: coefficients for which features
@@ -52,44 +53,50 @@ RESIDUAL = 2.0
 prediction and a target within the range can be."""
 
 
+@estimator
 class LinearModel(PublicRandomEstimator):
     """A model whose predictions are linear in features with public bounds.
 
-    Subclasses have the parameters epsilon, delta, feature_bound, feature_bounds, radius, solver, regularization,
-    fit_intercept and those of all estimators. Descents see features in units in which their bounds are about 1.
+    Descents see features in units in which their bounds are about 1.
     """
 
     released: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
 
-    feature_bound: Any
-    feature_bounds: Any
-    radius: Any
-    solver: Any
-
-    start = None
-
-    def fit(self: Self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn the coefficients.
-
-        Parameters
-        ----------
-        X : array-like of numbers with shape (rows, columns)
-        y : array-like with shape (rows,)
-        groups : array-like with shape (rows,)
-            The user id of every row.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters and shapes, naming the argument; never for what is in a row, unless on_invalid="raise".
-        BudgetError
-            For work that is too large, with an estimate.
-        """
-        return self._fit(X, y, groups)
+    delta: Delta = fields.delta("1/1000000", doc="In (0, 1).")
+    feature_bound: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc="Rows that are longer in L2 are scaled to this norm. Public. Either this or `feature_bounds`.",
+    )
+    feature_bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = fields.parameter(
+        None,
+        kind="tuple (low, high), optional",
+        doc="""
+        The public range of every column, each a number or one for each column. Values outside count as the nearest end.
+        """,
+    )
+    radius: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc="""
+        The largest L2 norm of coefficients and intercept together, of features in units of their bound: in L2, or of
+        half the range of each column. By default 4 sqrt(d) over the bound in these units.
+        """,
+    )
+    solver: str = fields.choice(
+        "auto",
+        SOLVERS,
+        doc="""
+        The descent, by its public defaults: `ClippedGradientDescent`, `PhasedERM` or `WinsorizedGradientDescent`.
+        "auto" is "clipped".
+        """,
+    )
+    regularization: float = regularization_parameter(
+        "lambda >= 0 of the term lambda |theta|^2 / 2, the intercept included, in the same units."
+    )
+    fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -98,15 +105,11 @@ class LinearModel(PublicRandomEstimator):
                 "exactly one of feature_bound, the largest L2 norm of a row, and feature_bounds, the range (low, high) "
                 "of every column, must be given: they are public, and never taken from the data"
             )
-        for name in ("feature_bound", "radius"):
-            if (value := getattr(self, name)) is not None:
-                length(value, name)
-        if self.solver not in tuple(SOLVERS):
-            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {shown(self.solver)}")
 
     def _units(self, n_features: int) -> tuple[Floats, Floats]:
         """What features are measured from, and in which units: public."""
         if self.feature_bounds is None:
+            assert self.feature_bound is not None, "one of them is given"
             return np.zeros(n_features), np.full(n_features, float(self.feature_bound))
         try:
             low, high = self.feature_bounds
@@ -127,15 +130,15 @@ class LinearModel(PublicRandomEstimator):
     def _valid(self, rows: npt.NDArray[Any]) -> Floats:
         """Rows with 0, or the middle of bounds, for NaN and within the bounds of columns, in units of the middle."""
         middle, unit = self._units(rows.shape[1])
-        with silence():
+        with np.errstate(all="ignore"):
             scaled = (rows.astype(np.float64) - middle) / unit
         scaled[np.isnan(scaled)] = 0.0
         widest = 1.0 if self.feature_bounds is not None else np.finfo(np.float64).max
         valid: Floats = np.clip(scaled, -widest, widest)
         return valid
 
-    def _read_X(self, X: Any) -> npt.NDArray[Any]:
-        return self._valid(self._numbers(X))
+    def _read_X(self, grid: Grid) -> npt.NDArray[Any]:
+        return self._valid(grid.numbers())
 
     def _feature_bound(self, n_features: int) -> float:
         return 1.0 if self.feature_bounds is None else math.sqrt(n_features)
@@ -149,57 +152,23 @@ class LinearModel(PublicRandomEstimator):
     def _plan_of(self, problem: DescentProblem) -> DescentPlan:
         return SOLVERS[self.solver](problem, self._seed())
 
-    def _coefficients(self, theta: Floats) -> tuple[Floats, float]:
+    def _coefficients(self, theta: Floats, n_features: int) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""
-        n_features = self.n_features_in_
         middle, unit = self._units(n_features)
         coefficients = theta[:n_features] / unit
         shift = theta[n_features] if self.fit_intercept else 0.0
         return coefficients, float(shift - coefficients @ middle)
 
     def _linear(self, X: Any, coefficients: Floats, intercept: float) -> Floats:
-        rows = self._numbers(X, reset=False)
+        rows = self._numbers(X)
         middle, unit = self._units(rows.shape[1])
         with np.errstate(all="ignore"):
-            return (self._valid(rows) * unit + middle) @ coefficients + intercept
+            return (rows * unit + middle) @ coefficients + intercept
 
 
+@estimator
 class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     """Logistic regression, private for users.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, > 0.
-    delta : float, int, Fraction or decimal string
-        In (0, 1).
-    feature_bound : float, optional
-        Rows that are longer in L2 are scaled to this norm. Public. Either this or `feature_bounds`.
-    feature_bounds : tuple (low, high), optional
-        The public range of every column, each a number or one for each column. Values outside count as the nearest end.
-    radius : float, optional
-        The largest L2 norm of coefficients and intercept together, of features in units of their bound: in L2, or of
-        half the range of each column. By default 4 sqrt(d) over the bound in these units.
-    solver : {"auto", "clipped", "phased", "winsorized"}
-        The descent, by its public defaults: `ClippedGradientDescent`, `PhasedERM` or `WinsorizedGradientDescent`.
-        "auto" is "clipped".
-    regularization : float
-        lambda >= 0 of the term lambda |theta|^2 / 2, the intercept included, in the same units.
-    fit_intercept : bool
-    classes : tuple of two labels, or None
-        Public; other labels count as the first. None takes them from y, which is not private.
-    m : int
-        How many rows a user is expected to have; public. All rows of a user count.
-    public_seed : PublicSeed, bytes or str, optional
-        Of the public randomness of solvers that have some. By default each fit draws one.
-    on_invalid : {"clamp", "raise"}
-        "raise" refuses NaN, infinities and other labels, which tells something about private values.
-    require_groups : bool
-        Whether user ids must be given. Without them single rows are protected, which is a weaker promise.
-    enrolled : sequence, optional
-        The public list of all users, in which those without rows count too.
-    random_state : None or int
-        An integer makes fits reproducible, for tests only: it warns, and such a fit is not private.
 
     Attributes
     ----------
@@ -239,50 +208,15 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        delta: Delta = "1/1000000",
-        feature_bound: float | None = None,
-        feature_bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        radius: float | None = None,
-        solver: str = "auto",
-        regularization: float = 0.0,
-        fit_intercept: bool = True,
-        classes: Sequence[Any] | None = (0, 1),
-        m: int | None = None,
-        public_seed: PublicSeed | bytes | str | None = None,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Sequence[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_bound = feature_bound
-        self.feature_bounds = feature_bounds
-        self.radius = radius
-        self.solver = solver
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.m = m
-        self.public_seed = public_seed
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
-
     def _loss(self) -> Loss:
         return LogisticLoss()
 
     def _largest_target(self) -> float:
         return 1.0
 
-    def _accept(self, outcome: Any) -> None:
-        coefficients, intercept = self._coefficients(self._theta(outcome))
-        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
+    def _fitted(self, theta: Floats, n_features: int) -> dict[str, Any]:
+        coefficients, intercept = self._coefficients(theta, n_features)
+        return {"coef_": coefficients[None, :], "intercept_": np.array([intercept])}
 
     def decision_function(self, X: npt.ArrayLike) -> Floats:
         """The logarithm of the odds of the second class, for every row: ndarray with shape (rows,)."""
@@ -301,23 +235,9 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         return predicted
 
 
+@estimator
 class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     """Linear regression by least squares, private for users.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, > 0.
-    target_bounds : tuple of two float
-        Targets are clipped to it. Public.
-    delta : float, int, Fraction or decimal string
-        In (0, 1).
-    feature_bound, feature_bounds, solver, regularization, fit_intercept, m, public_seed, on_invalid, \
-require_groups, enrolled, random_state
-        As for `UserLevelLogisticRegression`. Units of targets are half their range.
-    radius : float, optional
-        The largest L2 norm of coefficients and intercept together, of features in units of their bound and targets in
-        units of half their range. By default 4 sqrt(d) over the bound in these units.
 
     Attributes
     ----------
@@ -353,40 +273,11 @@ require_groups, enrolled, random_state
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        target_bounds: tuple[float, float],
-        delta: Delta = "1/1000000",
-        feature_bound: float | None = None,
-        feature_bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        radius: float | None = None,
-        solver: str = "auto",
-        regularization: float = 0.0,
-        fit_intercept: bool = True,
-        m: int | None = None,
-        public_seed: PublicSeed | bytes | str | None = None,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Sequence[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.target_bounds = target_bounds
-        self.delta = delta
-        self.feature_bound = feature_bound
-        self.feature_bounds = feature_bounds
-        self.radius = radius
-        self.solver = solver
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.m = m
-        self.public_seed = public_seed
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
+    target_bounds: tuple[float, float] = fields.parameter(
+        check=read_bounds,
+        kind="pair of floats",
+        doc="(low, high): targets are clamped to these public numbers. Units of targets are half their range.",
+    )
 
     def _target_units(self) -> tuple[float, float]:
         """What targets are measured from, and in which units."""
@@ -396,7 +287,7 @@ require_groups, enrolled, random_state
     def _read_y(self, y: Any, n_rows: int) -> Floats:
         middle, unit = self._target_units()
         targets = super()._read_y(y, n_rows)
-        with silence():
+        with np.errstate(all="ignore"):
             scaled: Floats = (targets - middle) / unit
         return scaled
 
@@ -406,10 +297,10 @@ require_groups, enrolled, random_state
     def _largest_target(self) -> float:
         return 1.0
 
-    def _accept(self, outcome: Any) -> None:
-        coefficients, intercept = self._coefficients(self._theta(outcome))
+    def _fitted(self, theta: Floats, n_features: int) -> dict[str, Any]:
+        coefficients, intercept = self._coefficients(theta, n_features)
         middle, unit = self._target_units()
-        self.coef_, self.intercept_ = coefficients * unit, intercept * unit + middle
+        return {"coef_": coefficients * unit, "intercept_": intercept * unit + middle}
 
     def predict(self, X: npt.ArrayLike) -> Floats:
         """The expected target of every row: ndarray with shape (rows,)."""

@@ -6,7 +6,7 @@ Source: LSAKKMS21, Algorithm 4, with a number of rounds that leaves every round 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import Spending, exact_epsilon
-from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.privacy import Budget
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import Delta, parse_level
 from userdp.mechanisms.composed import Draw, Program
-from userdp.optimization.constraints import Constraint
-from userdp.optimization.estimator import Descent, PublicRandomEstimator
 from userdp.optimization.gradients import GradientRows
-from userdp.optimization.losses import Loss
 from userdp.optimization.problem import DescentPlan, DescentProblem, number_of_rounds
-from userdp.optimization.winsorized import GradientOptions, check_gradient_parameters, gradient_options, winsorized_plan
+from userdp.optimization.winsorized import GradientOptions, PrivateGradientDescent, gradient_options, winsorized_plan
 from userdp.public_randomness import PublicSeed
 
 
@@ -204,16 +204,16 @@ class PhasedPlan(DescentPlan):
         seed = PublicSeed(self.seed.block("userdp phase", index))
         return winsorized_plan(problem, replace(self.options, steps=steps), seed)
 
-    def spending(self) -> Spending:
-        each = [self.round(index, self._start).spending() for index in range(self.phases.rounds)]
+    def budget(self) -> Budget:
+        each = [self.round(index, self._start).budget().cost for index in range(self.phases.rounds)]
         name = f"each of {len(each)} disjoint blocks"
-        rhos = [spending.rho for spending in each if spending.rho is not None]
-        delta = max(spending.delta for spending in each)
+        rhos = [cost.rho for cost in each if cost.rho is not None]
+        delta = max(cost.delta for cost in each)
         if len(rhos) < len(each):
-            return Spending({name: exact_epsilon(self.problem.epsilon)}, delta)
+            return self.problem.budget({name: positive_epsilon(self.problem.epsilon)}, delta=delta)
         # Ideal laws that all rounds are near at once; what their distance is in delta, each round has paid for its own.
-        distance = sum((spending.distance for spending in each), Fraction(0))
-        return Spending({name: max(rhos)}, delta, max(rhos), distance, "rho")
+        distance = sum((cost.distance for cost in each), Fraction(0))
+        return self.problem.budget({name: max(rhos)}, delta=delta, rho=max(rhos), distance=distance, unit="rho")
 
     def program(self, rows: GradientRows) -> Program:
         def transcript(draw: Draw) -> Hashable:
@@ -244,54 +244,13 @@ class PhasedPlan(DescentPlan):
         return self.round(self.phases.rounds - 1, self._start).warnings()
 
 
-class PhasedERM(PublicRandomEstimator, Descent):
+@estimator
+class PhasedERM(PrivateGradientDescent):
     """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.
 
     Round t takes about n / 2**t users who were in no round before, and minimises their mean loss plus
     lambda_t |theta - theta_{t-1}|^2 / 2, by a private descent from theta_{t-1}; lambda_t is four times that of the
     round before. For convex losses.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, > 0; every user is in one round, which spends all of it.
-    delta : float, int, Fraction or decimal string
-        In [0, 1).
-    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
-        Of a row; convex.
-    constraint : L2Ball or Box
-        Where theta may be. Public.
-    bound : float
-        Rows of X that are longer in L2 are scaled to this norm. Public.
-    target_bounds : tuple of two float
-        Targets are clipped to it. Public.
-    method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
-        As in `WinsorizedGradientDescent`.
-    least_users : int, optional
-        Rounds end before one would have fewer users. By default ceil(4 sqrt(8 d ln(1 / delta)) / epsilon), or
-        ceil(32 d / epsilon) for delta = 0.
-    steps : int, optional
-        Of every round. By default those of Corollary 2, at most `most_steps`.
-    most_steps : int
-    assignment : {"random", "enrolled"}
-        Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both
-        are functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
-    radius, sub_gaussian, gamma, kappa, grid_steps
-        As in `WinsorizedGradientDescent`.
-    fit_intercept : bool
-    start : sequence of float, optional
-        theta_0. By default the centre of the constraint. Public.
-    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
-        None draws a fresh one in each fit.
-    m : int
-        How many rows a user is expected to have; public. All rows of a user count.
-    on_invalid : {"clamp", "raise"}
-    require_groups : bool
-    enrolled : sequence, optional
-        The public list of all users. **Without it the list of those who have rows is public**: neighbours then have the
-        same ids.
-    random_state : None or int
-        None draws from the operating system; an int is for tests and voids privacy.
 
     Attributes
     ----------
@@ -328,70 +287,29 @@ class PhasedERM(PublicRandomEstimator, Descent):
     True
     """
 
-    regularization: Any = 0.0
-    """Of all rounds together there is none."""
-
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        loss: Loss,
-        constraint: Constraint,
-        delta: Delta = 0,
-        bound: float = 1.0,
-        target_bounds: tuple[float, float] = (-1.0, 1.0),
-        method: str = "auto",
-        least_users: int | None = None,
-        steps: int | None = None,
-        most_steps: int = 100,
-        assignment: str = "random",
-        radius: float | None = None,
-        sub_gaussian: float | None = None,
-        gamma: float = 0.01,
-        kappa: float = 1.05,
-        fit_intercept: bool = False,
-        start: Any = None,
-        public_seed: PublicSeed | bytes | str | None = None,
-        grid_steps: int | None = None,
-        m: int | None = None,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.loss = loss
-        self.constraint = constraint
-        self.delta = delta
-        self.bound = bound
-        self.target_bounds = target_bounds
-        self.method = method
-        self.least_users = least_users
-        self.steps = steps
-        self.most_steps = most_steps
-        self.assignment = assignment
-        self.radius = radius
-        self.sub_gaussian = sub_gaussian
-        self.gamma = gamma
-        self.kappa = kappa
-        self.fit_intercept = fit_intercept
-        self.start = start
-        self.public_seed = public_seed
-        self.grid_steps = grid_steps
-        self.m = m
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_gradient_parameters(self)
-        number_of_rounds(self.most_steps, "most_steps")
-        if self.least_users is not None:
-            positive(self.least_users, "least_users")
-        if self.assignment not in ASSIGNMENTS:
-            raise ValueError(f"assignment must be 'random' or 'enrolled'; got {shown(self.assignment)}")
+    delta: Delta = fields.delta(0, doc="In [0, 1).")
+    least_users: int | None = fields.count(
+        None,
+        doc="""
+        Rounds end before one would have fewer users. By default ceil(4 sqrt(8 d ln(1 / delta)) / epsilon), or
+        ceil(32 d / epsilon) for delta = 0.
+        """,
+    )
+    most_steps: int = fields.parameter(
+        100,
+        check=number_of_rounds,
+        kind="int",
+        doc="The most steps of a round, where `steps` is not given: those of [LSAKKMS21, Corollary 2] are very many.",
+    )
+    assignment: str = fields.choice(
+        "random",
+        ASSIGNMENTS,
+        doc="""
+        Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both
+        are functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
+        Without `enrolled` the list of those who have rows is public.
+        """,
+    )
 
     def _symmetric(self) -> bool:
         # Who is in which round goes by the user's number.

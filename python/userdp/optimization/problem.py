@@ -18,7 +18,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import Spending, planned_epsilon
+from userdp.accounting.cost import PrivacyCost
+from userdp.estimators.privacy import Budget, BudgetUnit, Parts
+from userdp.exact.epsilon import planned_epsilon
 from userdp.exact.numbers import Epsilon, positive, shown
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import Draw, Program
@@ -42,6 +44,12 @@ def number_of_rounds(value: Any, name: str) -> int:
             "are as good, because each then has less noise"
         )
     return given
+
+
+def optional_rounds(value: Any, name: str) -> None:
+    """Refuse what is neither None nor a `number_of_rounds`."""
+    if value is not None:
+        number_of_rounds(value, name)
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,18 @@ class DescentProblem:
     def __post_init__(self) -> None:
         # Plans are kept by their problems, which numbers of all types are to find.
         object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
+
+    def budget(
+        self,
+        parts: Parts,
+        *,
+        delta: Fraction = Fraction(0),
+        rho: Fraction | None = None,
+        distance: Fraction = Fraction(0),
+        unit: BudgetUnit = "epsilon",
+    ) -> Budget:
+        """What a release for this problem costs."""
+        return Budget(PrivacyCost(self.epsilon, delta, rho=rho, distance=distance), parts, unit)
 
     @property
     def lipschitz(self) -> float:
@@ -170,8 +190,8 @@ class DescentPlan(ABC):
     """How many draws it takes, for progress bars: public."""
 
     @abstractmethod
-    def spending(self) -> Spending:
-        """What a fit costs."""
+    def budget(self) -> Budget:
+        """What a fit costs, and on what it is spent."""
 
     @abstractmethod
     def program(self, rows: GradientRows) -> Program:
@@ -197,16 +217,16 @@ class DescentPlan(ABC):
 class Rounds(DescentPlan):
     """An optimizer whose every question is answered by a step. The transcript is the tuple of the answers."""
 
-    def __init__(self, problem: DescentProblem, optimizer: Optimizer[Any], step: MeanStep, spending: Spending) -> None:
+    def __init__(self, problem: DescentProblem, optimizer: Optimizer[Any], step: MeanStep, budget: Budget) -> None:
         self.problem = problem
         self.optimizer = optimizer
         self.step = step
         self.rounds = optimizer.rounds
         self.draws = self.rounds * step.draws
-        self._spending = spending
+        self._budget = budget
 
-    def spending(self) -> Spending:
-        return self._spending
+    def budget(self) -> Budget:
+        return self._budget
 
     def program(self, rows: GradientRows) -> Program:
         def transcript(draw: Draw) -> Hashable:

@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import Spending
-from userdp.exact.numbers import Delta, Epsilon, open_unit_interval, positive, shown
+from userdp.estimators import fields
+from userdp.estimators.fields import estimator
+from userdp.estimators.privacy import Budget
+from userdp.exact.numbers import Delta, positive, shown
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS
 from userdp.means.plan import MeanProblem
 from userdp.means.radii import gradient_radius
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import Draw, Program
-from userdp.optimization.constraints import Constraint, length
-from userdp.optimization.estimator import Descent, PublicRandomEstimator
+from userdp.optimization.constraints import length, optional_length
+from userdp.optimization.estimator import Descent, PublicRandomEstimator, regularization_parameter, start_parameter
 from userdp.optimization.gradients import GradientRows
-from userdp.optimization.losses import Loss
-from userdp.optimization.problem import DescentPlan, DescentProblem, MeanStep, Optimizer, Rounds, number_of_rounds
+from userdp.optimization.problem import DescentPlan, DescentProblem, MeanStep, Optimizer, Rounds, optional_rounds
 from userdp.optimization.projected import ProjectedDescent
 from userdp.optimization.schedules import (
     Schedule,
@@ -167,7 +168,7 @@ def winsorized_plan(problem: DescentProblem, options: GradientOptions, seed: Pub
     optimizer = ProjectedDescent(problem.start, problem.constraint, schedule.step_sizes, schedule.weights)
     if options.method != "tracking":
         answers = _answers(problem, options, steps)
-        return Rounds(problem, optimizer, AnsweredMean(answers, seed), answers.spending)
+        return Rounds(problem, optimizer, AnsweredMean(answers, seed), answers.budget)
     distance = steps * problem.dimension * DISTANCE
     rho = options.mean_problem(problem).largest_rho(distance) * Fraction(schedule.steps, steps)
     spread, grid = options.mean_problem(problem).spread, {"grid_steps": options.grid_steps or 2**20}
@@ -294,8 +295,9 @@ class TrackingRounds(DescentPlan):
         self.kappa = kappa
         self.grid_steps = grid_steps
 
-    def spending(self) -> Spending:
-        return Spending({"gradients": self.rho}, self.problem.delta, self.rho, self.distance, "rho")
+    def budget(self) -> Budget:
+        delta, rho, distance = self.problem.delta, self.rho, self.distance
+        return self.problem.budget({"gradients": rho}, delta=delta, rho=rho, distance=distance, unit="rho")
 
     def noise(self, ball: Ball) -> DiscreteGaussian:
         """The noise of a round with this ball."""
@@ -367,63 +369,67 @@ MOST_GRID_STEPS = 2**28
 """So that a user's integers fit into 32 bits."""
 
 
-class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
+def _grid_steps(value: Any, name: str) -> None:
+    grid = 1 if value is None else positive(value, name)
+    if grid & (grid - 1) or grid > MOST_GRID_STEPS:
+        raise ValueError(f"{name} must be a power of two up to 2**28; got {shown(value)}")
+
+
+@estimator
+class PrivateGradientDescent(PublicRandomEstimator, Descent):
+    """What descents share whose gradients are private means of users' gradients."""
+
+    method: str = fields.choice(
+        "auto",
+        (*METHODS, "tracking"),
+        doc="""
+        How a mean gradient is estimated: as in `userdp.means.WinsorizedMean`, or, "tracking", by clipping to a
+        ball around the gradient that was released before, which pays when there are many rows of each user.
+        """,
+    )
+    radius: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc="""
+        The expected distance of a user's mean gradient from that of all users, public. By default sub_gaussian
+        sqrt(d / m); for "paper" the tau of [LSAKKMS21, Proposition 1], put right (docs/errata.md).
+        """,
+    )
+    sub_gaussian: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc="sigma: gradients of one row are sigma-sub-Gaussian. By default G / sqrt(d). Public.",
+    )
+    gamma: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the steps.")
+    kappa: float = fields.parameter(
+        1.05,
+        check=lambda value, name: length(value, name),
+        kind="float",
+        doc='For "tracking": the radius over what is expected.',
+    )
+    steps: int | None = fields.parameter(
+        None,
+        check=optional_rounds,
+        kind="int, optional",
+        doc="How many steps are taken; by default a public number for which a bound on the error is least.",
+    )
+    start: npt.ArrayLike | None = start_parameter()
+    grid_steps: int | None = fields.parameter(
+        None,
+        check=_grid_steps,
+        kind="int, optional",
+        doc="Steps of the public grid that a radius has, a power of two up to 2**28.",
+    )
+
+
+@estimator
+class WinsorizedGradientDescent(PrivateGradientDescent):
     """Gradient descent on mean gradients that are estimated privately where people's gradients concentrate.
 
     When people have many rows, their mean gradients are close to each other. The noise then follows from how close they
     are, not from how long a gradient could be.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, > 0.
-    delta : float, int, Fraction or decimal string
-        In [0, 1). With 0 each step spends epsilon / T; a positive one is far better.
-    loss : LogisticLoss, SquaredLoss, SmoothedHingeLoss or CustomLoss
-        Of a row. What is minimised is the mean over users of the mean loss of their rows.
-    constraint : L2Ball or Box
-        Where theta may be. Public.
-    bound : float
-        Rows of X that are longer in L2 are scaled to this norm. Public.
-    target_bounds : tuple of two float
-        Targets are clipped to it. Public.
-    variant : {"convex", "convex-tail", "strongly-convex", "nonconvex"}
-        The schedule, and what is proved of it; see Notes.
-    method : {"auto", "iterated", "gaussian", "practical", "paper", "laplace", "tracking"}
-        How a mean gradient is estimated: as in `userdp.means.WinsorizedMean`, or, "tracking", by clipping to a
-        ball around the gradient that was released before, which pays when there are many rows of each user.
-    steps : int, optional
-        T. By default the power of two up to 256 whose bound is least.
-    radius : float, optional
-        The expected distance of a user's mean gradient from that of all users, public. By default sub_gaussian
-        sqrt(d / m); for "paper" the tau of Proposition 1, put right (docs/errata.md).
-    sub_gaussian : float, optional
-        sigma: gradients of one row are sigma-sub-Gaussian. By default G / sqrt(d). Public.
-    strong_convexity : float, optional
-        mu > 0; by default `regularization`.
-    gap : float, optional
-        For "nonconvex": how far the loss at the start may be above its least value.
-    gamma : float in (0, 1)
-        How likely a range may be missed, in any of the steps.
-    kappa : float
-        For "tracking": the radius over what is expected.
-    regularization : float
-        lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise.
-    fit_intercept : bool
-    start : sequence of float, optional
-        By default the centre of the constraint. Public.
-    public_seed : PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional
-        For public rotations and the public choice of a point in "nonconvex". None draws a fresh one in each fit.
-    grid_steps : int, optional
-        Steps of the public grid that a radius has, a power of two.
-    m : int
-        How many rows a user is expected to have; public. All rows of a user count.
-    on_invalid : {"clamp", "raise"}
-    require_groups : bool
-    enrolled : sequence, optional
-        The public list of all users.
-    random_state : None or int
-        None draws from the operating system; an int is for tests and voids privacy.
 
     Attributes
     ----------
@@ -467,86 +473,23 @@ class WinsorizedGradientDescent(PublicRandomEstimator, Descent):
     (True, True)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        loss: Loss,
-        constraint: Constraint,
-        delta: Delta = 0,
-        bound: float = 1.0,
-        target_bounds: tuple[float, float] = (-1.0, 1.0),
-        variant: str = "convex",
-        method: str = "auto",
-        steps: int | None = None,
-        radius: float | None = None,
-        sub_gaussian: float | None = None,
-        strong_convexity: float | None = None,
-        gap: float | None = None,
-        gamma: float = 0.01,
-        kappa: float = 1.05,
-        regularization: float = 0.0,
-        fit_intercept: bool = False,
-        start: Any = None,
-        public_seed: PublicSeed | bytes | str | None = None,
-        grid_steps: int | None = None,
-        m: int | None = None,
-        on_invalid: str = "clamp",
-        require_groups: bool = True,
-        enrolled: Iterable[Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.loss = loss
-        self.constraint = constraint
-        self.delta = delta
-        self.bound = bound
-        self.target_bounds = target_bounds
-        self.variant = variant
-        self.method = method
-        self.steps = steps
-        self.radius = radius
-        self.sub_gaussian = sub_gaussian
-        self.strong_convexity = strong_convexity
-        self.gap = gap
-        self.gamma = gamma
-        self.kappa = kappa
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.start = start
-        self.public_seed = public_seed
-        self.grid_steps = grid_steps
-        self.m = m
-        self.on_invalid = on_invalid
-        self.require_groups = require_groups
-        self.enrolled = enrolled
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(map(repr, VARIANTS))}; got {shown(self.variant)}")
-        check_gradient_parameters(self)
+    delta: Delta = fields.delta(0, doc="In [0, 1). With 0 each step spends epsilon / T; a positive one is far better.")
+    variant: str = fields.choice("convex", VARIANTS, doc="The schedule, and what is proved of it; see Notes.")
+    strong_convexity: float | None = fields.parameter(
+        None, check=optional_length, kind="float, optional", doc="mu > 0; by default `regularization`."
+    )
+    gap: float | None = fields.parameter(
+        None,
+        check=optional_length,
+        kind="float, optional",
+        doc='For "nonconvex": how far the loss at the start may be above its least value.',
+    )
+    regularization: float = regularization_parameter(
+        "lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise."
+    )
 
     def _plan_of(self, problem: DescentProblem) -> DescentPlan:
         return winsorized_plan(problem, gradient_options(self, variant=self.variant), self._seed())
-
-
-def check_gradient_parameters(estimator: Any) -> None:
-    """Refuse bad values of the parameters that descents along private mean gradients share."""
-    methods = (*METHODS, "tracking")
-    if estimator.method not in methods:
-        raise ValueError(f"method must be one of {', '.join(map(repr, methods))}; got {shown(estimator.method)}")
-    for name in ("radius", "sub_gaussian", "strong_convexity", "gap", "kappa"):
-        value = getattr(estimator, name, None)
-        if value is not None:
-            length(value, name)
-    open_unit_interval(estimator.gamma, "gamma")
-    if estimator.steps is not None:
-        number_of_rounds(estimator.steps, "steps")
-    grid = 1 if estimator.grid_steps is None else positive(estimator.grid_steps, "grid_steps")
-    if grid & (grid - 1) or grid > MOST_GRID_STEPS:
-        raise ValueError(f"grid_steps must be a power of two up to 2**28; got {shown(estimator.grid_steps)}")
 
 
 def gradient_options(estimator: Any, *, variant: str) -> GradientOptions:

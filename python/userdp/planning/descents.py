@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from userdp.estimators.privacy import exact_epsilon
+from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, Epsilon, parse_delta, parse_level, parse_positive, positive
 from userdp.optimization.clipped import ClippedMean, clipped_plan
 from userdp.optimization.constraints import L2Ball
@@ -43,7 +43,7 @@ def compare_descents(
         start=(0.0,) * d,
         bound=longest,
         m=rows_each,
-        epsilon=exact_epsilon(epsilon),
+        epsilon=positive_epsilon(epsilon),
         delta=parse_delta(delta),
     )
     plans: dict[str, Rounds | TrackingRounds] = {"clipped": clipped_plan(problem)}

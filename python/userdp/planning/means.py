@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from userdp.accounting import group_privacy
-from userdp.estimators.privacy import exact_epsilon
+from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -77,7 +77,7 @@ def mean_problem(
         bound=size,
         norm="l2" if norm == "l2" else "max",
         spread=size / math.sqrt(rows) if radius is None else float(parse_positive(radius, "radius")),
-        epsilon=exact_epsilon(epsilon),
+        epsilon=positive_epsilon(epsilon),
         delta=parse_delta(delta),
         beta=open_unit_interval(beta, "beta"),
         private_radius=private_radius,

@@ -19,8 +19,9 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
 from userdp.selection.base import Neighbours, Selection
-from userdp.selection.items import Counts, Item, canonical_item
+from userdp.selection.items import Counts, Item
 from userdp.selection.planning import least_from_which_on, lower_tail, planned
+from userdp.users.values import item_of
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -142,7 +143,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
         return 2 * self.half_width + 1
 
     def _accepted(self, item: object) -> Item | None:
-        return canonical_item(item)
+        return item_of(item)
 
     def _draw(self, source: _core.Source, counts: Counts) -> Item | Bottom:
         entries = self._present(counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -15,6 +15,7 @@ from userdp.selection.items import Counts, Item, ItemT, present, tally
 
 if TYPE_CHECKING:
     from userdp import _core
+    from userdp.accounting.cost import PrivacyCost
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
 Outcome = TypeVar("Outcome")
@@ -50,9 +51,19 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         return self._neighbours
 
     @property
+    def cost(self) -> PrivacyCost:
+        """What every release costs, where an item is all that a user gives."""
+        from userdp.accounting.cost import PrivacyCost
+
+        return PrivacyCost(self._arguments["epsilon"], self._arguments.get("delta", 0))
+
+    @property
     def default(self) -> ItemT | None:
         """What anything that is no item counts as; None: it counts for nothing."""
         return self._default
+
+    _largest: int | None = None
+    """The largest integer that is an item, if there is one."""
 
     @abstractmethod
     def _accepted(self, item: object) -> ItemT | None:
@@ -66,12 +77,12 @@ class Selection(ABC, Generic[ItemT, Outcome]):
     def pmf(self, counts: Counts) -> Pmf:
         """The distribution of a draw."""
 
-    def tally(self, items: Iterable[object]) -> Counter[ItemT | None]:
+    def tally(self, items: Any, *, exact_integers: bool = False) -> Counter[ItemT | None]:
         """Count the items, as `release` does. Not private: for programs that draw, and for audits.
 
         Parameters
         ----------
-        items : iterable
+        items, exact_integers
             As for `release`.
 
         Returns
@@ -85,7 +96,7 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         TypeError
             As for `release`.
         """
-        return tally(items, self._item)
+        return tally(items, self._item, largest=self._largest, exact_integers=exact_integers)
 
     def _item(self, item: object) -> ItemT | None:
         accepted = self._accepted(item)
@@ -94,18 +105,21 @@ class Selection(ABC, Generic[ItemT, Outcome]):
     def _present(self, counts: Counts) -> list[tuple[ItemT, int]]:
         return present(counts, self._accepted)
 
-    def release(self, items: Iterable[object], random_state: int | None = None) -> Outcome:
+    def release(self, items: Any, random_state: int | None = None, *, exact_integers: bool = False) -> Outcome:
         """Choose an item, once, with the whole of the budget.
 
         Parameters
         ----------
-        items : iterable, or ndarray with one dimension
+        items : array, sequence, or series with shape (n,)
             One item for each of the n users. Whatever is no item counts as `default`, and nothing about it is raised
             or warned about. A user who has nothing to say keeps an entry, such as None: with ``neighbours="replace"``,
             n is public.
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draw reproducible,
             for tests only, and warns.
+        exact_integers : bool
+            True promises that the type of `items` is public. Otherwise NumPy's integers beyond 2**53 - 1 are no items,
+            because one missing value would make doubles of them; in lists, and in nullable and Arrow columns, they are.
 
         Returns
         -------
@@ -129,4 +143,4 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         Every call spends the budget again, also a call after `userdp.BOTTOM`, or with new public randomness for the
         same people. The counts themselves, or how many users fell back to `default`, are not private.
         """
-        return self._draw(source_of(random_state), self.tally(items))
+        return self._draw(source_of(random_state), self.tally(items, exact_integers=exact_integers))

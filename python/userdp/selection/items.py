@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
-
 from userdp.exact.numbers import is_integer, shown
+from userdp.users.table import read_items
 
 Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"
@@ -16,20 +15,6 @@ Counts: TypeAlias = "Mapping[Any, int]"
 ItemT = TypeVar("ItemT", bound="int | str | bytes")
 
 _TYPES = (int, str, bytes)
-_NUMPY_TYPES = (np.integer, np.str_, np.bytes_)
-
-
-def canonical_item(item: object) -> Item | None:
-    """The item as a plain int, str or bytes, or None for anything else; never raises."""
-    kind = type(item)
-    if kind is int or kind is str or kind is bytes:  # `in` would ask the type of the item what it equals
-        return item  # type: ignore[return-value]  # mypy does not follow `kind`
-    try:
-        if isinstance(item, _NUMPY_TYPES) and not isinstance(item, np.timedelta64):
-            return canonical_item(item.item())
-    except Exception:  # an object may raise when it is looked at, and that is an output
-        pass
-    return None
 
 
 def check_items(items: object) -> None:
@@ -39,24 +24,26 @@ def check_items(items: object) -> None:
     ------
     TypeError
     """
-    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+    if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
         raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
 
 
-def tally(items: Iterable[object], item_of: Callable[[object], ItemT | None]) -> Counter[ItemT | None]:
+def tally(
+    items: Any,
+    item_of: Callable[[object], ItemT | None],
+    *,
+    largest: int | None = None,
+    exact_integers: bool = False,
+) -> Counter[ItemT | None]:
     """How many users have each item.
 
     Raises
     ------
-    TypeError
+    TypeError, ValueError
         For something that has no items, of which nothing private is said.
     """
     check_items(items)
-    if isinstance(items, np.ndarray):
-        if items.ndim != 1:
-            raise TypeError(f"items must be one-dimensional; got an array of {items.ndim} dimensions")
-        items = items.tolist() if items.dtype.kind in "iuSU" else list(items)
-    return Counter(map(item_of, items))
+    return Counter(map(item_of, read_items(items, "items", largest, exact_integers=exact_integers)))
 
 
 def present(counts: Counts, item_of: Callable[[object], ItemT | None]) -> list[tuple[ItemT, int]]:

@@ -14,8 +14,9 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.base import PMF_CANDIDATES
 from userdp.selection.base import Neighbours, Selection
-from userdp.selection.items import Counts, canonical_item
+from userdp.selection.items import Counts
 from userdp.selection.planning import MARGIN, binomial_window, least_from_which_on, planned
+from userdp.users.values import item_of
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -91,6 +92,7 @@ class PureSelection(Selection[int, int]):
         self._n_items = positive(n_items, "n_items")
         if self._n_items > 2**64:
             raise ValueError(f"n_items must be at most 2**64; got {shown(n_items)}")
+        self._largest = self._n_items - 1
         super().__init__(epsilon=epsilon, n_items=self._n_items, neighbours=neighbours, default=default)
         # Adding or removing a user moves all scores in one direction, replacing one does not.
         self._mechanism = GroupedExponentialMechanism(
@@ -108,7 +110,7 @@ class PureSelection(Selection[int, int]):
         return self._mechanism.certified_epsilon
 
     def _accepted(self, item: object) -> int | None:
-        number = canonical_item(item)
+        number = item_of(item)
         return number if isinstance(number, int) and 0 <= number < self.n_items else None
 
     def _groups(self, counts: Counts, alone: int | None = None) -> GroupedScores:

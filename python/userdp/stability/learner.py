@@ -13,7 +13,7 @@ import numpy.typing as npt
 from userdp.concepts.classes import ConceptClass
 from userdp.exact.numbers import is_integer, shown
 from userdp.public_randomness.seed import PublicSeed
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 Labels = npt.NDArray[np.uint8]
 
@@ -70,12 +70,12 @@ class StableLearner(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what its items predict")
 
-    def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
+    def items(self, data: UserTable, seed: PublicSeed) -> Sequence[Hashable]:
         """One item for every user slot 0, ..., n_users - 1, each from that user's rows alone.
 
         Parameters
         ----------
-        data : UserData
+        data : UserTable
             Rows by user.
         seed : PublicSeed
 
@@ -136,7 +136,7 @@ class ClassLearner(StableLearner):
         return predictions
 
 
-def rows_by_user(data: UserData) -> Iterator[npt.NDArray[np.intp]]:
+def rows_by_user(data: UserTable) -> Iterator[npt.NDArray[np.intp]]:
     """For every user slot, the numbers of its rows in their order."""
     order = np.argsort(data.users, kind="stable")
     ends = np.searchsorted(data.users[order], np.arange(data.n_users + 1))

@@ -19,7 +19,7 @@ from userdp.public_randomness.sampling import CorrelatedSampler
 from userdp.stability.learner import Labels, StableLearner
 from userdp.stability.lists import Listed, ListLearner
 from userdp.stability.representation import positive_float, power_law, rational_base
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
     from userdp.public_randomness import PublicSeed
@@ -138,7 +138,7 @@ class ListStabilityLearner(StableLearner):
         sampler = CorrelatedSampler(seed, label=RACE)
         return candidates[sampler.sample(log_weights=log_weights, items=[_name(one) for one in candidates])]
 
-    def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
+    def items(self, data: UserTable, seed: PublicSeed) -> Sequence[Hashable]:
         """One vote for every user slot; see `StableLearner.items`.
 
         Raises

@@ -16,7 +16,7 @@ from userdp.concepts.classes import ConceptClass, DomainClass
 from userdp.concepts.errors import ClassErrors, check_work
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import open_unit_fraction, positive, shown
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
     from userdp.stability.learner import Labels
@@ -158,7 +158,7 @@ class VersionSpace(ListLearner):
         size = len(labels) // blocks
         check_work(self.hypotheses, blocks, size)
         owners = np.repeat(np.arange(blocks, dtype=np.uint32), size)
-        data = UserData(X[: blocks * size], labels[: blocks * size], owners, blocks, size)
+        data = UserTable(X[: blocks * size], labels[: blocks * size], owners, blocks, size)
         counts = np.count_nonzero(ClassErrors(self.hypotheses, data).mistakes() == 0, axis=1)
         return {int(index): int(counts[index]) for index in np.flatnonzero(counts)}
 

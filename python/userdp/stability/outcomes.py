@@ -21,7 +21,7 @@ from userdp.public_randomness.seed import PublicSeed
 from userdp.runtime import ProgressCallback
 from userdp.stability.learner import StableLearner
 from userdp.stability.lists import ListLearner
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 MAX_RUNS = 2_000_000
 """Samples times seeds; each is one run of the learner."""
@@ -279,11 +279,11 @@ class _Rows:
         numbers = np.array(member)
         return self.X[numbers], self.labels[numbers]
 
-    def users(self, members: Sequence[Member]) -> UserData:
+    def users(self, members: Sequence[Member]) -> UserTable:
         """One user for each sample."""
         numbers, m = np.array(members), len(members[0])
         owners = np.repeat(np.arange(len(members), dtype=np.uint32), m)
-        return UserData(self.X[numbers.ravel()], self.labels[numbers.ravel()], owners, len(members), m)
+        return UserTable(self.X[numbers.ravel()], self.labels[numbers.ravel()], owners, len(members), m)
 
 
 class Errors:

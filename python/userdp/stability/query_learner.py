@@ -18,7 +18,7 @@ from userdp.public_randomness.rounding import SharedOffsetRounding
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import Labels, StableLearner, rows_by_user
 from userdp.stability.queries import StatisticalQuery, StatisticalQueryAlgorithm, check_algorithm
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 LABEL = "statistical query"
 """Where the offsets of the grids are, in the public seed."""
@@ -76,7 +76,7 @@ class StatisticalQueryLearner(StableLearner):
     --------
     >>> import numpy as np
     >>> from collections import Counter
-    >>> from userdp.users.contributions import UserData
+    >>> from userdp.users import UserTable
     >>> from userdp.stability import DecisionListQueries
     >>> from userdp.public_randomness import PublicSeed
     >>> rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ class StatisticalQueryLearner(StableLearner):
     >>> X = rng.integers(0, 2, size=(30_000, 4))
     >>> labels = np.where(X[:, 2] == 0, 1, X[:, 0]).astype(np.uint8)
     >>> algorithm = DecisionListQueries(4, alpha=0.1, length=2, tolerance=0.05)
-    >>> items = StatisticalQueryLearner(algorithm).items(UserData(X, labels, users, 60, 500), PublicSeed(bytes(32)))
+    >>> items = StatisticalQueryLearner(algorithm).items(UserTable(X, labels, users, 60, 500), PublicSeed(bytes(32)))
     >>> (item, votes), *_ = Counter(items).most_common()
     >>> algorithm.describe(algorithm.decode(item))
     'if x0: 1; else if not x2: 1; else 0'
@@ -113,7 +113,7 @@ class StatisticalQueryLearner(StableLearner):
         """What a hypothesis says about rows; see `StableLearner.predict`."""
         return self.algorithm.predict(self.algorithm.decode(item), X)
 
-    def items(self, data: UserData, seed: PublicSeed) -> Sequence[Hashable]:
+    def items(self, data: UserTable, seed: PublicSeed) -> Sequence[Hashable]:
         """One item for every user slot; see `StableLearner.items`.
 
         Raises

@@ -17,7 +17,7 @@ from userdp.exact.numbers import nearest_float, parse_positive, shown
 from userdp.exact.pmf import Pmf
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import ClassLearner, Labels
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 RACE = "representation"
 """The label of the race in the public seed."""
@@ -91,12 +91,12 @@ class RepresentationLearner(ClassLearner):
         """The index that one user votes for; see `StableLearner.item`."""
         return self.items(_alone(X, labels), seed)[0]
 
-    def items(self, data: UserData, seed: PublicSeed) -> list[int]:
+    def items(self, data: UserTable, seed: PublicSeed) -> list[int]:
         """The index that every user votes for.
 
         Parameters
         ----------
-        data : UserData
+        data : UserTable
             Rows by user.
         seed : PublicSeed
 
@@ -122,7 +122,7 @@ class RepresentationLearner(ClassLearner):
             own = slice(ends[first], ends[last])
             if own.start == own.stop:
                 continue
-            block = UserData(X[own], labels[own], users[own] - np.uint32(first), last - first, data.m)
+            block = UserTable(X[own], labels[own], users[own] - np.uint32(first), last - first, data.m)
             errors = ClassErrors(self.hypotheses, block).mistakes()
             voting = rows[first:last] > 0
             with np.errstate(over="ignore"):  # a warning would tell that somebody has many errors
@@ -173,9 +173,9 @@ def rational_base(base: Any, exponent: float) -> Fraction:
     return Fraction(math.exp(exponent)) if base is None else parse_positive(base, "base")
 
 
-def _alone(X: npt.NDArray[Any], labels: Labels) -> UserData:
+def _alone(X: npt.NDArray[Any], labels: Labels) -> UserTable:
     """One user's rows."""
-    return UserData(X, labels, np.zeros(len(labels), dtype=np.uint32), 1, max(1, len(labels)))
+    return UserTable(X, labels, np.zeros(len(labels), dtype=np.uint32), 1, max(1, len(labels)))
 
 
 def positive_float(value: Any, name: str) -> float:

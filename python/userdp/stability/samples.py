@@ -15,7 +15,7 @@ from userdp.exceptions import BudgetError
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import StableLearner
 from userdp.stability.parameters import stability_from_agreement
-from userdp.users.contributions import UserData
+from userdp.users.table import UserTable
 
 Sampler: TypeAlias = "Callable[[np.random.Generator, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]"
 
@@ -153,11 +153,11 @@ def measure_agreement(
     )
 
 
-def _users(sampler: Sampler, generator: np.random.Generator, users: int, m: int) -> UserData:
+def _users(sampler: Sampler, generator: np.random.Generator, users: int, m: int) -> UserTable:
     X, labels = map(np.asarray, sampler(generator, users * m))
     if X.ndim != 2 or len(X) != users * m:
         raise ValueError(f"sampler must return X with shape ({users * m}, features); got {X.shape}")
     if labels.shape != (users * m,) or not np.all((labels == 0) | (labels == 1)):
         raise ValueError(f"sampler must return {users * m} labels 0 and 1")
     owners = np.repeat(np.arange(users, dtype=np.uint32), m)
-    return UserData(X, labels.astype(np.uint8), owners, users, m)
+    return UserTable(X, labels.astype(np.uint8), owners, users, m)

@@ -1,7 +1,37 @@
-"""People's data: who gave which rows, how they are read, and one vector of each user."""
+"""Users' data: the one reader of it, who gave which rows, and one vector of each user.
+
+`UserTable.read` takes what people have: NumPy arrays, lists and other sequences, frames and series of pandas, polars or
+pyarrow. What a container is decides how it is read; what is in it never does. Learners of your own take a `UserTable`,
+or the `UserVectors` made of one.
+"""
 
 from __future__ import annotations
 
-from userdp.users.contributions import bound_contributions
+from typing import TYPE_CHECKING
 
-__all__ = ["bound_contributions"]
+from userdp.runtime import loader
+from userdp.users.contributions import bound_contributions
+from userdp.users.ids import canonical_id, id_bytes
+from userdp.users.table import UserTable
+
+if TYPE_CHECKING:
+    from userdp.users.vectors import GivenVectors, MeanVectors, UserVectors
+
+__all__ = [
+    "GivenVectors",
+    "MeanVectors",
+    "UserTable",
+    "UserVectors",
+    "bound_contributions",
+    "canonical_id",
+    "id_bytes",
+]
+
+# The compiled core is loaded where it is needed.
+_VECTORS = {"GivenVectors": "vectors", "MeanVectors": "vectors", "UserVectors": "vectors"}
+
+__getattr__ = loader(__name__, _VECTORS, needs="numpy", distribution="numpy", extra="learn")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.numbers import shown
 from userdp.runtime import progress_bar
-from userdp.users.contributions import UserData
-from userdp.users.sanitize import numbers_of
+from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -183,7 +182,7 @@ class MeanVectors(UserVectors):
 
     Parameters
     ----------
-    data : UserData
+    data : UserTable
         Tables of C-contiguous doubles, and of other floats and integers in any layout, are read where they are.
     bound : float
         From 2^-400 to 2^400; public, like all that follows.
@@ -199,7 +198,7 @@ class MeanVectors(UserVectors):
 
     def __init__(
         self,
-        data: UserData,
+        data: UserTable,
         bound: float,
         norm: str = "l2",
         center: npt.ArrayLike | None = None,
@@ -252,6 +251,8 @@ def rows_of_users(users: npt.NDArray[np.uint32], n_users: int) -> _core.RowsOfUs
 
 def readable(table: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """A matrix of numbers as the core reads them: where it is, unless its type is none that the machine has."""
-    numbers = numbers_of(table) if table.dtype.kind not in "biuf" else table
-    machine = numbers.dtype.isnative and numbers.flags.aligned and numbers.dtype.char not in "eg"
-    return numbers if machine else numbers_of(numbers).astype(np.float64)
+    machine = table.dtype.isnative and table.flags.aligned and table.dtype.char not in "eg"
+    if machine:
+        return table
+    with np.errstate(all="ignore"):
+        return table.astype(np.float64)

@@ -1,0 +1,163 @@
+"""Parameters of estimators, declared once: default, check and documentation are one field of a dataclass.
+
+``domain_size: int = count(doc="N: points are 1, ..., N.")`` makes a keyword argument of the constructor, refuses what
+is no integer >= 1 when the estimator is used, and is the entry of the class's documentation. As scikit-learn wants,
+the constructor itself checks nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import open_unit_interval, parse_delta, parse_positive, positive, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """What type checkers need."""
+        return lambda decorator: decorator
+
+
+Check = Callable[[Any, str], object]
+Kind = TypeVar("Kind")
+
+_SECTION = re.compile(r"\n(?=    \w[\w ]*\n    -{3,}\n)")
+
+
+def parameter(default: Any = MISSING, *, check: Check | None = None, kind: str, doc: str) -> Any:
+    """A parameter.
+
+    Parameters
+    ----------
+    default : object
+        Without one the parameter is required.
+    check : callable, optional
+        Raises a TypeError or ValueError for a bad value, which it is given with the parameter's name.
+    kind : str
+        What is accepted, for the documentation.
+    doc : str
+        What the parameter is: lines of numpydoc.
+    """
+    return field(default=default, metadata={"check": check, "kind": kind, "doc": doc})
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def epsilon(*, doc: str = "The whole budget.") -> Any:
+    """A positive privacy parameter."""
+    accepted = "float, int, Fraction, decimal string or LogRatio"
+    return parameter(check=lambda value, name: positive_epsilon(value), kind=accepted, doc=doc)
+
+
+def delta(default: Any = MISSING, *, doc: str) -> Any:
+    """A delta below 1."""
+    return parameter(default, check=_below_one, kind="float, int, Fraction or decimal string", doc=doc)
+
+
+def _below_one(value: Any, name: str) -> None:
+    if parse_delta(value, name) == 1:
+        raise ValueError(f"{name} must be below 1; got {shown(value)}")
+
+
+def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, doc: str) -> Any:
+    """An integer; None too where that is the default."""
+
+    def check(value: Any, name: str) -> None:
+        number = positive(value, name, least)
+        if most is not None and number > most:
+            raise ValueError(f"{name} must be at most {shown(most)}; got {shown(value)}")
+
+    return parameter(
+        default,
+        check=_or_none(check) if default is None else check,
+        kind="int, optional" if default is None else "int",
+        doc=doc,
+    )
+
+
+def positive_number(default: Any = MISSING, *, doc: str) -> Any:
+    """A number above 0; None too where that is the default."""
+    kind = "float, optional" if default is None else "float"
+    return parameter(default, check=_or_none(parse_positive) if default is None else parse_positive, kind=kind, doc=doc)
+
+
+def open_unit(default: Any = MISSING, *, doc: str) -> Any:
+    """A number strictly between 0 and 1."""
+    return parameter(default, check=open_unit_interval, kind="float", doc=doc)
+
+
+def choice(default: str, options: Any, *, doc: str) -> Any:
+    """One of several words."""
+    words = tuple(options)
+
+    def check(value: Any, name: str) -> None:
+        if not (isinstance(value, str) and value in words):
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {shown(value)}")
+
+    return parameter(default, check=check, kind="{" + ", ".join(f'"{word}"' for word in words) + "}", doc=doc)
+
+
+def power_of_two(value: Any, name: str) -> None:
+    """Refuse integers that are no powers of two; None is accepted."""
+    if value is not None and (number := positive(value, name)) & (number - 1):
+        raise ValueError(f"{name} must be a power of two; got {shown(value)}")
+
+
+def flag(default: bool, *, doc: str) -> Any:
+    """True or False."""
+    return parameter(default, check=_flag, kind="bool", doc=doc)
+
+
+def _flag(value: Any, name: str) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a bool; got {shown(value)}")
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the value of every parameter.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter, what it is, and what is accepted.
+    """
+    for each in dataclasses.fields(estimator):
+        check = each.metadata.get("check")
+        if check is not None:
+            check(getattr(estimator, each.name), each.name)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def estimator(kind: type[Kind]) -> type[Kind]:
+    """Make an estimator of a class (decorator): a dataclass whose documentation lists its parameters."""
+    made = dataclass(kw_only=True, eq=False, repr=False)(kind)
+    if "__doc__" in vars(kind) and kind.__doc__:
+        made.__doc__ = _documented(kind.__doc__, dataclasses.fields(made))  # type: ignore[arg-type]
+    return made
+
+
+def _documented(text: str, fields: tuple[dataclasses.Field[Any], ...]) -> str:
+    """A docstring with its section of parameters, before the first of its sections."""
+    lines = ["", "    Parameters", "    ----------"]
+    for each in sorted(fields, key=lambda one: one.default is not MISSING):
+        if "doc" in each.metadata:
+            default = "" if each.default is MISSING or each.default is None else f", default={each.default!r}"
+            lines.append(f"    {each.name} : {each.metadata['kind']}{default}")
+            lines.extend(f"        {line}".rstrip() for line in inspect.cleandoc(each.metadata["doc"]).split("\n"))
+    section = "\n".join(lines) + "\n"
+    found = _SECTION.search(text)
+    if found is None:
+        return text.rstrip() + "\n" + section + "    "
+    return text[: found.start()] + section + text[found.start() :]

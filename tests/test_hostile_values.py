@@ -1,0 +1,285 @@
+"""What one person gives, in whatever container, changes nothing that is read of anybody else, and raises nothing."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frozen_cases import SEED, classifiers
+from hostile_values import NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought
+from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
+from userdp.estimators.base import UserLevelMechanism
+from userdp.learners import HypothesisSelector, PairwiseScoreSelector, ThresholdClassifier, private_median
+from userdp.means import WinsorizedMean, WinsorizedQueries
+from userdp.optimization import (
+    ClippedGradientDescent,
+    FiniteMinimizer,
+    L2Ball,
+    PhasedERM,
+    SquaredLoss,
+    UserLevelLinearRegression,
+    WinsorizedGradientDescent,
+)
+from userdp.selection import ApproximateSelection, PureSelection
+from userdp.users import MeanVectors, UserTable, bound_contributions
+
+POINTS = [1, 9, 3, 2, 5, 8, 10, 4]
+LABELS = [0, 1, 0, 0, 1, 1, 1, 0]
+USERS = ["ann", "ben", "ann", "cem", "ben", "cem", "ann", "cem"]
+OWN = [place for place, user in enumerate(USERS) if user == "ben"]
+OTHERS = [place for place in range(len(USERS)) if place not in OWN]
+PLACES = (OWN[:1], OWN)
+"""One odd value, or nothing else of this user."""
+
+
+def estimators() -> dict[str, UserLevelMechanism]:
+    """Every learner and estimator, with one column of X."""
+    ball = L2Ball(2.0)
+    return {
+        **classifiers(),
+        "pairwise selector": PairwiseScoreSelector(epsilon=1, psi=[[[0] * 3, [1, -1, 0]], [[-1, 1, 0], [0] * 3]], m=8),
+        "selector": HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.9, 0.1]], m=8),
+        "discrete": DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4),
+        "product": ProductDistribution(epsilon=2, n_symbols=3, n_columns=1, m=8, alpha=0.5),
+        "gaussian mean": GaussianMean(epsilon=1, radius=10, n_columns=1, m=8),
+        "gaussian": GaussianDistribution(epsilon=4, radius=2, kappa=3, n_columns=1, m=8, alpha=0.5),
+        "mean": WinsorizedMean(epsilon=4, delta="1e-3", bound=1, m=8, public_seed=SEED),
+        "mean, laplace": WinsorizedMean(epsilon=4, bound=1, m=8, method="laplace"),
+        "queries": WinsorizedQueries(epsilon=2, n_queries=1, dimension=1, bound=2, m=8),
+        "clipped": ClippedGradientDescent(epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, bound=2.0, m=8),
+        "winsorized": WinsorizedGradientDescent(
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, bound=2.0, m=8, public_seed=SEED
+        ),
+        "phased": PhasedERM(
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, m=8, most_steps=5, public_seed=SEED
+        ),
+        "finite": FiniteMinimizer(epsilon=2, m=8, alpha=0.3),
+        "linear": UserLevelLinearRegression(
+            epsilon=4, delta=1e-3, feature_bound=10, target_bounds=(0, 1), m=8, public_seed=SEED
+        ),
+    }
+
+
+def read(learner: UserLevelMechanism, X: Any, y: Any, groups: Any = USERS) -> UserTable:
+    """What a fit reads, with every warning an error."""
+    learner._check_parameters()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # What depends on parameters and on the container.
+        warnings.filterwarnings("ignore", "X may have whole numbers", UserWarning)
+        return learner._frozen()._read(X, y, groups)[0]
+
+
+def same(table: UserTable, other: UserTable, users: tuple[int, ...] = (0, 2)) -> None:
+    """Whether two tables have the same rows of these users, bit for bit."""
+    assert (table.n_users, table.m) == (other.n_users, other.m)
+    for user in users:
+        mine, theirs = (np.asarray(each.X[each.users == user], dtype=np.float64) for each in (table, other))
+        assert mine.tobytes() == theirs.tobytes()
+        assert table.labels[table.users == user].tobytes() == other.labels[other.users == user].tobytes()
+
+
+def replaced(values: list[Any], places: list[int], value: Any) -> list[Any]:
+    return [value if place in places else other for place, other in enumerate(values)]
+
+
+def taken(containers: dict[str, Any], values: list[Any], places: list[int]) -> dict[str, list[str]]:
+    """For each container the values that its library takes."""
+    return {
+        kind: [name for name, value in VALUES.items() if brought(make, replaced(values, places, value)) is not None]
+        for kind, make in containers.items()
+    }
+
+
+def test_there_are_many_containers_and_values() -> None:
+    assert len(TABLES) >= 25
+    assert len(VALUES) >= 40
+    counts = {kind: len(names) for kind, names in taken(TABLES, POINTS, OWN[:1]).items()}
+    # Those that hold objects hold anything; a typed one holds what is missing at least.
+    assert sum(count == len(VALUES) for count in counts.values()) >= 11
+    assert min(counts.values()) >= 1, counts
+    assert len(VECTORS | NUMBERS) >= 20
+    assert len(VECTORS | TEXTS) >= 20
+
+
+LEARNERS = list(estimators())
+
+
+def labels_for(learner: UserLevelMechanism) -> list[int] | None:
+    return LABELS if hasattr(learner, "classes") or hasattr(learner, "target_bounds") else None
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_value_in_X_moves_nobody(kind: str) -> None:
+    """Every value in every container, in one row or in all rows of a user."""
+    make = TABLES[kind]
+    for learner in (
+        ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=1),
+        ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, m=8, n_features=1, exact_integers=True),
+        GaussianMean(epsilon=1, radius=10, n_columns=1, m=8),
+    ):
+        y = labels_for(learner)
+        plain = read(learner, make(POINTS), y)
+        same(plain, read(learner, [[point] for point in POINTS], y), (0, 1, 2))
+        for places in PLACES:
+            for value in VALUES.values():
+                X = brought(make, replaced(POINTS, places, value))
+                if X is not None:
+                    same(read(learner, X, y), plain)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_all_values_together_move_nobody(kind: str) -> None:
+    """The same for every learner, where every value has a user: all that the container takes, at once if it can."""
+    make = TABLES[kind]
+    odd = [value for value in VALUES.values() if brought(make, [*POINTS, value]) is not None]
+    if brought(make, [*POINTS, *odd]) is None:
+        odd = [None]  # typed columns refuse most of the others
+    groups = [*USERS, *(f"odd {place:03}" for place in range(len(odd)))]
+    X, others = brought(make, [*POINTS, *odd]), make([*POINTS, *(3 for _ in odd)])
+    for learner in estimators().values():
+        learner.set_params(n_features=1)
+        y = labels_for(learner)
+        labels = None if y is None else [*y, *(0 for _ in odd)]
+        same(read(learner, X, labels, groups), read(learner, others, labels, groups), (0, 1, 2))
+        if labels is not None:
+            same(read(learner, others, [*LABELS, *odd], groups), read(learner, others, labels, groups), (0, 1, 2))
+
+
+@pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS})
+def test_a_value_in_y_moves_nobody(kind: str) -> None:
+    """Labels that are numbers, and targets."""
+    make = {**VECTORS, **NUMBERS}[kind]
+    X = np.array(POINTS)[:, None]
+    for learner in (
+        ThresholdClassifier(epsilon=1, domain_size=10, m=8),
+        UserLevelLinearRegression(epsilon=4, delta=1e-3, feature_bound=10, m=8, target_bounds=(0, 1)),
+    ):
+        plain = read(learner, X, make(LABELS))
+        same(plain, read(learner, X, LABELS), (0, 1, 2))
+        for places in PLACES:
+            for value in VALUES.values():
+                y = brought(make, replaced(LABELS, places, value))
+                if y is not None:
+                    same(read(learner, X, y), plain)
+
+
+@pytest.mark.parametrize("kind", {**VECTORS, **TEXTS})
+def test_a_value_among_texts_moves_nobody(kind: str) -> None:
+    make = {**VECTORS, **TEXTS}[kind]
+    X, words = np.array(POINTS)[:, None], ["yes" if label else "no" for label in LABELS]
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, classes=("no", "yes"))
+    plain = read(learner, X, make(words))
+    assert plain.labels.tolist() == LABELS
+    for places in PLACES:
+        for value in (*VALUES.values(), "maybe", b"yes"):
+            y = brought(make, replaced(words, places, value))
+            if y is not None:
+                same(read(learner, X, y), plain)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_no_value_stops_a_fit(name: str) -> None:
+    """Whole fits, with every value in one container of objects and in every container with one value."""
+    made = estimators()[name].set_params(n_features=1, enrolled=["ann", "ben", "cem", *map(str, range(9))])
+    y = labels_for(made)
+    forms = [(TABLES["array of objects"], value) for value in VALUES.values()]
+    forms += [(make, None) for make in TABLES.values()]
+    for make, value in forms:
+        X = brought(make, replaced(POINTS, OWN, value))
+        if X is None:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # What public numbers say, of too few users or too long integers, is said in any case.
+            warnings.filterwarnings("ignore", "(X may have whole numbers|.*users)", UserWarning)
+            if isinstance(made, WinsorizedQueries):
+                with made.open(X, groups=USERS) as session:
+                    session.ask(lambda rows: rows.mean(axis=0))
+            elif y is None:
+                made.fit(X, groups=USERS)
+            else:
+                made.fit(X, y, groups=USERS)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in {**VECTORS, **NUMBERS, **TEXTS} if "list of rows" not in kind])
+def test_an_item_moves_nobody(kind: str) -> None:
+    """Selections: the counts of what the others have, and the number of users."""
+    texts = kind in TEXTS
+    items: list[Any] = ["no", "yes", "no", "maybe"] if texts else [1, 2, 1, 3]
+    make = {**VECTORS, **NUMBERS, **TEXTS}[kind]
+    selections: list[Any] = [ApproximateSelection(epsilon=1, delta=1e-3)]
+    if not texts:
+        selections.append(PureSelection(epsilon=1, n_items=4))
+    for selection in selections:
+        for place in range(len(items)):
+            counted = selection.tally(items[:place] + items[place + 1 :])
+            for value in VALUES.values():
+                given = brought(make, replaced(items, [place], value))
+                if given is not None:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("error")
+                        added = selection.tally(given)
+                    assert added.total() == len(items)
+                    assert (added - counted).total() == 1
+                    assert not counted - added
+
+
+@pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS})
+def test_a_point_moves_nobody(kind: str) -> None:
+    """`private_median`, in the limit of a large epsilon: the median of three users of whom two agree."""
+    make = {**VECTORS, **NUMBERS}[kind]
+    for value in VALUES.values():
+        given = brought(make, [5, 5, value, 5, 5, 5, 5])
+        if given is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert private_median(given, range(7), epsilon=80, m=1, domain_size=16) == 5
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_value_moves_no_vector(kind: str) -> None:
+    """The vectors of users that third parties write mechanisms on."""
+    make = TABLES[kind]
+
+    def vectors(X: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            table = UserTable.read(X, groups=USERS, m=4, n_features=1)
+            made = MeanVectors(table, bound=20)
+            sums = [made.subset([user]).clipped_sum([0.0], 20.0, 0.5) for user in range(3)]
+            return table, [each.tobytes() for each in sums]
+
+    plain, sums = vectors(make(POINTS))
+    for places in PLACES:
+        for value in VALUES.values():
+            X = brought(make, replaced(POINTS, places, value))
+            if X is not None:
+                table, others = vectors(X)
+                same(table, plain)
+                assert (sums[0], sums[2]) == (others[0], others[2])
+
+
+@pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS, **TEXTS})
+def test_bounding_contributions_moves_nobody(kind: str) -> None:
+    """Which rows are kept depends on ids only, and what is kept is as it was given."""
+    make = {**VECTORS, **NUMBERS, **TEXTS}[kind]
+    labels: list[Any] = ["yes" if label else "no" for label in LABELS] if kind in TEXTS else list(LABELS)
+    for table in TABLES.values():
+        for value in (None, "seven", 1j, Ellipsis):
+            X, y = brought(table, replaced(POINTS, OWN, value)), brought(make, replaced(labels, OWN, value))
+            if X is None or y is None:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                rows, kept, groups = bound_contributions(X, y, USERS, m=2)
+            assert list(groups) == ["ann", "ben", "ann", "cem", "ben", "cem"]
+            assert type(rows) is type(X) or isinstance(rows, list)
+            assert kept is not None
+            learner = ThresholdClassifier(epsilon=1, domain_size=10, m=2, n_features=1)
+            learner.set_params(classes=("no", "yes") if kind in TEXTS else (0, 1))
+            whole, bounded = read(learner, X, y), read(learner, rows, kept, groups)
+            same(bounded, whole, (0, 1, 2))
