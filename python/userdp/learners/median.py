@@ -63,9 +63,9 @@ def private_median(
     ----------
     points : array-like of numbers with shape (rows,)
         Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN and what is no number count as 1.
-        Integers of 64 bits are kept exactly in arrays of integers; numbers in lists are read as doubles.
+        Whole numbers beyond 2^53 are exact in lists, in nullable and Arrow columns, and with `exact_integers`.
     groups : array-like with shape (rows,)
-        User ids: integers, strings, or hashable objects such as UUIDs.
+        User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, above 2**-35 and below 88.
     m : int
@@ -78,6 +78,8 @@ def private_median(
         A guess, in (0, 1], of how large a part of all samples is in low..high. It matters for utility only.
     enrolled : iterable, optional
         The public list of all users, in which those without rows count too. By default the users who have rows.
+    exact_integers : bool
+        True promises that the type of `points` is public. Otherwise NumPy's integers are read as doubles.
     random_state : None or int
         None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
         tests only, and warns.

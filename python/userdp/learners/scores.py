@@ -36,7 +36,7 @@ def user_level_errors(
     y : array-like with shape (rows,)
         Labels, 0 or 1.
     groups : array-like with shape (rows,)
-        User ids: integers, strings, or hashable objects such as UUIDs.
+        User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
     m : int
         The most rows of a user, >= 1, public; see `bound_contributions`.
     scaled : bool
@@ -47,8 +47,7 @@ def user_level_errors(
     -------
     ndarray of uint8, uint16 or uint32 with shape (K, users)
         Of the smallest type that holds m. A user with r rows and w mistakes has the count ceil(w m / r), in 0..m, or
-        plainly w; these are equal for r = m. Users are in the order of sorted ids for integers and strings, and of
-        their first rows for other ids.
+        plainly w; these are equal for r = m. Users are in the order of their ids; ids of several types, type by type.
 
     Raises
     ------
