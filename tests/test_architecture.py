@@ -18,7 +18,7 @@ ROOT = Path(userdp.__file__).parent
 FLOORS = """
     exceptions exact runtime accounting checker divergence algorithms report audit lddp delstab item_to_user users
     mechanisms selection estimators public_randomness concepts dimensions stability protocols learners distributions
-    means optimization planning datasets demo cli
+    means optimization planning model_selection datasets demo cli
 """.split()  # noqa: SIM905
 """From the ground up. `userdp._core`, the compiled extension, is below all of them; the package's face above."""
 

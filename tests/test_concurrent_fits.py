@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("sklearn")
 
 from hostile_values import VALUES
-
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import ThresholdClassifier
 from userdp.means import WinsorizedMean, WinsorizedQueries

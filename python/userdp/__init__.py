@@ -25,6 +25,7 @@ The public packages, from the ground up:
 * `userdp.means`: means of people's vectors, and adaptive queries
 * `userdp.optimization`: linear and logistic regression, descents, the best of finitely many candidates
 * `userdp.planning`: predicted errors of methods, numbers of people, lower bounds
+* `userdp.model_selection`: folds by public ids, for cross-validation
 * `userdp.datasets`: real people's data for examples
 
 The names below are loaded on first use.
@@ -86,6 +87,7 @@ _PACKAGES = (
     "estimators",
     "learners",
     "means",
+    "model_selection",
     "optimization",
     "planning",
     "protocols",

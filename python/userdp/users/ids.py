@@ -193,17 +193,18 @@ def id_bytes(user: object) -> bytes:
     >>> id_bytes(7) == id_bytes("7")
     False
     """
-    return _written(canonical_id(user))
+    return key_bytes(canonical_id(user))
 
 
-def _written(key: Key) -> bytes:
+def key_bytes(key: Key) -> bytes:
+    """As `id_bytes`, of a canonical form."""
     kind, value = key
     if kind == "str":
         content = value.encode("utf-8", "surrogatepass")
     elif kind == "bytes":
         content = value
     elif kind == "tuple":
-        content = b"".join(map(_written, value))
+        content = b"".join(map(key_bytes, value))
     else:
         content = repr(value).encode()  # of integers, bools and tuples of integers
     tag = kind.encode()
