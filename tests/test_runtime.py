@@ -14,6 +14,8 @@ import pytest
 
 from userdp import _core
 from userdp.divergence import hockey_stick, is_indistinguishable
+from userdp.exceptions import InsecureRandomnessWarning
+from userdp.mechanisms import DiscreteLaplace
 
 INTERRUPTED = {
     "pairs of a family": """
@@ -158,3 +160,9 @@ def test_every_kernel_gives_the_same_answers(kernel: str) -> None:
 
     # A correctly rounded result does not depend on the kernel; one that the machine lacks falls back to its best.
     assert run(kernel) == run("")
+
+
+def test_warnings_show_the_line_of_the_user() -> None:
+    with pytest.warns(InsecureRandomnessWarning) as caught:
+        DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 3)).sample(1, random_state=0)
+    assert [warning.filename for warning in caught] == [__file__]

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from userdp import _core
 
 
-def source_of(random_state: Any, *, stacklevel: int = 3) -> _core.Source:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line outside this package that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "userdp":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def source_of(random_state: Any) -> _core.Source:
     """Read ``random_state``.
 
     Parameters
@@ -25,8 +33,6 @@ def source_of(random_state: Any, *, stacklevel: int = 3) -> _core.Source:
     random_state : None or int
         None draws from the operating system's cryptographic generator. An integer in [0, 2**256) is the key of a
         ChaCha20 stream: reproducible, for tests only.
-    stacklevel : int
-        The frame that a warning is about: 3 for the caller of the function that calls this one.
 
     Returns
     -------
@@ -52,11 +58,10 @@ def source_of(random_state: Any, *, stacklevel: int = 3) -> _core.Source:
     seed = int(random_state)
     if not 0 <= seed < 2**256:
         raise ValueError(f"random_state must be None or an int in [0, 2**256); got {shown(random_state)}")
-    warnings.warn(
+    warn(
         f"random_state={shown(random_state)} makes the draws reproducible, so they protect nobody; "
         "leave it out (None) for a release",
         InsecureRandomnessWarning,
-        stacklevel=stacklevel,
     )
     return _core.Source(seed)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from userdp.estimators.privacy import Unit
 from userdp.estimators.saving import from_json, to_json
 from userdp.exact.numbers import Epsilon, positive, shown
 from userdp.exact.pmf import Pmf
-from userdp.runtime import source_of
+from userdp.runtime import source_of, warn
 from userdp.users.containers import Grid, is_sequence
 from userdp.users.ids import Users, encode_users
 from userdp.users.table import (
@@ -318,8 +317,8 @@ class UserLevelEstimator(UserLevelMechanism):
         table, unit = frozen._read(X, y, groups)
         plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released, frozen._caveats())
         for warning in plan.warnings:
-            warnings.warn(warning, UserWarning, stacklevel=2)
-        source = source_of(frozen.random_state, stacklevel=3)
+            warn(warning)
+        source = source_of(frozen.random_state)
         outcome = plan.draw(table, source, charges_of(self))
         assert plan.record is not None
         fitted = {
@@ -453,11 +452,10 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
 def _warn_of_columns(y: Any) -> None:
     """Say what scikit-learn says of tables of one column, by the shape alone."""
     if not is_sequence(y) and getattr(y, "ndim", 1) == 2:
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
             "for example using ravel().",
             DataConversionWarning,
-            stacklevel=5,
         )
 
 

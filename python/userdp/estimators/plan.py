@@ -96,9 +96,9 @@ class ReleasePlan(Promise):
         From what was drawn to the fitted attributes, by name: a function of the outcome and of public numbers.
     """
 
-    program: Callable[[UserTable], Program]
-    outcomes: Callable[[], Sequence[Hashable]]
-    fitted: Callable[[Any], Mapping[str, Any]]
+    program: Callable[[UserTable], Program] = field(repr=False)
+    outcomes: Callable[[], Sequence[Hashable]] = field(repr=False)
+    fitted: Callable[[Any], Mapping[str, Any]] = field(repr=False)
 
     def draw(self, table: UserTable, source: _core.Source, charges: Sequence[Charge] = ()) -> Any:
         """Charge what this release costs, then draw it once.

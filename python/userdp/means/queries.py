@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -30,7 +29,7 @@ from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanProblem
 from userdp.mechanisms.composed import Draw, law_of
 from userdp.public_randomness import PublicSeed
-from userdp.runtime import Progress, progress_bar, source_of
+from userdp.runtime import Progress, progress_bar, source_of, warn
 from userdp.users.table import UserTable, read_targets
 from userdp.users.vectors import GivenVectors
 
@@ -355,7 +354,7 @@ class WinsorizedQueries(UserLevelMechanism):
         table, unit = frozen._read(X, y, groups)
         plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released, frozen._caveats())
         for warning in plan.warnings:
-            warnings.warn(warning, UserWarning, stacklevel=2)
+            warn(warning)
         source = source_of(frozen.random_state)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
@@ -83,7 +82,8 @@ class StableLearner(ABC):
         -------
         sequence of length n_users
             `default` for users without rows, and for those on whom `item` raises or returns what has no hash: an error
-            or a warning about a user's rows would be an output that no privacy budget pays for.
+            about a user's rows would be an output that no privacy budget pays for. So would a warning: NumPy's are
+            off, and `item` must not give any of its own.
 
         Raises
         ------
@@ -98,8 +98,7 @@ class StableLearner(ABC):
 
     def _total(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> Hashable:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with np.errstate(all="ignore"):
                 found = self.item(X, labels, seed)
             hash(found)
         except Exception:

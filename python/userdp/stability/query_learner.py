@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -158,8 +157,7 @@ class StatisticalQueryLearner(StableLearner):
 
     def _outcome(self, ask: _Answers) -> bytes:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with np.errstate(all="ignore"):
                 item = self.algorithm.encode(self.algorithm.run(ask))
         except Exception:
             return self.default

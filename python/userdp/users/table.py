@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.numbers import positive, shown
+from userdp.runtime import warn
 from userdp.users.containers import Column, Grid, read_column, read_grid, select_column
 from userdp.users.ids import Users, encode_users
 from userdp.users.values import LARGEST_WHOLE, real_of, text_of
@@ -205,12 +205,10 @@ def read_items(
 
 
 def _warn_of_doubles(name: str, largest: int) -> None:
-    warnings.warn(
+    warn(
         f"{name} may have whole numbers up to {shown(largest)}, and NumPy's integers and floats are read as doubles, "
         "which are exact up to 2**53 - 1: pass nullable or Arrow columns, or exact_integers=True if the type of "
-        f"{name} is public",
-        UserWarning,
-        stacklevel=6,
+        f"{name} is public"
     )
 
 
