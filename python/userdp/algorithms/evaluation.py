@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from userdp.algorithms.finite import Dataset, FiniteAlgorithm, relative_error
+from userdp.algorithms.forms import goes_with
 from userdp.exact.numbers import shown
 from userdp.exact.pmf import Pmf, aligned
 from userdp.exact.pmf_input import Masses, distinct_masses, masses_of
@@ -124,7 +125,7 @@ def evaluate_datasets(
     Parameters
     ----------
     mechanism : FiniteAlgorithm
-        With ``pmf_batch(datasets)`` it is asked for blocks.
+        With a ``pmf_batch(datasets)`` that goes with its ``pmf`` it is asked for blocks.
     outputs : tuple
         Its outputs.
     datasets : iterable of datasets
@@ -144,7 +145,9 @@ def evaluate_datasets(
         Naming the dataset, from whatever the mechanism raised.
     """
     found = DistinctPmfs(outputs)
-    batch: Callable[[list[Dataset]], Any] | None = getattr(mechanism, "pmf_batch", None)
+    # A subclass with another pmf does not inherit the blocks of the old one.
+    known = goes_with(mechanism, "pmf_batch", "pmf")
+    batch: Callable[[list[Dataset]], Any] | None = mechanism.pmf_batch if known else None
     source = iter(datasets)
     done = 0
     while block := list(itertools.islice(source, BATCH)):

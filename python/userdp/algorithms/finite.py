@@ -10,10 +10,11 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from userdp.algorithms.forms import Form
 from userdp.exact.numbers import parse_exact, shown
 from userdp.exact.pmf_input import PmfLike
 
@@ -134,7 +135,8 @@ def finite_algorithm(
 class SymmetricAlgorithm(FunctionAlgorithm):
     """A finite algorithm whose pmf depends on the multiset of users only, not on their order.
 
-    Audits then go over multisets instead of sequences. The claim is the caller's; audits check it on samples.
+    Audits then go over multisets instead of sequences. The claim is the caller's; audits check it on samples. A
+    subclass with a ``pmf`` of its own makes no claim about it, unless it says ``symmetric = True`` too.
 
     Parameters
     ----------
@@ -157,14 +159,13 @@ class SymmetricAlgorithm(FunctionAlgorithm):
     [0.25, 0.75]
     """
 
-
-def is_symmetric(mechanism: Any) -> bool:
-    """Whether a mechanism claims a pmf that depends on the multiset of users only."""
-    return isinstance(mechanism, SymmetricAlgorithm) or getattr(mechanism, "symmetric", False) is True
+    _form: ClassVar[Form] = Form("symmetric", ("pmf",))
 
 
 class AdditiveAlgorithm(SymmetricAlgorithm):
     """A finite algorithm that sees only the number of users and the sum of an integer statistic of each.
+
+    A subclass that overrides ``pmf``, ``total_of`` or ``statistic_of`` is audited like any other algorithm.
 
     Parameters
     ----------
@@ -193,6 +194,8 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
     ['1/3', '2/3']
     """
 
+    _form: ClassVar[Form] = Form("additive", ("pmf", "total_of", "statistic_of"))
+
     def __init__(
         self,
         outputs: Iterable[Hashable],
@@ -204,7 +207,7 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
         name: str | None = None,
     ) -> None:
         label = name or getattr(pmf_of_total, "__name__", "additive algorithm")
-        super().__init__(outputs, self._pmf_of_dataset, pmf_error=pmf_error, name=label)
+        super().__init__(outputs, self.pmf, pmf_error=pmf_error, name=label)
         self.__doc__ = getattr(pmf_of_total, "__doc__", None)
         if not isinstance(statistic_range, (tuple, list, np.ndarray)) or len(statistic_range) != 2:
             raise TypeError(f"statistic_range must be (lo, hi); got {shown(statistic_range)}")
@@ -240,7 +243,8 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
         """The sum of the users' clamped statistics."""
         return sum(map(self.statistic_of, dataset))
 
-    def _pmf_of_dataset(self, dataset: Dataset) -> PmfLike:
+    def pmf(self, dataset: Dataset, /) -> PmfLike:
+        """The probabilities of the outputs on a dataset, those of its total."""
         return self.pmf_of_total(self.total_of(dataset), len(dataset))
 
 

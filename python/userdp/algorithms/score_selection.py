@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
 from userdp.algorithms.finite import Dataset, SymmetricAlgorithm, User, integer_of
+from userdp.algorithms.forms import Form
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import Epsilon, parse_level, shown
 from userdp.exact.pmf import Pmf
-from userdp.exact.pmf_input import PmfLike
 
 MAX_TOTAL = 2**61
 
 
 class ScoreSelection(SymmetricAlgorithm):
     """The exponential mechanism on sums of per-user integer scores: the lowest total is the best.
+
+    A subclass that overrides ``pmf``, ``score_table``, ``scores_of`` or ``core`` is audited like any other algorithm.
 
     Parameters
     ----------
@@ -71,6 +73,8 @@ class ScoreSelection(SymmetricAlgorithm):
     array([0.6225, 0.3775])
     """
 
+    _form: ClassVar[Form] = Form("score", ("pmf", "score_table", "scores_of", "core"))
+
     def __init__(
         self,
         outputs: Iterable[Hashable],
@@ -81,7 +85,7 @@ class ScoreSelection(SymmetricAlgorithm):
         name: str | None = None,
     ) -> None:
         label = name or getattr(scores, "__name__", "score selection")
-        super().__init__(outputs, self._pmf_of_dataset, name=label)
+        super().__init__(outputs, self.pmf, name=label)
         self.__doc__ = getattr(scores, "__doc__", None)
         self.scores = scores
         self.epsilon = parse_level(epsilon)
@@ -146,10 +150,7 @@ class ScoreSelection(SymmetricAlgorithm):
             table[row] = self.scores_of(user)
         return table
 
-    def _pmf_of_dataset(self, dataset: Dataset) -> Pmf:
+    def pmf(self, dataset: Dataset, /) -> Pmf:
+        """The exact distribution of the output on a dataset, a `Pmf` with total 2**128."""
         weights, _ = self.core().pmf(self.score_table(dataset).sum(axis=0))
         return Pmf(self.outputs, tuple(weights))
-
-    def pmf(self, dataset: Dataset, /) -> PmfLike:
-        """The exact distribution of the output on a dataset, a `Pmf` with total 2**128."""
-        return self._pmf_of_dataset(dataset)

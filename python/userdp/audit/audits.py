@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from userdp.algorithms import AdditiveAlgorithm, Dataset, User
+from userdp.algorithms import Dataset, User
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import outputs_of
-from userdp.algorithms.finite import is_symmetric
+from userdp.algorithms.forms import form_of, is_symmetric
 from userdp.audit.datasets import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
 from userdp.audit.engine import CHEAPER, check_work, run_audit
 from userdp.exact.encoding import text_key
@@ -361,11 +361,11 @@ def _audit_universe(
 def _engine(mechanism: Any, engine: Engine) -> str:
     if engine not in ("auto", "labelled", "symmetric", "additive"):
         raise ValueError(f"engine must be 'auto', 'labelled', 'symmetric' or 'additive'; got {engine!r}")
-    additive, symmetric = isinstance(mechanism, AdditiveAlgorithm), is_symmetric(mechanism)
+    additive, symmetric = form_of(mechanism) == "additive", is_symmetric(mechanism)
     if engine == "additive" and not additive:
-        raise TypeError("engine='additive' needs an AdditiveAlgorithm")
+        raise TypeError("engine='additive' needs an AdditiveAlgorithm, with the pmf of that class")
     if engine == "symmetric" and not symmetric:
-        raise TypeError("engine='symmetric' needs a SymmetricAlgorithm")
+        raise TypeError("engine='symmetric' needs a SymmetricAlgorithm, or symmetric = True beside its own pmf")
     if engine != "auto":
         return engine
     return "additive" if additive else "symmetric" if symmetric else "labelled"

@@ -14,8 +14,9 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any, Literal
 
-from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm
+from userdp.algorithms import AdditiveAlgorithm, Dataset
 from userdp.algorithms.evaluation import mechanism_name, outputs_of
+from userdp.algorithms.forms import is_symmetric
 from userdp.algorithms.refusal import BOTTOM
 from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
 from userdp.delstab.compatibility import InnerLaws
@@ -150,7 +151,6 @@ class DelStab:
         InnerLaws.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
         self.relation, self.max_types = relation, max_types
         self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
-        self.symmetric = isinstance(algorithm, SymmetricAlgorithm)
         self.name = f"DelStab of {mechanism_name(algorithm)}"
         self._totals: dict[int, TotalLaws] = {}
         self._plans: dict[int, Plan] = {}
@@ -161,6 +161,11 @@ class DelStab:
     def __repr__(self) -> str:
         promised = ", ".join(f"{name}={value!r}" for name, value in list(self._arguments.items())[:3])
         return f"<{self.name}: {promised}, {self.deletions} deletions>"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the law depends on the multiset of users only."""
+        return is_symmetric(self.algorithm)
 
     @property
     def deletions(self) -> int:

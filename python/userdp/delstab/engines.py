@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from userdp.algorithms import AdditiveAlgorithm, Dataset, ScoreSelection, SymmetricAlgorithm, User
+from userdp.algorithms import AdditiveAlgorithm, Dataset, ScoreSelection, User
+from userdp.algorithms.forms import form_of
 from userdp.delstab.compatibility import InnerLaws, normalised
 from userdp.delstab.cover import CoverStability, covering
 from userdp.delstab.encoding import canonical_user, encode_user
@@ -81,8 +82,8 @@ def check_arguments(algorithm: Any, relation: Any, max_types: Any) -> None:
     """
     if relation not in get_args(Relation):
         raise ValueError(f"relation must be 'auto', 'exact' or 'distance'; got {shown(relation)}")
-    if relation == "distance" and not isinstance(algorithm, AdditiveAlgorithm):
-        raise TypeError("relation='distance' needs an AdditiveAlgorithm")
+    if relation == "distance" and form_of(algorithm) != "additive":
+        raise TypeError("relation='distance' needs an AdditiveAlgorithm, with the pmf of that class")
     if max_types is None:
         return
     if isinstance(max_types, (bool, np.bool_)) or not isinstance(max_types, (int, np.integer)):
@@ -99,7 +100,8 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
     BudgetError
         For too many users for any engine, with the way out.
     """
-    if isinstance(algorithm, AdditiveAlgorithm) and relation != "exact":
+    form = form_of(algorithm)
+    if form == "additive" and relation != "exact":
         return Plan("additive", "distance", n_users)
     if deletions > MAX_DELETIONS:
         # Whatever the data: how many are left to delete beside those who are deleted anyway is private.
@@ -108,12 +110,12 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
             "windows of an AdditiveAlgorithm"
         )
     rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
-    if isinstance(algorithm, ScoreSelection) and n_users * algorithm.sensitivity >= MAX_TOTAL:
+    if form == "score" and n_users * algorithm.sensitivity >= MAX_TOTAL:
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
-    if isinstance(algorithm, SymmetricAlgorithm):
+    if form != "labelled":
         wanted = None if max_types is None else min(int(max_types), n_users)
         by_default = DEFAULT_KEPT
-        if isinstance(algorithm, ScoreSelection):
+        if form == "score":
             rows = min(MAX_KEPT_OF_SCORES, MAX_MASSES_OF_SCORES // len(algorithm.outputs))
             by_default = DEFAULT_KEPT_OF_SCORES
         return Plan("types", "exact", _types(n_users, deletions, wanted, rows, by_default))
@@ -211,9 +213,9 @@ def find_stability(
         return covering(_labelled_laws(algorithm, users, kept, inner), len(users), kept, limit, inner)
     if chosen.engine == "labelled":
         types = Types((1,) * len(users), frozenset(), len(users), partial(_on_labelled, algorithm, users, inner))
-    elif isinstance(algorithm, AdditiveAlgorithm):
+    elif form_of(algorithm) == "additive":
         types = _by_statistic(algorithm, users, chosen, kept, inner)
-    elif isinstance(algorithm, ScoreSelection):
+    elif form_of(algorithm) == "score":
         types = _by_scores(algorithm, users, chosen, inner)
     else:
         types = _by_data(algorithm, users, chosen, inner)

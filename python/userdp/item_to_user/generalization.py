@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import Distribution, DistributionLike, read_distribution, read_universe
 from userdp.algorithms.evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
+from userdp.algorithms.forms import is_symmetric
 from userdp.audit.engine import DEFAULT_BUDGET, MAX_DATASETS, check_symmetry
 from userdp.exact.encoding import encode, fraction_text
 from userdp.exact.epsilon import core_level
@@ -305,7 +306,7 @@ def audit_perfect_generalization(
     outputs = outputs_of(mechanism)
     if pmf_error_of(mechanism) > 0:
         raise ValueError("mechanism declares a pmf_error; perfect generalization is audited on exact masses")
-    symmetric = isinstance(mechanism, SymmetricAlgorithm)
+    symmetric = is_symmetric(mechanism)
     if engine == "symmetric" and not symmetric:
         raise TypeError("engine='symmetric' needs a SymmetricAlgorithm")
     chosen = "symmetric" if symmetric and engine != "labelled" else "labelled"

@@ -12,6 +12,7 @@ from typing import Any
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.algorithms.evaluation import DistinctPmfs, call_on, mechanism_name, outputs_of, pmf_error_of
 from userdp.algorithms.finite import FunctionAlgorithm
+from userdp.algorithms.forms import is_symmetric
 from userdp.exact.encoding import canonical, exact_key
 from userdp.exact.numbers import capped_binomial, positive, shown
 from userdp.exact.pmf import Pmf
@@ -73,7 +74,7 @@ class SubsampledAlgorithm(FunctionAlgorithm):
 
     def __new__(cls, item_algorithm: Any = None, *arguments: Any, **named: Any) -> SubsampledAlgorithm:
         """Make the symmetric kind for a symmetric item algorithm."""
-        symmetric = cls is SubsampledAlgorithm and isinstance(item_algorithm, SymmetricAlgorithm)
+        symmetric = cls is SubsampledAlgorithm and is_symmetric(item_algorithm)
         return object.__new__(_SymmetricSubsampledAlgorithm if symmetric else cls)
 
     def __init__(

@@ -19,6 +19,7 @@ import numpy as np
 
 from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import DistinctPmfs, mechanism_name, outputs_of, pmf_error_of
+from userdp.algorithms.forms import assumptions_of
 from userdp.audit.audits import read_dataset
 from userdp.audit.engine import DEFAULT_BUDGET, in_digits
 from userdp.checker.divergences import Level, Value
@@ -83,6 +84,11 @@ class LDDPResult:
     pmf_error: Fraction
     r: int
     n_users: int
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the verdict rests on, as `userdp.algorithms.forms.ASSUMPTIONS` explains it."""
+        return assumptions_of(self.engine)
 
     def __bool__(self) -> bool:
         if self.holds is None:

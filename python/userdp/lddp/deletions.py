@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.algorithms import AdditiveAlgorithm, Dataset, SymmetricAlgorithm
+from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import DistinctPmfs, Totals, call_on, evaluate_datasets
-from userdp.algorithms.score_selection import ScoreSelection
+from userdp.algorithms.forms import form_of
 from userdp.algorithms.users import user_text
 from userdp.exact.pmf_input import PmfLike, distinct_masses
 from userdp.exceptions import BudgetError
@@ -62,14 +62,14 @@ class Deletions(Protocol):
 
 
 def engine_for(algorithm: Any, dataset: Dataset, r: int, outputs: tuple[Any, ...]) -> Deletions:
-    """The cheapest engine that the algorithm's class allows."""
-    if isinstance(algorithm, ScoreSelection):
-        return Score(algorithm, dataset, r, outputs)
-    if isinstance(algorithm, AdditiveAlgorithm):
-        return Additive(algorithm, dataset, r, outputs)
-    if isinstance(algorithm, SymmetricAlgorithm):
-        return Symmetric(algorithm, dataset, r, outputs)
-    return General(algorithm, dataset, r, outputs)
+    """The cheapest engine that the algorithm's own pmf allows."""
+    engines: dict[str, type[Score | Additive | Symmetric | General]] = {
+        "score": Score,
+        "additive": Additive,
+        "symmetric": Symmetric,
+        "labelled": General,
+    }
+    return engines[form_of(algorithm)](algorithm, dataset, r, outputs)
 
 
 def _where(deleted: Sequence[int]) -> Totals:

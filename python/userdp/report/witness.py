@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from userdp.algorithms.finite import is_symmetric, relative_error
+from userdp.algorithms.finite import relative_error
+from userdp.algorithms.forms import form_of
 from userdp.checker import check as checker
 from userdp.checker import spaces
 from userdp.exact.encoding import encode, printable
@@ -149,10 +150,10 @@ def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mech
         error = relative_error(getattr(mechanism, "pmf_error", 0))
     except (TypeError, ValueError) as wrong:
         problems.append(f"the mechanism's pmf_error is no relative error: {wrong}")
-    statistic_of = getattr(mechanism, "statistic_of", None)
+    form = form_of(mechanism)
     declared = checker.Declared(
-        symmetric=is_symmetric(mechanism),
-        statistic_of=statistic_of if callable(statistic_of) else None,
+        symmetric=form != "labelled",
+        statistic_of=mechanism.statistic_of if form == "additive" else None,
         pmf_error=error,
     )
     return _exact_pmf(getattr(mechanism, "pmf", mechanism), order), declared, problems
