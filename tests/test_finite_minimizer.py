@@ -15,7 +15,7 @@ from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import RepeatedSelection
 from userdp.optimization import FiniteMinimizer
-from userdp.optimization import finite as _finite_minimizer
+from userdp.optimization import finite as finite_module
 from userdp.optimization.gradients import RememberedVectors
 from userdp.users.vectors import GivenVectors
 
@@ -31,11 +31,9 @@ def audited(n_users: int, m: int, **parameters: Any) -> Any:
 
 @pytest.fixture(params=[1, 2], ids=["all noise", "half noise"])
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    third = _finite_minimizer.equal_part
-    monkeypatch.setattr(_finite_minimizer, "equal_part", lambda epsilon, parts: third(epsilon, parts) * request.param)
-    _finite_minimizer._planned.cache_clear()
-    yield request.param
-    _finite_minimizer._planned.cache_clear()
+    third = finite_module.equal_part
+    monkeypatch.setattr(finite_module, "equal_part", lambda epsilon, parts: third(epsilon, parts) * request.param)
+    return request.param
 
 
 @pytest.mark.parametrize(
@@ -58,7 +56,7 @@ def test_audit(n_users: int, m: int, parameters: dict[str, Any], noise: int) -> 
 def test_audit_with_a_range() -> None:
     # Several bins, found privately in each run.
     report = audited(2, 1, method="paper", radius=0.02, steps=4)
-    plan: Any = FiniteMinimizer(epsilon=3, m=1, method="paper", radius=0.02, steps=4)._plan(2, 2)
+    plan: Any = FiniteMinimizer(epsilon=3, m=1, method="paper", radius=0.02, steps=4)._method(2, 2)
     print(plan.lattice)
     assert plan.lattice.n_bins > 1
     assert report.holds
@@ -85,16 +83,16 @@ def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_users_without_rows_are_in_the_middle() -> None:
     learner = FiniteMinimizer(epsilon=3, m=1, method="laplace", steps=4, stopping_probability="1/2", enrolled=[1, 2, 3])
-    with_nobody = learner.output_distribution([[0.0, 1.0], [1.0, 1.0]], groups=[1, 2])
-    in_the_middle = learner.output_distribution([[0.0, 1.0], [1.0, 1.0], [0.5, 0.5]], groups=[1, 2, 3])
+    with_nobody = learner.output_distribution(np.array([[0.0, 1.0], [1.0, 1.0]]), groups=[1, 2])
+    in_the_middle = learner.output_distribution(np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 0.5]]), groups=[1, 2, 3])
     assert with_nobody == in_the_middle
 
 
 def test_rows_count_by_user() -> None:
     # A user's mean loss counts, not rows: three rows of one user are one of 2 users.
     learner = FiniteMinimizer(epsilon=3, m=1, method="laplace", steps=4, stopping_probability="1/2")
-    a = learner.output_distribution([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.0, 0.25]], groups=[1, 2, 2, 2])
-    b = learner.output_distribution([[0.0, 1.0], [0.5, 0.25]], groups=[1, 2])
+    a = learner.output_distribution(np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.0, 0.25]]), groups=[1, 2, 2, 2])
+    b = learner.output_distribution(np.array([[0.0, 1.0], [0.5, 0.25]]), groups=[1, 2])
     assert a == b
 
 
@@ -112,7 +110,7 @@ def test_the_best_candidate_is_found(method: str) -> None:
 
 
 def test_the_law_is_drawn_from() -> None:
-    rows, groups = [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]], [1, 2, 3]
+    rows, groups = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]), [1, 2, 3]
     learner = FiniteMinimizer(epsilon=6, m=1, method="laplace", steps=1, stopping_probability="1/3", random_state=1)
     law = learner.output_distribution(rows, groups=groups)
     expected: dict[int, Fraction] = {}

@@ -87,7 +87,7 @@ def test_few_columns_have_laplace_noise() -> None:
     assert isinstance(iterated(d=1).noise, LaplaceRounds)
     assert isinstance(iterated(d=64).noise, GaussianRounds)
     assert isinstance(iterated(d=64, delta=0).noise, LaplaceRounds)
-    assert iterated(d=1).spending().delta == 0
+    assert iterated(d=1).budget().cost.delta == 0
 
 
 def test_predicted_error_falls_with_the_budget_and_rises_with_the_spread() -> None:
@@ -152,9 +152,9 @@ def test_what_is_spent_is_within_the_claim(d: int, private_radius: bool) -> None
         noise = GaussianRounds.of(given, F(3, 100) if private_radius else F(0))
         plan = planned_rounds(d, 1.0, 0.1, noise.size())
         method = IteratedMean("iterated", given, noise, plan)
-        spending = method.spending()
-        assert spending.rho == sum(spending.budget.values()) <= noise.rho
-        assert zcdp_delta(spending.rho, "0.7", distance=spending.distance) <= delta
+        cost = method.budget().cost
+        assert cost.rho == sum(method.budget().parts.values()) <= noise.rho
+        assert zcdp_delta(cost.rho, "0.7", distance=cost.distance) <= delta
         drawn = F(0)
         for possible, share in zip(method.rounds, plan.shares, strict=True):
             each = {this.mechanism.rho(2 * this.reach) for this in possible}
@@ -166,18 +166,18 @@ def test_what_is_spent_is_within_the_claim(d: int, private_radius: bool) -> None
                 assert 500 * this.reach < 2**61
         if method.search:
             drawn += method.search.epsilon**2 / 8
-        assert F(99, 100) * spending.rho < drawn <= spending.rho
-        assert spending.distance >= sum(d * possible[0].mechanism.distance for possible in method.rounds)
+        assert F(99, 100) * cost.rho < drawn <= cost.rho
+        assert cost.distance >= sum(d * possible[0].mechanism.distance for possible in method.rounds)
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])
 def test_laplace_rounds_spend_epsilon(d: int) -> None:
     plan = iterated(5000, d, 100, "0.7", 0)
     assert len(plan.rounds) > 1
-    spending = plan.spending()
-    assert spending.delta == 0
-    assert sum(spending.budget.values()) == F("0.7")
-    for possible, part in zip(plan.rounds, spending.budget.values(), strict=True):
+    budget = plan.budget()
+    assert budget.cost.delta == 0
+    assert sum(budget.parts.values()) == F("0.7")
+    for possible, part in zip(plan.rounds, budget.parts.values(), strict=True):
         # a vector of length 2R has a 1-norm of at most 2R sqrt(d)
         noise = possible[0].mechanism
         assert (noise.scale * part) ** 2 >= (1 - F(1, 2**40)) * math.isqrt(4 * possible[0].reach ** 2 * d) ** 2
@@ -207,7 +207,7 @@ def test_search_scores_move_by_two_at_most_and_prefer_the_median() -> None:
 def test_no_search_is_paid_where_nobody_is_clipped() -> None:
     plan = iterated(1000, 64, 1, private_radius=True)
     assert len(plan.rounds) == 1
-    assert list(plan.spending().budget) == ["round 1"]
+    assert list(plan.budget().parts) == ["round 1"]
 
 
 def errors(plan: MeanMethod, spread: float, runs: int, seed: int) -> np.ndarray[Any, Any]:
@@ -276,29 +276,29 @@ def test_bad_input_is_named() -> None:
 def test_bounds_beyond_floats_are_refused_before_anything_is_drawn(bound: float) -> None:
     ledger = PrivacyLedger(1)
     with pytest.raises(ValueError, match=r"bound must be from 2\*\*-300 to 2\*\*300"):
-        ledger.fit(WinsorizedMean(epsilon=1, bound=bound, m=1), [[1.0], [2.0]], groups=[1, 2])
+        ledger.fit(WinsorizedMean(epsilon=1, bound=bound, m=1), np.array([[1.0], [2.0]]), groups=[1, 2])
     with pytest.raises(ValueError, match=r"center must be finite, and at most 2\*\*300"):
-        ledger.fit(WinsorizedMean(epsilon=1, center=1e300, m=1), [[1.0], [2.0]], groups=[1, 2])
+        ledger.fit(WinsorizedMean(epsilon=1, center=1e300, m=1), np.array([[1.0], [2.0]]), groups=[1, 2])
     assert not ledger.entries
 
 
 @pytest.mark.parametrize("radius", [1e-320, 1e-100, 1e100, 1e300])
 def test_radii_that_cannot_be_are_the_nearest_that_can(radius: float) -> None:
     learner = WinsorizedMean(epsilon=1, bound=1, radius=radius, m=1, method="iterated")
-    assert np.isfinite(learner.fit([[1.0], [2.0]], groups=[1, 2]).mean_[0])
+    assert np.isfinite(learner.fit(np.array([[1.0], [2.0]]), groups=[1, 2]).mean_[0])
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-30"), (50, "1e-6"), (100, "1e-6")])
 def test_a_delta_too_small_for_gaussian_noise_leaves_laplace_noise(epsilon: int, delta: str) -> None:
     for method in (plan_iterated, choose):
         plan = method(problem(100, 3, 4, epsilon, delta))
-        assert plan.spending().delta == 0
+        assert plan.budget().cost.delta == 0
     with pytest.raises(ValueError, match="delta"):
         plan_gaussian(problem(100, 3, 4, epsilon, delta))
 
 
 def test_little_epsilon_takes_coarser_grids_and_is_refused_before_anything_is_drawn() -> None:
-    people = {"X": [[1.0], [2.0]], "groups": [1, 2]}
+    people = {"X": np.array([[1.0], [2.0]]), "groups": [1, 2]}
     made = WinsorizedMean(epsilon="1e-6", bound=1, m=1, method="iterated").fit(**people)
     assert np.isfinite(made.mean_[0])
     ledger = PrivacyLedger(1)
@@ -311,7 +311,7 @@ def test_equal_problems_have_equal_plans() -> None:
     first, again = iterated(), iterated()
     assert first is not again
     assert first.plan == again.plan
-    assert first.spending() == again.spending()
+    assert first.budget() == again.budget()
     assert replace(first.plan, kappa=2.0) != first.plan
 
 

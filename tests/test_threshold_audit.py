@@ -13,8 +13,10 @@ import pytest
 
 from program_paths import largest_change
 from userdp import LogRatio, _core
+from userdp.accounting import PrivacyCost
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
+from userdp.estimators.privacy import Budget
 from userdp.learners import ThresholdClassifier
 from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism
@@ -99,7 +101,8 @@ def program_of(learner: ThresholdClassifier) -> Callable[[Dataset], Program]:
         rows = [(x, y, code) for code, user in enumerate(dataset) for x, y in user]
         points, labels, codes = (np.array(column) for column in zip(*rows, strict=True))
         arrays = points.astype(np.uint64), labels.astype(np.uint8), codes.astype(np.uint32)
-        return learner._program(UserTable(*arrays, len(dataset), learner.m))
+        table = UserTable(*arrays, len(dataset), learner.m)
+        return learner._plan(table.n_users, table.n_columns).program(table)
 
     return program
 
@@ -132,11 +135,15 @@ def test_draws_compose_to_epsilon(learner: ThresholdClassifier, n_users: int, ex
     assert spent < 1 + 1e-12
 
 
+def spend(monkeypatch: pytest.MonkeyPatch, parts: dict[str, Fraction]) -> None:
+    """Split every budget so, whatever the epsilon and the shares."""
+    monkeypatch.setattr(Budget, "of", lambda epsilon, shares: Budget(PrivacyCost(epsilon), parts))
+
+
 def test_rounds_that_spend_more_than_their_part_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """epsilon / T for each of the four draws of T rounds, in place of epsilon / (4 T)."""
     learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9)
-    budget = {"medians": F(1), "comparisons": F(3)}
-    monkeypatch.setattr(ThresholdClassifier, "_budget", lambda self: budget)
+    spend(monkeypatch, {"medians": F(1), "comparisons": F(3)})
     change, spent = largest_change(program_of(learner), pairs_of(2, 1, 2))
     assert change == 1
     assert spent == pytest.approx(4)
@@ -154,8 +161,7 @@ def test_a_search_with_the_budget_of_the_estimate_too_is_found(monkeypatch: pyte
     learner = ThresholdClassifier(epsilon=1, domain_size=2, m=2, method="median", alpha=0.9)
     pairs = list(pairs_of(2, 2, 2))[:3]
     assert largest_change(program_of(learner), pairs) == pytest.approx((1, 1))
-    budget = {"least error": F(1, 2), "medians": F(1, 4), "comparisons": F(3, 4)}
-    monkeypatch.setattr(ThresholdClassifier, "_budget", lambda self: budget)
+    spend(monkeypatch, {"least error": F(1, 2), "medians": F(1, 4), "comparisons": F(3, 4)})
     assert largest_change(program_of(learner), pairs) == pytest.approx((1, 1.5))
 
 
@@ -232,5 +238,5 @@ def test_a_fixed_number_of_users_in_the_sensitivity_is_found(monkeypatch: pytest
 
 def test_classes_taken_from_the_labels_are_no_output_of_the_law() -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=1, m=1, classes=None)
-    learner.fit([[1], [1]], ["a", "b"], groups=[0, 1])
+    learner.fit(np.array([[1], [1]]), ["a", "b"], groups=[0, 1])
     assert not learner.is_private_
