@@ -27,7 +27,7 @@ def cases(kind: str) -> list[Any]:
 
 def worst_ratios(mechanism: str) -> list[Any]:
     """Cases of the largest ratio of a mechanism's probabilities between neighbours."""
-    return [case for case in cases("positive_epsilon") if mechanism in case.values[0]["mechanism"]]
+    return [case for case in cases("exact_epsilon") if mechanism in case.values[0]["mechanism"]]
 
 
 def level(base: str, power: int = 1) -> LogRatio:

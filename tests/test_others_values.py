@@ -198,14 +198,19 @@ def test_rows_beyond_m_and_none_at_all() -> None:
 def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
     size, people = 2**60, range(4)
 
-    def median(points: Any) -> tuple[int, ...]:
-        law = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, low=size - 64, high=size + 64)
+    def median(points: Any, **given: Any) -> tuple[int, ...]:
+        ends = {"low": size - 64, "high": size + 64}
+        law = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, **ends, **given)
         return tuple(law.weights)
 
     like = 1 if isinstance(other, list) else {"2": 2, 0.5: 1}.get(other, 0)
     exact = [size + 5, size + 5, 1, other]
     assert median(exact) == median([size + 5, size + 5, 1, like]) != median([size, size, 1, like])
-    assert median(as_objects(exact)) == median(np.array([size, size, 1.0, like]))
+    assert median(as_objects(exact), exact_integers=True) == median(exact)
+    with pytest.warns(UserWarning, match="points may have whole numbers up to"):
+        rounded = median(as_objects(exact))
+    with pytest.warns(UserWarning, match="points may have whole numbers up to"):
+        assert rounded == median(np.array([size, size, 1.0, like]))
 
 
 @pytest.mark.parametrize("on_invalid", ["clamp", "raise"])

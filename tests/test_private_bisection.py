@@ -317,9 +317,10 @@ def test_median_audited() -> None:
 def test_median_of_many_people_is_in_the_middle() -> None:
     people = np.arange(3000)
     points = np.random.default_rng(2).integers(1, 1001, 3000)
-    found = [private_median(points, people, epsilon=1, m=1, domain_size=2**63) for _ in range(5)]
+    given: dict[str, Any] = {"epsilon": 1, "m": 1, "domain_size": 2**63, "exact_integers": True}
+    found = [private_median(points, people, **given) for _ in range(5)]
     assert all(250 <= u <= 750 for u in found)
-    low = private_median(points, people, epsilon=1, m=1, domain_size=2**63, low=600, high=900, mass=0.3)
+    low = private_median(points, people, **given, low=600, high=900, mass=0.3)
     assert 600 <= low <= 900
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
-from userdp.means import answers as _answers
+from userdp.means import answers as answers_module
 from userdp.optimization import Box, L2Ball, LogisticLoss, PhasedERM, SquaredLoss, WinsorizedGradientDescent
-from userdp.optimization import phased as _phased_erm
-from userdp.optimization import winsorized as _answered_gradients
-from userdp.optimization import winsorized as _winsorized_descent
+from userdp.optimization import phased as phased_module
+from userdp.optimization import winsorized as winsorized_module
 from userdp.optimization.phased import blocks_of, default_least_users, phase_steps, phases
+from userdp.optimization.winsorized import gradient_options
 from userdp.public_randomness import PublicSeed
 
 F = Fraction
@@ -45,13 +45,13 @@ def audited(learner: Any, n_users: int, m: int, rows: Any = ROWS, delta: Any = 0
 
 @pytest.fixture(params=[1, 2], ids=["all noise", "half noise"])
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    part, gaussian = _answers.equal_part, _answered_gradients._noise
-    monkeypatch.setattr(_answers, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
-    monkeypatch.setattr(_answered_gradients, "_noise", lambda rho, reach: gaussian(rho * request.param**2, reach))
-    for cache in (_answers.plan_answers, _winsorized_descent.winsorized_plan):
+    part, gaussian = answers_module.equal_part, winsorized_module._noise
+    monkeypatch.setattr(answers_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
+    monkeypatch.setattr(winsorized_module, "_noise", lambda rho, reach: gaussian(rho * request.param**2, reach))
+    for cache in (answers_module.plan_answers, winsorized_module.winsorized_plan):
         cache.cache_clear()
     yield request.param
-    for cache in (_answers.plan_answers, _winsorized_descent.winsorized_plan):
+    for cache in (answers_module.plan_answers, winsorized_module.winsorized_plan):
         cache.cache_clear()
 
 
@@ -72,7 +72,13 @@ def test_audit_of_tracking(noise: int) -> None:
 def test_audit_of_phases(assignment: str, noise: int) -> None:
     # Two rounds on three users and on one; each has the whole budget.
     learner = PhasedERM(**TINY, steps=1, least_users=1, assignment=assignment)
-    plan: Any = learner._plan(4, 1)
+    plan = phased_module.PhasedPlan(
+        learner._problem(4, 1),
+        gradient_options(learner, variant="strongly-convex"),
+        PublicSeed(bytes(32)),
+        least_users=1,
+        assignment=assignment,
+    )
     assert [len(block) for block in plan.blocks] == [3, 1]
     assert audited(learner, 4, 1, ROWS[:2]).holds is (noise == 1)
 
@@ -84,8 +90,8 @@ def test_blocks_by_the_data_fail_the_audit(monkeypatch: pytest.MonkeyPatch) -> N
         self.blocks = [np.array(order[:3], dtype=np.uint32), np.array(order[3:], dtype=np.uint32)]
         return planned(self, rows)
 
-    planned = _phased_erm.PhasedPlan.program
-    monkeypatch.setattr(_phased_erm.PhasedPlan, "program", program)
+    planned = phased_module.PhasedPlan.program
+    monkeypatch.setattr(phased_module.PhasedPlan, "program", program)
     parameters = {**TINY, "steps": 1, "least_users": 1, "assignment": "enrolled"}
     assert not audited(PhasedERM(**parameters), 4, 1, ROWS[:2]).holds
     monkeypatch.undo()

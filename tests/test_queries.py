@@ -21,7 +21,7 @@ from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.exceptions import PrivacyBudgetError
 from userdp.means import WinsorizedQueries
-from userdp.means import answers as _answers
+from userdp.means import answers as answers_module
 from userdp.users.vectors import GivenVectors
 
 F = Fraction
@@ -42,11 +42,11 @@ def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = 
 
     def law(dataset: Any) -> Any:
         rows = [(user, row) for user, of_user in enumerate(dataset) for row in of_user]
-        X, groups = [[row] for _, row in rows], np.array([user for user, _ in rows])
+        X, groups = np.array([[row] for _, row in rows]), np.array([user for user, _ in rows])
         about.set_params(enrolled=range(len(dataset)))
         return about.output_distribution(X, groups=groups, analyst=analyst)
 
-    algorithm = finite_algorithm(about._outcomes(n_users, 1))(law)
+    algorithm = finite_algorithm(about._plan(n_users, 1).outcomes())(law)
     report = audit_user_level(algorithm, universe=universe, n_users=n_users, n_examples=m, epsilon=epsilon, delta=delta)
     print(f"n={n_users}, m={m}, {given}: worst delta {report.worst_delta}, epsilon {report.epsilon}")
     return report
@@ -54,11 +54,11 @@ def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = 
 
 @pytest.fixture(params=[1, 2], ids=["all noise", "half noise"])
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    part = _answers.equal_part
-    monkeypatch.setattr(_answers, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
-    _answers.plan_answers.cache_clear()
+    part = answers_module.equal_part
+    monkeypatch.setattr(answers_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
+    answers_module.plan_answers.cache_clear()
     yield request.param
-    _answers.plan_answers.cache_clear()
+    answers_module.plan_answers.cache_clear()
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_bad_questions_cost_nothing() -> None:
 
 @pytest.mark.parametrize("value", ["a text", 1j, None, np.zeros(3)])
 def test_what_no_answer_can_be_is_refused(value: Any) -> None:
-    about = WinsorizedQueries(epsilon=1, m=1).open([[1.0], [2.0]], groups=[1, 2])
+    about = WinsorizedQueries(epsilon=1, m=1).open(np.array([[1.0], [2.0]]), groups=[1, 2])
     with pytest.raises(ValueError, match="public row"):
         about.ask(lambda rows: value)
     assert about.remaining == 1
@@ -214,17 +214,17 @@ def test_questions_get_doubles(kind: str) -> None:
 @pytest.mark.parametrize("method", ["auto", "iterated", "practical"])
 def test_a_delta_too_small_for_gaussian_noise_leaves_the_pure_account(method: str) -> None:
     about = WinsorizedQueries(epsilon=1, delta=1e-30, n_queries=2, m=1, method=method).open(
-        [[1.0], [2.0]], groups=[1, 2]
+        np.array([[1.0], [2.0]]), groups=[1, 2]
     )
     assert about.privacy_.delta == 0
     with pytest.raises(ValueError, match=r"delta=1e-30 is too small"):
-        WinsorizedQueries(epsilon=1, delta=1e-30, m=1, method="gaussian").open([[1.0], [2.0]], groups=[1, 2])
+        WinsorizedQueries(epsilon=1, delta=1e-30, m=1, method="gaussian").open(np.array([[1.0], [2.0]]), groups=[1, 2])
 
 
 @pytest.mark.parametrize(("n_queries", "delta"), [(10**6, 1e-6), (10**6, 0), (10**9, 1e-6)])
 def test_plans_of_very_many_questions_take_no_time(n_queries: int, delta: float) -> None:
     about = WinsorizedQueries(epsilon=1, delta=delta, n_queries=n_queries, m=1)
-    assert about.open([[1.0], [2.0]], groups=[1, 2]).remaining == n_queries
+    assert about.open(np.array([[1.0], [2.0]]), groups=[1, 2]).remaining == n_queries
 
 
 def vectors_of(question: Any, X: Any, groups: Any, **given: Any) -> list[list[int]]:
@@ -245,7 +245,7 @@ def test_a_question_that_fails_on_somebody_counts_as_zero(failure: str) -> None:
             raise SystemExit
         return {"shape": np.zeros(3), "nan": np.nan, "text": "x", "none": None}[failure]
 
-    X, groups = [[0.25], [0.5], [0.75], [0.25]], [1, 2, 3, 3]
+    X, groups = np.array([[0.25], [0.5], [0.75], [0.25]]), [1, 2, 3, 3]
     assert vectors_of(question, X, groups) == [[2**18], [0], [2**19]]
 
 
@@ -274,7 +274,7 @@ def test_questions_get_copies_and_targets() -> None:
         rows[:] = 7
         return targets.mean()
 
-    about = WinsorizedQueries(epsilon=1, n_queries=2, m=2, enrolled=[1, 2, 3])
+    about = WinsorizedQueries(epsilon=1, n_queries=2, m=2, n_features=1, enrolled=[1, 2, 3])
     with about.open([[1.0], [2.0], ["x"]], [0.5, 1.5, 2.5], groups=[3, 1, 3]) as asked:
         asked.ask(question)
         asked.ask(question)
@@ -286,10 +286,10 @@ def test_questions_get_copies_and_targets() -> None:
 @pytest.mark.parametrize("method", ["auto", "gaussian", "practical"])
 def test_one_flat_account(method: str) -> None:
     about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=100, dimension=8, bound=1, m=1, method=method)
-    answers = about._answers(10_000)
-    spending = answers.spending
-    assert spending.rho is not None
-    delta = zcdp_delta(spending.rho, 1, distance=spending.distance)
+    answers = about._plan(10_000, 1).answers
+    cost = answers.budget.cost
+    assert cost.rho is not None
+    delta = zcdp_delta(cost.rho, 1, distance=cost.distance)
     print(f"{method}: delta {float(delta):.4g}, predicted error {answers.method.predicted_error():.4g}")
     assert F(99, 100) * F(1, 10**6) <= delta <= F(1, 10**6)
 
@@ -327,7 +327,7 @@ def test_vectors_are_rotated_as_means_are() -> None:
 def test_progress_counts_all_users() -> None:
     calls: list[tuple[int, int]] = []
     about = WinsorizedQueries(epsilon=1, m=1, enrolled=range(4))
-    with about.open([[0.5]], groups=[2], progress=lambda done, total: calls.append((done, total))) as asked:
+    with about.open(np.array([[0.5]]), groups=[2], progress=lambda done, total: calls.append((done, total))) as asked:
         asked.ask(lambda rows: rows.mean())
     assert calls == list(itertools.product([1, 2, 3, 4], [4]))
 

@@ -372,7 +372,7 @@ def test_bad_parameters_of_pairwise_selection(given, message):
 def test_bad_shapes():
     selector = HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0, 1]], m=2)
     with pytest.raises(ValueError, match="columns"):
-        selector.fit([[0, 1], [1, 0]], groups=[0, 1])
+        selector.fit(np.array([[0, 1], [1, 0]]), groups=[0, 1])
     with pytest.raises(ValueError, match="groups is missing"):
         selector.fit([[0], [1]])
     with pytest.raises(ValueError, match="at least 2 users"):

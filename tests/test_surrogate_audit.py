@@ -19,7 +19,7 @@ CASES = json.loads((Path(__file__).parent / "data" / "agnostic_threshold_cases.j
 MIN_SUM = [
     pytest.param(case["input"]["n"], case["expect"], id=case["id"])
     for case in CASES
-    if case["kind"] == "positive_epsilon"
+    if case["kind"] == "exact_epsilon"
     and case["input"]["mechanism"].startswith("EM min-sum")
     and case["input"]["n"] > 1
 ]

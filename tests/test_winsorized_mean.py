@@ -163,19 +163,20 @@ def test_column_budgets_are_certified(columns: int, delta: Fraction) -> None:
     for epsilon in (F(1, 2), F(1), F(4)):
         budget = best_column_budget(columns, epsilon, delta, lambda part, noise: 1 / noise + 0.01 / part, 1e-4)
         part, noise = budget.epsilon_range, budget.epsilon_noise
-        spending = budget.spending()
+        spent = budget.budget(problem_of(d=columns, epsilon=epsilon, delta=delta))
+        cost = spent.cost
         print(columns, float(delta), float(epsilon), budget.accounting, float(part), float(noise))
-        assert spending.rho == columns * (part**2 / 8 + noise**2 / 2)
+        assert cost.rho == columns * (part**2 / 8 + noise**2 / 2)
         if budget.accounting == "pure":
-            assert columns * (part + noise) == epsilon == sum(spending.budget.values())  # type: ignore[arg-type]
-            assert spending.delta == 0
+            assert columns * (part + noise) == epsilon == sum(spent.parts.values())  # type: ignore[arg-type]
+            assert cost.delta == 0
         elif budget.accounting == "optimal composition":
-            assert optimal_delta(part + noise, columns, epsilon) <= delta == spending.delta
+            assert optimal_delta(part + noise, columns, epsilon) <= delta == cost.delta
         elif budget.accounting == "zCDP":
-            assert sum(spending.budget.values()) == spending.rho <= largest_rho(epsilon, delta)  # type: ignore[arg-type]
-            assert spending.budget_unit == "rho"
+            assert sum(spent.parts.values()) == cost.rho <= largest_rho(epsilon, delta)  # type: ignore[arg-type]
+            assert spent.unit == "rho"
         else:
-            assert optimal_delta_of_groups([(part, columns), (noise, columns)], epsilon) <= delta == spending.delta
+            assert optimal_delta_of_groups([(part, columns), (noise, columns)], epsilon) <= delta == cost.delta
         # Never worse than the same share of an equal part of epsilon.
         assert part + noise >= epsilon / columns or noise >= epsilon / columns - part
 
@@ -192,7 +193,7 @@ def test_an_unequal_split_of_twice_the_columns_is_not_certified() -> None:
 
 def test_a_log_ratio_is_spent_from_below() -> None:
     method = plan_paper(problem_of(epsilon=LogRatio(3)))
-    total = sum(method.spending().budget.values())  # type: ignore[arg-type]
+    total = sum(method.budget().parts.values())  # type: ignore[arg-type]
     assert 1.0986 < total < 1.09861229
 
 
@@ -223,7 +224,7 @@ def test_the_error_is_as_predicted_and_far_below_that_of_the_full_range() -> Non
     problem = problem_of(n, spread=1 / math.sqrt(m), epsilon=epsilon)
     practical, full = plan_practical(problem), plan_laplace(problem)
     assert isinstance(practical, WinsorizedColumns)
-    noise = float(practical.budget.epsilon_noise)
+    noise = float(practical.each.epsilon_noise)
     formula = math.sqrt(2 * (practical.lattice.length / (n * noise)) ** 2)
     assert formula <= practical.predicted_error() <= 1.01 * formula
     assert math.isclose(full.predicted_error(), math.sqrt(2) * 2 / (n * epsilon), rel_tol=1e-12)
@@ -323,9 +324,9 @@ def test_too_few_users_are_warned_about_from_public_numbers() -> None:
             few.fit(columns, groups=people)
         needed = int(str(caught[0].message).rsplit(":", 1)[1].split()[0])
         # The number is what it takes.
-        enough = few._plan(needed + needed // 50, columns.shape[1])
+        enough = few._method(needed + needed // 50, columns.shape[1])
         assert enough.warnings() == []
-        assert few._plan(needed - needed // 50 - 1, columns.shape[1]).warnings() != []
+        assert few._method(needed - needed // 50 - 1, columns.shape[1]).warnings() != []
         with pytest.warns(UserWarning, match=f": {needed} are needed"):
             few.fit(columns + 0.7, groups=people)
 
