@@ -123,7 +123,7 @@ def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     Notes
     -----
     Decides (epsilon, delta)-indistinguishability in one direction (Definition of approximate DP in GKKMMZ23, section
-    2). epsilon = 0 gives total variation when both pmfs have the same total.
+    2). epsilon = 0 gives total variation when both pmfs have the same total. Proof: docs/proofs/hockey_stick.md.
 
     Examples
     --------
@@ -265,6 +265,10 @@ def epsilon_at_delta(p: PmfLike, q: PmfLike, delta: Delta) -> Any:
     ------
     TypeError, ValueError
         As `is_indistinguishable`.
+
+    Notes
+    -----
+    Proof: docs/proofs/epsilon_at_delta.md.
 
     Examples
     --------

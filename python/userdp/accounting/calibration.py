@@ -146,10 +146,10 @@ def dimension_epsilon(epsilon: Epsilon, delta: Delta, dimension: int) -> Fractio
 
     Notes
     -----
-    LSAKKMS21, Theorem 2 and Algorithm 2, which state it without a limit on epsilon. It is not proved beyond a limit of
-    the order of 4 ln(1 / delta), and so is refused there: at delta = 1/100 and d = 64 optimal composition of 64
-    mechanisms that are no more than epsilon'-DP costs more than epsilon from epsilon = 58.7 on. `largest_epsilon_each`
-    is above it for all parameters for which both are defined.
+    [LSAKKMS21, Theorem 2] and [LSAKKMS21, Algorithm 2], which state it without a limit on epsilon. It is not proved
+    beyond a limit of the order of 4 ln(1 / delta), and so is refused there: at delta = 1/100 and d = 64 optimal
+    composition of 64 mechanisms that are no more than epsilon'-DP costs more than epsilon from epsilon = 58.7 on.
+    `largest_epsilon_each` is above it for all parameters for which both are defined.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
 
     Notes
     -----
-    GKKMMZ23, Lemma 5, in its tight form (the printed delta is the larger e^epsilon2 delta1 + e^epsilon1 delta2).
+    [GKKMMZ23, Lemma 5], in its tight form (the printed delta is the larger e^epsilon2 delta1 + e^epsilon1 delta2).
     Proof: P(U) <= e^epsilon1 Q(U) + delta1 <= e^(epsilon1 + epsilon2) R(U) + e^epsilon1 delta2 + delta1, and the
     other direction with the roles exchanged.
 
@@ -112,7 +112,7 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
 
     Notes
     -----
-    GKKMMZ23, Lemma 6, with the geometric sum written out, so that epsilon = 0 gives k delta. Proof: apply
+    [GKKMMZ23, Lemma 6], with the geometric sum written out, so that epsilon = 0 gives k delta. Proof: apply
     P_0(U) <= e^epsilon P_1(U) + delta along the chain of k changes.
 
     Examples
@@ -181,7 +181,7 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
 
     Notes
     -----
-    GKKMMZ23, Theorem 7 (subsampling without replacement, replace-one neighbours). The size is fixed, as for the steps
+    [GKKMMZ23, Theorem 7] (subsampling without replacement, replace-one neighbours). The size is fixed, as for the steps
     of a descent on batches of users: compose what this returns for one step. Accountants for Poisson sampling, where
     each record is drawn by a coin of its own, are about adding and removing a record and do not bound this; nor is
     there such a formula for rho.
@@ -243,7 +243,7 @@ def subsampling_population(
 
     Notes
     -----
-    GKKMMZ23, proof of Theorem 10, with N >= n made explicit. The size is rounded up to a multiple after the maximum
+    Proof of [GKKMMZ23, Theorem 10], with N >= n made explicit. The size is rounded up to a multiple after the maximum
     with n is taken. A callable target is searched by doubling and then halving between a size that fails and one that
     serves.
 

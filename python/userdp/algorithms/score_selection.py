@@ -55,9 +55,9 @@ class ScoreSelection(SymmetricAlgorithm):
     clamped to [0, sensitivity], so replacing one user changes no total by more than `sensitivity`, whatever ``scores``
     returns. The integer weights 2**(-rho * gap), with rho = epsilon / (2 * sensitivity * ln 2) rounded down after
     reserving 2**-36 of epsilon for all other roundings, then have ratios within e**epsilon: docs/proofs/
-    exponential_mechanism.md. The ideal weights are those of Theorem 9 of Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang,
-    "User-Level Differential Privacy With Few Examples Per User" (NeurIPS 2023). An exception from ``scores`` is an
-    output that this proof does not cover: make it total.
+    exponential_mechanism.md. The ideal weights are those of [GKKMMZ23, Theorem 9] of Ghazi, Kamath, Kumar, Manurangsi,
+    Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User" (NeurIPS 2023). An exception from
+    ``scores`` is an output that this proof does not cover: make it total.
 
     Examples
     --------

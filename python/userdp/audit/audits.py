@@ -128,6 +128,10 @@ def audit_dataset(
     -----
     Neighbours: replace one user. The pairs are (dataset, replacement), in both directions.
 
+    References
+    ----------
+    [GKKMMZ23, Definition 1].
+
     Examples
     --------
     >>> from fractions import Fraction
@@ -223,8 +227,12 @@ def audit_user_level(
 
     Notes
     -----
-    User-level (epsilon, delta)-DP of GKKMMZ23, Definition 2, on this universe: a certificate for these n, m and
+    User-level (epsilon, delta)-DP of [GKKMMZ23, Definition 2], on this universe: a certificate for these n, m and
     universe, not for others. The certificate is about the pmf the mechanism states.
+
+    References
+    ----------
+    [LSAKKMS21, Definition 1].
 
     Examples
     --------
@@ -286,6 +294,10 @@ def audit_item_level(
     -----
     Neighbours: replace one example of one user. Item-level DP says little about a user: changing all m examples of one
     costs up to m times the epsilon (`userdp.accounting.group_privacy`).
+
+    References
+    ----------
+    [LWY24, Definition 2.1].
 
     Examples
     --------

@@ -60,6 +60,7 @@ class HashedPointFunctions(DomainClass):
     References
     ----------
     Beimel, Nissim, Stemmer, "Characterizing the Sample Complexity of Pure Private Learners" (JMLR 2019); LWY24.
+    [GKKMMZ23, Definition 20] and [LWY24, Definition 2.3].
 
     Examples
     --------
@@ -203,6 +204,10 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     The classes are astronomical at the accuracies that theorems ask for, and then these numbers are all that there is;
     `MajorityVotes` enumerates small ones.
 
+    References
+    ----------
+    [GKKMMZ23, Lemma 21].
+
     Examples
     --------
     >>> size = boosted_size(0.01, 0.25, base_log_size=2.5)
@@ -246,6 +251,10 @@ class MajorityVotes(ConceptClass):
     -----
     Several votes may be the same function; each counts as a hypothesis, which is as private and weighs that function
     more. `vc_dimension` is the bound log2(size).
+
+    References
+    ----------
+    [LWY24, Lemma 2.4].
 
     Examples
     --------

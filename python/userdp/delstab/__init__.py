@@ -4,7 +4,7 @@ DelStab leaves a public number of users out, checks that nobody's presence matte
 algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.
 
 Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
-(NeurIPS 2023), Algorithm 1; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
+(NeurIPS 2023): [GKKMMZ23, Algorithm 1]; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
 """
 
 from __future__ import annotations

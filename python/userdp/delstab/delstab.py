@@ -4,7 +4,7 @@ DelStab leaves a public number of users out, checks that nobody's presence matte
 algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.
 
 Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
-(NeurIPS 2023), Algorithm 1; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
+(NeurIPS 2023): [GKKMMZ23, Algorithm 1]; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
 """
 
 from __future__ import annotations
@@ -102,6 +102,10 @@ class DelStab:
     *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
     a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the
     sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
+
+    References
+    ----------
+    [GKKMMZ23, Lemma 18], [GKKMMZ23, Algorithm 1] and [GKKMMZ23, Observation 36].
 
     Examples
     --------

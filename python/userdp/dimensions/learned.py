@@ -63,6 +63,10 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
     BudgetError
         Above 10**7.
 
+    References
+    ----------
+    [GKM21, Lemma 34].
+
     Examples
     --------
     >>> representation_runs(n_users=4, epsilon=1, beta="1/4", failure="1/4")
@@ -113,7 +117,7 @@ def representation_from_learner(
     failure: Delta,
     progress: Progress = None,
 ) -> LearnedRepresentation:
-    """Run a private learner often on one fixed dataset, and keep what it says: Algorithm 6 of GKM21.
+    """Run a private learner often on one fixed dataset, and keep what it says: [GKM21, Algorithm 6].
 
     A learner that is (epsilon, delta)-DP for its n users cannot tell the fixed dataset from one that teaches it a
     concept by more than e^(n epsilon); what it would learn there it says here now and then.
@@ -156,8 +160,8 @@ def representation_from_learner(
     failure) / p) runs all miss with probability at most (1 - p)^T <= failure. The T of the paper, 100 ceil(e^(n
     epsilon)), is the one for failure = e^-10 and a tenth of that p. docs/proofs/dimensions.md.
 
-    Source: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Lemma 4 and
-    Algorithm 6.
+    Source: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21,
+    Lemma 4] and [GKM21, Algorithm 6].
 
     Examples
     --------
@@ -215,6 +219,10 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
     hypotheses, so that T >= size and n epsilon > ln((size - 1)(1 - beta) / ln(1 / failure)). All constants are proved;
     the bound is empty for small sizes, as the one of the paper is up to a dimension of 7.6. Rounded down where it is
     not exact.
+
+    References
+    ----------
+    [GKM21, Lemma 4].
 
     Examples
     --------

@@ -100,6 +100,10 @@ def representation_dimension_bounds(matrix: Matrix, *, alpha: Delta, beta: Delta
     TypeError, ValueError, BudgetError
         As of `representation_size_bounds`.
 
+    References
+    ----------
+    [GKM21, Lemma 10].
+
     Examples
     --------
     >>> representation_dimension_bounds([[0, 0], [0, 1], [1, 0], [1, 1]], alpha="1/4", beta="1/2")
@@ -152,8 +156,8 @@ def representation_size(matrix: Matrix, *, alpha: Delta, beta: Delta, budget: in
     distribution only the sets of points on which one may be wrong matter, of which there are finitely many; smallest
     ones are found by games too, and all games are solved in exact fractions. docs/proofs/dimensions.md.
 
-    Source: GKM21, Definitions 9 and 10; Beimel, Nissim, Stemmer, "Characterizing the Sample Complexity of Pure Private
-    Learners" (JMLR 20, 2019).
+    Source: [GKM21, Definition 9] and [GKM21, Lemma 10]; Beimel, Nissim, Stemmer, "Characterizing the Sample Complexity
+    of Pure Private Learners" (JMLR 20, 2019).
 
     Examples
     --------

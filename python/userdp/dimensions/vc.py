@@ -41,6 +41,10 @@ def vc_dimension(matrix: Matrix, *, budget: int | None = None, progress: Progres
     Sets of points are extended one by one. A set is left as soon as some pattern on it occurs too seldom to occur with
     all patterns on the points that are still to come; docs/proofs/dimensions.md.
 
+    References
+    ----------
+    [LWY24, Definition A.1].
+
     Examples
     --------
     >>> vc_dimension([[0, 0], [0, 1], [1, 0], [1, 1]])

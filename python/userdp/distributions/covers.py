@@ -1,6 +1,7 @@
 """Finite covers of families of distributions in total variation: their sizes first, then their members.
 
-GKKMMZ23, Theorems 42 to 46. A cover at accuracy alpha has a member within alpha / 10 of every member of the family.
+[GKKMMZ23, Theorem 42], [GKKMMZ23, Theorem 43], [GKKMMZ23, Theorem 44], [GKKMMZ23, Theorem 45] and [GKKMMZ23, Theorem
+46]. A cover at accuracy alpha has a member within alpha / 10 of every member of the family.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def grid_of(n_symbols: int, alpha: Fraction) -> int:
 
 
 def grid_size(n: int, n_symbols: int) -> int:
-    """The number of distributions on the symbols in multiples of 1 / n."""
+    """The number of distributions on the symbols in multiples of 1 / n.
+
+    [GKKMMZ23, Theorem 42].
+    """
     return math.comb(n + n_symbols - 1, n_symbols - 1)
 
 

@@ -83,7 +83,7 @@ def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -
 
 
 class JointCover(SelectionPlan):
-    """One selection from a cover of all distributions (GKKMMZ23, Theorem 43): within 0.7 alpha."""
+    """One selection from a cover of all distributions ([GKKMMZ23, Theorem 43]): within 0.7 alpha."""
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
         self.n_symbols, self.alpha = n_symbols, alpha
@@ -256,8 +256,8 @@ class DiscreteDistribution(DistributionEstimator):
 
     References
     ----------
-    GKKMMZ23, Theorems 41 and 43: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With
-    Few Examples Per User" (NeurIPS 2023).
+    [GKKMMZ23, Theorem 41] and [GKKMMZ23, Theorem 43]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level
+    Differential Privacy With Few Examples Per User" (NeurIPS 2023).
 
     Examples
     --------

@@ -136,7 +136,7 @@ class GaussianMean(DistributionEstimator):
 
     References
     ----------
-    GKKMMZ23, Theorem 45: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
+    [GKKMMZ23, Theorem 45]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
     Examples Per User" (NeurIPS 2023).
 
     Examples
@@ -308,7 +308,7 @@ class GaussianDistribution(DistributionEstimator):
 
     References
     ----------
-    GKKMMZ23, Theorem 46: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
+    [GKKMMZ23, Theorem 46]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
     Examples Per User" (NeurIPS 2023).
 
     Examples

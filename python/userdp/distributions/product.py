@@ -48,7 +48,7 @@ class ProductDistribution(DistributionEstimator):
 
     References
     ----------
-    GKKMMZ23, Theorems 41 and 44.
+    [GKKMMZ23, Theorem 41] and [GKKMMZ23, Theorem 44].
 
     Examples
     --------

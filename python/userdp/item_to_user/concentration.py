@@ -81,8 +81,13 @@ def generalization_level(
 
     Notes
     -----
-    GKKMMZ23, Theorem 13, with explicit constants and without its assumption that the parameters are small. No privacy
+    [GKKMMZ23, Theorem 13], with explicit constants and without its assumption that the parameters are small. No privacy
     rests on it.
+
+    References
+    ----------
+    [GKKMMZ23, Lemma 14], [GKKMMZ23, Theorem 15], [GKKMMZ23, Lemma 26], [GKKMMZ23, Lemma 27], [GKKMMZ23, Lemma 32],
+    [GKKMMZ23, Lemma 33], [GKKMMZ23, Lemma 34] and [GKKMMZ23, Lemma 35].
 
     Examples
     --------
@@ -135,8 +140,8 @@ def deletion_level(
 
     Notes
     -----
-    GKKMMZ23, Theorem 17, through `generalization_level` with q m items, q = min(r, n - r), and beta over the number of
-    unordered pairs of deletion sets. No privacy rests on it.
+    [GKKMMZ23, Theorem 17], through `generalization_level` with q m items, q = min(r, n - r), and beta over the number
+    of unordered pairs of deletion sets. No privacy rests on it.
 
     Examples
     --------
@@ -223,7 +228,7 @@ def largest_item_epsilon(
 
 
 def _level(e: Decimal, d: Decimal, n: int, log_failure: Decimal, slack: Delta | None, route: Route) -> StabilityLevel:
-    """Theorem 13 for n differing items and failure probability e^-log_failure."""
+    """[GKKMMZ23, Theorem 13] for n differing items and failure probability e^-log_failure."""
     if route not in ("best", "concentration", "group"):
         raise ValueError(f"route must be 'best', 'concentration' or 'group'; got {route!r}")
     group = StabilityLevel(_float(n * e), min(1.0, _float(_group_delta(e, d, n))), "group")
@@ -264,7 +269,7 @@ def _moves(n: int, log_failure: Decimal) -> int:
 
 
 def _concentration_delta(e: Decimal, d: Decimal, n: int, moves: int, half: Decimal, free: Decimal) -> Decimal:
-    """e^(2a) delta_t + 4 e^(t epsilon) delta'', with Lemma 14's delta''; 1 when that is far above 1."""
+    """e^(2a) delta_t + 4 e^(t epsilon) delta'', delta'' of [GKKMMZ23, Lemma 14]; 1 when that is far above 1."""
     if max(half, moves * e) > _HUGE:
         return Decimal(1)
     lemma = (1 + half.exp()) * free + (1 + (2 * half).exp()) * (1 + (-e).exp()) * n * d

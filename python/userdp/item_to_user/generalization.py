@@ -273,9 +273,13 @@ def audit_perfect_generalization(
 
     Notes
     -----
-    GKKMMZ23, Definitions 12 and 29. With W_i the probability of the i-th distinct law, the numbers are
-    the sum of W_i W_j over ordered pairs that are not indistinguishable, and the sum of W_i over laws that are not
-    indistinguishable from SIM. Every pair is decided exactly, once for all distributions.
+    [GKKMMZ23, Definition 12] and [GKKMMZ23, Definition 29]. With W_i the probability of the i-th distinct law, the
+    numbers are the sum of W_i W_j over ordered pairs that are not indistinguishable, and the sum of W_i over laws that
+    are not indistinguishable from SIM. Every pair is decided exactly, once for all distributions.
+
+    References
+    ----------
+    [GKKMMZ23, Lemma 30].
 
     Examples
     --------

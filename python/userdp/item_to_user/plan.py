@@ -1,9 +1,9 @@
 """From item level to user level: run an item-level private algorithm on a subsample, made stable by `DelStab`.
 
-An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for people (GKKMMZ23, Theorems 10 and 11): it is
-run on a uniform subset of everybody's items (`SubsampledAlgorithm`), and the result is released through DelStab.
-Privacy rests on DelStab alone, whatever A0 does; `plan_user_level` and `empirical_stability` say how many people make
-it useful.
+An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for people ([GKKMMZ23, Theorem 10] and [GKKMMZ23,
+Theorem 11]): it is run on a uniform subset of everybody's items (`SubsampledAlgorithm`), and the result is released
+through DelStab. Privacy rests on DelStab alone, whatever A0 does; `plan_user_level` and `empirical_stability` say how
+many people make it useful.
 """
 
 from __future__ import annotations
@@ -150,9 +150,9 @@ def plan_user_level(
 
     Notes
     -----
-    GKKMMZ23, Theorem 10: N, a multiple of m, is such that the item-level epsilon of a random n1 of N items,
-    ln(1 + (n1/N)(e^item_epsilon - 1)), is at most what is stable enough for N/m + deletions users. Theorem 11's first
-    step, a subsample of N' items that lowers item_epsilon to a smaller one, is the same thing: a uniform n1 of a
+    [GKKMMZ23, Theorem 10]: N, a multiple of m, is such that the item-level epsilon of a random n1 of N items, ln(1 +
+    (n1/N)(e^item_epsilon - 1)), is at most what is stable enough for N/m + deletions users. [GKKMMZ23, Theorem 11]'s
+    first step, a subsample of N' items that lowers item_epsilon to a smaller one, is the same thing: a uniform n1 of a
     uniform N' of N items are a uniform n1 of N. A plan with too few users costs usefulness (DelStab refuses more
     often), never privacy. Compare the calibrations: "optimal" deletes the fewest users, which decides for small n1, but
     asks for more stability, and N grows in proportion; for large n1 "tight" needs fewer users in all.
@@ -252,6 +252,10 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     TypeError, ValueError
         Naming the argument; when the plan's deletions are not those of its calibration.
 
+    References
+    ----------
+    [GKKMMZ23, Lemma 19].
+
     Examples
     --------
     An item-level answer about 20 items, each of which moves its probability by 1/22, made private for people:
@@ -310,7 +314,7 @@ def suggested_item_level(epsilon: float, delta: float, m: int) -> tuple[float, f
 
     Notes
     -----
-    GKKMMZ23, Theorem 10, with 1 for its hidden constants: a starting point for `plan_user_level`, not a guarantee.
+    [GKKMMZ23, Theorem 10], with 1 for its hidden constants: a starting point for `plan_user_level`, not a guarantee.
 
     Examples
     --------

@@ -55,13 +55,13 @@ class SubsampledAlgorithm(FunctionAlgorithm):
 
     Notes
     -----
-    GKKMMZ23, proofs of Theorems 10 and 11. If the item algorithm is (epsilon, delta)-DP, replacing one item of N
-    changes the law within `userdp.accounting.subsampling_amplification`. The law is
-    the average of ``item_algorithm.pmf`` over the C(N, n1) subsets; for a symmetric item algorithm a mixture over count
-    vectors k with weights prod_j C(c_j, k_j) (multivariate hypergeometric), c_j being the number of items of type j.
-    Items are told apart by a fixed encoding in which True is not 1 and 0.0 is not -0.0, and a symmetric item algorithm
-    gets them in the order of that encoding, so that equal multisets give equal calls. Neighbours: replace one user; by
-    itself this says nothing about users, see `userdp.item_to_user.plan.user_level_algorithm`.
+    Proofs of [GKKMMZ23, Theorem 10] and [GKKMMZ23, Theorem 11]. If the item algorithm is (epsilon, delta)-DP, replacing
+    one item of N changes the law within `userdp.accounting.subsampling_amplification`. The law is the average of
+    ``item_algorithm.pmf`` over the C(N, n1) subsets; for a symmetric item algorithm a mixture over count vectors k with
+    weights prod_j C(c_j, k_j) (multivariate hypergeometric), c_j being the number of items of type j. Items are told
+    apart by a fixed encoding in which True is not 1 and 0.0 is not -0.0, and a symmetric item algorithm gets them in
+    the order of that encoding, so that equal multisets give equal calls. Neighbours: replace one user; by itself this
+    says nothing about users, see `userdp.item_to_user.plan.user_level_algorithm`.
 
     Examples
     --------

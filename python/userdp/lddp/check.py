@@ -1,9 +1,9 @@
 """Local deletion DP: whether an algorithm's output law is stable when r users are deleted, whichever they are.
 
 An algorithm A is (r, epsilon, delta)-LDDP at a dataset x when the laws of A on x without S and on x without S' are
-(epsilon, delta)-indistinguishable for all sets S, S' of r users (Definition 16 of Ghazi, Kamath, Kumar, Manurangsi,
-Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User", NeurIPS 2023). `check_lddp` decides it
-exactly. It is a diagnostic: it looks at the data it is given, and its witness names users.
+(epsilon, delta)-indistinguishable for all sets S, S' of r users ([GKKMMZ23, Definition 16]: Ghazi, Kamath, Kumar,
+Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User", NeurIPS 2023). `check_lddp`
+decides it exactly. It is a diagnostic: it looks at the data it is given, and its witness names users.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def check_lddp(
 
     Notes
     -----
-    Definition 16 of Ghazi et al., see the module. Every comparison is certified: float64 with a proven error radius
+    [GKKMMZ23, Definition 16], see the module. Every comparison is certified: float64 with a proven error radius
     first, exact arithmetic where that cannot decide.
 
     Examples

@@ -140,7 +140,7 @@ class Scheffe(ClippedSelection):
     """Choose among distributions on Z symbols by their Scheffe sets.
 
     The votes are psi_ab(z) = P_a(W) - [z in W] with W = {z : P_a(z) > P_b(z)}, so a score far above 0 says that the
-    examples have less of W than a promises (GKKMMZ23, Theorem 41).
+    examples have less of W than a promises ([GKKMMZ23, Theorem 41]).
 
     Parameters
     ----------

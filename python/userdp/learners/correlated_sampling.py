@@ -60,8 +60,10 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
 
     References
     ----------
-    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Algorithms 2
-    to 4, Theorems 25, 26, 29, 30 and 35.
+    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21,
+    Algorithm 2], [GKM21, Algorithm 3] and [GKM21, Algorithm 4], [GKM21, Theorem 25], [GKM21, Theorem 26], [GKM21,
+    Theorem 29], [GKM21, Theorem 30] and [GKM21, Theorem 35]. [GKM21, Theorem 1], [GKM21, Theorem 2] and [GKM21, Theorem
+    3].
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """A point that splits people's samples, chosen privately.
 
-Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateMedian (Lemma 5.1).
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateMedian: [LWY24, Lemma
+5.1].
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def private_median(
 
     References
     ----------
-    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), Lemma 5.1.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): [LWY24, Lemma 5.1].
 
     Examples
     --------

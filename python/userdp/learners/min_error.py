@@ -1,7 +1,7 @@
 """The error of the best hypothesis, estimated privately by bisection.
 
-Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): PrivateCompare (Lemma C.1) and
-PrivateMinError (Algorithm 2).
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): PrivateCompare, [LWY24,
+Lemma C.1], and PrivateMinError, [LWY24, Algorithm 2].
 The algorithm as printed has its branches the wrong way round: a comparison that finds the least error above a guess
 must raise the lower end.
 """
@@ -155,7 +155,7 @@ def private_compare(
 
     References
     ----------
-    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), Lemma C.1.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): [LWY24, Lemma C.1].
 
     Examples
     --------
@@ -202,12 +202,13 @@ def private_min_error(
     *Guarantee.* epsilon-DP, pure, for the replacement of all that one user gave: T comparisons at epsilon / T each,
     which compose to epsilon; the guesses depend on the answers before them only.
 
-    *Branches.* An answer of 1, an error above the guess, raises the lower end. Algorithm 2 as printed lowers the upper
-    end, which is as private and estimates an error of 0.3 as nearly 1.
+    *Branches.* An answer of 1, an error above the guess, raises the lower end. [LWY24, Algorithm 2] as printed lowers
+    the upper end, which is as private and estimates an error of 0.3 as nearly 1.
 
     References
     ----------
-    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), Algorithm 2 and Lemma 4.5.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): [LWY24, Algorithm 2] and [LWY24,
+    Lemma 4.5].
 
     Examples
     --------

@@ -147,7 +147,7 @@ class RealizablePACClassifier(ConceptClassifier):
     References
     ----------
     GKKMMZ23: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per
-    User" (NeurIPS 2023), Theorem 4 and Lemma 22.
+    User" (NeurIPS 2023): [GKKMMZ23, Theorem 4] and [GKKMMZ23, Lemma 22].
 
     Examples
     --------
@@ -258,8 +258,8 @@ class AgnosticPACClassifier(ConceptClassifier):
     References
     ----------
     GKKMMZ23: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per
-    User" (NeurIPS 2023), Theorem 40. LWY24: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning"
-    (ICML 2024), Theorems 3.4 and 4.6.
+    User" (NeurIPS 2023): [GKKMMZ23, Theorem 40]. LWY24: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic
+    Learning" (ICML 2024): [LWY24, Theorem 3.4] and [LWY24, Theorem 4.6].
 
     Examples
     --------

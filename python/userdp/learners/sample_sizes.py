@@ -19,11 +19,11 @@ class UniformConvergence:
     Attributes
     ----------
     single_row : int
-        For m = 1, LWY24, Lemma 3.1: 576 (4 d + ln(8 / beta)) / alpha**2.
+        For m = 1, [LWY24, Lemma 3.1]: 576 (4 d + ln(8 / beta)) / alpha**2.
     agnostic : int
-        For errors above t, LWY24, Lemma 4.3: 64 (d ln(128 m / alpha**2) + ln(8 / beta)) / alpha**2.
+        For errors above t, [LWY24, Lemma 4.3]: 64 (d ln(128 m / alpha**2) + ln(8 / beta)) / alpha**2.
     disagreement : int
-        For disagreements, in which errors near 0 count less, LWY24, Lemma 4.4:
+        For disagreements, in which errors near 0 count less, [LWY24, Lemma 4.4]:
         96 (2 d ln(384 m / alpha) + ln(4 / beta)) / alpha.
     sharper : int
         The least n from which on 4 Pi(2 n m) e**(-alpha**2 n / (16 (1 + alpha / 2))) <= beta / 2, with the bound of
@@ -66,7 +66,7 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
 
     References
     ----------
-    Li, Wang, Ye (2024), Lemmas 3.1, 4.3 and 4.4.
+    Li, Wang, Ye (2024): [LWY24, Lemma 3.1], [LWY24, Lemma 4.3] and [LWY24, Lemma 4.4]. [LWY24, Lemma A.2].
 
     Examples
     --------

@@ -131,7 +131,7 @@ class PairwiseScoreSelector(SymbolSelector):
 
     References
     ----------
-    GKKMMZ23, Appendix E.1, Theorem 37: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
+    [GKKMMZ23, Theorem 37]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
     With Few Examples Per User" (NeurIPS 2023).
 
     Examples
@@ -260,7 +260,7 @@ class HypothesisSelector(SymbolSelector):
 
     References
     ----------
-    GKKMMZ23, Appendix E, Theorem 41: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
+    [GKKMMZ23, Theorem 41]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
     With Few Examples Per User" (NeurIPS 2023).
 
     Examples

@@ -74,8 +74,8 @@ class StatisticalQueryClassifier(VotingClassifier):
 
     References
     ----------
-    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Theorem 5,
-    Algorithm 5 and Corollary 33. docs/proofs/statistical_queries.md.
+    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21,
+    Theorem 5], [GKM21, Algorithm 5] and [GKM21, Corollary 33]. docs/proofs/statistical_queries.md.
 
     Examples
     --------

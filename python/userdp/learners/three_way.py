@@ -1,6 +1,7 @@
 """Left, middle or right: the choice of the least of three private counts.
 
-Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), the comparison of Algorithm 1.
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), the comparison of [LWY24,
+Algorithm 1].
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Thresholds on one feature, learnt from people who give several examples each.
 
-Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateThreshold (Algorithm 1).
+Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateThreshold: [LWY24,
+Algorithm 1].
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
 
     References
     ----------
-    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), section 5.
+    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), section 5. [LWY24, Theorem 5.2].
 
     Examples
     --------

@@ -38,6 +38,10 @@ class WinsorizedMean(UserLevelEstimator):
         The method that was used; public.
     privacy_ : PrivacyRecord
 
+    References
+    ----------
+    [LSAKKMS21, Algorithm 1] and [LSAKKMS21, Algorithm 2].
+
     Examples
     --------
     >>> import numpy as np

@@ -279,7 +279,7 @@ class WinsorizedQueries(UserLevelMechanism):
 
     References
     ----------
-    LSAKKMS21, Theorem 10.
+    [LSAKKMS21, Theorem 10]. [LSAKKMS21, Definition 3].
 
     Examples
     --------

@@ -70,7 +70,8 @@ def concentration_radius(
 
     References
     ----------
-    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021), Lemma 1, Proposition 1, Corollary 1, repaired.
+    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021): [LSAKKMS21, Lemma 1], [LSAKKMS21, Proposition 1], [LSAKKMS21,
+    Corollary 1], repaired. [LSAKKMS21, Definition 2].
 
     Examples
     --------
@@ -123,7 +124,7 @@ def gradient_radius(
     """How far users' mean gradients are from the expected ones, everywhere at once, but with probability gamma.
 
     tau = 4 sigma sqrt((2/m) (d ln(5 + 10 R/rho) + ln(n/gamma))), rho = min(1, sqrt(2) sigma/(4 H) sqrt(d/m)):
-    LSAKKMS21, Proposition 1, with the factor 4 that its proof loses.
+    [LSAKKMS21, Proposition 1], with the factor 4 that its proof loses.
 
     Parameters
     ----------

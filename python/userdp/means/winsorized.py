@@ -41,7 +41,7 @@ FEWEST_STEPS, MOST_STEPS = 64, 2**28
 
 
 def plan_paper(problem: MeanProblem) -> MeanMethod:
-    """LSAKKMS21, Algorithms 1 and 2, with what is wrong in print put right.
+    """[LSAKKMS21, Algorithm 1] and [LSAKKMS21, Algorithm 2], with what is wrong in print put right.
 
     Notes
     -----
@@ -55,6 +55,10 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
     ------
     ValueError
         For several columns without delta; for epsilon and delta at which that share of epsilon is not certified.
+
+    References
+    ----------
+    [LSAKKMS21, Lemma 2].
     """
     _refuse_private_radius(problem, "paper")
     n, beta, columns = problem.n_users, problem.beta, padded(problem.dimension)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class WinsorizedColumns(MeanMethod):
-    """LSAKKMS21, Algorithms 1 and 2, on integers.
+    """[LSAKKMS21, Algorithm 1] and [LSAKKMS21, Algorithm 2], on integers.
 
     In each of D columns a bin is drawn with `each.epsilon_range`; every user's value is clipped to the interval
     around it and rounded to one of W + 1 integers; their sum, of sensitivity W, gets discrete Laplace noise of
@@ -35,6 +35,10 @@ class WinsorizedColumns(MeanMethod):
     each : ColumnBudget
         What each column spends, and why that is the whole budget. It has one column, or those after the rotation,
         which pads their number to a power of two.
+
+    References
+    ----------
+    [LSAKKMS21, Theorem 1].
     """
 
     def __init__(self, name: str, problem: MeanProblem, lattice: Lattice, each: ColumnBudget) -> None:

@@ -85,7 +85,7 @@ class DiscreteLaplace:
     References
     ----------
     Ghosh, Roughgarden, Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms" (STOC 2009), the
-    range-restricted geometric mechanism.
+    range-restricted geometric mechanism. [LWY24, Lemma 2.5].
 
     Examples
     --------

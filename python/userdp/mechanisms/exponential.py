@@ -82,7 +82,7 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
 
     References
     ----------
-    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007).
+    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007). [LWY24, Lemma 2.6].
 
     Examples
     --------

@@ -98,7 +98,7 @@ class PrivateRange:
 
     References
     ----------
-    LSAKKMS21, Algorithm 6: Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh, "Learning with User-Level Privacy"
+    [LSAKKMS21, Algorithm 6]: Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh, "Learning with User-Level Privacy"
     (NeurIPS 2021). The printed half-width 2 tau is too small: docs/errata.md.
 
     Examples

@@ -73,7 +73,8 @@ class RepeatedSelection:
 
     References
     ----------
-    Liu, Talwar, "Private Selection from Private Candidates" (STOC 2019), Theorem 3.2. LSAKKMS21, Algorithm 5.
+    Liu, Talwar, "Private Selection from Private Candidates" (STOC 2019), Theorem 3.2. [LSAKKMS21, Algorithm 5].
+    [LSAKKMS21, Theorem 6].
 
     Examples
     --------

@@ -43,8 +43,8 @@ def kappa(epsilon: Epsilon, delta: Delta) -> int:
 
     Notes
     -----
-    Definition 8 of Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples
-    Per User" (NeurIPS 2023).
+    [GKKMMZ23, Definition 8]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
+    Examples Per User" (NeurIPS 2023).
 
     Examples
     --------
@@ -74,8 +74,8 @@ def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
 class TruncatedDiscreteLaplace(IntegerLaw):
     """Truncated discrete Laplace noise, shifted to the support 0, 1, ..., 2 kappa.
 
-    The ideal noise has P[x] proportional to e**(-epsilon |x - kappa|) (Definition 8). What is drawn here, and what
-    `pmf` returns, is an exact table of integers over 2**128 next to it.
+    The ideal noise has P[x] proportional to e**(-epsilon |x - kappa|) ([GKKMMZ23, Definition 8]). What is drawn here,
+    and what `pmf` returns, is an exact table of integers over 2**128 next to it.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class TruncatedDiscreteLaplace(IntegerLaw):
     References
     ----------
     Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User" (NeurIPS
-    2023), Definition 8 and Lemma 18.
+    2023): [GKKMMZ23, Definition 8] and [GKKMMZ23, Lemma 18].
 
     Examples
     --------
@@ -172,7 +172,7 @@ class TruncatedDiscreteLaplace(IntegerLaw):
         return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
     def ideal_pmf(self) -> Pmf:
-        """Definition 8 with this kappa, exactly, for comparison; nothing is drawn from it.
+        """[GKKMMZ23, Definition 8] with this kappa, exactly, for comparison; nothing is drawn from it.
 
         Raises
         ------

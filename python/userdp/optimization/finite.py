@@ -67,7 +67,8 @@ class FiniteMinimizer(UserLevelEstimator):
 
     References
     ----------
-    LSAKKMS21, Algorithm 5 and Theorem 6. Liu, Talwar, "Private Selection from Private Candidates" (STOC 2019).
+    [LSAKKMS21, Algorithm 5] and [LSAKKMS21, Theorem 6]. Liu, Talwar, "Private Selection from Private Candidates" (STOC
+    2019).
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Phased ERM: regularized problems in turn, each on users of its own.
 
-Source: LSAKKMS21, Algorithm 4, with a number of rounds that leaves every round enough users.
+Source: [LSAKKMS21, Algorithm 4], with a number of rounds that leaves every round enough users.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def phase_steps(
     radius: float,
     most: int,
 ) -> int:
-    """Steps of a round: LSAKKMS21, Corollary 2 at mu = lambda_t, and at most so many."""
+    """Steps of a round: [LSAKKMS21, Corollary 2] at mu = lambda_t, and at most so many."""
     precision = n_users**2 * m * lipschitz * regularization * radius * epsilon**2 / (sub_gaussian * dimension) ** 2
     condition = (smoothness + regularization) / regularization
     return max(1, min(most, math.ceil(condition * math.log(max(math.e, precision)))))
@@ -272,7 +272,7 @@ class PhasedERM(PrivateGradientDescent):
 
     References
     ----------
-    LSAKKMS21, Algorithm 4 and Theorem 4.
+    [LSAKKMS21, Algorithm 4] and [LSAKKMS21, Theorem 4].
 
     Examples
     --------

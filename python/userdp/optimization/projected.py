@@ -36,6 +36,10 @@ class ProjectedDescent(Optimizer[Progress]):
         One step size for each round.
     weights : sequence of float
         The weight of the point after each step, >= 0 and not all 0.
+
+    References
+    ----------
+    [LSAKKMS21, Algorithm 7].
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Step sizes and averages of projected gradient descent on noisy gradients, and what they guarantee.
 
-Source: LSAKKMS21, Proposition 4 and Remark 2; the constants are derived in docs/proofs/descent_schedules.md. A schedule
-is made from public numbers before there are data. Noise of a gradient has mean 0 given the past, and nu**2 bounds its
-expected squared L2 norm.
+Source: [LSAKKMS21, Proposition 4] and [LSAKKMS21, Remark 2]; the constants are derived in
+docs/proofs/descent_schedules.md. A schedule is made from public numbers before there are data. Noise of a gradient has
+mean 0 given the past, and nu**2 bounds its expected squared L2 norm.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ def convex_schedule(steps: int, *, smoothness: float, radius: float, noise: floa
         R: the distance of theta_0 from a minimiser is at most R.
     noise : float
         nu >= 0.
+
+    References
+    ----------
+    [LSAKKMS21, Proposition 4].
     """
     size = 1 / smoothness
     if noise > 0:
@@ -84,6 +88,10 @@ def strongly_convex_schedule(steps: int, *, smoothness: float, strong_convexity:
         H.
     strong_convexity : float
         mu, in (0, H].
+
+    References
+    ----------
+    [LSAKKMS21, Remark 2].
     """
     first = steps // 2
     s = [k + 2 * smoothness / strong_convexity for k in range(steps - first)]

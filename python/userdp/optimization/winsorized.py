@@ -455,7 +455,7 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
 
     References
     ----------
-    LSAKKMS21, Algorithms 3 and 7, Theorem 3 and Proposition 4.
+    [LSAKKMS21, Algorithm 3] and [LSAKKMS21, Algorithm 7], [LSAKKMS21, Theorem 3] and [LSAKKMS21, Proposition 4].
 
     Examples
     --------

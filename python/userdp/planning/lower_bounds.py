@@ -102,12 +102,13 @@ def lower_bound(
     LowerBound
         With the terms, where they apply, of
 
-        * few users: LSAKKMS21, Theorem 8, "as printed", with the "group" delta in place of n e^(n epsilon) delta, and
+        * few users: [LSAKKMS21, Theorem 8], "as printed", with the "group" delta in place of n e^(n epsilon) delta, and
           "sharper": the exact least error of the test when delta is 0. Times 4 B^2 for the mean squared error of a
           mean, and times 2 G R for an excess risk.
-        * "statistical" and "private" of "finite-class": Theorem 7 with repaired constants, for pure privacy.
-        * "private, leading order" of "sco": Theorem 5, without its exponentially small correction, which the paper
-          leaves open. It is not counted in `value`.
+        * "statistical" and "private" of "finite-class": [LSAKKMS21, Theorem 7] with repaired constants, for pure
+          privacy.
+        * "private, leading order" of "sco": [LSAKKMS21, Theorem 5], without its exponentially small correction, which
+          the paper leaves open. It is not counted in `value`.
 
     Raises
     ------
@@ -116,7 +117,8 @@ def lower_bound(
 
     References
     ----------
-    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021), Theorems 5, 7 and 8.
+    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021): [LSAKKMS21, Theorem 5], [LSAKKMS21, Theorem 7] and [LSAKKMS21,
+    Theorem 8].
 
     Examples
     --------
@@ -163,7 +165,7 @@ def _size(value: Number, name: str) -> Number:
 
 
 def _testing(n: int, level: PrivacyLevel, delta: Fraction) -> dict[str, Fraction]:
-    """Theorem 8: at most max over theta of E(A - theta)^2, by group privacy over all n users; rounded down."""
+    """[LSAKKMS21, Theorem 8]: at most max over theta of E(A - theta)^2, by group privacy of n users; rounded down."""
     from userdp import _core
     from userdp.accounting import group_privacy
     from userdp.exact.epsilon import value_enclosure
@@ -191,7 +193,7 @@ def _plain(level: PrivacyLevel) -> Any:
 
 
 def _finite_class(k: int, n: int, m: int, epsilon: float, bound: float) -> dict[str, float]:
-    """Theorem 7 with repaired constants; empty for few hypotheses."""
+    """[LSAKKMS21, Theorem 7] with repaired constants; empty for few hypotheses."""
     d = k.bit_length() - 1
     if d < 32 * math.log(2):
         return {}
@@ -202,7 +204,7 @@ def _finite_class(k: int, n: int, m: int, epsilon: float, bound: float) -> dict[
 def _linear_losses(
     n: int, m: int, d: int, epsilon: float, delta: Fraction, sigma: float, lipschitz: float, radius: float
 ) -> dict[str, float]:
-    """Theorem 5's private term, for losses -<theta, z> of nearly normal z; empty where its conditions fail."""
+    """The private term of [LSAKKMS21, Theorem 5], for losses -<theta, z> of nearly normal z; or none."""
     # Wider gradients than the Lipschitz constant allows for are replaced by an easier problem.
     width = min(sigma, lipschitz / (20 * math.sqrt(d)))
     # How long the mean of z is, in units of a user's standard deviation.
@@ -277,7 +279,7 @@ def heterogeneity_bound(
 
     References
     ----------
-    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021), Theorem 9.
+    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021): [LSAKKMS21, Theorem 9].
 
     Examples
     --------

@@ -62,7 +62,7 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
 
     Notes
     -----
-    GKM21, Theorem 8 (the bound 2d); the exact laws, and the proof that the race is never worse than darts, are in
+    [GKM21, Theorem 8] (the bound 2d); the exact laws, and the proof that the race is never worse than darts, are in
     docs/proofs/correlated_sampling.md. The result is of the ideal draws: 64 bits an item and rounding move the
     race by less than k * 2**-58 + 2**-38, and quantised weights move darts by less than 2 k / total.
 

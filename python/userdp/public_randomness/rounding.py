@@ -47,7 +47,7 @@ class SharedOffsetRounding:
 
     Notes
     -----
-    GKM21, Algorithm 5, with its grid and factor corrected (docs/errata.md), and one offset instead of correlated
+    [GKM21, Algorithm 5], with its grid and factor corrected (docs/errata.md), and one offset instead of correlated
     sampling, which would disagree up to twice as often between two grid points. Offsets are multiples of 2**-256, so
     that probabilities are those stated to within 2**-255. Proofs: docs/proofs/correlated_sampling.md.
 

@@ -55,7 +55,7 @@ class CorrelatedSampler:
 
     Notes
     -----
-    GKM21, Definition 7 and Theorem 8. The race computes ln weight_x - ln E_x with a logarithm made of IEEE
+    [GKM21, Definition 7] and [GKM21, Theorem 8]. The race computes ln weight_x - ln E_x with a logarithm made of IEEE
     additions, multiplications and divisions, hence the same bits on every platform; 64 random bits an item and rounding
     cost less than k * 2**-58 + 2**-38 in agreement, for log_weights from -1000 to 1000. Laws and proofs:
     docs/proofs/correlated_sampling.md.

@@ -79,8 +79,9 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
 
     References
     ----------
-    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Lemma 11 and
-    Algorithm 2; Bun, Nissim, Stemmer, "Simultaneous Private Learning of Multiple Concepts" (ITCS 2016).
+    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21, Lemma 11]
+    and [GKM21, Algorithm 2]; Bun, Nissim, Stemmer, "Simultaneous Private Learning of Multiple Concepts" (ITCS 2016).
+    [GKM21, Definition 6] and [GKM21, Theorem 25].
 
     Examples
     --------

@@ -66,8 +66,8 @@ class PureSelection(Selection[int, int]):
 
     References
     ----------
-    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Lemma 12; McSherry,
-    Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007).
+    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21, Lemma 12];
+    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007). [GKM21, Theorem 30].
 
     Examples
     --------

@@ -93,8 +93,9 @@ def audit_stability(
 
     Notes
     -----
-    GKM21, Definitions 14, 15 and 16, for finite domains. Probabilities are exact: fractions where samples alone decide,
-    otherwise enclosed within about 2**-250. Proofs: docs/proofs/stability.md.
+    [GKM21, Definition 14], [GKM21, Definition 15] and [GKM21, Definition 16], for finite domains. Probabilities are
+    exact: fractions where samples alone decide, otherwise enclosed within about 2**-250. Proofs:
+    docs/proofs/stability.md.
 
     Examples
     --------

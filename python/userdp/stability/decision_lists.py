@@ -69,7 +69,7 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
     ----------
     Rivest, "Learning Decision Lists" (Machine Learning 2, 1987); Kearns, "Efficient Noise-Tolerant Learning from
     Statistical Queries" (J. ACM 45, 1998). GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated
-    Sampling" (NeurIPS 2021), Corollary 33.
+    Sampling" (NeurIPS 2021): [GKM21, Corollary 33].
 
     Examples
     --------

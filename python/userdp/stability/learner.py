@@ -20,8 +20,8 @@ Labels = npt.NDArray[np.uint8]
 class StableLearner(ABC):
     """Turns one user's rows and a public seed into one item: the hypothesis that the user votes for.
 
-    Users of one distribution should mostly get the same item (GKM21, Definition 15); a private selection then finds it
-    from the votes.
+    Users of one distribution should mostly get the same item ([GKM21, Definition 15]); a private selection then finds
+    it from the votes.
 
     Attributes
     ----------

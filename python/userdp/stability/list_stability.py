@@ -1,4 +1,4 @@
-"""Algorithm 1 of GKM21: from lists that often have a hypothesis in common to one vote that users have in common."""
+"""[GKM21, Algorithm 1]: from lists that often have a hypothesis in common to one vote that users have in common."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RACE = "list stability"
 
 @saved_as_parameter
 class ListStabilityLearner(StableLearner):
-    """Every user votes for a hypothesis that is on many lists made from their own rows: Algorithm 1 of GKM21.
+    """Every user votes for a hypothesis that is on many lists made from their own rows: [GKM21, Algorithm 1].
 
     A user's rows are split, by position, into k1 + k2 blocks of equal length, rows left over do not count, and the list
     learner runs on each block. Hypotheses on at least eta / 2 of the first k1 lists are candidates. One of them is
@@ -66,7 +66,7 @@ class ListStabilityLearner(StableLearner):
 
     References
     ----------
-    GKM21, Algorithm 1 and Theorem 20; docs/proofs/stability.md.
+    [GKM21, Algorithm 1] and [GKM21, Theorem 20]; docs/proofs/stability.md. [GKM21, Corollary 21].
 
     Examples
     --------

@@ -26,7 +26,7 @@ Listed: TypeAlias = "int | bytes"
 
 
 class ListLearner(ABC):
-    """Turns examples into a list of hypotheses (GKM21, Definition 16).
+    """Turns examples into a list of hypotheses ([GKM21, Definition 16]).
 
     It is (L, eta)-list globally stable under a distribution when lists have at most L hypotheses and some accurate
     hypothesis is on the list with probability at least eta.
@@ -117,7 +117,7 @@ class VersionSpace(ListLearner):
     """All hypotheses of a class without a mistake.
 
     When the target is in the class it is on every list: (size, 1)-list globally stable with error 0, the simplest
-    instance of GKM21, Definition 16, and on finite classes as good as any up to a factor log(domain size).
+    instance of [GKM21, Definition 16], and on finite classes as good as any up to a factor log(domain size).
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class VersionSpace(ListLearner):
 
 @saved_as_parameter
 class AccurateLists(ListLearner):
-    """The lists of another learner, without the hypotheses that look inaccurate on fresh examples (GKM21, Lemma 19).
+    """The lists of another learner, without the hypotheses that look inaccurate on fresh examples ([GKM21, Lemma 19]).
 
     Of each block the last `holdout` examples are kept from the other learner, and a hypothesis stays when it gets at
     most 3/2 alpha of them wrong.

@@ -61,7 +61,7 @@ class LittlestoneLists(ListLearner):
     Whatever sample the labels of a concept give, this concept is on the list: (list_size, 1)-list globally stable with
     error 0. Others on the list may be inaccurate or outside the class: `AccurateLists` drops those that are. On a
     finite class `VersionSpace` serves as well and has shorter lists as a rule; these do not grow with the number of
-    concepts. Stands in for GKM21, Theorem 18, whose construction is not in the paper; docs/proofs/dimensions.md.
+    concepts. Stands in for [GKM21, Theorem 18], whose construction is not in the paper; docs/proofs/dimensions.md.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class TournamentLearner(StableLearner):
     All coins are of the public seed, the same for all users, from a generator that is fresh for every user.
 
     Source: the structure is of Bun, Livni, Moran, "An Equivalence Between Private Classification and Online Prediction"
-    (FOCS 2020), used in GKM21, Theorem 17.
+    (FOCS 2020), used in [GKM21, Theorem 17].
 
     Examples
     --------

@@ -68,7 +68,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     ----------
     DV08: Dunagan, Vempala, "A Simple Polynomial-Time Rescaling Algorithm for Solving Linear Programs" (Math.
     Programming 114, 2008). GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling"
-    (NeurIPS 2021), Corollary 33.
+    (NeurIPS 2021): [GKM21, Corollary 33].
 
     Examples
     --------

@@ -97,7 +97,7 @@ def representation_parameters(
         Whether H contains the target itself, as when H is the class: then gamma = ln(|H| / beta) / alpha. Otherwise H
         is drawn from an (alpha / 2, beta / 2)-representation, and gamma = 2 ln(2 |H| / beta) / alpha.
     calibration : {"tight", "paper"}
-        "paper" has the gamma and m printed in GKM21, Theorem 26, for eta = nu = 1 - beta whatever is asked.
+        "paper" has the gamma and m printed in [GKM21, Theorem 26], for eta = nu = 1 - beta whatever is asked.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def representation_parameters(
 
     References
     ----------
-    GKM21, Theorem 26.
+    [GKM21, Theorem 26]. [GKM21, Lemma 28].
 
     Examples
     --------
@@ -172,7 +172,7 @@ def list_parameters(
     nu : number in (0, 1)
         For how much of the public randomness.
     calibration : {"tight", "paper"}
-        "paper" has the numbers printed in GKM21, Theorem 20, with k1 rounded up; they need eta = nu, which is the
+        "paper" has the numbers printed in [GKM21, Theorem 20], with k1 rounded up; they need eta = nu, which is the
         theorem's 1 - beta.
 
     Returns
@@ -200,7 +200,7 @@ def list_parameters(
 
     References
     ----------
-    GKM21, Theorem 20.
+    [GKM21, Theorem 20]. [GKM21, Lemma 22], [GKM21, Lemma 23] and [GKM21, Lemma 24].
 
     Examples
     --------
@@ -287,7 +287,7 @@ class QueryParameters:
     m : int
         Rows of each user that are enough.
     fresh_m : int
-        As many where every query has rows of its own, as in GKM21's Algorithm 5: q times as many.
+        As many where every query has rows of its own, as in [GKM21, Algorithm 5]: q times as many.
     eta, nu : Fraction
         With probability nu over the public seed, a user votes for the hypothesis in common with probability at least
         eta.
@@ -336,7 +336,8 @@ def query_parameters(algorithm: StatisticalQueryAlgorithm, *, eta: Delta = "0.9"
 
     References
     ----------
-    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Lemma 32.
+    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21, Lemma
+    32].
 
     Examples
     --------

@@ -25,6 +25,8 @@ class Oracle(Protocol):
     """What answers queries: the mean of a function over a distribution, up to the tolerance.
 
     Answers are multiples of 1/intervals in [-1, 1].
+
+    [GKM21, Definition 31].
     """
 
     def __call__(self, phi: StatisticalQuery) -> Fraction:

@@ -57,7 +57,7 @@ class StatisticalQueryLearner(StableLearner):
     *Stability.* Users whose means are u and v give different answers with probability exactly min(1, I |u - v|) over s.
     With m rows of each user, the hypothesis differs from the one that the means of the distribution give with
     probability at most q I sqrt(variance / m): `query_parameters` says how many rows that takes. All rows answer all
-    queries: GKM21's Algorithm 5 takes fresh rows for each of the q queries, and so q times as many; the proof does not
+    queries: [GKM21, Algorithm 5] takes fresh rows for each of the q queries, and so q times as many; the proof does not
     need them (docs/proofs/statistical_queries.md).
 
     *Items* are bytes, those of `StatisticalQueryAlgorithm.encode`. Whoever has no rows, makes the algorithm raise, or
@@ -68,8 +68,8 @@ class StatisticalQueryLearner(StableLearner):
 
     References
     ----------
-    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021), Algorithm 5
-    and Lemma 32.
+    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21,
+    Algorithm 5] and [GKM21, Lemma 32].
 
     Examples
     --------

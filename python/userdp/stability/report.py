@@ -90,7 +90,8 @@ class StabilityReport:
     items : tuple of ItemStability
         All items that occur, the likeliest first.
     global_stability : Enclosed
-        The largest probability of an accurate item (GKM21, Definition 14; for lists Definition 16); 0 without one.
+        The largest probability of an accurate item ([GKM21, Definition 14]; for lists [GKM21, Definition 16]); 0
+        without one.
     list_size : int or None
         The longest list, where outcomes are lists.
     method : {"race", "darts"} or None
@@ -101,7 +102,7 @@ class StabilityReport:
         The probability that a user's draw is not that from the canonical law, by the same randomness.
     nu : Enclosed or None
         The probability over public randomness that some accurate hypothesis is what a user gets with probability at
-        least eta (GKM21, Definition 15, both conditions jointly). For listed seeds the number itself, otherwise what
+        least eta ([GKM21, Definition 15], both conditions jointly). For listed seeds the number itself, otherwise what
         the agreement, the distance and the items' probabilities say about it; see docs/proofs/stability.md.
     seeds : tuple of SeedStability
     """
@@ -123,7 +124,7 @@ class StabilityReport:
     seeds: tuple[SeedStability, ...] = ()
 
     def tradeoffs(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """What Definition 15 can be satisfied with, whose two conditions choose the hypotheses h_r for all seeds r.
+        """What [GKM21, Definition 15] allows, whose two conditions choose the hypotheses h_r for all seeds r.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Algorithm 3 of GKM21: vote for a hypothesis with few errors on one's own rows, drawn with shared randomness."""
+"""[GKM21, Algorithm 3]: vote for a hypothesis with few errors on one's own rows, drawn with shared randomness."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CELLS = 2**22
 
 @saved_as_parameter
 class RepresentationLearner(ClassLearner):
-    """Every user votes for a hypothesis with few errors on their own rows: Algorithm 3 of GKM21.
+    """Every user votes for a hypothesis with few errors on their own rows: [GKM21, Algorithm 3].
 
     The user's vote is drawn with probability proportional to exp(-gamma err(h)), err the fraction of the user's rows
     that h gets wrong, by the exponential race of the public seed. So users of one distribution, whose errors are about
@@ -64,7 +64,7 @@ class RepresentationLearner(ClassLearner):
 
     References
     ----------
-    GKM21, Algorithm 3 and Theorem 26.
+    [GKM21, Algorithm 3] and [GKM21, Theorem 26].
 
     Examples
     --------

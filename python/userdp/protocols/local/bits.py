@@ -55,7 +55,7 @@ class BitwiseMajority(NumberedSymbols):
 
     References
     ----------
-    GKM21, Theorem 5 (iii), has hypotheses of b bits; its own selection looks at all 2**b of them. Proofs:
+    [GKM21, Theorem 5] (iii), has hypotheses of b bits; its own selection looks at all 2**b of them. Proofs:
     docs/proofs/local_protocols.md.
 
     Examples

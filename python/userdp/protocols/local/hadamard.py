@@ -54,7 +54,7 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
     References
     ----------
     Acharya, Sun and Zhang, "Hadamard response: estimating distributions privately, efficiently, and with little
-    communication" (2019); GKM21, Lemma 13. Proofs: docs/proofs/local_protocols.md.
+    communication" (2019); [GKM21, Lemma 13]. Proofs: docs/proofs/local_protocols.md.
 
     Examples
     --------

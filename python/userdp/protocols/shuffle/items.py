@@ -60,7 +60,7 @@ class _OfItems(ShuffleProtocol):
 
 
 class Histogram(_OfItems):
-    """How many of n users have each item: GKM21, Lemma 37, calibrated jointly over the two counts that change.
+    """How many of n users have each item: [GKM21, Lemma 37], calibrated jointly over the two counts that change.
 
     For every item a user sends x + Z messages that name it, Z one draw next to NB(r / n, p). With
     ``estimates="at_most"`` x is 0 for the user's item and 1 for all others, and n minus an item's messages estimates
@@ -134,7 +134,7 @@ class Histogram(_OfItems):
 
 
 class Selection(_OfItems):
-    """An item that many users have: GKM21, Lemma 36, the largest estimate of a `Histogram`.
+    """An item that many users have: [GKM21, Lemma 36], the largest estimate of a `Histogram`.
 
     Parameters
     ----------

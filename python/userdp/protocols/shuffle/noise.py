@@ -39,7 +39,7 @@ class Theorem39Parameters(NamedTuple):
 
 
 def theorem_39_parameters(epsilon: Epsilon, delta: Delta) -> Theorem39Parameters:
-    """The noise of GKM21, Theorem 39: p = e**(-0.2 epsilon) and r = 3 (1 + ln(1 / delta)), as fractions.
+    """The noise of [GKM21, Theorem 39]: p = e**(-0.2 epsilon) and r = 3 (1 + ln(1 / delta)), as fractions.
 
     Much more noise than needed, see the example: `NegativeBinomialSum` finds less for itself. They are here for
     comparison.

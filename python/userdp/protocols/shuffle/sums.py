@@ -17,7 +17,9 @@ from userdp.runtime import source_of
 
 
 class NegativeBinomialSum(ShuffleProtocol):
-    """How many of n users have a 1: GKM21, Algorithms 7 and 8, with the least noise that is certified to be enough.
+    """How many of n users have a 1, with the least noise that is certified to be enough.
+
+    [GKM21, Algorithm 7] and [GKM21, Algorithm 8].
 
     Every user sends x + Z times the same message, Z one draw next to NB(r / n, p). The server counts messages.
 
@@ -32,8 +34,9 @@ class NegativeBinomialSum(ShuffleProtocol):
     round_id : str
         Names the round; use every name once.
     estimates : {"at_least", "at_most"}
-        "at_least": the estimate is never below the sum (Corollary 40). "at_most": users count the zeros, and the
-        estimate is never above the sum of those who take part plus the number of those who do not (Lemma 38).
+        "at_least": the estimate is never below the sum ([GKM21, Corollary 40]). "at_most": users count the zeros, and
+        the estimate is never above the sum of those who take part plus the number of those who do not ([GKM21, Lemma
+        38]).
     beta : None, float, int, Fraction or decimal string
         The noise has the least (1 - beta)-quantile that the search finds, or, for None, the least mean.
     r, p : None, float, int, Fraction or decimal string
@@ -67,8 +70,8 @@ class NegativeBinomialSum(ShuffleProtocol):
 
     *One-sided.* Counts only ever gain from noise. The estimate is cut to [0, n_users].
 
-    *Theorem 39* asks for r = 3 (1 + ln(1/delta)) and p = e**(-0.2 epsilon): 8 times the noise at epsilon = 1, delta =
-    1e-3 (`theorem_39_parameters`).
+    [GKM21, Theorem 39] asks for r = 3 (1 + ln(1/delta)) and p = e**(-0.2 epsilon): 8 times the noise at epsilon = 1,
+    delta = 1e-3 (`theorem_39_parameters`).
 
     Examples
     --------
