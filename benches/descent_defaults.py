@@ -28,7 +28,8 @@ def main() -> None:
     print("| n | m | defaults | C = G / sqrt(m) | default C, T |\n|---|---|---|---|---|")
     for size in arguments.cells.split(","):
         n, m = map(int, size.split("x"))
-        plan = ClippedGradientDescent(**SHARED, m=m)._plan(n, D)
+        learner = ClippedGradientDescent(**SHARED, m=m)
+        plan = learner._plan_of(learner._problem(n, D))
         found: list[list[float]] = [[], []]
         for _ in range(arguments.seeds):
             data = sample(n, m, rng)

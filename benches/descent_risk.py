@@ -30,6 +30,7 @@ import numpy.typing as npt
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, PhasedERM, WinsorizedGradientDescent
 from userdp.optimization.gradients import GradientRows
 from userdp.optimization.projected import ProjectedDescent
+from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,8 +86,9 @@ class Risk:
 
 def without_noise(data: tuple[Any, Any, Any], m: int, steps: int) -> Floats:
     """The clipped descent's own code with neither clipping nor noise."""
-    learner = ClippedGradientDescent(**SHARED, m=m)
-    rows = GradientRows(learner._read(*data), loss=SHARED["loss"], bound=1.0, fit_intercept=False)
+    X, y, groups = data
+    table = UserTable.read(X, y, groups=groups, m=m, capped=False)
+    rows = GradientRows(table, loss=SHARED["loss"], bound=1.0, fit_intercept=False)
     tail = [float(2 * (t + 1) > steps) for t in range(steps)]
     descent = ProjectedDescent((0.0,) * D, SHARED["constraint"], [4.0] * steps, tail)
     state = descent.begin()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -244,7 +245,8 @@ def test_bad_counts_are_refused(counts: Any, tau: Any, error: type[Exception], m
         ({"predictions": [0, 1, 1]}, ValueError, "predictions must be a matrix"),
         ({"predictions": [["a", "b", "c"]]}, TypeError, "predictions must be zeros and ones"),
         ({"predictions": [[0, 1]]}, ValueError, "2 columns for 3 labels"),
-        ({"y": [0, 1, float("nan")]}, ValueError, "y must be zeros and ones"),
+        ({"y": ["0", "1", "1"], "predictions": [[0, 1]]}, ValueError, "2 columns for 3 labels"),
+        ({"y": np.array(["0", "1", "1"])}, TypeError, "y is of dtype <U1"),
         ({"groups": [1, 2]}, ValueError, "groups has 2 user ids for 3 rows"),
         ({"m": 0}, ValueError, "m"),
         ({"m": 1}, ValueError, "more than m = 1 rows"),
@@ -256,6 +258,12 @@ def test_bad_rows_are_refused(changes: dict[str, Any], error: type[Exception], m
     given: dict[str, Any] = {"predictions": [[0, 1, 1]], "y": [0, 1, 0], "groups": [5, 5, 7], "m": 2}
     with pytest.raises(error, match=message):
         user_level_errors(**{**given, **changes})
+
+
+@pytest.mark.parametrize("label", [math.nan, None, "a secret", 2, -1, 1j, [0, 1], 10**400])
+def test_what_is_no_label_counts_as_0(label: Any) -> None:
+    given: dict[str, Any] = {"predictions": [[0, 1, 1], [1, 1, 0]], "groups": [5, 5, 7], "m": 2}
+    assert user_level_errors(y=[1, 0, label], **given).tolist() == user_level_errors(y=[1, 0, 0], **given).tolist()
 
 
 def test_too_much_work_is_refused_up_front(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def user_level_errors(
     predictions : array-like with shape (K, rows)
         What each of K hypotheses says about each row, 0 or 1.
     y : array-like with shape (rows,)
-        Labels, 0 or 1.
+        Labels, 0 or 1. What is neither counts as 0.
     groups : array-like with shape (rows,)
         User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
     m : int
@@ -52,7 +52,7 @@ def user_level_errors(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument: for wrong shapes, entries other than 0 and 1, and users with more than m rows.
+        Naming the argument: for wrong shapes, predictions other than 0 and 1, and users with more than m rows.
     BudgetError
         For more than 2^33 bytes of counts or predictions.
 
