@@ -49,11 +49,10 @@ def rounds() -> None:
             epsilon=1, delta=1e-6, n_items=n_items, n_users=n_users, round_id="bench", estimates="at_least"
         )
         items = np.arange(n_users) % n_items
-        client = protocol.client()
 
-        def everything(protocol: Histogram = protocol, items: Any = items, client: Any = client) -> int:
+        def everything(protocol: Histogram = protocol, items: Any = items) -> int:
             shuffler, server = protocol.shuffler(), protocol.server()
-            shuffler.collect(client.report_many(items))
+            shuffler.collect(protocol.report_many(items))
             return server.receive_many(shuffler.release())
 
         drawing = seconds(lambda protocol=protocol, items=items: protocol.release(items), 3)  # type: ignore[misc]

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from frozen_cases import SEED, classifiers
@@ -23,6 +24,8 @@ from userdp.optimization import (
     UserLevelLinearRegression,
     WinsorizedGradientDescent,
 )
+from userdp.exceptions import InsecureRandomnessWarning
+from userdp.protocols import local, shuffle
 from userdp.selection import ApproximateSelection, PureSelection
 from userdp.users import MeanVectors, UserTable, bound_contributions
 
@@ -226,6 +229,81 @@ def test_an_item_moves_nobody(kind: str) -> None:
                     assert added.total() == len(items)
                     assert (added - counted).total() == 1
                     assert not counted - added
+
+
+ROUND: dict[str, Any] = {"epsilon": 20, "n_users": 4, "round_id": "hostile"}
+CLIENTS: dict[str, Any] = {
+    "randomized response": local.KRandomizedResponse(**ROUND, n_items=5, default=4),
+    "subsets": local.SubsetSelection(**ROUND, n_items=12, default=4),
+    "Hadamard": local.HadamardResponse(**ROUND, n_items=5, default=4),
+    "sum": shuffle.NegativeBinomialSum(**ROUND, delta=1e-2),
+    "histogram": shuffle.Histogram(**ROUND, delta=1e-2, n_items=5, default=4),
+    "selection": shuffle.Selection(**ROUND, delta=1e-2, n_items=5, default=4),
+}
+"""Protocols whose users have one number each."""
+ONES = {"True", "NumPy's True"}
+"""The values that are the item 1. All others count as the default."""
+
+
+def reported(protocol: Any, items: Any) -> bytes:
+    """All messages, of the same random bits and with every warning an error but that about these."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", InsecureRandomnessWarning)
+        messages: bytes = protocol.report_many(items, random_state=3).tobytes()
+    return messages
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_what_a_client_is_given_raises_nothing(name: str) -> None:
+    """One client for each value: its messages are those of the default, or of the item that the value is."""
+    protocol = CLIENTS[name]
+
+    def report(item: Any) -> Any:
+        client = protocol.client(0) if isinstance(protocol, local.LocalProtocol) else protocol.client()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", InsecureRandomnessWarning)
+            return client.report(item, random_state=3)
+
+    default, one = report(protocol.default), report(1)
+    assert default != one
+    for value, item in VALUES.items():
+        assert report(item) == (one if value in ONES else default), value
+
+
+@pytest.mark.parametrize("kind", [kind for kind in {**VECTORS, **NUMBERS} if "list of rows" not in kind])
+def test_an_item_moves_no_message_of_others(kind: str) -> None:
+    """Whatever one user has, the messages of all are those where this user has the default, or another item."""
+    make = {**VECTORS, **NUMBERS}[kind]
+    items = [1, 0, 1, 0]
+    for place in (0, 2):
+        given = {value: brought(make, replaced(items, [place], odd)) for value, odd in VALUES.items()}
+        for protocol in CLIENTS.values():
+            plain = [reported(protocol, replaced(items, [place], code)) for code in range(12)]
+            assert reported(protocol, make(items)) == plain[1] != plain[protocol.default]
+            for value, container in given.items():
+                if container is not None and kind in VECTORS:
+                    assert reported(protocol, container) == plain[1 if value in ONES else protocol.default], value
+                elif container is not None:
+                    # NumPy makes numbers of some values when they are put into an array of numbers.
+                    assert reported(protocol, container) in plain, value
+
+
+BITS = local.BitwiseMajority(**ROUND, n_bits=3)
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "deque", "UserList", "a sequence of its own", "vector of objects"])
+def test_a_row_of_bits_moves_no_message_of_others(kind: str) -> None:
+    """Odd values in place of a user's row, and of one of its bits."""
+    make = VECTORS[kind]
+    rows = [[1, 1, 1]] * 4
+    plain = reported(BITS, make(replaced(rows, [2], [0, 0, 0])))
+    assert plain != reported(BITS, rows) == reported(BITS, np.array(rows)) == reported(BITS, pd.DataFrame(rows))
+    for value, odd in VALUES.items():
+        assert reported(BITS, make(replaced(rows, [2], odd))) == plain, value
+        with_bit = reported(BITS, make(replaced(rows, [2], [odd, 1, 1])))
+        assert with_bit == (reported(BITS, rows) if value in ONES else plain), value
 
 
 @pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS})

@@ -130,42 +130,39 @@ def test_parameters_of_other_protocols_are_refused(kind: Any) -> None:
 
 @pytest.mark.parametrize("items", ["1" * 500, dict.fromkeys(range(500), 1), 1, None])
 def test_many_reports_need_a_sequence_of_items(items: Any) -> None:
-    with pytest.raises(TypeError, match="items must be a sequence"):
+    with pytest.raises(TypeError, match="items must be a NumPy array, a list or another sequence"):
         HadamardResponse(**PUBLIC).report_many(items)
 
 
 @pytest.mark.parametrize("kind", ITEMS)
 def test_arrays_of_items_are_read_like_single_items(kind: Any) -> None:
     protocol = kind(**PUBLIC)
-    masked = np.ma.masked_array([1, 2], mask=[False, True])  # type: ignore[no-untyped-call]
     for items in (
-        np.array([1, 2], "m8[s]"),
-        masked,
         np.array([-1, 2]),
         np.array([2**64 - 1, 3], np.uint64),
+        np.array([1.0, 2.5, np.nan, 1e300]),
+        np.array([True, False]),
         np.arange(9)[::2],
     ):
-        single = [protocol._read_value(item, 0) for item in items]
-        together = protocol._values(items, np.arange(len(items)))
-        assert [int(value) if 0 <= value < protocol.n_items else -1 for value in together] == single
+        single = [protocol._value(item, 0)[0] for item in items]
+        together = protocol._read(items, "items")
+        assert in_range(together, protocol) == in_range(single, protocol)
+    with pytest.raises(TypeError, match="items is a masked array"):
+        protocol.report_many(np.ma.masked_array([1, 2], mask=[False, True]), slots=[0, 1])  # type: ignore[no-untyped-call]
+    with pytest.raises(TypeError, match=r"items is of dtype timedelta64"):
+        protocol.report_many(np.array([1, 2], "m8[s]"), slots=[0, 1])
+
+
+def in_range(codes: Any, protocol: Any) -> list[int]:
+    """The items that numbers are, -1 for none."""
+    return [int(code) if 0 <= code < protocol.n_items else -1 for code in codes]
 
 
 def test_bits_are_one_sequence_of_the_right_length() -> None:
     protocol = BitwiseMajority(epsilon=1, n_bits=3, n_users=10, round_id="a")
-    for none in (
-        range(10**12),
-        [[1, 1, 1]],
-        [[1], [1], [1]],
-        np.ones((3, 1), int),
-        np.array(1),
-        1,
-        "111",
-        [1, 1, 1, 1],
-        [1, 1, 2],
-    ):
-        assert [protocol._read_value(none, slot) for slot in range(3)] == [0, 0, 0]
-    masked = np.ma.masked_array([[1, 1, 1]], mask=[[0, 0, 1]])  # type: ignore[no-untyped-call]
-    assert protocol._values(masked, np.array([1])) == [protocol._read_value(masked[0], 1)]
+    nothing: list[Any] = [range(10**12), [[1, 1, 1]], [[1], [1], [1]], np.ones((3, 1), int), np.array(1), 1, "111"]
+    for none in (*nothing, [1, 1], [1, 1, 2]):
+        assert [protocol._value(none, slot)[0] for slot in range(3)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["epsilon", "n_users", "n_items", "default", "round_id", "format", "another"])

@@ -208,7 +208,7 @@ def test_drawing_equals_the_law(protocol: Any) -> None:
     draws = 4000
     for item in rows_of(protocol):
         stated = law(protocol, item)
-        value = np.full(draws, protocol._read_value(item, 0))
+        value = np.repeat(protocol._value(item, 0), draws)
         encoded = protocol._encode(protocol._core_randomizer.report_many(_core.Source(7), value))
         counts = Counter(protocol._symbol(row) for row in encoded)
         assert set(counts) <= set(stated)
@@ -294,19 +294,21 @@ def test_what_is_no_item_is_the_default(kind: Any) -> None:
         5,
         2**63,
         -(2**70),
-        1.0,
+        1.5,
         float("nan"),
         None,
         "2",
         b"",
-        True,
-        np.bool_(0),
+        1j,
+        np.complex64(2),
         [1],
         object(),
         np.array([1, 2]),
     ]
     for item in odd:
         assert protocol.pmf(item) == protocol.pmf(3)
+    for item in (1, 1.0, True, np.bool_(1), np.int8(1), np.float16(1)):
+        assert protocol.pmf(item) == protocol.pmf(1) != protocol.pmf(3)
     numbers = np.array([-1, 5, 2**62, -(2**63)])
     for source in (3, 4):
         drawn = protocol._core_randomizer.report_many(_core.Source(source), numbers)
@@ -315,12 +317,39 @@ def test_what_is_no_item_is_the_default(kind: Any) -> None:
 
 
 def test_what_is_no_sequence_of_bits_is_zeros() -> None:
-    protocol = bits(n_bits=2)
-    odd: list[Any] = [None, 1, [1], [1, 1, 1], [1, 2], [1, -1], [1.0, 1.0], "11", [[1], [1, 1]], [None, 1], object()]
-    assert [protocol._read_value(item, 0) for item in odd] == [0] * len(odd)
-    fine: list[Any] = [[0, 1], (True, True), np.array([1, 1], dtype=np.uint8)]
-    assert [protocol._read_value(item, 1) for item in fine] == [1, 1, 1]
+    protocol = bits(n_bits=2, n_users=20)
+    odd: list[Any] = [None, 1, [1], [1, 2], [1, -1], [1, 0.5], "11", [[1], [1, 1]], [None, 1], object(), {1: 1, 0: 1}]
+    fine: list[Any] = [[0, 1], (True, True), np.array([1, 1], dtype=np.uint8), [1.0, 1.0], [0, 1, 1]]
+    for item, bit in [*((item, 0) for item in odd), *((item, 1) for item in fine)]:
+        assert protocol._value(item, 1).tolist() == [bit]
+    assert chosen(protocol, odd + fine, np.ones(16)) == [0] * len(odd) + [1] * len(fine)
     rows = np.array([[0, 1], [1, 1], [2, 1], [1, 0]])
-    assert protocol._values(rows, np.array([1, 1, 1, 0])).tolist() == [1, 1, 0, 1]
-    assert protocol._values(np.ones((2, 3), dtype=int), np.array([0, 1])).tolist() == [0, 0]
-    assert protocol._values(odd, np.zeros(len(odd), dtype=np.int64)).tolist() == [0] * len(odd)
+    for same in (
+        rows,
+        rows.tolist(),
+        np.asfortranarray(rows),
+        rows.astype(np.float32),
+        rows.astype(">i2"),
+        rows[:, ::1],
+    ):
+        assert chosen(protocol, same, np.array([1, 1, 1, 0])) == [1, 1, 0, 1]
+    assert chosen(protocol, np.array([[-1, 1], [2**40, 1], [2**63 - 1, 1]]), np.ones(3)) == [0, 0, 0]
+    for wrong in (np.ones((2, 3), dtype=int), np.ones(2), np.ones((2, 2), dtype=complex)):
+        with pytest.raises(ValueError, match=r"items|Complex"):
+            protocol.report_many(wrong, slots=[0, 1])
+
+
+def chosen(protocol: Any, items: Any, slots: Any) -> list[int]:
+    """The bits that the users in these slots randomize."""
+    found: list[int] = protocol._chosen(protocol._read(items, "items"), slots.astype(np.int64)).tolist()
+    return found
+
+
+@pytest.mark.parametrize("n_bits", [1, 3, 64, 2**22 + 1])
+def test_bits_of_many_blocks_are_those_of_their_rows(n_bits: int) -> None:
+    users = 7
+    rows = np.random.default_rng(n_bits).integers(0, 2, (users, n_bits))
+    rows[3, n_bits // 2] = 2
+    slots = np.random.default_rng(5).integers(0, 2**32, users)
+    expected = [0 if user == 3 else int(rows[user, slots[user] % n_bits]) for user in range(users)]
+    assert chosen(bits(n_bits=n_bits, n_users=2**24), rows, slots) == expected

@@ -66,16 +66,28 @@ def test_of_two_threads_one_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "RuntimeError"]
 
 
-def test_a_client_reports_once_and_is_not_copied() -> None:
+def test_a_client_reports_once() -> None:
     client = KRandomizedResponse(**PUBLIC).client(3)
     with pytest.raises(TypeError, match="random_state"):
         client.report(1, random_state="x")  # type: ignore[arg-type]
     client.report(object())
     with pytest.raises(RuntimeError, match="twice the epsilon"):
         client.report(1)
-    for again in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="not copied"):
-            again(client)
+    for again in (copy.copy(client), copy.deepcopy(client), pickle.loads(pickle.dumps(client))):
+        assert (again.protocol, again.slot) == (client.protocol, 3)
+        with pytest.raises(RuntimeError, match="twice the epsilon"):
+            again.report(1)
+
+
+def test_copies_of_a_client_share_its_report() -> None:
+    client = KRandomizedResponse(**PUBLIC).client(3)
+    with pytest.raises(TypeError, match="make the client where it reports"):
+        pickle.dumps(client)
+    copies = [copy.copy(client), copy.deepcopy(client), client]
+    copies[1].report(1)
+    for other in copies:
+        with pytest.raises(RuntimeError, match="twice the epsilon"):
+            other.report(1)
 
 
 @pytest.mark.parametrize("slot", [-1, 500, 1.0, None, "1", True])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import os
 import pickle
 import runpy
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,6 @@ import pytest
 from userdp import LogRatio
 from userdp.exceptions import BudgetError
 from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
-from userdp.protocols.shuffle.parties import item_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.InsecureRandomnessWarning")
 
@@ -32,7 +34,7 @@ class Odd(int):
         raise RuntimeError("no number")
 
 
-NO_ITEMS = [None, "1", 1.0, float("nan"), -1, 7, 10**30, Odd(1), [], object(), np.float64(2), np.timedelta64(1)]
+NO_ITEMS = [None, "1", 1.5, float("nan"), -1, 7, 10**30, Odd(1), [], object(), np.float64(-2), np.timedelta64(1)]
 
 
 def protocol_of(kind: Any, **changes: Any) -> Any:
@@ -92,7 +94,7 @@ def test_errors_keep_their_bound(estimates: str, beta: float | None) -> None:
 def test_mean_and_quantile_are_those_of_the_noise() -> None:
     protocol = protocol_of(NegativeBinomialSum, n_users=50)
     rounds = 2000
-    sent = protocol.client().report_many([0] * (50 * rounds), random_state=3)
+    sent = protocol.report_many([0] * (50 * rounds), random_state=3)
     mean = len(sent) / rounds
     spread = math.sqrt(float(protocol.r * protocol.p / (1 - protocol.p) ** 2) / rounds)
     assert abs(mean - protocol.mean_noise) < 6 * spread  # false alarm below 1e-8
@@ -103,15 +105,14 @@ def test_mean_and_quantile_are_those_of_the_noise() -> None:
 @pytest.mark.parametrize("estimates", ["at_least", "at_most"])
 def test_one_user_at_a_time_and_all_at_once_send_alike(kind: Any, estimates: str) -> None:
     protocol = protocol_of(kind, estimates=estimates, n_users=3)
-    client = protocol.client()
     size = 2 if kind is NegativeBinomialSum else 4
     for item in range(size):
-        one = client.report(item, random_state=5)
-        many = client.report_many([item], random_state=5)
+        one = protocol.client().report(item, random_state=5)
+        many = protocol.report_many([item], random_state=5)
         assert [bytes(message) for message in many] == one
         assert all(len(message) == protocol.message_bytes for message in one)
     # Draws of the same bits differ by the input alone.
-    reports = [kinds(client.report(item, random_state=5), protocol) for item in range(size)]
+    reports = [kinds(protocol.client().report(item, random_state=5), protocol) for item in range(size)]
     if kind is NegativeBinomialSum:
         more, less = (1, 0) if estimates == "at_least" else (0, 1)
         assert reports[more][0] == reports[less][0] + 1
@@ -126,8 +127,8 @@ def test_one_user_at_a_time_and_all_at_once_send_alike(kind: Any, estimates: str
 def test_messages_say_nothing_of_their_sender(kind: Any) -> None:
     protocol = protocol_of(kind)
     other = type(protocol).from_json(protocol.to_json())
-    mine = {bytes(message) for message in protocol.client().report_many([1] * 400)}
-    yours = {bytes(message) for message in other.client().report_many([1] * 400)}
+    mine = {bytes(message) for message in protocol.report_many([1] * 400)}
+    yours = {bytes(message) for message in other.report_many([1] * 400)}
     assert mine == yours
     assert len(mine) == (1 if kind is NegativeBinomialSum else 4)
 
@@ -136,23 +137,79 @@ def test_messages_say_nothing_of_their_sender(kind: Any) -> None:
 def test_no_item_is_the_default_item(kind: Any) -> None:
     default = 0 if kind is NegativeBinomialSum else 2
     protocol = protocol_of(kind, **({} if kind is NegativeBinomialSum else {"default": 2}))
-    client = protocol.client()
-    expected = client.report(default, random_state=1)
+    expected = protocol.client().report(default, random_state=1)
     for item in NO_ITEMS:
-        assert client.report(item, random_state=1) == expected
-    many = client.report_many(NO_ITEMS, random_state=1)
-    assert (many == client.report_many([default] * len(NO_ITEMS), random_state=1)).all()
+        assert protocol.client().report(item, random_state=1) == expected
+    many = protocol.report_many(NO_ITEMS, random_state=1)
+    assert (many == protocol.report_many([default] * len(NO_ITEMS), random_state=1)).all()
     odd = np.array([-3, 100, 2**62])
-    assert (client.report_many(odd, random_state=1) == client.report_many([default] * 3, random_state=1)).all()
-    one = client.report(np.uint8(1), random_state=1)
-    assert one == client.report(True, random_state=1) == client.report(1, random_state=1)
+    assert (protocol.report_many(odd, random_state=1) == protocol.report_many([default] * 3, random_state=1)).all()
+    one, *others = (protocol.client().report(item, random_state=1) for item in (1, np.uint8(1), True, 1.0))
+    assert others == [one] * 3
     assert one != expected
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_client_reports_once_unless_it_is_told_to_report_again(kind: Any) -> None:
+    protocol = protocol_of(kind)
+    client = protocol.client()
+    with pytest.raises(TypeError, match="random_state"):
+        client.report(1, random_state="x")
+    for wrong in (1, None, "yes"):
+        with pytest.raises(TypeError, match="again must be a bool"):
+            client.report(1, again=wrong)
+    copies = [copy.copy(client), copy.deepcopy(client)]
+    with pytest.raises(TypeError, match="make the client where it reports"):
+        pickle.dumps(client)
+    first = client.report(object(), random_state=1)
+    for used in (client, *copies, copy.copy(client), copy.deepcopy(client), pickle.loads(pickle.dumps(client))):
+        with pytest.raises(RuntimeError, match="has reported already"):
+            used.report(1)
+        assert used.report(object(), random_state=1, again=True) == first
+    explicit = protocol.client()
+    explicit.report(1, again=True)
+    with pytest.raises(RuntimeError, match="has reported already"):
+        explicit.report(1)
+
+
+def test_of_two_threads_one_reports() -> None:
+    client = protocol_of(Histogram).client()
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = [future.exception() for future in [pool.submit(client.report, 1) for _ in range(8)]]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType"] + ["RuntimeError"] * 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_no_report_left() -> None:
+    client = protocol_of(Histogram).client()
+    child = os.fork()
+    if child == 0:
+        try:
+            client.report(1)
+        except RuntimeError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    client.report(1)
+
+
+def test_a_user_who_reports_twice_is_protected_as_two_users_are() -> None:
+    """From the exact laws of the counts: of three reports two are one user's."""
+    protocol = protocol_of(NegativeBinomialSum, n_users=2, delta=1e-2)
+    one = np.array([float(mass) for mass in protocol.user_noise().fractions()])
+    noise = np.convolve(np.convolve(one, one), one)
+    zeros, ones = (np.pad(noise, ends) for ends in ((0, 2), (2, 0)))
+    for law, other in ((zeros, ones), (ones, zeros)):
+        divergence = np.maximum(law - math.exp(2) * other, 0).sum()
+        assert divergence <= 1e-2 * (1 + math.e)
+    assert np.maximum(ones - math.e * zeros, 0).sum() > 0 < np.maximum(zeros - math.e * ones, 0).sum() - 1e-2
 
 
 def test_the_shuffler_keeps_the_messages_and_loses_their_order() -> None:
     protocol = protocol_of(Histogram, n_users=500)
     shuffler = protocol.shuffler()
-    sent = protocol.client().report_many(np.repeat([0, 3], 250))
+    sent = protocol.report_many(np.repeat([0, 3], 250))
     shuffler.collect(sent[:100])
     shuffler.collect([bytes(message) for message in sent[100:]])
     released = shuffler.release()
@@ -169,12 +226,12 @@ def test_the_shuffler_keeps_the_messages_and_loses_their_order() -> None:
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_hostile_messages_are_counted_and_dropped(kind: Any) -> None:
     protocol = protocol_of(kind)
-    good = protocol.client().report_many([0] * 20)
+    good = protocol.report_many([0] * 20)
     shuffler, server = protocol.shuffler(), protocol.server()
     shuffler.collect(HOSTILE)
     for one in (b"", None, 3, "text", np.zeros((2, 3), dtype=np.uint8)):
         shuffler.collect(one)  # type: ignore[arg-type]
-    foreign = protocol_of(kind, round_id="b").client().report_many([0] * 20)
+    foreign = protocol_of(kind, round_id="b").report_many([0] * 20)
     shuffler.collect(foreign)
     shuffler.collect(good)
     assert set(shuffler.tally.rejected) == {"wrong type", "wrong length"}
@@ -194,7 +251,7 @@ def test_hostile_messages_are_counted_and_dropped(kind: Any) -> None:
 
 def test_whatever_is_collected_is_counted() -> None:
     protocol = protocol_of(Histogram)
-    good = protocol.client().report_many([0])[0].tobytes()
+    good = protocol.report_many([0])[0].tobytes()
     released = memoryview(good)
     released.release()
     shuffler = protocol.shuffler()
@@ -211,14 +268,10 @@ def test_whatever_is_collected_is_counted() -> None:
 def test_items_of_narrow_types_fall_back_to_any_default() -> None:
     size = 300
     protocol = protocol_of(Histogram, n_items=size, default=299, n_users=3, estimates="at_least")
-    for items in (
-        np.array([255, 0, 7], np.uint8),
-        np.array([-1, 5, 5], np.int8),
-        np.ma.masked_array([1, 2, 3], mask=1),
-    ):  # type: ignore[no-untyped-call]
-        kept = [item if type(item) is int else 299 for item in items.tolist()]
-        expected = [item if item >= 0 else 299 for item in kept]
-        assert item_codes(items, size, 299).tolist() == expected
+    for items in (np.array([255, 0, 7], np.uint8), np.array([-1, 5, 5], np.int8), np.array([0.5, np.nan, 3], "f2")):
+        expected = [int(item) if item in range(size) else 299 for item in items.tolist()]
+        many, same = (protocol.report_many(given, random_state=2) for given in (items, expected))
+        assert many.tobytes() == same.tobytes()
         assert (protocol.release(items) >= truth(expected, size)).all()
 
 
@@ -226,7 +279,7 @@ def test_items_of_narrow_types_fall_back_to_any_default() -> None:
 def test_protocols_and_servers_are_saved(kind: Any) -> None:
     protocol = protocol_of(kind, epsilon=LogRatio(3), max_messages=10**5)
     server = protocol.server()
-    server.receive_many(protocol.client().report_many([1] * 20))
+    server.receive_many(protocol.report_many([1] * 20))
     again, server_again = pickle.loads(pickle.dumps((protocol, server)))
     assert again == protocol
     assert again.max_messages == 10**5
@@ -238,7 +291,7 @@ def test_protocols_and_servers_are_saved(kind: Any) -> None:
 )
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_other_parameters_are_another_round(kind: Any, changes: dict[str, Any]) -> None:
-    message = protocol_of(kind).client().report_many([1] * 50)[0]
+    message = protocol_of(kind).report_many([1] * 50)[0]
     assert protocol_of(kind).server().receive(message.tobytes())
     server = protocol_of(kind, **changes).server()
     assert not server.receive(message.tobytes())
@@ -339,16 +392,28 @@ def test_a_round_needs_all_its_users() -> None:
 @pytest.mark.parametrize("items", ["1" * 20, b"1" * 20, dict.fromkeys(range(20), 1), 1, None])
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_a_round_needs_a_sequence_of_items(kind: Any, items: Any) -> None:
-    for give in (protocol_of(kind).release, protocol_of(kind).client().report_many):
-        with pytest.raises(TypeError, match="items must be a sequence"):
+    for give in (protocol_of(kind).release, protocol_of(kind).report_many):
+        with pytest.raises(TypeError, match="items must be a NumPy array, a list or another sequence"):
             give(items)
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_containers_of_other_types_are_refused_by_their_type(kind: Any) -> None:
+    protocol = protocol_of(kind)
+    masked = np.ma.masked_array([1] * 20, mask=1)  # type: ignore[no-untyped-call]
+    for items in (np.array(["1"] * 20), np.array([0] * 20, "m8[s]"), masked):
+        for give in (protocol.release, protocol.report_many):
+            with pytest.raises(TypeError, match="items"):
+                give(items)
+    with pytest.raises(ValueError, match="items should be a 1d array"):
+        protocol.report_many(np.zeros((20, 2)))
 
 
 def test_missing_users_move_the_estimates_to_the_documented_side() -> None:
     for estimates in ("at_least", "at_most"):
         protocol = protocol_of(NegativeBinomialSum, estimates=estimates, dropout="0.25")
         server = protocol.server()
-        server.receive_many(protocol.client().report_many([1] * 15))
+        server.receive_many(protocol.report_many([1] * 15))
         assert server.estimate() >= 15 if estimates == "at_least" else server.estimate() <= 15 + 5
 
 

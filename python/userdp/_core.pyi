@@ -33,6 +33,7 @@ __all__ = [
     "VersionSpaces",
     "__version__",
     "binomial_tail",
+    "bits_of_rows",
     "check_groups",
     "chi2_divergence",
     "clipped_pairwise_scores",
@@ -483,6 +484,7 @@ class LocalRandomizer:
     def favour(self) -> int: ...
     def report_many(self, source: Source, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 
+def bits_of_rows(rows: npt.NDArray[np.int64], places: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]: ...
 def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 def negative_binomial_divergence(
     r: Fraction, p: Fraction, epsilon: Level, two_counts: bool

@@ -129,9 +129,8 @@ class LocalRound:
         self.outputs = outputs
 
     def _draw(self, source: _core.Source, items: Sequence[Any]) -> Any:
-        slots = self.protocol._slots(None)
         server = self.protocol.server()
-        server.receive_many(self.protocol._reports(self.protocol._values(items, slots), slots, source))
+        server.receive_many(self.protocol._reported(items, self.protocol._slots(None), source))
         return server.select()
 
     def pmf(self, items: Sequence[Any]) -> Pmf:

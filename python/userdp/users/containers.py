@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.users.values import LARGEST_WHOLE, item_of, number_of, numbers_of, whole_of
+from userdp.users.values import LARGEST_WHOLE, code_of, item_of, number_of, numbers_of, whole_of
 
 Kind: TypeAlias = Literal["number", "text", "object", "other"]
 Array: TypeAlias = npt.NDArray[Any]
@@ -104,6 +104,22 @@ class Column:
             return found
         return [None if isinstance(item, int) and abs(item) > LARGEST_WHOLE else item for item in found]
 
+    def codes(self) -> npt.NDArray[np.int64]:
+        """The values as the integers that they are, from 0 up; negative ones for all else. For small public ranges.
+
+        Bools and whole floats are integers. Arrays of int64 are taken as they are: what is in them decides nothing.
+        """
+        if self.values.dtype.kind in "biu":
+            found = self.values.astype(np.int64, copy=False)
+        elif self.values.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                doubles = self.values.astype(np.float64)
+                whole = (doubles >= 0) & (doubles <= LARGEST_WHOLE) & (doubles == np.floor(doubles))
+            found = np.where(whole, doubles, -1.0).astype(np.int64)
+        else:
+            found = np.fromiter(map(code_of, self.values), dtype=np.int64, count=len(self))
+        return found if self.missing is None else np.where(self.missing, -1, found)
+
     def objects(self) -> list[object]:
         """The values one by one, None for those that are missing."""
         listed: list[object] = self.values.tolist() if self.values.dtype.kind in "biufUST" else list(self.values)
@@ -163,6 +179,13 @@ class Grid:
         if self.block is not None:
             columns = tuple(Column(column, "number", None, str(column.dtype), self.fixed) for column in self.block.T)
         return np.column_stack([column.wholes(exact_integers=exact_integers) for column in columns])
+
+    def codes(self) -> npt.NDArray[np.int64]:
+        """All values as `Column.codes`, row by row in one block of memory."""
+        if self.block is None:
+            return np.column_stack([column.codes() for column in self.columns])
+        flat = Column(self.block.reshape(-1), "number", None, str(self.block.dtype), self.fixed)
+        return flat.codes().reshape(self.block.shape)
 
     def keeps_integers(self, first: int | None = None) -> bool:
         """Whether the types of the first columns say for good that long integers are what they are."""

@@ -204,6 +204,19 @@ def read_items(
     return column.items(exact_integers=exact_integers)
 
 
+def read_codes(container: Any, name: str) -> npt.NDArray[np.int64]:
+    """A vector of integers from 0 up, negative ones for all else: see `Column.codes`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns of texts, dates or categories, and for other shapes.
+    """
+    column = read_column(container, name, unwrap=False)
+    _check_numbers(column, name)
+    return column.codes()
+
+
 def _warn_of_doubles(name: str, largest: int) -> None:
     warn(
         f"{name} may have whole numbers up to {shown(largest)}, and NumPy's integers and floats are read as doubles, "

@@ -103,6 +103,15 @@ def item_of(value: object) -> int | str | bytes | None:
     return text_of(value)
 
 
+def code_of(value: object) -> int:
+    """The integer that a value is, from 0 up to 2**53 - 1; -1 for all else. Bools and whole floats are integers."""
+    code = whole_of(value)
+    if code is None:
+        item = item_of(value)
+        code = item if type(item) is int else -1
+    return code if 0 <= code <= LARGEST_WHOLE else -1
+
+
 def numbers_of(values: Iterable[object], count: int) -> npt.NDArray[np.float64]:
     """`number_of` of many values, with shape (count,)."""
     listed = list(values)

@@ -8,9 +8,10 @@ use userdp_core::{
     control::Control,
     exact::Level,
     protocol::local::{
-        Favour, HadamardResponse, RandomizedResponse, SubsetSelection, hadamard::userdp_ct_local_column,
-        randomized_response::userdp_ct_local_other, subset::SUBSET_ITEMS_LIMIT,
-        subset::userdp_ct_local_insert, subset::userdp_ct_local_others, userdp_ct_local_item, walsh_hadamard,
+        Favour, HadamardResponse, RandomizedResponse, SubsetSelection, bits::userdp_ct_local_bit,
+        bits_of_rows, hadamard::userdp_ct_local_column, randomized_response::userdp_ct_local_other,
+        subset::SUBSET_ITEMS_LIMIT, subset::userdp_ct_local_insert, subset::userdp_ct_local_others,
+        userdp_ct_local_item, walsh_hadamard,
     },
     rng::Source,
 };
@@ -62,6 +63,26 @@ fn items_and_what_is_none() {
         assert_eq!(userdp_ct_local_item(item, 5, 2), expected);
     }
     assert_eq!([i64::MIN, i64::MAX].map(|item| userdp_ct_local_item(item, 5, 2)), [2, 2]);
+}
+
+#[test]
+fn bits_are_those_of_rows_of_zeros_and_ones() {
+    for row in 0..5_u32.pow(3) {
+        let row = [1, 5, 25].map(|place| i64::from(row / place % 5) - 1); // -1, ..., 3
+        let is_item = row.iter().all(|&entry| entry == 0 || entry == 1);
+        for (place, &entry) in (0..).zip(&row) {
+            let expected = if is_item { entry.unsigned_abs() } else { 0 };
+            assert_eq!(userdp_ct_local_bit(&row, place), expected, "{row:?} at {place}");
+        }
+    }
+    for other in [i64::MIN, i64::MIN + 1, 1 << 32, (1 << 62) + 1, i64::MAX] {
+        assert_eq!(userdp_ct_local_bit(&[1, other], 0), 0);
+    }
+    assert_eq!(bits_of_rows(&[1, 0, 0, 1, 1, 2], &[0, 1, 0]).expect("bits"), [1, 1, 0]);
+    assert_eq!(bits_of_rows(&[], &[]).expect("bits"), [0_i64; 0]);
+    for (rows, places) in [(&[1, 0, 1][..], &[0, 0][..]), (&[1, 0], &[2]), (&[1], &[]), (&[], &[0])] {
+        assert!(bits_of_rows(rows, places).is_err());
+    }
 }
 
 #[test]

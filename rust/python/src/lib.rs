@@ -68,7 +68,7 @@ mod _core {
         random_subsets,
     };
     #[pymodule_export]
-    use crate::local::{PyLocalRandomizer, hadamard_transform};
+    use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]

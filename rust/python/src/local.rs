@@ -2,16 +2,19 @@
 
 use crate::{
     convert::{LevelArgument, level},
-    run::run,
+    run::{run, run_short},
     sampler::{PySource, draw_many},
 };
 use num_bigint::BigUint;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use userdp_core::{
     control::Control,
     ct::Secret,
-    protocol::local::{Favour, HadamardResponse, RandomizedResponse, SubsetSelection, walsh_hadamard},
+    protocol::local::{
+        Favour, HadamardResponse, RandomizedResponse, SubsetSelection, bits_of_rows as bits_at,
+        walsh_hadamard,
+    },
     rng::Source,
 };
 
@@ -100,6 +103,20 @@ impl PyLocalRandomizer {
         };
         draw_many(py, source, items.len().saturating_mul(words), steps, fill)
     }
+}
+
+/// Of every row of zeros and ones the entry at its place; 0 of all others. Constant time.
+///
+/// The rows are read where they are, so that the interpreter lock is kept.
+#[pyfunction]
+pub(crate) fn bits_of_rows<'py>(
+    py: Python<'py>,
+    rows: &Bound<'py, PyArray2<i64>>,
+    places: PyReadonlyArray1<'py, u64>,
+) -> Reports<'py> {
+    let rows = rows.try_readonly()?;
+    let (rows, places) = (rows.as_slice()?, places.as_slice()?);
+    Ok(run_short(|| bits_at(rows, places))?.into_pyarray(py))
 }
 
 /// The Walsh-Hadamard transform of counts, of which there are a power of two.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,14 @@ from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
 from userdp.protocols.local.items import NumberedSymbols, majority, numbers_of
 from userdp.protocols.local.protocol import Integers, log_events, plan_of
 from userdp.protocols.messages import Messages
+from userdp.users.containers import read_grid
 
 if TYPE_CHECKING:
     from userdp import _core
 
 BITS_LIMIT = 2**24
+BLOCK = 2**22
+"""So many bits are read in one call of the core, or one row."""
 
 
 class BitwiseMajority(NumberedSymbols):
@@ -42,7 +44,8 @@ class BitwiseMajority(NumberedSymbols):
     Notes
     -----
     *Law.* The bit is kept with probability p = E / (E + 1), rounded down to a multiple of 2**-128, and flipped
-    otherwise. An item that is not a sequence of n_bits zeros and ones stands for all zeros.
+    otherwise. An item counts by its first n_bits entries; one that is shorter, is no list, tuple or vector, or has
+    anything else than zeros and ones among them stands for all zeros.
 
     *Privacy.* A message depends on its user's item and slot only, and either symbol's ratio is at most E = e**epsilon,
     checked in integers. The slot must be the user's own number, fixed without data, for instance at enrolment: if it is
@@ -104,30 +107,22 @@ class BitwiseMajority(NumberedSymbols):
 
     # --- items
 
-    def _read_value(self, item: Any, slot: int) -> int:
-        try:
-            if len(item) != self.n_bits:  # asked first: a longer one is never copied
-                return 0
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                bits = np.asarray(item)
-            return int(self._bits(bits[None, :])[0, slot % self.n_bits]) if bits.shape == (self.n_bits,) else 0
-        except Exception:  # whatever a user's item does, it is no item
-            return 0
+    def _read(self, items: Any, name: str) -> Integers:
+        grid = read_grid(items, name, width=self.n_bits)
+        if grid.shape[1] != self.n_bits:
+            raise ValueError(f"{name} must have n_bits={self.n_bits} columns; got {grid.shape[1]}")
+        return np.require(grid.codes(), np.int64, ["C", "A"])
 
-    def _values(self, items: Any, slots: Integers) -> Integers:
-        if type(items) is np.ndarray and items.dtype.kind in "biu" and items.ndim == 2:
-            if items.shape[1] != self.n_bits:
-                return np.zeros(len(items), dtype=np.int64)
-            return np.ascontiguousarray(self._bits(items)[np.arange(len(items)), slots % self.n_bits])
-        values = [self._read_value(item, int(slot)) for item, slot in zip(items, slots, strict=True)]
-        return np.array(values, dtype=np.int64)
+    def _chosen(self, codes: Integers, slots: Integers) -> Integers:
+        from userdp import _core
 
-    def _bits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Rows of zeros and ones, and zeros in place of the others."""
-        if rows.dtype.kind not in "biu":
-            return np.zeros(rows.shape, dtype=np.int64)
-        return np.where(((rows == 0) | (rows == 1)).all(axis=1, keepdims=True), rows, 0).astype(np.int64)
+        places = (slots % self.n_bits).astype(np.uint64)
+        step = max(1, BLOCK // self.n_bits)
+        bits = np.empty(len(codes), dtype=np.int64)
+        for start in range(0, len(codes), step):
+            rows = slice(start, start + step)
+            bits[rows] = _core.bits_of_rows(codes[rows], places[rows])
+        return bits
 
     # --- counts
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, Epsilon, is_integer, parse_delta, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, parse_delta, positive, shown
 from userdp.protocols.local.protocol import Integers, LocalProtocol, log_events, plan_of
 from userdp.protocols.messages import Messages
+from userdp.users.table import read_codes
 
 Separation = tuple[Fraction, Fraction, Fraction]
 """See `ItemProtocol._separation`."""
@@ -65,21 +66,12 @@ class ItemProtocol(LocalProtocol):
 
     # --- items
 
-    def _read_value(self, item: Any, slot: int) -> int:
-        try:
-            number = int(item) if is_integer(item) else -1
-        except Exception:  # whatever a user's item does, it is no item
-            return -1
-        return number if 0 <= number < self.n_items else -1
-
-    def _values(self, items: Any, slots: Integers) -> Integers:
-        if type(items) is np.ndarray and items.dtype.kind in "iu" and items.ndim == 1:
-            # Unsigned numbers that do not fit become negative: no items.
-            return np.ascontiguousarray(items.astype(np.int64))
-        return np.array([self._read_value(item, 0) for item in items], dtype=np.int64)
+    def _read(self, items: Any, name: str) -> Integers:
+        # The core puts the default in place of what is no item.
+        return np.require(read_codes(items, name), np.int64, ["C", "A"])
 
     def _favours(self, value: int, symbol: Any) -> bool:
-        return self.supports(symbol, self.default if value < 0 else value)
+        return self.supports(symbol, value if 0 <= value < self.n_items else self.default)
 
     @abstractmethod
     def supports(self, symbol: Any, item: int) -> bool:

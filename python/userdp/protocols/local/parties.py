@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import Delta, positive, shown
 from userdp.protocols.local.protocol import SLOT, LocalProtocol
 from userdp.protocols.messages import Messages, Tally
+from userdp.protocols.once import OneReport
 from userdp.runtime import source_of
 
 BLOCK = 2**14
@@ -19,6 +19,9 @@ BLOCK = 2**14
 
 class LocalClient:
     """One user's half: makes one report, on the user's own machine. See `LocalProtocol.client`.
+
+    Copies of a client share its one report. A client that has reported stays so when it is saved; one that has not is
+    not saved.
 
     Attributes
     ----------
@@ -31,8 +34,7 @@ class LocalClient:
         self.slot = positive(slot, "slot", 0)
         if self.slot >= protocol.n_users:
             raise ValueError(f"slot must be below n_users={protocol.n_users}; got {shown(slot)}")
-        self._has_reported = False
-        self._once = threading.Lock()
+        self._once = OneReport()
 
     def report(self, item: Any, random_state: int | None = None) -> bytes:
         """Randomize the user's item, once.
@@ -53,25 +55,20 @@ class LocalClient:
         Raises
         ------
         RuntimeError
-            For a second report: two lose twice the epsilon. Send the first one again if it was lost. (A process that
-            was forked has a client of its own, which does not know: make clients after forking.)
+            For a second report: two lose twice the epsilon. Send the first one again if it was lost. Also in a process
+            that was forked after the client was made, which cannot know.
         TypeError, ValueError
             For other values of random_state.
         """
         source = source_of(random_state)
-        with self._once:  # also when threads report at the same time
-            if self._has_reported:
-                raise RuntimeError(
-                    f"the client of slot {self.slot} has reported already, and two reports lose twice the epsilon; "
-                    "send the first message again if it was lost"
-                )
-            self._has_reported = True
-        value = np.array([self.protocol._read_value(item, self.slot)], dtype=np.int64)
+        if not self._once.use():
+            raise RuntimeError(
+                f"the client of slot {self.slot} has reported already, or may have in a process from which this one "
+                "was forked, and two reports lose twice the epsilon; send the first message again if it was lost"
+            )
+        value = self.protocol._value(item, self.slot)
         message: bytes = self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
         return message
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a LocalClient is not copied or saved: each copy could report once; make it where it is used")
 
 
 class LocalServer:

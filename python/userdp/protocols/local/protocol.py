@@ -17,7 +17,6 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols.messages import MessageFormat, Messages, check_round, described_epsilon
 from userdp.runtime import source_of
-from userdp.selection.items import check_items
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -200,15 +199,18 @@ class LocalProtocol(ABC):
                 f"the pmf would have {symbols} symbols, and at most {PMF_LIMIT} are written out; every favoured one "
                 "is certified_ratio times as likely as every other one"
             )
-        value = self._read_value(item, slot)
+        value = int(self._value(item, slot)[0])
         favoured, other = self._weights()
         outputs = tuple(self._symbols())
         return Pmf(outputs, tuple(favoured if self._favours(value, output) else other for output in outputs))
 
     def _draw(self, source: _core.Source, item: Any, slot: int = 0) -> Any:
         """One symbol from ``pmf(item, slot)``."""
-        value = np.array([self._read_value(item, slot)], dtype=np.int64)
-        return self._symbol(self._encode(self._core_randomizer.report_many(source, value))[0])
+        return self._symbol(self._encode(self._core_randomizer.report_many(source, self._value(item, slot)))[0])
+
+    def _value(self, item: Any, slot: int) -> Integers:
+        """What one user randomizes, shape (1,)."""
+        return self._chosen(self._read([item], "item"), np.array([slot]))
 
     # --- the halves
 
@@ -243,7 +245,7 @@ class LocalProtocol(ABC):
 
     def report_many(
         self,
-        items: Sequence[Any] | npt.ArrayLike,
+        items: Any,
         *,
         slots: npt.ArrayLike | None = None,
         random_state: int | None = None,
@@ -252,8 +254,9 @@ class LocalProtocol(ABC):
 
         Parameters
         ----------
-        items : array-like with one entry per slot
-            As for `LocalClient.report`, along the first axis.
+        items : array, list or other sequence, or series or frame, with one entry per slot
+            As for `LocalClient.report`, along the first axis. What kind of container it is is public. Arrays of int64
+            are randomized in constant time.
         slots : array-like of int, shape (n,), optional
             Distinct slots; all of them by default.
         random_state : None or int
@@ -267,13 +270,16 @@ class LocalProtocol(ABC):
         Raises
         ------
         TypeError, ValueError
-            For slots that are none or are repeated, and another number of items.
+            For slots that are none or are repeated, another number of items, and containers of other kinds.
         """
-        check_items(items)
         numbers = self._slots(slots)
-        if len(items) != len(numbers):  # type: ignore[arg-type]
-            raise ValueError(f"items must have one entry per slot, {len(numbers)}; got {len(items)}")  # type: ignore[arg-type]
-        return self._reports(self._values(items, numbers), numbers, source_of(random_state))
+        return self._reported(items, numbers, source_of(random_state))
+
+    def _reported(self, items: Any, slots: Integers, source: _core.Source) -> Messages:
+        codes = self._read(items, "items")
+        if len(codes) != len(slots):
+            raise ValueError(f"items must have one entry per slot, {len(slots)}; got {len(codes)}")
+        return self._reports(self._chosen(codes, slots), slots, source)
 
     def _slots(self, slots: npt.ArrayLike | None) -> Integers:
         if slots is None:
@@ -314,12 +320,12 @@ class LocalProtocol(ABC):
         """Which share of the symbols an item favours, as two integers."""
 
     @abstractmethod
-    def _read_value(self, item: Any, slot: int) -> int:
-        """What a user with this item randomizes. Total: the default, or -1 for it, in place of what is no item."""
+    def _read(self, items: Any, name: str) -> Integers:
+        """Users' items as integers, one or one row of them for each user; others for what is no item."""
 
-    @abstractmethod
-    def _values(self, items: Any, slots: Integers) -> Integers:
-        """`_read_value` of many."""
+    def _chosen(self, codes: Integers, slots: Integers) -> Integers:
+        """What the users in these slots randomize."""
+        return codes
 
     @abstractmethod
     def _favours(self, value: int, symbol: Any) -> bool:

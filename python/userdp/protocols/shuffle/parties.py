@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import is_integer
+from userdp.exact.numbers import shown
 from userdp.protocols.messages import MessageFormat, Messages, Tally, as_bytes, as_table
+from userdp.protocols.once import OneReport
 from userdp.runtime import source_of
-from userdp.selection.items import check_items
 
 if TYPE_CHECKING:
     from userdp.protocols.shuffle.protocol import ShuffleProtocol
@@ -20,39 +20,23 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 
-def item_codes(items: Any, size: int, default: int) -> Integers:
-    """Each item as an int in [0, size): itself, or the default for whatever is none."""
-    check_items(items)
-    if type(items) is np.ndarray and items.dtype.kind in "iub" and items.ndim == 1:
-        kept = (items >= 0) & (items < size)
-        return np.where(kept, items.astype(np.int64), default)
-    return np.array([item_code(item, size, default) for item in items], dtype=np.int64)
-
-
-def item_code(item: Any, size: int, default: int) -> int:
-    """An int in [0, size), False and True being 0 and 1, or the default."""
-    try:
-        if isinstance(item, (bool, np.bool_)) or is_integer(item):
-            value = int(item)
-            return value if 0 <= value < size else default
-    except Exception:  # of a type that only claims to be an integer
-        pass
-    return default
-
-
 class Client:
-    """The users' half of a round. Every user reports **once** a round: a second report spends the privacy again.
+    """One user's half of a round: reports **once**.
 
     The draws are those of tables, read whole whatever is drawn, with the bits of the operating system. How many
     messages a user sends depends on the item and the noise, and everybody who sees the user's traffic sees it: the
     transport to the shuffler has to hide it, or the shuffler's operator has to be trusted with it.
+
+    Nothing in a message says whose it is, so that nobody but the client can refuse a second report. Copies of a client
+    share its one report. A client that has reported stays so when it is saved; one that has not is not saved.
     """
 
     def __init__(self, protocol: ShuffleProtocol) -> None:
         self._protocol = protocol
+        self._once = OneReport()
 
-    def report(self, item: Any, random_state: int | None = None) -> list[bytes]:
-        """One user's messages, for the shuffler.
+    def report(self, item: Any, random_state: int | None = None, *, again: bool = False) -> list[bytes]:
+        """The user's messages, for the shuffler.
 
         Parameters
         ----------
@@ -60,29 +44,31 @@ class Client:
             Anything that is not an item counts as the protocol's public default: no error tells it from an item.
         random_state : None or int
             For tests only; see `userdp.mechanisms`.
+        again : bool
+            True reports whatever was reported before. Reports of one user in one round add up: those who report j
+            times are protected at j epsilon and delta (1 + e**epsilon + ... + e**((j - 1) epsilon)) only, and count as
+            j users in the estimates. Messages that are sent twice are worse, as their noise is the same: report again
+            in a round of another name instead.
+
+        Raises
+        ------
+        RuntimeError
+            For a second report, unless it is asked for. Also in a process that was forked after the client was made,
+            which cannot know.
+        TypeError, ValueError
+            For other values of random_state and again.
         """
-        protocol = self._protocol
-        code = item_code(item, protocol._n_values, protocol.default)
-        ids, _ = protocol._reports(np.array([code]), source_of(random_state))
+        if type(again) is not bool:
+            raise TypeError(f"again must be a bool; got {shown(again)}")
+        protocol, source = self._protocol, source_of(random_state)
+        if not self._once.use() and not again:
+            raise RuntimeError(
+                "this client has reported already, or may have in a process from which this one was forked; a second "
+                "report in the round costs its epsilon and delta once more: make a client for each user, or say "
+                "again=True if that is meant"
+            )
+        ids, _ = protocol._reports(protocol._codes([item], "item"), source)
         return [protocol._format.encode(payload.tobytes()) for payload in protocol._payloads(ids)]
-
-    def report_many(self, items: Any, random_state: int | None = None) -> Messages:
-        """The messages of many users, one user after the other, in one call: for simulations.
-
-        Parameters
-        ----------
-        items : sequence of objects, one for each user
-        random_state : None or int
-            For tests only.
-
-        Returns
-        -------
-        ndarray of uint8 with shape (k, width)
-        """
-        protocol = self._protocol
-        ids, _ = protocol._reports(item_codes(items, protocol._n_values, protocol.default), source_of(random_state))
-        messages: Messages = protocol._format.encode_many(protocol._payloads(ids))
-        return messages
 
 
 class Shuffler:

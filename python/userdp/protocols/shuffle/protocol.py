@@ -19,7 +19,9 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols.messages import MessageFormat, Messages, described_epsilon
 from userdp.protocols.shuffle.noise import SharedNoise, parse_beta
-from userdp.protocols.shuffle.parties import Client, Integers, Server, Shuffler, item_codes
+from userdp.protocols.shuffle.parties import Client, Integers, Server, Shuffler
+from userdp.runtime import source_of
+from userdp.users.table import read_codes
 
 MAX_MESSAGES = 10**8
 BATCH = 2**22
@@ -167,7 +169,7 @@ class ShuffleProtocol(ABC):
     # The parties.
 
     def client(self) -> Client:
-        """The users' half."""
+        """One user's half. Every user has one, and it reports once."""
         return Client(self)
 
     def shuffler(self) -> Shuffler:
@@ -178,9 +180,37 @@ class ShuffleProtocol(ABC):
     def server(self) -> Server:
         """The analyst's half."""
 
+    def report_many(self, items: Any, random_state: int | None = None) -> Messages:
+        """The messages of many users, one user after the other, in one call: for simulations.
+
+        Parameters
+        ----------
+        items : array, list or other sequence, or series, with one item for each user
+            As for `Client.report`. What kind of container it is is public.
+        random_state : None or int
+            For tests only.
+
+        Returns
+        -------
+        ndarray of uint8 with shape (k, width)
+
+        Raises
+        ------
+        TypeError, ValueError
+            For containers of other kinds.
+        """
+        source = source_of(random_state)
+        ids, _ = self._reports(self._codes(items, "items"), source)
+        return self._format.encode_many(self._payloads(ids))
+
+    def _codes(self, items: Any, name: str) -> Integers:
+        """Each item as an integer in [0, n_values): the default for whatever is none."""
+        codes = read_codes(items, name)
+        return np.where((codes >= 0) & (codes < self._n_values), codes, self.default)
+
     def _simulated(self, items: Any, source: _core.Source) -> Any:
         """The server after a round of all users, who are simulated in this process."""
-        codes = item_codes(items, self._n_values, self.default)
+        codes = self._codes(items, "items")
         if len(codes) != self.n_users:
             raise ValueError(f"items must have one item for each of {self.n_users} users; got {len(codes)}")
         server = self.server()

@@ -14,12 +14,14 @@
 //! Which item a user has is secret: reports take the same instructions and addresses for every one, those outside the
 //! range included. They stand for a public default item.
 
+pub mod bits;
 pub mod favour;
 pub mod hadamard;
 pub mod randomized_response;
 pub mod subset;
 pub mod transform;
 
+pub use bits::bits_of_rows;
 pub use favour::Favour;
 pub use hadamard::HadamardResponse;
 pub use randomized_response::RandomizedResponse;

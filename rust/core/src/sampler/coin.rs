@@ -138,7 +138,7 @@ ct::revealed! {
     /// The toss of a code of [`userdp_ct_coin`], with more bits from the source for a tie.
     ///
     /// Revealed: that the first 128 bits were those of the public probability, and how many more were needed. Each has
-    /// probability 2^-128, whatever the coin; nothing else about the toss is.
+    /// probability 2^-128, whatever the coin; nothing else about the toss is. Secret: `code` but for that.
     ///
     /// # Errors
     /// As [`Source::fill`].

@@ -199,7 +199,7 @@ ct::revealed! {
     /// Adds the noise of trials that are accepted to the first of the values, and returns how many of them were.
     ///
     /// Revealed: which trials were rejected. Trials are independent, so this is independent of the noise of those that
-    /// were accepted.
+    /// were accepted. Secret: `trials` but for that, and `values`.
     pub(crate) fn userdp_revealed_discrete_gaussian_rejections(
         noise: &DiscreteGaussian,
         trials: &[u8],

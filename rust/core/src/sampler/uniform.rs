@@ -87,7 +87,7 @@ ct::revealed! {
     /// The value of the first of `bits` and of the source's words that is not rejected.
     ///
     /// Revealed: how many words were rejected. The words are independent, so this is independent of the value of the
-    /// one that was accepted.
+    /// one that was accepted. Secret: `bits` but for that.
     ///
     /// # Errors
     /// As [`Source::fill`].

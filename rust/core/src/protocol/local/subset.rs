@@ -125,7 +125,8 @@ ct::revealed! {
     /// The bits of the first words that are accepted: those given, then the source's.
     ///
     /// Revealed: how often one of the words was rejected, which has probability below k^2 / 2^33. Each time all are
-    /// replaced, so that those that are accepted are independent of the ones before them.
+    /// replaced, so that those that are accepted are independent of the ones before them. Secret: `size`, and `words`
+    /// but for that.
     ///
     /// # Errors
     /// As [`Source::fill`].

@@ -196,7 +196,7 @@ ct::revealed! {
     /// An error for the bit 1.
     ///
     /// Revealed: whether starts are in order and hold a candidate. They are and do for every data set, unless the
-    /// program that made them is wrong; nothing else about them is.
+    /// program that made them is wrong; nothing else about them is. Secret: `disorder` but for that.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for the bit 1.
