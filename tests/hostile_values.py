@@ -211,6 +211,7 @@ TABLES: dict[str, Callable[[list[Any]], Any]] = {
     "array of uint64": _typed("u8"),
     "pandas, inferred": _inferred,
     "pandas object": lambda values: pd.DataFrame({"x": pd.Series(_object_array(values), dtype=object)}),
+    "pandas, without names": lambda values: pd.DataFrame({0: pd.Series(_object_array(values), dtype=object)}),
     "pandas Int64": lambda values: pd.DataFrame({"x": pd.array(values, dtype="Int64")}),
     "pandas Float64": lambda values: pd.DataFrame({"x": pd.array(values, dtype="Float64")}),
     "pandas int64[pyarrow]": lambda values: pd.DataFrame({"x": pd.array(values, dtype="int64[pyarrow]")}),

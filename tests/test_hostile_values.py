@@ -13,6 +13,7 @@ from frozen_cases import SEED, classifiers
 from hostile_values import NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators.base import UserLevelMechanism
+from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import HypothesisSelector, PairwiseScoreSelector, ThresholdClassifier, private_median
 from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.optimization import (
@@ -24,7 +25,6 @@ from userdp.optimization import (
     UserLevelLinearRegression,
     WinsorizedGradientDescent,
 )
-from userdp.exceptions import InsecureRandomnessWarning
 from userdp.protocols import local, shuffle
 from userdp.selection import ApproximateSelection, PureSelection
 from userdp.users import MeanVectors, UserTable, bound_contributions

@@ -225,7 +225,7 @@ def read_grid(container: Any, name: str, *, width: int | None = None) -> Grid:
         raise ValueError(_one_dimension(name, (len(frame),)))
     if not frame.columns:
         raise ValueError(f"{name} has no columns")
-    columns = [_column_of_series(frame[column], name, unwrap=False) for column in frame.columns]
+    columns = [_column_of_series(frame.get_column(column), name, unwrap=False) for column in frame.columns]
     for column, label in zip(columns, frame.columns, strict=True):
         if column.category or column.kind not in ("number", "object"):
             raise TypeError(f"{name}: the column {label!r} is of dtype {column.dtype}, and numbers are needed")
@@ -339,7 +339,7 @@ def read_column(container: Any, name: str, *, unwrap: bool = True) -> Column:
         return _column_of_series(frame, name, unwrap=unwrap)
     if len(frame.columns) != 1:
         raise ValueError(f"{name} must be one column; got {len(frame.columns)} columns")
-    return _column_of_series(frame[frame.columns[0]], name, unwrap=unwrap)
+    return _column_of_series(frame.get_column(frame.columns[0]), name, unwrap=unwrap)
 
 
 def _column_of_array(vector: Array, name: str, *, unwrap: bool = True) -> Column:
@@ -401,7 +401,7 @@ def select_column(frame: Any, column: str, name: str) -> tuple[Any, Any]:
     if column not in eager.columns:
         listed = ", ".join(map(repr, eager.columns))
         raise ValueError(f"{name}={column!r} is no column of X, whose columns are {listed}")
-    return eager.drop(column), eager[column]
+    return eager.drop(column), eager.get_column(column)
 
 
 def take(container: Any, kept: npt.NDArray[np.bool_]) -> Any:
