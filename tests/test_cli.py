@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +170,14 @@ def test_audit_one_dataset_and_verify(capsys: pytest.CaptureFixture[str], mechan
     certificate = tmp_path / "report.json"
     assert AuditReport.from_json(certificate.read_text()).holds is False
     code, result = run_json(capsys, "verify", str(certificate))
-    assert (code, result["verified"], result["holds"]) == (0, True, False)
+    assert (code, result["finding"], result["holds"], result["refuted"]) == (5, "consistent", False, False)
+    again = ("verify", str(certificate), "--mechanism", f"{mechanism}:respond")
+    code, result = run_json(capsys, *again)
+    assert (code, result["finding"], result["holds"], result["refuted"]) == (1, "established", False, True)
+    assert run_json(capsys, *again[:-1], f"{mechanism}:rounded")[0] == 6
     certificate.write_text(certificate.read_text().replace('"holds": false', '"holds": true', 1))
     code, result = run_json(capsys, "verify", str(certificate))
-    assert (code, result["verified"]) == (1, False)
+    assert (code, result["finding"]) == (6, "wrong")
 
 
 def test_verify_without_the_compiled_core(mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,8 +193,9 @@ def test_verify_without_the_compiled_core(mechanism: str, tmp_path: Path, capsys
         """
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("verified")
+    assert (done.returncode, done.stderr) == (5, "")
+    assert done.stdout.startswith("consistent")
+    assert run(capsys, "verify", str(certificate), "--mechanism", f"{mechanism}:respond")[0] == 0
 
 
 def test_module_and_version() -> None:
@@ -230,3 +236,85 @@ def test_lddp_refusals(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_p
     assert "positions (0,)" in err
     assert run(capsys, "lddp", f"{mechanism}:absent", *words, "-r", "1")[0] == 2
     assert run(capsys, "lddp", f"{mechanism}:exits", *words, "-r", "1")[0] == 70
+
+
+FAILURES: dict[str, Callable[..., Any]] = {
+    "a type of the interpreter": lambda *_, **__: None + 1,  # type: ignore[operator]
+    "a value of the interpreter": lambda *_, **__: int("seven"),
+    "a key": lambda *_, **__: {}["missing"],
+    "a runtime error": lambda *_, **__: raising(RuntimeError("boom")),
+    "an assertion": lambda *_, **__: raising(AssertionError()),
+    "no file": lambda *_, **__: raising(OSError("no random bits")),
+    "what no program should catch": lambda *_, **__: raising(BaseException("panic")),
+    "depth": lambda *_, **__: raising(RecursionError("too deep")),
+}
+
+
+def raising(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_errors_of_the_program_are_not_bad_input(
+    failure: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    mechanism: str,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "report.json").write_text("{}")
+    (tmp_path / "data.json").write_text("[[0], [1]]")
+    broken = FAILURES[failure]
+    monkeypatch.setattr("userdp.audit.audit_user_level", broken)
+    monkeypatch.setattr("userdp.report.AuditReport.from_json", broken)
+    monkeypatch.setattr("userdp.divergence.hockey_stick_bounds", broken)
+    monkeypatch.setattr("userdp.lddp.check_lddp", broken)
+    claim = ("--epsilon", "1", "--delta", "0")
+    for words in (
+        ("audit", f"{mechanism}:respond", *claim, "--universe", "[0, 1]", "--n-users", "2"),
+        ("lddp", f"{mechanism}:respond", *claim, "--dataset", str(tmp_path / "data.json"), "-r", "1"),
+        ("verify", str(tmp_path / "report.json")),
+        ("divergence", "1/2,1/2", "1/4,3/4", *claim),
+    ):
+        code, out, err = run(capsys, *words)
+        assert (code, out) == (70, "")
+        assert err.startswith("userdp: unexpected ")
+        assert "Traceback" not in err
+
+
+def test_bad_files_are_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name, content in (
+        ("a.json", b"\xff"),
+        ("b.json", b"[1/2]"),
+        ("c.json", b"[" * 10**5),
+        ("d.json", b"{}"),
+        ("e.npy", b"no array"),
+        ("f.npy", b""),
+        ("g.csv", b"\xff"),
+        ("h.json", b'[{"a": 1}, null]'),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        code, out, err = run(capsys, "divergence", str(path), "1/2,1/2", "--epsilon", "1")
+        assert (code, out, err.startswith("userdp: error: ")) == (2, "", True), (name, err)
+        code, out, err = run(capsys, "verify", str(path))
+        assert (code, out, err.startswith("userdp: error: ")) == (2, "", True), (name, err)
+
+
+def test_a_sampled_report_establishes_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mechanism: str, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("userdp.checker.limits.COMPLETE_PAIRS", 3)
+    certificate = tmp_path / "report.json"
+    space = ("--universe", "[0, 1]", "--n-users", "2", "--delta", "0", "--certificate", str(certificate))
+    code, result = run_json(capsys, "audit", f"{mechanism}:respond", "--epsilon", "ln(3)", *space)
+    assert (code, result["holds"], result["verification"]) == (5, True, "sampled")
+    assert run(capsys, "verify", str(certificate))[0] == 5
+    code, result = run_json(capsys, "verify", str(certificate), "--mechanism", f"{mechanism}:respond")
+    assert (code, result["finding"]) == (5, "spot-checked")
+    # A violation needs no more than its witness.
+    code, result = run_json(capsys, "audit", f"{mechanism}:respond", "--epsilon", "1", *space)
+    assert (code, result["verification"]) == (1, "sampled")
+    assert run(capsys, "verify", str(certificate))[0] == 5
+    code, result = run_json(capsys, "verify", str(certificate), "--mechanism", f"{mechanism}:respond")
+    assert (code, result["finding"], result["refuted"]) == (1, "spot-checked", True)

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 Pmf = Callable[[tuple[Any, ...]], Sequence[Fraction]]
+ASSUMED = {"labelled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
 CONTEXT = decimal.Context(prec=800, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
@@ -171,7 +172,7 @@ def audit(
     tiny = Fraction(0) if exponent == 0 or most == 0 else Fraction(1, 10**450)  # the multiplier has 800 digits
     return seal(
         {
-            "format": "userdp-audit/1",
+            "format": "userdp-audit/2",
             "userdp_version": "oracle",
             "mechanism": mechanism,
             "question": {
@@ -183,6 +184,7 @@ def audit(
                 "pmf_error": str(pmf_error),
                 "structure": {name: encode(part) for name, part in structure.items()},
             },
+            "assumptions": ["pmf-as-stated", "canonical-users", *ASSUMED[engine]],
             "outputs": encode(outputs),
             "pmfs": [[str(mass) for mass in law] for law in pmfs],
             "pmf_of": pmf_of,

@@ -1,6 +1,6 @@
 """Check an audit report again, with nothing but the standard library.
 
-This module, `_exact` and `_spaces` share no code with the rest of the package, compiled or not, so that a
+The modules of this folder share no code with the rest of the package, compiled or not, so that a
 mistake there cannot hide here. They follow docs/report-format.md; every decision is exact.
 """
 
@@ -10,31 +10,24 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from userdp.checker import limits
 from userdp.checker.divergences import Law, Level, Value, both_ways, ratio_cap, worst_divergence
-from userdp.checker.spaces import (
-    SAMPLE_SIZE,
-    Pair,
-    Problem,
-    Space,
-    canonical_digest,
-    count,
-    fraction,
-    need,
-    sample_pairs,
-    space_of,
-)
-from userdp.checker.spaces import decode as decode_value
+from userdp.checker.spaces import Pair, Space, sample_pairs, space_of
+from userdp.checker.values import Problem, canonical_digest, count, decode, fraction, hex_float, need
+from userdp.checker.verification import Finding, Verification
 
-COMPLETE_PAIRS = 10**6
-_FIELDS = {"format", "userdp_version", "mechanism", "question", "outputs", "pmfs", "pmf_of"} | {
+FORMAT = "userdp-audit/2"
+_FIELDS = {"format", "userdp_version", "mechanism", "question", "assumptions", "outputs", "pmfs", "pmf_of"} | {
     *("datasets", "pairs", "pmf_pairs", "result", "verification", "digest")
 }
+_ASSUMPTIONS = {"labelled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
 _QUESTION = {"kind", "neighbours", "engine", "epsilon", "delta", "pmf_error", "structure"}
+_OBJECTS = ("universe", "dataset", "records", "x", "x2")
 _RESULT = {"holds", "worst_delta", "epsilon", "exp_epsilon", "witness"}
 _DIGESTS = ("pmfs_digest", "pmf_of_digest", "pmf_pairs_digest")
 _MALFORMED = (
@@ -52,11 +45,15 @@ Mechanism = Callable[[tuple[Any, ...]], Sequence[Fraction]]
 
 @dataclass(frozen=True)
 class Declared:
-    """What a mechanism declares beyond its pmfs; a report's engine and pmf_error rest on it."""
+    """What a mechanism declares beyond its pmfs; a report's engine and pmf_error rest on it.
+
+    With `by_construction` its class computes the pmf from what the engine assumes, so that nobody has to try it.
+    """
 
     symmetric: bool = False
     statistic_of: Callable[[Any], int] | None = None
     pmf_error: Fraction = Fraction(0)
+    by_construction: bool = False
 
 
 # The evidence: laws of datasets, and the pairs of laws that neighbours have --------------------------------
@@ -80,7 +77,7 @@ def _inexact(report: Mapping[str, Any]) -> bool:
 
 def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
     laws = [Law.read(masses, len(report["outputs"])) for masses in report["pmfs"]]
-    if len({tuple(Fraction(w, law.total) for w in law.weights) for law in laws}) != len(laws):
+    if not _all_differ(laws):
         problems.append("pmfs lists the same pmf twice")
     law_of = [count(index, "pmf_of") for index in report["pmf_of"]]
     need(len(law_of) == space.datasets, f"pmf_of has {len(law_of)} entries for {space.datasets} datasets")
@@ -97,6 +94,10 @@ def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _
     return _Evidence(dict(enumerate(laws)), dict(enumerate(law_of)), edges, True)
 
 
+def _all_differ(laws: Collection[Law]) -> bool:
+    return len({tuple(Fraction(w, law.total) for w in law.weights) for law in laws}) == len(laws)
+
+
 def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
     sample = report["sample"]
     if report["pmfs"] != [] or report["pmf_of"] != [] or report["pmf_pairs"] != []:
@@ -109,14 +110,21 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
     witness = report["result"]["witness"]
     first = None if witness is None else (witness["ranks"][0], witness["ranks"][1])
     law_of: dict[int, int] = {}
-    for a, b, i, j in sample["pairs"]:
+    for pair in sample["pairs"]:
+        a, b, i, j = (count(number, "a number of a sampled pair") for number in pair)
         if law_of.setdefault(a, i) != i or law_of.setdefault(b, j) != j:
             problems.append("the sample gives one dataset two pmfs")
-    listed = [(count(a, "a rank"), count(b, "a rank")) for a, b, _, _ in sample["pairs"]]
+    # Pmfs are numbered in the order of their first appearance by rank.
+    if any(index > rank for rank, index in law_of.items()):
+        problems.append("the sample numbers a pmf higher than its dataset, but every pmf before it is of a lower rank")
+    listed = [(a, b) for a, b, _, _ in sample["pairs"]]
     # One more than listed would show that some are missing; drawing all could take long.
     if listed != sample_pairs(space, seed, first, len(listed) + 1):
         problems.append("the sampled pairs are not the ones that the digests draw")
-    laws = {index: Law.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in law_of.values()}
+    named = set(law_of.values())
+    need(set(sample["pmfs"]) == set(map(str, named)), "the sample does not hold the pmfs of its pairs, and no others")
+    laws = {index: Law.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in named}
+    need(_all_differ(laws.values()), "the sample gives one pmf two numbers")
     edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j or _inexact(report)}
     return _Evidence(laws, law_of, sorted(edges), False)
 
@@ -126,8 +134,7 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
 
 def _interval(value: Any, name: str) -> tuple[float, float]:
     need(isinstance(value, list) and len(value) == 2, f"{name} must be two hexadecimal floats")
-    low, high = (float.fromhex(text) for text in value)
-    need([low.hex(), high.hex()] == value, f"{name} must be two floats as float.hex() writes them")
+    low, high = map(hex_float, value)
     need(0 <= low <= high, f"{name} must satisfy 0 <= lower <= upper")
     return low, high
 
@@ -203,11 +210,10 @@ def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fracti
     need(Fraction(high) - Fraction(low) <= _slack(high), "epsilon is too wide to say anything")
 
 
-def _objects(structure: Mapping[str, Any], values: Mapping[str, Any], decode: bool) -> dict[str, Any]:
+def _objects(structure: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The objects of the structure, for the mechanism."""
-    names = [name for name in ("universe", "dataset", "records", "x", "x2") if name in structure]
-    need(decode or set(names) <= set(values), "the objects of the structure are needed to run the mechanism")
-    real = {name: values[name] if name in values else decode_value(structure[name]) for name in names}
+    names = [name for name in _OBJECTS if name in structure]
+    real = {name: values[name] if name in values else decode(structure[name]) for name in names}
     need(
         all(len(real[name]) == len(structure[name]) for name in names),
         "values differ in length from the structure",
@@ -247,7 +253,7 @@ def _run(mechanism: Mechanism, rank: int, dataset: tuple[Any, ...], outputs: int
         law = Law(tuple(mass.numerator * (total // mass.denominator) for mass in masses), total)
     except Exception as error:  # whatever the mechanism raises, the report stays unconfirmed
         raise Problem(f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}") from error
-    need(len(law.weights) == outputs and min(law.weights) >= 0, f"the mechanism gives dataset {rank} no pmf")
+    need(len(law.weights) == outputs and law.is_pmf(), f"the mechanism gives dataset {rank} no pmf")
     return law
 
 
@@ -256,15 +262,34 @@ def _check_mechanism(
 ) -> None:
     for rank, index in evidence.law_of.items():
         law = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
-        stated = evidence.laws[index]
-        same = [weight * stated.total for weight in law.weights] == [weight * law.total for weight in stated.weights]
-        need(same, f"the mechanism gives dataset {rank} another pmf than the report states")
+        need(law.equals(evidence.laws[index]), f"the mechanism gives dataset {rank} another pmf than the report states")
+
+
+def _check_orders(
+    report: Mapping[str, Any], space: Space, evidence: _Evidence, mechanism: Mechanism, real: Mapping[str, Any]
+) -> tuple[bool, int]:
+    """Run the mechanism on datasets in other orders than the listed ones; whether these are all, and how many."""
+    every = evidence.complete and space.all_orders() <= limits.ALL_ORDERS
+    draw = random.SystemRandom().randrange
+    some = (space.in_some_order(real, draw) for _ in range(limits.SAMPLE_SIZE))
+    outputs, tried, known = len(report["outputs"]), 0, dict[int, Law]()
+    for rank, dataset in space.in_every_order(real) if every else some:
+        law = _run(mechanism, rank, dataset, outputs)
+        if rank in evidence.law_of:
+            stated = evidence.laws[evidence.law_of[rank]]
+        else:
+            if rank not in known:
+                known[rank] = _run(mechanism, rank, space.dataset(rank, real), outputs)
+            stated = known[rank]
+        need(law.equals(stated), f"the mechanism's pmf changes with the order of users, on those of dataset {rank}")
+        tried += 1
+    return every, tried
 
 
 def _draw(report: Mapping[str, Any], space: Space, mechanism: Mechanism, real: Mapping[str, Any]) -> _Evidence:
     """The laws of up to 2,000 pairs that nobody could foresee: the report's own sample may have been sought."""
     source, laws, edges = random.SystemRandom(), dict[int, Law](), set[Pair]()
-    for _ in range(SAMPLE_SIZE):
+    for _ in range(limits.SAMPLE_SIZE):
         rank = source.randrange(space.sources)
         higher = space.above(rank)
         if higher:
@@ -287,6 +312,31 @@ def _check_drawn(report: Mapping[str, Any], drawn: _Evidence, worst_of: Callable
         cap = ratio_cap(drawn.laws.values())
         at_least = worst_divergence(drawn.laws, drawn.edges, Level(fraction(result["exp_epsilon"]), Fraction(0), cap))
         need(at_least.compare(delta) <= 0, problem + "exp_epsilon")
+
+
+def _check_agreement(result: Mapping[str, Any], ratio: Fraction, exponent: Fraction) -> None:
+    """The verdict at E and the least e^epsilon that reaches delta say the same; a sample alone would not show it."""
+    least, holds, reached = result["exp_epsilon"], result["holds"], False
+    if least is not None:
+        # From the least multiplier on, the divergence of the stated pmfs is at most delta, and before it, above delta.
+        least = fraction(least)
+        reached = Level(ratio, exponent, least.numerator.bit_length() + 1).sign(least, Fraction(1)) <= 0
+    need(holds is not True or reached, "holds is true, but exp_epsilon is beyond the claimed epsilon")
+    need(holds is not False or not reached, "holds is false, but exp_epsilon is within the claimed epsilon")
+
+
+def _check_encodings(report: Mapping[str, Any]) -> None:
+    """Every value is written in the one way that it has; outputs may be objects of which only a text is left."""
+    decode(report["outputs"], str)
+    for name in _OBJECTS:
+        if name in report["question"]["structure"]:
+            decode(report["question"]["structure"][name], str)
+
+
+def _check_assumptions(report: Mapping[str, Any]) -> None:
+    """What the claim rests on besides the numbers is what the engine takes for granted, and nothing less."""
+    expected = ["pmf-as-stated", "canonical-users", *_ASSUMPTIONS[report["question"]["engine"]]]
+    need(report["assumptions"] == expected, f"the assumptions must be {expected}")
 
 
 def _distinct(encoded: Sequence[Any], name: str) -> None:
@@ -314,44 +364,40 @@ def _check_keys(question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
 def _check(
     report: Any,
     mechanism: Mechanism | None,
-    decode: bool,
     values: Mapping[str, Any],
     declared: Declared | None,
     problems: list[str],
-) -> None:
-    need(isinstance(report, dict) and report.get("format") == "userdp-audit/1", "not a userdp-audit/1 report")
+) -> Verification:
+    need(isinstance(report, dict) and report.get("format") == FORMAT, f"not a {FORMAT} report")
     extra = {"sample"} if report.get("verification") == "sampled" else set()
-    need(
-        set(report) == _FIELDS | extra,
-        f"fields missing or unknown: {sorted(set(report) ^ _FIELDS ^ extra)}",
-    )
+    need(set(report) == _FIELDS | extra, f"fields missing or unknown: {sorted(set(report) ^ _FIELDS ^ extra)}")
     content = {name: value for name, value in report.items() if name != "digest"}
     if report["digest"] != "sha256:" + canonical_digest(content):
         problems.append("the digest does not match the content")
-    need(
-        all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")),
-        "names must be strings",
-    )
+    need(all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")), "names must be strings")
     need(isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list")
     _distinct(report["outputs"], "outputs")
 
     question, result = report["question"], report["result"]
     _check_keys(question, result)
+    _check_encodings(report)
     ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))
     delta, error = fraction(question["delta"]), fraction(question["pmf_error"])
     need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
     need(0 <= delta <= 1 and 0 <= error < 1, "delta must be in [0, 1] and pmf_error in [0, 1)")
 
     space = space_of(question, len(report["pmf_of"]) if report["verification"] == "complete" else None)
+    _check_assumptions(report)
     for name, expected in (("datasets", space.datasets), ("pairs", space.pairs)):
         if count(report[name], name) != expected:
             problems.append(f"{name} is {report[name]}, but the structure has {expected}")
-    complete = space.pairs <= COMPLETE_PAIRS
+    complete = space.pairs <= limits.COMPLETE_PAIRS
     need(
         report["verification"] == ("complete" if complete else "sampled"),
         "verification is not what pairs calls for",
     )
     evidence = (_complete if complete else _sampled)(report, space, problems)
+    need(len(evidence.edges) <= limits.MAX_PMF_PAIRS, "more distinct pairs of pmfs than a report can hold")
 
     spread = (1 + error) / (1 - error)
 
@@ -375,8 +421,14 @@ def _check(
         lambda: _check_delta(result, least, most, delta, bool(error) and not complete),
         lambda: _check_epsilon(result, evidence, delta),
     ]
+    if not complete:
+        steps.append(lambda: _check_agreement(result, ratio, exponent))
+    found: Finding = "consistent"
+    datasets, pairs = 0, space.pairs if complete else len(report["sample"]["pairs"])
     if mechanism is not None:
-        run, real = mechanism, _objects(question["structure"], values, decode)
+        run, real = mechanism, _objects(question["structure"], values)
+        ordered = question["engine"] == "labelled" or declared is None or declared.by_construction
+        found, datasets = "established" if complete and ordered else "spot-checked", len(evidence.law_of)
         if declared is not None:
             problems += _check_declared(report, declared, real)
         steps.append(lambda: _check_mechanism(report, space, evidence, run, real))
@@ -387,16 +439,20 @@ def _check(
             step()
         except Problem as problem:
             problems.append(str(problem))
+    if mechanism is not None and not problems and not ordered:
+        every, tried = _check_orders(report, space, evidence, mechanism, real)
+        found, datasets = "established" if every else "spot-checked", datasets + tried
+    refuted = mechanism is not None and result["holds"] is False and least.compare(delta) > 0
+    return Verification(found, (), datasets, pairs, refuted)
 
 
 def check(
     report: Any,
     mechanism_pmf: Mechanism | None = None,
-    decode: bool = True,
     values: Mapping[str, Any] | None = None,
     declared: Declared | None = None,
-) -> list[str]:
-    """Check everything that docs/report-format.md says `verify` establishes.
+) -> Verification:
+    """Check a report as docs/report-format.md says, and say how much that establishes.
 
     Parameters
     ----------
@@ -404,23 +460,23 @@ def check(
         The parsed JSON. Anything else, or anything malformed, is a problem and never an exception.
     mechanism_pmf : callable, optional
         Gives the exact pmf of a dataset; every audited dataset is then given to it again.
-    decode : bool
-        Whether the stored universe, dataset or records may be turned back into objects for the mechanism.
     values : mapping, optional
-        The objects themselves, by structure key; they take precedence over the stored ones.
+        The objects of the structure themselves, by key; they take precedence over the stored ones.
     declared : Declared, optional
-        What the mechanism declares; the report's engine and pmf_error must not claim more.
+        What the mechanism declares; the report's engine and pmf_error must not claim more. Without it the
+        mechanism is taken to be what the engine assumes.
 
     Returns
     -------
-    list of str
-        The problems found; empty when the report is verified.
+    Verification
+        "wrong" with the problems that were found, and otherwise how much was recomputed.
     """
     problems: list[str] = []
+    found = Verification("wrong")
     try:
-        _check(report, mechanism_pmf, decode, values or {}, declared, problems)
+        found = _check(report, mechanism_pmf, values or {}, declared, problems)
     except Problem as problem:
         problems.append(str(problem))
     except _MALFORMED as error:
         problems.append(f"the report is malformed: {type(error).__name__}: {error}")
-    return problems
+    return Verification("wrong", tuple(problems)) if problems else found

@@ -1,6 +1,6 @@
 """Exact hockey-stick divergences for the checker: e^x by enclosures, every comparison decided.
 
-Only the standard library and `_spaces`; see `_checker`.
+Only the standard library and modules of this folder; see `check`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from userdp.checker.spaces import Pair, fraction, need
+from userdp.checker.spaces import Pair
+from userdp.checker.values import fraction, need
 
 _PMF_TOLERANCE = Fraction(1, 10**9)
 
@@ -31,8 +32,17 @@ class Law:
         total = math.lcm(*(mass.denominator for mass in exact))
         weights = tuple(mass.numerator * (total // mass.denominator) for mass in exact)
         need(min(weights) >= 0, "a pmf has a negative mass")
-        need(abs(sum(weights) - total) <= total * _PMF_TOLERANCE, "a pmf does not sum to 1")
-        return cls(weights, total)
+        law = cls(weights, total)
+        need(law.is_pmf(), "a pmf does not sum to 1")
+        return law
+
+    def is_pmf(self) -> bool:
+        near = abs(sum(self.weights) - self.total) <= self.total * _PMF_TOLERANCE
+        return near and min(self.weights) >= 0
+
+    def equals(self, other: Law) -> bool:
+        mine, theirs = (w * other.total for w in self.weights), (w * self.total for w in other.weights)
+        return all(a == b for a, b in zip(mine, theirs, strict=True))
 
     def mass(self, event: Iterable[int]) -> Fraction:
         return Fraction(sum(self.weights[o] for o in event), self.total)

@@ -10,87 +10,23 @@ import bisect
 import functools
 import hashlib
 import itertools
-import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-SAMPLE_SIZE = 2000
-MAX_DATASETS = 10**9
-"""More than any audit enumerates; a small file must not make its checker count further."""
-MAX_WORK = 3 * 10**7
+from userdp.checker import limits
+from userdp.checker.values import Problem, canonical_digest, count, need
 
 Pair = tuple[int, int]
-
-
-class Problem(ValueError):
-    """A defect that leaves nothing more to check."""
-
-
-def need(condition: bool, problem: str) -> None:
-    if not condition:
-        raise Problem(problem)
-
-
-# Reading ---------------------------------------------------------------------------------------------------
-
-
-def canonical_digest(value: Any) -> str:
-    """SHA-256, in hex, of the canonical JSON of a value."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def fraction(text: Any) -> Fraction:
-    match = re.fullmatch(r"(-?)([0-9]+)(?:/([0-9]+))?", text) if isinstance(text, str) else None
-    if match is None:
-        raise Problem(f"{text!r:.60} is not a fraction written as 'n' or 'n/d'")
-    sign, top, bottom = match.groups()
-    return Fraction(_integer(sign, top), _integer("", bottom or "1"))
-
-
-def _integer(sign: str, digits: str) -> int:
-    # In blocks, because int() refuses very long strings and exact masses may need them.
-    value = 0
-    for start in range(0, len(digits), 4000):
-        block = digits[start : start + 4000]
-        value = value * 10 ** len(block) + int(block)
-    return -value if sign else value
-
-
-def count(value: Any, name: str, least: int = 0) -> int:
-    need(type(value) is int and value >= least, f"{name} must be an integer >= {least}")
-    return int(value)
+Draw = Callable[[int], int]
+"""Gives an integer from 0 on below its argument."""
 
 
 def _integers(value: Any, length: int, of: str) -> list[int]:
     right = isinstance(value, list) and len(value) == length and all(type(s) is int for s in value)
     need(right, f"statistics must be one integer for each {of}")
     return list(value)
-
-
-def decode(encoded: Any) -> Any:
-    if isinstance(encoded, list):
-        return tuple(decode(member) for member in encoded)
-    if not isinstance(encoded, dict):
-        return encoded
-    ((tag, content),) = encoded.items()
-    if tag == "list":
-        return [decode(member) for member in content]
-    if tag == "float":
-        return float.fromhex(content)
-    if tag == "fraction":
-        return fraction(content)
-    raise Problem(
-        f"the stored value {content!r:.60} cannot be turned back into the object; "
-        "call verify(mechanism) on the report that still holds the objects"
-    )
-
-
-# The datasets and their neighbours -------------------------------------------------------------------------
 
 
 class Space:
@@ -112,6 +48,18 @@ class Space:
         """Build two datasets of these ranks that are neighbours as datasets of users."""
         return self.dataset(a, real), self.dataset(b, real)
 
+    def all_orders(self) -> int:
+        """How many datasets there are when users are told apart by their positions."""
+        raise NotImplementedError
+
+    def in_every_order(self, real: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """All of them, each with the rank of the dataset that stands for it."""
+        raise NotImplementedError
+
+    def in_some_order(self, real: Mapping[str, Any], draw: Draw) -> tuple[int, tuple[Any, ...]]:
+        """One of them, drawn."""
+        raise NotImplementedError
+
 
 class _Listed(Space):
     """One dataset against a list of others: kinds pair and dataset."""
@@ -119,20 +67,21 @@ class _Listed(Space):
     sources = 1
 
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
-        self.is_pair, self.replaceable = question["kind"] == "pair", []
+        self.is_pair, self.replaceable, self.users, self.records = question["kind"] == "pair", [], 0, 0
         if self.is_pair:
             need(isinstance(structure["x"], list) and isinstance(structure["x2"], list), "x, x2 must be tuples")
             self.pairs = 1
         else:
             users, records = structure["dataset"], structure["records"]
             need(isinstance(users, list) and isinstance(records, list), "dataset and records must be tuples")
-            self.replaceable, self.records = structure["replaceable"], len(records)
-            self._check_positions(question["engine"], structure, len(users))
+            self.replaceable, self.users, self.records = structure["replaceable"], len(users), len(records)
+            self._check_positions(question["engine"], structure)
             self.pairs = len(self.replaceable) * self.records
         self.datasets = 1 + self.pairs
 
-    def _check_positions(self, engine: str, structure: Mapping[str, Any], users: int) -> None:
+    def _check_positions(self, engine: str, structure: Mapping[str, Any]) -> None:
         """Users with equal keys are interchangeable, so the first of each key must be listed."""
+        users = self.users
         keys: Sequence[Any] = range(users)
         if engine == "symmetric":
             keys = [canonical_digest(user) for user in structure["dataset"]]
@@ -145,6 +94,7 @@ class _Listed(Space):
         )
         firsts = {key: position for position, key in reversed(list(enumerate(keys)))}
         need(set(firsts.values()) <= set(listed), "replaceable leaves out a user who must be replaced")
+        self.place = [listed.index(firsts[key]) for key in keys]
 
     def above(self, rank: int) -> Sequence[int]:
         return range(1, self.datasets) if rank == 0 else ()
@@ -152,11 +102,31 @@ class _Listed(Space):
     def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
         if self.is_pair:
             return tuple(real["x2" if rank else "x"])
+        if not rank:
+            return tuple(real["dataset"])
+        which, record = divmod(rank - 1, self.records)
+        return self._replaced(self.replaceable[which], record, real)
+
+    def _replaced(self, position: int, record: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
         users = list(real["dataset"])
-        if rank:
-            which, record = divmod(rank - 1, self.records)
-            users[self.replaceable[which]] = real["records"][record]
+        users[position] = real["records"][record]
         return tuple(users)
+
+    def all_orders(self) -> int:
+        return 2 if self.is_pair else 1 + self.users * self.records
+
+    def in_every_order(self, real: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        yield 0, self.dataset(0, real)
+        for position, record in itertools.product(range(self.users), range(self.records)):
+            yield 1 + self.place[position] * self.records + record, self._replaced(position, record, real)
+
+    def in_some_order(self, real: Mapping[str, Any], draw: Draw) -> tuple[int, tuple[Any, ...]]:
+        position, record = draw(self.users), draw(self.records)
+        users = list(self._replaced(position, record, real))
+        for last in range(len(users) - 1, 0, -1):  # the claimed symmetry covers every order
+            other = draw(last + 1)
+            users[last], users[other] = users[other], users[last]
+        return 1 + self.place[position] * self.records + record, tuple(users)
 
 
 class _Users(Space):
@@ -167,9 +137,9 @@ class _Users(Space):
         self.size = count(len(structure["universe"]), "the size of the universe", 1)
         self.n = count(structure["n_users"], "n_users", 1)
         self.m = count(structure["n_examples"], "n_examples", 1)
-        need(self.m * self.size.bit_length() <= 64 or self.size == 1, "too many user values to check")
+        small = self.m <= limits.MAX_DATASETS and (self.size == 1 or self.m * self.size.bit_length() <= 64)
+        need(small and self.size**self.m * self.m <= limits.MAX_DATASETS, "too many user values to check")
         self.values = self.size**self.m
-        need(self.n * max(self.values, self.m) <= 10**6 * 5, "too many users and user values to check")
         self.item_level = question["kind"] == "item-level"
         self.removal = question["neighbours"] == "add-remove"
         # Unordered moves: any two values, or two values that differ in one of the m examples.
@@ -196,6 +166,24 @@ class _Users(Space):
         universe = real["universe"]
         return tuple(tuple(universe[value // place % self.size] for place in places) for value in members)
 
+    def rank_of(self, members: tuple[int, ...]) -> int:
+        """The rank of the dataset that stands for these users, in any order."""
+        raise NotImplementedError
+
+    def all_orders(self) -> int:
+        few = self.values == 1 or self.n <= 64
+        return self.values**self.n + self.removal * self.values ** (self.n - 1) if few else 2**64
+
+    def in_every_order(self, real: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        for n in (self.n, self.n - 1)[: 1 + self.removal]:
+            for members in itertools.product(range(self.values), repeat=n):
+                yield self.rank_of(members), self._users(members, real)
+
+    def in_some_order(self, real: Mapping[str, Any], draw: Draw) -> tuple[int, tuple[Any, ...]]:
+        users = self.n - draw(1 + self.removal)
+        members = tuple(draw(self.values) for _ in range(users))
+        return self.rank_of(members), self._users(members, real)
+
     def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         x, x2 = self.neighbours(a, b)
         return self._users(x, real), self._users(x2, real)
@@ -207,9 +195,10 @@ class _Users(Space):
 class _Labelled(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
-        need(self.values == 1 or self.n <= 40, "too many datasets to check")
+        need(self.n <= (limits.MAX_USERS if self.values == 1 else 40), "too many datasets to check")
         fewer = self.values ** (self.n - 1)
         self.sources = fewer * self.values
+        need(self.sources * self.n < limits.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = self.n * fewer * self.moves
         if self.removal:  # removing any user of a run of equal values gives the same dataset: count runs
@@ -241,9 +230,10 @@ def _multisets(values: int, members: int) -> int:
 class _Symmetric(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
-        need(min(self.n, self.values - 1) <= 40, "too many datasets to check")
+        need(min(self.n, self.values - 1) < 64 and self.n <= limits.MAX_USERS, "too many datasets to check")
         fewer = math.comb(self.values + self.n - 2, self.n - 1)
         self.sources = math.comb(self.values + self.n - 1, self.n)
+        need(self.sources * self.n < limits.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = fewer * (self.values if self.removal else self.moves)
 
@@ -256,6 +246,9 @@ class _Symmetric(_Users):
         above = (self.values - 1 - value for value in members)
         higher = sum(map(_multisets, above, range(len(members), 0, -1)))
         return _multisets(self.values, len(members)) - 1 - higher
+
+    def rank_of(self, members: tuple[int, ...]) -> int:
+        return self._rank(sorted(members)) + (self.sources if len(members) < self.n else 0)
 
     def members(self, rank: int) -> tuple[int, ...]:
         users = self.n if rank < self.sources else self.n - 1
@@ -294,13 +287,14 @@ class _Additive(_Users):
         super().__init__(question, structure, held)
         self.statistics = _integers(structure["statistics"], self.values, "user value")
         distinct = sorted(set(self.statistics))
-        self.attainable = _attainable(distinct, self.n, MAX_DATASETS if held is None else held)
+        self.attainable = _attainable(distinct, self.n, limits.MAX_DATASETS if held is None else held)
         self.totals, self.fewer = sorted(self.attainable[-1]), sorted(self.attainable[-2])
         self.index = {total: rank for rank, total in enumerate(self.totals)}
         self.sources = len(self.totals)
         self.datasets = self.sources + len(self.fewer) * self.removal
         moves = len(distinct) if self.removal else self.moves if self.item_level else len(distinct) ** 2 // 2
-        need(max(moves, moves * self.sources * (not self.item_level)) <= MAX_WORK, "too many totals and moves to check")
+        totals = 1 if self.item_level else self.sources
+        need(moves * totals <= limits.MAX_STEPS, "too many totals and moves to check")
         # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
         self.steps: dict[int, set[int]] = {}
         if self.removal:
@@ -312,7 +306,7 @@ class _Additive(_Users):
         else:
             self._add_steps(itertools.combinations(distinct, 2))
         work = self.sources * sum(map(len, self.steps.values()))
-        need(work <= MAX_WORK, "too many totals and moves to check")
+        need(work <= limits.MAX_STEPS, "too many totals and moves to check")
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
 
     def _add_steps(self, moves: Iterable[Pair]) -> None:
@@ -325,6 +319,11 @@ class _Additive(_Users):
         total, base = self.totals[rank], self.attainable[-2]
         found = (step for step, lows in self.steps.items() if any(total - low in base for low in lows))
         return sorted(self.index[total + step] for step in found)
+
+    def rank_of(self, members: tuple[int, ...]) -> int:
+        total = sum(self.statistics[value] for value in members)
+        place = bisect.bisect_left(self.totals if len(members) == self.n else self.fewer, total)
+        return place + (self.sources if len(members) < self.n else 0)
 
     def members(self, rank: int) -> tuple[int, ...]:
         """Return the lexicographically first values with this total; they are in non-decreasing order."""
@@ -368,7 +367,7 @@ def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set
     step = distinct[1] - low if len(distinct) > 1 else 1
     even = range(low, high + 1, step)
     if len(even) == len(distinct) and distinct == list(even) and even[-1] == high:
-        need((high - low) // step * n < min(limit, 10**7), f"the structure has more than {limit} datasets")
+        need((high - low) // step * n < limit, f"the structure has more than {limit} datasets")
         return [range(k * low, k * high + 1, step) for k in range(n + 1)]
     found: list[range | set[int]] = [{0}]
     work = 0
@@ -376,7 +375,7 @@ def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set
         found.append({t + s for t in found[-1] for s in distinct})
         work += len(found[-1]) * len(distinct)
         need(len(found[-1]) <= limit, f"the structure has more than {limit} datasets")
-        need(work <= MAX_WORK, "too many totals to check")
+        need(work <= limits.MAX_SUMS, "too many totals to check")
     return found
 
 
@@ -396,7 +395,11 @@ def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
     need(neighbours in allowed, f"unknown neighbours {neighbours!r} for {kind}")
     chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
     space = chosen(question, question["structure"], held)
-    need(space.datasets <= (MAX_DATASETS if held is None else held), "more datasets than the report holds pmfs for")
+    need(
+        space.datasets <= (limits.MAX_DATASETS if held is None else held),
+        "more datasets than the report holds pmfs for" if held is not None else "too many datasets to check",
+    )
+    need(space.pairs <= limits.MAX_PAIRS, "too many pairs of neighbours to check")
     return space
 
 
@@ -404,8 +407,8 @@ def sample_pairs(space: Space, seed: str, first: Pair | None, most: int | None =
     """Draw up to 2,000 pairs of dataset ranks (or `most`), `first` among them, by SHA-256 in counter mode."""
     pairs = [] if first is None else [first]
     seen = {(min(pair), max(pair)) for pair in pairs}
-    for counter in range(2 * SAMPLE_SIZE):
-        if len(pairs) >= (SAMPLE_SIZE if most is None else min(most, SAMPLE_SIZE)):
+    for counter in range(2 * limits.SAMPLE_SIZE):
+        if len(pairs) >= (limits.SAMPLE_SIZE if most is None else min(most, limits.SAMPLE_SIZE)):
             break
         drawn = int(hashlib.sha256(f"{seed}:{counter}".encode("ascii")).hexdigest(), 16)
         choice, rank = divmod(drawn, space.sources)

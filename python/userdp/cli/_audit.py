@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from userdp.cli._common import add_privacy_arguments, exit_code, json_bounds, print_json
-from userdp.cli._load import load_mechanism, read_users, tuples
+from userdp.cli._common import (
+    EXIT_HOLDS,
+    EXIT_NOT_ESTABLISHED,
+    add_privacy_arguments,
+    exit_code,
+    json_bounds,
+    print_json,
+)
+from userdp.cli._load import load_mechanism, parsed_json, read_users, tuples
 from userdp.exact.encoding import fraction_text
 
 
@@ -18,7 +24,9 @@ def add_command(commands: Any) -> None:
         "audit",
         help="audit a mechanism over all neighbouring datasets",
         description="Audit a finite algorithm exactly: over all datasets of a small universe (--universe, --n-users, "
-        "--n-examples), or one dataset against every replacement of one user (--dataset, --records).",
+        "--n-examples), or one dataset against every replacement of one user (--dataset, --records). Exit code 0: the "
+        "claim holds, and the report holds all pmfs; 1: it is violated; 4: undetermined within pmf_error; 5: no "
+        "violation, but more than a million pairs, of which a report is a sample that establishes nothing.",
     )
     parser.add_argument("mechanism", help="module:name or path/to/file.py:name of a FiniteAlgorithm")
     add_privacy_arguments(parser, delta_required=True)
@@ -58,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         if options.universe is None or options.n_users is None:
             raise ValueError("give --universe and --n-users, or --dataset and --records")
-        universe = tuples(json.loads(options.universe))
+        universe = tuples(parsed_json(options.universe, "--universe"))
         space = {"universe": universe, "n_users": options.n_users, "n_examples": options.n_examples}
         mechanism = load_mechanism(options.mechanism)
         if options.level == "item":
@@ -75,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
         print_json(summary_of(report))
     else:
         print(report.summary())
-    return exit_code(report.holds)
+    code = exit_code(report.holds)
+    return EXIT_NOT_ESTABLISHED if code == EXIT_HOLDS and report.verification == "sampled" else code
 
 
 def summary_of(report: Any) -> dict[str, Any]:
@@ -89,6 +98,8 @@ def summary_of(report: Any) -> dict[str, Any]:
         "neighbours": report.neighbours,
         "delta": fraction_text(report.delta),
         "holds": report.holds,
+        "verification": report.verification,
+        "assumptions": list(report.assumptions),
         "worst_delta": json_bounds(report.worst_delta),
         "epsilon_at_delta": json_bounds(report.epsilon),
         "exp_epsilon": None if report.exp_epsilon is None else fraction_text(report.exp_epsilon),

@@ -10,8 +10,10 @@ from typing import Any
 
 from userdp.exact.numbers import Bounds, LogRatio, parse_level
 
-EXIT_HOLDS, EXIT_VIOLATED, EXIT_USAGE, EXIT_BUDGET, EXIT_UNDETERMINED, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+EXIT_HOLDS, EXIT_VIOLATED, EXIT_USAGE, EXIT_BUDGET, EXIT_UNDETERMINED = 0, 1, 2, 3, 4
+EXIT_NOT_ESTABLISHED, EXIT_WRONG_REPORT = 5, 6
 EXIT_UNEXPECTED = 70  # an internal failure, as in sysexits.h
+EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141  # what a shell reports for a program that a closed pipe ended
 
 _LOG_RATIO = re.compile(r"ln\(\s*(\d+)\s*(?:/\s*(\d+)\s*)?\)")

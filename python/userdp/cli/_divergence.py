@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from userdp.cli._common import (
     json_float,
     print_json,
 )
+from userdp.cli._load import parsed_json, read_text
 
 SUFFIXES = (".json", ".csv", ".txt", ".npy")
 
@@ -43,10 +43,13 @@ def read_pmf(text: str) -> Any:
     if path.suffix == ".npy":
         import numpy as np
 
-        return np.load(path, allow_pickle=False)
-    content = path.read_text(encoding="utf-8")
+        try:
+            return np.atleast_1d(np.load(path, allow_pickle=False))
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} is not an array of numbers: {error}") from None
+    content = read_text(path)
     if path.suffix == ".json":
-        values = json.loads(content, parse_float=str, parse_int=str)  # decimals stay exact
+        values = parsed_json(content, str(path), decimals=str)  # which stay exact
         if not isinstance(values, list):
             raise ValueError(f"{path}: expected a JSON list of numbers")
         return values
@@ -58,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
     from userdp.divergence import epsilon_at_delta, hockey_stick_bounds, is_indistinguishable, total_variation
 
     p, q = read_pmf(options.p), read_pmf(options.q)
+    if len(p) != len(q):
+        raise ValueError(f"the first distribution has {len(p)} masses and the second {len(q)}; they must match")
     forward, backward = hockey_stick_bounds(p, q, options.epsilon), hockey_stick_bounds(q, p, options.epsilon)
     result: dict[str, Any] = {
         "schema_version": 1,

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,22 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
+def read_text(path: Path) -> str:
+    """A file's text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error}") from None
+
+
+def parsed_json(text: str, name: str, *, decimals: Callable[[str], Any] | None = None) -> Any:
+    """What JSON holds, its numbers as `decimals` reads them; what is no JSON is refused by its name."""
+    try:
+        return json.loads(text, parse_float=decimals, parse_int=decimals)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not JSON: {error}") from None
+
+
 def tuples(value: Any) -> Any:
     """JSON lists as tuples, since examples must be hashable."""
     return tuple(map(tuples, value)) if isinstance(value, list) else value
@@ -50,7 +67,7 @@ def tuples(value: Any) -> Any:
 
 def read_users(path: Path) -> Any:
     """The users of a JSON file."""
-    users = tuples(json.loads(path.read_text(encoding="utf-8")))
+    users = tuples(parsed_json(read_text(path), str(path)))
     if not isinstance(users, tuple):
         raise ValueError(f"{path}: expected a JSON list of users")
     return users

@@ -5,8 +5,9 @@ This package needs no compiled core: a report can be loaded, checked, printed an
 
 from __future__ import annotations
 
+from userdp.checker.verification import Verification
 from userdp.report.audit_report import AuditReport
 from userdp.report.presentation import render_html
-from userdp.report.witness import Verification, Witness
+from userdp.report.witness import Witness
 
 __all__ = ["AuditReport", "Verification", "Witness", "render_html"]

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp.algorithms.forms import assumptions_of
 from userdp.checker import check as checker
-from userdp.checker import divergences, spaces
-from userdp.exact.encoding import decode, encode, fraction_text
+from userdp.checker import divergences, limits, spaces, values
+from userdp.checker.verification import Verification
+from userdp.exact.encoding import Unreadable, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level
 from userdp.report.presentation import render_html, summarize
-from userdp.report.witness import Structure, Verification, Witness, confirmed_by
+from userdp.report.witness import Structure, Witness, confirmed_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +109,12 @@ class AuditReport:
     @property
     def verification(self) -> str:
         """How much a written report lets others check: ``"complete"`` or ``"sampled"``."""
-        return "complete" if self.pairs <= checker.COMPLETE_PAIRS else "sampled"
+        return "complete" if self.pairs <= limits.COMPLETE_PAIRS else "sampled"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the verdict rests on besides the numbers: keys of `userdp.algorithms.forms.ASSUMPTIONS`."""
+        return assumptions_of(self.engine)
 
     def __bool__(self) -> bool:
         if self.holds is None:
@@ -156,10 +163,11 @@ class AuditReport:
             "pmf_pairs": [[int(i), int(j)] for i, j in self.pmf_pairs],
         }
         report: dict[str, Any] = {
-            "format": "userdp-audit/1",
+            "format": checker.FORMAT,
             "userdp_version": _version(),
             "mechanism": self.mechanism,
             "question": self.question(),
+            "assumptions": list(self.assumptions),
             "outputs": encode(tuple(self.outputs)),
             "datasets": int(self.datasets),
             "pairs": int(self.pairs),
@@ -178,11 +186,11 @@ class AuditReport:
             report |= lists
         else:
             report |= {name: [] for name in lists} | {"sample": self._sample(report["question"], lists)}
-        report["digest"] = "sha256:" + spaces.canonical_digest(report)
+        report["digest"] = "sha256:" + values.canonical_digest(report)
         return report
 
     def _sample(self, question: dict[str, Any], lists: dict[str, list[Any]]) -> dict[str, Any]:
-        digests = {f"{name}_digest": spaces.canonical_digest(lists[name]) for name in lists}
+        digests = {f"{name}_digest": values.canonical_digest(lists[name]) for name in lists}
         seed = digests["pmfs_digest"] + digests["pmf_of_digest"] + digests["pmf_pairs_digest"]
         first = None if self.witness is None else self.witness.ranks
         drawn = spaces.sample_pairs(spaces.space_of(question), seed, first)
@@ -202,24 +210,30 @@ class AuditReport:
         Raises
         ------
         ValueError
-            When the text is not an audit report.
+            When the text is not an audit report, and for reports of format 1, which do not say what they rest on.
         """
         try:
-            source = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
-            if source["format"] != "userdp-audit/1":
+            source = values.parsed(text)
+            if source["format"] == "userdp-audit/1":
+                raise ValueError("it is of format 1, which does not say what it rests on; audit the mechanism again")
+            if source["format"] != checker.FORMAT:
                 raise ValueError(f"unknown format {source['format']!r:.40}")
             return cls._from_source(source)
         except _MALFORMED as error:
-            raise ValueError(f"not a userdp-audit/1 report: {type(error).__name__}: {error}") from error
+            raise ValueError(f"not a {checker.FORMAT} report: {type(error).__name__}: {error}") from error
 
     @classmethod
     def _from_source(cls, source: dict[str, Any]) -> AuditReport:
-        question, result, read = source["question"], source["result"], spaces.fraction
+        question, result, read = source["question"], source["result"], values.fraction
         structure = {
-            name: decode(part) if name in _OBJECTS else tuple(part) if isinstance(part, list) else part
+            name: values.decode(part, Unreadable)
+            if name in _OBJECTS
+            else tuple(part)
+            if isinstance(part, list)
+            else part
             for name, part in question["structure"].items()
         }
-        outputs, stored = decode(source["outputs"]), result["witness"]
+        outputs, stored = values.decode(source["outputs"], Unreadable), result["witness"]
         witness = None
         if stored is not None:
             a, b = stored["ranks"]
@@ -240,12 +254,12 @@ class AuditReport:
             outputs=outputs,
             pmfs=tuple(tuple(read(mass) for mass in pmf) for pmf in source["pmfs"]),
             pmf_of=tuple(source["pmf_of"]),
-            datasets=spaces.count(source["datasets"], "datasets"),
-            pairs=spaces.count(source["pairs"], "pairs"),
+            datasets=values.count(source["datasets"], "datasets"),
+            pairs=values.count(source["pairs"], "pairs"),
             pmf_pairs=tuple((i, j) for i, j in source["pmf_pairs"]),
             holds=result["holds"],
-            worst_delta=Bounds(*map(float.fromhex, result["worst_delta"])),
-            epsilon=Bounds(*map(float.fromhex, result["epsilon"])),
+            worst_delta=Bounds(*map(values.hex_float, result["worst_delta"])),
+            epsilon=Bounds(*map(values.hex_float, result["epsilon"])),
             exp_epsilon=None if least is None else read(least),
             witness=witness,
             _source=source,
@@ -264,8 +278,10 @@ class AuditReport:
         Returns
         -------
         Verification
-            True when everything that docs/report-format.md lists was established. A sampled report shows what it
-            shows on the drawn pairs and cannot establish that a claim holds.
+            Whose ``finding`` is "consistent" without a mechanism, and with one "established" when the pmfs of all
+            datasets that the claim is about were computed again. It is "spot-checked" when those of some were: for
+            sampled reports, and where a mechanism only declares that the order of users does not matter and there are
+            too many orders to try. A report that contradicts itself or the mechanism is "wrong".
         """
         report = self.to_dict() if self._source is None else self._source
         problems, pmf_of, declared = [], None, None
@@ -276,12 +292,8 @@ class AuditReport:
             problems += found
         # A loaded report has no objects beyond what the checker decodes itself.
         real = None if self._source is not None else {k: v for k, v in self.structure.items() if k in _OBJECTS}
-        problems += checker.check(report, pmf_of, values=real, declared=declared)
-        if problems:  # what did not pass the check may have any form
-            return Verification(False, tuple(problems), 0, "unknown")
-        sampled = "sample" in report
-        checked = len(report["sample"]["pairs"]) if sampled else self.pairs
-        return Verification(True, (), checked, "sampled" if sampled else "complete")
+        found = checker.check(report, pmf_of, values=real, declared=declared)
+        return Verification("wrong", (*problems, *found.problems)) if problems else found
 
     def _is_what_was_loaded(self) -> bool:
         """Whether every field still is what the stored certificate says."""
@@ -390,17 +402,6 @@ class AuditReport:
     def to_html(self) -> str:
         """Return a self-contained page: verdict, parameters, witness and profile."""
         return render_html([self], f"Privacy audit of {self.mechanism}")
-
-
-def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) != len(members):
-        raise ValueError("a JSON object names one member twice")
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _version() -> str:

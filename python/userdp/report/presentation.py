@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from userdp.algorithms.forms import ASSUMPTIONS
 from userdp.exact.encoding import fraction_text, printable
 from userdp.exact.numbers import Bounds, PrivacyLevel
 
@@ -105,6 +106,7 @@ def facts(report: AuditReport) -> list[tuple[str, str]]:
         )
     if report.pmf_error:
         lines.append(("Relative error of the pmfs", number_text(report.pmf_error)))
+    lines += [("Assumed", ASSUMPTIONS[name]) for name in report.assumptions]
     return [(label, printable(text)) for label, text in lines]
 
 
@@ -236,9 +238,8 @@ def _section(report: AuditReport) -> str:
     how = (
         "holds every output distribution as exact fractions, so that all pairs can be decided again"
         if report.verification == "complete"
-        else "holds a sample of the pairs, drawn by hashing from its own digests. It shows what it shows on them; "
-        "it cannot establish that the claim holds, and only a draw of one's own, with the mechanism, can. The drawn "
-        "pairs can be decided again"
+        else "holds a sample of the pairs, drawn by hashing from its own digests. It shows what it shows on them, and "
+        "cannot establish that the claim holds. The drawn pairs can be decided again"
     )
     return f"""<section>
 <h2>{html.escape(printable(report.mechanism))}</h2>
@@ -251,7 +252,8 @@ def _section(report: AuditReport) -> str:
 {plot}
 <h3>Verification</h3>
 <p>The certificate written by <code>to_json()</code> {how}, in pure Python:
-<code>AuditReport.from_json(text).verify()</code>.</p>
+<code>AuditReport.from_json(text).verify()</code>. Without the mechanism this shows only that the numbers are consistent;
+<code>verify(mechanism)</code> computes the distributions again.</p>
 </section>"""
 
 

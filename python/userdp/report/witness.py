@@ -12,8 +12,8 @@ import numpy as np
 from userdp.algorithms.finite import relative_error
 from userdp.algorithms.forms import form_of
 from userdp.checker import check as checker
-from userdp.checker import spaces
-from userdp.exact.encoding import encode, printable
+from userdp.checker import spaces, values
+from userdp.exact.encoding import encode
 from userdp.exact.pmf import Pmf, aligned
 
 
@@ -90,7 +90,7 @@ class Witness:
             The number of datasets whose pmfs the report holds; more are not enumerated.
         """
         space = spaces.space_of(question, held)
-        a, b = (spaces.count(rank, "a witness rank") for rank in ranks)
+        a, b = (values.count(rank, "a witness rank") for rank in ranks)
         if max(b, a) not in space.above(min(a, b)):
             raise ValueError(f"witness ranks {ranks} are not neighbours among the {space.datasets} datasets")
         x, x2 = space.witness(a, b, structure)
@@ -105,29 +105,6 @@ class Witness:
             differ = [place for place, (user, user2) in both if encode(user) != encode(user2)]
             changed = differ[0] if len(differ) == 1 else None
         return cls(x, x2, frozenset(outputs[o] for o in indices), ranks, indices, changed)
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What checking a report again found; true when nothing is wrong."""
-
-    ok: bool
-    problems: tuple[str, ...]
-    checked_pairs: int
-    mode: str
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-    def __str__(self) -> str:
-        if not self.ok:
-            return "\n  - ".join(["NOT verified:", *map(printable, self.problems)])
-        if self.mode == "complete":
-            return f"verified: all {self.checked_pairs} pairs of neighbours decided again, exactly"
-        return (
-            f"consistent: {self.checked_pairs} drawn pairs of neighbours decided again, exactly. This cannot establish "
-            "that a claim holds; only a draw of one's own can, with the mechanism: verify(mechanism=...)"
-        )
 
 
 def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mechanism, checker.Declared, list[str]]:
@@ -155,6 +132,7 @@ def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mech
         symmetric=form != "labelled",
         statistic_of=mechanism.statistic_of if form == "additive" else None,
         pmf_error=error,
+        by_construction=form in ("additive", "score"),
     )
     return _exact_pmf(getattr(mechanism, "pmf", mechanism), order), declared, problems
 

@@ -1,0 +1,25 @@
+"""The sizes that a report may have: those that audits have, so that no report is written that cannot be checked.
+
+`userdp.audit` has the same numbers in its own code; tests/test_checker_limits.py compares them.
+"""
+
+from __future__ import annotations
+
+MAX_DATASETS = 2_000_000
+"""Datasets of an audit."""
+MAX_PAIRS = 200_000_000
+"""Unordered pairs of neighbouring datasets."""
+MAX_PMF_PAIRS = 5_000_000
+"""Distinct pairs of pmfs that neighbours have."""
+MAX_USERS = 20 * MAX_DATASETS
+"""Users of all datasets together, for the engines that list them."""
+MAX_SUMS = 50 * MAX_DATASETS
+"""Additive engine: sums of a total and a statistic, for all numbers of users."""
+MAX_STEPS = 100_000_000
+"""Additive engine: totals times pairs of statistics that a step connects."""
+COMPLETE_PAIRS = 1_000_000
+"""Reports on more pairs hold a sample of them."""
+SAMPLE_SIZE = 2_000
+"""Pairs of a sample, and pairs that a check with the mechanism draws for itself."""
+ALL_ORDERS = 10_000
+"""Datasets in every order of their users: with more, a declared symmetry is tried on drawn ones."""

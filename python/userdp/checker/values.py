@@ -1,0 +1,127 @@
+"""Reading what a report holds: every value has one encoding, and no other is read.
+
+Only the standard library: the checker shares no code with the audits, compiled or not, so that a mistake
+there cannot hide here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+BLOCK_DIGITS = 4000
+"""Python refuses to read and write longer integers in decimal, and exact masses may need them."""
+_FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
+
+
+class Problem(ValueError):
+    """A defect that leaves nothing more to check."""
+
+
+def need(condition: bool, problem: str) -> None:
+    if not condition:
+        raise Problem(problem)
+
+
+def canonical_digest(value: Any) -> str:
+    """SHA-256, in hex, of the canonical JSON of a value."""
+    return hashlib.sha256(json_text(value).encode("ascii")).hexdigest()
+
+
+def json_text(value: Any) -> str:
+    """The canonical JSON of a value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def parsed(text: str) -> Any:
+    """JSON in which nothing can be written in two ways: no member twice, no number but integers, no NaN."""
+    return json.loads(
+        text,
+        object_pairs_hook=_members,
+        parse_float=_no_number,
+        parse_constant=_no_number,
+        parse_int=_integer,
+    )
+
+
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    need(len(found) == len(members), "a JSON object names one member twice")
+    return found
+
+
+def _no_number(text: str) -> None:
+    raise Problem(f"{text:.40} is a number that no report has: numbers are integers, or strings of a stated form")
+
+
+def _integer(text: str) -> int:
+    need(text != "-0", "-0 is another way to write 0")
+    return int(text)
+
+
+def count(value: Any, name: str, least: int = 0) -> int:
+    need(type(value) is int and value >= least, f"{name} must be an integer >= {least}")
+    return int(value)
+
+
+def fraction(text: Any) -> Fraction:
+    """The fraction that "n" or "n/d" is in lowest terms."""
+    match = _FRACTION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise Problem(f"{text!r:.60} is not a fraction written as 'n' or 'n/d'")
+    sign, top, bottom = match.groups()
+    denominator = _natural(bottom or "1")
+    value = Fraction(_natural(top), denominator)
+    one_way = value.denominator == denominator and bottom != "1" and (top != "0" or not sign)
+    need(one_way, f"{text!r:.60} is not a fraction in lowest terms")
+    return -value if sign else value
+
+
+def _natural(digits: str) -> int:
+    value = 0
+    for start in range(0, len(digits), BLOCK_DIGITS):
+        block = digits[start : start + BLOCK_DIGITS]
+        value = value * 10 ** len(block) + int(block)
+    return value
+
+
+def hex_float(text: Any) -> float:
+    """The float that float.hex() writes so."""
+    need(isinstance(text, str), f"{text!r:.60} is not a float as float.hex() writes it")
+    value = float.fromhex(text)
+    need(value.hex() == text, f"{text!r:.60} is not a float as float.hex() writes it")
+    return value
+
+
+# Values of people and outputs -------------------------------------------------------------------------------
+
+
+def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None) -> Any:
+    """The value of an encoding; `Problem` for what no value is encoded as.
+
+    What is left of an object is its text: an object again with `stand_in`, and otherwise a problem.
+    """
+    if encoded is None or type(encoded) in (bool, int, str):
+        return encoded
+    if isinstance(encoded, list):
+        return tuple(decode(member, stand_in) for member in encoded)
+    need(isinstance(encoded, dict) and len(encoded) == 1, f"{encoded!r:.60} encodes no value")
+    ((tag, content),) = encoded.items()
+    if tag == "list":
+        need(isinstance(content, list), f"{content!r:.60} encodes no list")
+        return [decode(member, stand_in) for member in content]
+    if tag == "float":
+        return hex_float(content)
+    if tag == "fraction":
+        return fraction(content)
+    need(tag == "repr" and isinstance(content, str), f"{encoded!r:.60} encodes no value")
+    if stand_in is not None:
+        return stand_in(content)
+    raise Problem(
+        f"the stored value {content!r:.60} cannot be turned back into the object; "
+        "call verify(mechanism) on the report that still holds the objects"
+    )
