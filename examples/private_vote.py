@@ -86,7 +86,7 @@ def check() -> bool:
     for name, report in (("the bare majority", bare), ("DelStab of it", private)):
         verdict = "holds" if report.holds else "violated"
         print(f"  {name}: {verdict}, worst delta {report.worst_delta.upper:.3g}")
-    return private.holds is True and bare.holds is False and private.verify().ok
+    return private.holds is True and bare.holds is False and private.verify().finding == "consistent"
 
 
 def main() -> None:

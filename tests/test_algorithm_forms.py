@@ -161,9 +161,9 @@ def test_a_report_of_the_additive_engine_is_not_confirmed_by_an_overridden_pmf()
         return audit_user_level(algorithm, universe=(0, 1), n_users=2, n_examples=1, epsilon=1, delta=0)
 
     report = run(Additive())
-    assert report.verify(mechanism=Additive()).ok
+    assert report.verify(mechanism=Additive()).finding == "established"
     mute = type("Mute", (Additive,), {"pmf": lambda self, dataset, /: fair()})()
-    assert not report.verify(mechanism=mute).ok
+    assert report.verify(mechanism=mute).finding == "wrong"
 
 
 def test_assumptions_name_what_each_engine_takes_for_granted() -> None:

@@ -101,8 +101,8 @@ def test_universe_audits_agree_with_brute_force(engine: str, kind: str) -> None:
         )
         same_findings(report, expected)
         verification = report.verify(mechanism=mechanism)
-        assert verification.ok, verification.problems
-        assert AuditReport.from_json(report.to_json()).verify().ok
+        assert verification.finding == "established", verification.problems
+        assert AuditReport.from_json(report.to_json()).verify().finding == "consistent"
         witness_attains_the_worst(report, mechanism, ratio, exponent)
 
 
@@ -142,7 +142,7 @@ def test_dataset_audits_agree_with_brute_force(engine: str) -> None:
             mechanism=mechanism.name,
         )
         same_findings(report, expected)
-        assert report.verify(mechanism=mechanism).ok
+        assert report.verify(mechanism=mechanism).finding == "established"
         # Leaving out users of the same kind loses nothing: the worst over all positions is the same.
         whole = audit_dataset(
             mechanism, dataset, records=records, epsilon=LogRatio(3, 2), delta="1/10", engine="labelled"
@@ -205,7 +205,7 @@ def test_wrong_by_one_part_in_a_trillion_is_refuted() -> None:
     report = audit_user_level(nearly, universe=(0, 1), n_users=2, n_examples=1, epsilon=LogRatio(3, 1), delta=0)
     assert report.holds is False
     assert report.exp_epsilon == 3 / (1 - F(1, 10**12))
-    assert report.verify(mechanism=nearly).ok
+    assert report.verify(mechanism=nearly).finding == "established"
 
 
 def test_a_float_softmax_misses_its_epsilon_by_rounding_and_is_told_so() -> None:
@@ -251,7 +251,7 @@ def test_declared_pmf_error_leaves_a_band_undetermined() -> None:
     with pytest.raises(ValueError, match="pmf_error"):
         bool(verdicts[0.5])
     for report in verdicts.values():
-        assert report.verify().ok
+        assert report.verify().finding == "consistent"
 
 
 def test_equal_stated_pmfs_may_differ_within_their_error() -> None:
@@ -259,7 +259,7 @@ def test_equal_stated_pmfs_may_differ_within_their_error() -> None:
     report = audit_user_level(mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=0, delta=0)
     assert report.holds is None
     assert report.worst_delta.upper == pytest.approx(0.02, abs=1e-15)
-    assert report.verify().ok
+    assert report.verify().finding == "consistent"
 
 
 def test_profile_is_the_maximum_over_all_pairs() -> None:
@@ -281,7 +281,7 @@ def test_pair_audit() -> None:
     assert report.holds is False  # 3/4 - 2/4 = 1/4
     assert report.worst_delta.lower == report.worst_delta.upper == 0.25
     assert (report.datasets, report.pairs, report.witness.changed_user) == (2, 1, 0)
-    assert report.verify(mechanism=mechanism).ok
+    assert report.verify(mechanism=mechanism).finding == "established"
 
 
 def test_batches_are_used_and_checked() -> None:
@@ -465,14 +465,14 @@ def test_one_law_written_in_floats_and_in_fractions_is_one_law() -> None:
     mechanism = finite_algorithm((0, 1))(lambda dataset: laws[dataset[0][0]])
     report = audit_user_level(mechanism, universe=range(4), n_users=1, n_examples=1, epsilon=0, delta=0)
     assert len(report.pmfs) == 1
-    assert report.verify(mechanism=mechanism).ok
+    assert report.verify(mechanism=mechanism).finding == "established"
 
 
 def test_equal_records_of_different_types_stay_apart() -> None:
     mechanism = SymmetricAlgorithm((0, 1), lambda dataset: [0.5, 0.5])
     report = audit_dataset(mechanism, [(1,), (True,), (1.0,)], records=[(0,)], epsilon=0, delta=0)
     assert report.structure["replaceable"] == (0, 1, 2)
-    assert report.verify(mechanism=mechanism).ok
+    assert report.verify(mechanism=mechanism).finding == "established"
 
 
 def test_pairs_that_differ_in_several_users_name_none() -> None:

@@ -26,6 +26,7 @@ from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.checker import check as _checker
 from userdp.checker import spaces as _spaces
+from userdp.checker.verification import EXPLANATIONS
 from userdp.exact.encoding import Unreadable, decode, encode, fraction_text
 from userdp.exact.numbers import Bounds, LogRatio, PrivacyLevel
 from userdp.exact.pmf import Pmf
@@ -136,13 +137,13 @@ def test_round_trip(name: str) -> None:
     assert loaded == report
     assert loaded.to_dict() == report.to_dict()
     assert loaded.to_json(indent=2) == report.to_json(indent=2)
-    outcome = loaded.verify()
-    assert outcome.problems == ()
-    assert outcome
-    assert (outcome.mode, outcome.checked_pairs) == ("complete", report.pairs)
+    assert loaded.verify() == Verification("consistent", pairs=report.pairs)
     mechanism = declared(Noisy() if "low" in report.outputs else Response(), report)
-    assert loaded.verify(mechanism).problems == ()
-    assert report.verify(mechanism if report.engine != "labelled" else mechanism.pmf)
+    outcome = loaded.verify(mechanism)
+    assert (outcome.finding, outcome.problems, outcome.pairs) == ("established", (), report.pairs)
+    assert outcome.refuted is (report.holds is False)
+    assert outcome.datasets >= report.datasets
+    assert report.verify(mechanism if report.engine != "labelled" else mechanism.pmf).finding == "established"
     assert loaded.summary() == report.summary() == str(report)
     assert loaded.to_html() == report.to_html()
 
@@ -195,7 +196,7 @@ def test_no_witness_when_all_pmfs_agree() -> None:
     report = report_from(Constant(), users(3), kind="user-level")
     assert report.witness is None
     assert report.holds is True
-    assert AuditReport.from_json(report.to_json()).verify(Constant())
+    assert AuditReport.from_json(report.to_json()).verify(Constant()).finding == "established"
     assert report.profile([0.0, 1.0]).tolist() == [0.0, 0.0]
     assert "no" in report.summary()
     assert "The divergence is 0 at every epsilon" in report.to_html()
@@ -210,11 +211,11 @@ def test_verify_notices_another_mechanism() -> None:
         outputs = ("yes", "no")
 
     outcome = response().verify(Sharper())
-    assert not outcome
+    assert outcome.finding == "wrong"
     assert outcome.problems == ("the mechanism gives dataset 3 another pmf than the report states",)
-    assert str(outcome).startswith("NOT verified:\n  - the mechanism")
+    assert str(outcome).startswith("wrong: the report contradicts itself, or the mechanism\n  - the mechanism")
     assert response().verify(Renamed()).problems == ("the mechanism has other outputs than the report states",)
-    assert str(response().verify()) == "verified: all 4 pairs of neighbours decided again, exactly"
+    assert str(response().verify()).startswith("consistent: the numbers of the report agree with each other.")
 
 
 def test_pmf_objects_with_fractions_are_read_exactly() -> None:
@@ -225,7 +226,7 @@ def test_pmf_objects_with_fractions_are_read_exactly() -> None:
         def fractions(self) -> list[Fraction]:
             return list(self.masses)
 
-    assert response().verify(lambda dataset: Exact(Response().pmf(dataset)))
+    assert response().verify(lambda dataset: Exact(Response().pmf(dataset))).finding == "established"
 
 
 def test_verify_checks_the_text_that_was_loaded() -> None:
@@ -233,22 +234,22 @@ def test_verify_checks_the_text_that_was_loaded() -> None:
     text = response().to_json()
     for old, new in (
         ('"holds": false', '"holds": true'),
-        ('"3/4"', '"6/8"'),
+        ('"3/4"', '"4/5"'),
         ("m<1>", "m<2>"),
         ('"datasets": 4', '"datasets": 4, "x": 1'),
     ):
         assert old in text
-        assert not AuditReport.from_json(text.replace(old, new, 1)).verify()
+        assert AuditReport.from_json(text.replace(old, new, 1)).verify().finding == "wrong"
     # Cosmetic differences of the JSON are none.
-    assert AuditReport.from_json(json.dumps(json.loads(text), indent=3)).verify()
+    assert AuditReport.from_json(json.dumps(json.loads(text), indent=3)).verify().finding == "consistent"
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "3", "null", "{}", '{"format": "userdp-audit/2"}', '{"format": "userdp-audit/1"}', "[" * 10**5],
+    ["", "[]", "3", "null", "{}", '{"format": "userdp-audit/3"}', '{"format": "userdp-audit/2"}', "[" * 10**5],
 )
 def test_malformed_text_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not a userdp-audit/1 report"):
+    with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
         AuditReport.from_json(text)
 
 
@@ -273,7 +274,7 @@ def test_every_damaged_leaf_is_refused_or_found() -> None:
             report = AuditReport.from_json(json.dumps(stored))
         except ValueError:
             continue
-        assert not report.verify()
+        assert report.verify().finding == "wrong"
         found += 1
     assert found > 50
 
@@ -329,7 +330,7 @@ from userdp.report.presentation import level_text, number_text
 from userdp.report import AuditReport
 report = AuditReport.from_json(Path({str(path)!r}).read_text())
 outcome = report.verify()
-assert outcome, outcome
+assert outcome.finding == "consistent", outcome
 assert "VIOLATED" in report.to_html()
 print(report.summary())
 """
@@ -341,8 +342,8 @@ print(report.summary())
 
 def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limit lowered, the same audit is written as a sample, checked as one, and guarded as one."""
-    monkeypatch.setattr(_checker, "COMPLETE_PAIRS", 20)
-    monkeypatch.setattr("userdp.checker.spaces.SAMPLE_SIZE", 30)
+    monkeypatch.setattr("userdp.checker.limits.COMPLETE_PAIRS", 20)
+    monkeypatch.setattr("userdp.checker.limits.SAMPLE_SIZE", 30)
     report = report_from(Noisy(), users(5), kind="user-level", exponent=F(1, 90), delta=F(1, 1000))
     assert report.pairs == 80
     assert report.verification == "sampled"
@@ -351,13 +352,12 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (stored["pmfs"], stored["pmf_of"], stored["pmf_pairs"]) == ([], [], [])
     assert len(stored["sample"]["pairs"]) == 30
     assert tuple(stored["sample"]["pairs"][0][:2]) == report.witness.ranks
-    assert report.verify(Noisy())
+    assert report.verify(Noisy()).finding == "spot-checked"
     loaded = AuditReport.from_json(report.to_json())
+    assert loaded.verify() == Verification("consistent", pairs=30)
     outcome = loaded.verify(Noisy())
-    assert outcome
-    assert (outcome.mode, outcome.checked_pairs) == ("sampled", 30)
-    assert str(outcome) == str(Verification(True, (), 30, "sampled"))
-    assert "cannot establish that a claim holds" in str(outcome)
+    assert (outcome.finding, outcome.pairs, outcome.refuted) == ("spot-checked", 30, True)
+    assert "establishes no claim" in str(outcome)
     assert loaded.to_dict() == stored
     assert loaded.witness == report.witness
     assert "only a sample" in loaded.to_html()
@@ -375,9 +375,9 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert forged(lambda r: r["sample"]["pairs"].pop()) == ("the sampled pairs are not the ones that the digests draw",)
     assert forged(lambda r: r["sample"].update(pmfs_digest="0" * 64)) != ()
-    assert forged(lambda r: r["result"].update(holds=not report.holds)) == ("holds is not what the pmfs decide",)
-    assert forged(lambda r: r["result"].update(exp_epsilon="1", epsilon=[(0.0).hex()] * 2)) == (
-        "the divergence exceeds delta at exp_epsilon",
+    assert "holds is not what the pmfs decide" in forged(lambda r: r["result"].update(holds=not report.holds))
+    assert "the divergence exceeds delta at exp_epsilon" in forged(
+        lambda r: r["result"].update(exp_epsilon="1", epsilon=[(0.0).hex()] * 2)
     )
     assert forged(lambda r: r["sample"]["pairs"][3].__setitem__(2, 0)) != ()
     assert forged(lambda r: r.update(pairs=79)) != ()
@@ -385,7 +385,7 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
         forged(lambda r: r.update(verification="complete"))
     # A draw that was sought until it missed the bad pairs: the verifier's own draw finds them.
     ground = report_from(Response(), users(5), kind="user-level", ratio=F(3))
-    assert ground.verify(Response())
+    assert ground.verify(Response()).finding == "spot-checked"
 
     class Worse(Response):
         def pmf(self, dataset: tuple[Any, ...]) -> list[Fraction]:
@@ -399,8 +399,9 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     def stated_otherwise(dataset: tuple[Any, ...]) -> bool:
         return dataset not in seen
 
-    (problem,) = ground.verify(Worse()).problems
-    assert problem.startswith("a pair drawn by this check exceeds what the report claims")
+    drawn, digest = ground.verify(Worse()).problems
+    assert drawn.startswith("a pair drawn by this check exceeds what the report claims")
+    assert digest == "pmfs_digest is not that of the mechanism's pmfs"
 
 
 def test_encoding() -> None:
@@ -438,9 +439,9 @@ def test_objects_that_json_cannot_hold() -> None:
 
     structure = {"universe": (Animal("cat"), Animal("dog")), "n_users": 2, "n_examples": 1}
     report = report_from(Guess(), structure, kind="user-level", ratio=F(2))
-    assert report.verify(Guess())
+    assert report.verify(Guess()).finding == "established"
     loaded = AuditReport.from_json(report.to_json())
-    assert loaded.verify()
+    assert loaded.verify().finding == "consistent"
     (problem,) = loaded.verify(Guess()).problems
     assert "verify(mechanism)" in problem
     assert loaded.to_dict() == report.to_dict()
@@ -597,9 +598,11 @@ def test_numbers_in_words() -> None:
     assert level_text(PrivacyLevel(F(3), F(1))) == "ln(3) + 1 (about 2.09861)"
 
 
-def test_verification_is_a_value() -> None:
-    assert Verification(True, (), 3, "complete") == Verification(True, (), 3, "complete")
-    assert not Verification(False, ("x",), 3, "complete")
+def test_a_verification_is_no_yes_or_no() -> None:
+    assert Verification("consistent", pairs=3) == Verification("consistent", pairs=3)
+    for finding in EXPLANATIONS:
+        with pytest.raises(TypeError, match=r"\.finding"):
+            bool(Verification(finding))
 
 
 def additive_count(**arguments: Any) -> AdditiveAlgorithm:
@@ -620,7 +623,7 @@ def test_an_additive_report_needs_the_mechanisms_statistics() -> None:
         forged = report_from(mechanism, structure, kind=kind, engine="additive")
         assert forged.holds
         assert forged.witness is None
-        assert forged.verify()  # consistent, of another mechanism
+        assert forged.verify().finding == "consistent"  # of another mechanism
         loaded = AuditReport.from_json(forged.to_json())
         for report in (forged, loaded):
             (problem,) = report.verify(mechanism).problems
@@ -630,7 +633,7 @@ def test_an_additive_report_needs_the_mechanisms_statistics() -> None:
 
 def test_a_symmetric_report_needs_a_symmetric_mechanism() -> None:
     report = REPORTS["symmetric"]()
-    assert report.verify(declared(Noisy(), report))
+    assert report.verify(declared(Noisy(), report)).finding == "established"
     assert "the order of users" in report.verify(Noisy()).problems[0]
 
 
@@ -640,7 +643,7 @@ def test_the_mechanisms_error_must_not_exceed_the_reports() -> None:
         problem,
     )
     report = REPORTS["open"]()
-    assert report.verify(SymmetricAlgorithm(Noisy.outputs, Noisy().pmf, pmf_error="0.1"))
+    assert report.verify(SymmetricAlgorithm(Noisy.outputs, Noisy().pmf, pmf_error="0.1")).finding == "established"
     assert report.verify(SymmetricAlgorithm(Noisy.outputs, Noisy().pmf, pmf_error=0.1)).problems == (problem,)
 
 
@@ -649,9 +652,9 @@ def test_pmf_objects_are_aligned_by_output() -> None:
         no, yes = Response().pmf(dataset)
         return Pmf.from_weights([yes, no], ("yes", "no"))
 
-    assert response().verify(SymmetricAlgorithm(Response.outputs, swapped))
-    assert response().verify(swapped)
-    assert not response().verify(lambda dataset: Pmf(("x", "y"), (1, 3)))
+    assert response().verify(SymmetricAlgorithm(Response.outputs, swapped)).finding == "established"
+    assert response().verify(swapped).finding == "established"
+    assert response().verify(lambda dataset: Pmf(("x", "y"), (1, 3))).finding == "wrong"
 
 
 def test_a_loaded_report_cannot_be_changed_unnoticed() -> None:
@@ -679,7 +682,6 @@ def test_a_loaded_report_cannot_be_changed_unnoticed() -> None:
 def test_a_stray_sample_is_a_problem(junk: Any) -> None:
     stored = response().to_dict() | {"sample": junk}
     outcome = AuditReport.from_json(json.dumps(seal(stored))).verify()
-    assert not outcome
     assert "fields missing or unknown" in outcome.problems[0]
 
 
@@ -689,11 +691,11 @@ def test_terminal_escapes_are_shown_and_not_obeyed() -> None:
     stored["outputs"][0] = {"repr": "\x1b]0;title\x07"}
     stored["question"]["structure"]["universe"] = [{"repr": "\u202e"}, {"repr": "\r\n"}]
     report = AuditReport.from_json(json.dumps(seal(stored)))
-    assert report.verify()
+    assert report.verify().finding == "consistent"
     assert all(line.isprintable() for line in report.summary().split("\n"))
     assert not any(character in report.to_html() for character in "\x1b\x07\r\u202e")
     assert "name\\x1b[2K\\nHOLDS: " in report.summary()
-    assert str(Verification(False, ("\x1b",), 0, "unknown")) == "NOT verified:\n  - \\x1b"
+    assert str(Verification("wrong", ("\x1b",))).endswith("\n  - \\x1b")
 
 
 def test_ambiguous_json_is_refused() -> None:
@@ -704,7 +706,7 @@ def test_ambiguous_json_is_refused() -> None:
         text.replace('"datasets": 4', '"datasets": 4, "x": Infinity'),
     ):
         assert damaged != text
-        with pytest.raises(ValueError, match="not a userdp-audit/1 report"):
+        with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
             AuditReport.from_json(damaged)
 
 
@@ -750,6 +752,6 @@ def test_small_text_does_not_make_long_work(name: str, structure: dict[str, Any]
     stored["question"]["structure"] |= structure | {"universe": universe}
     for witness in (stored["result"]["witness"], None):
         stored["result"]["witness"] = witness
-        assert _checker.check(seal(stored)) != []
+        assert _checker.check(seal(stored)).finding == "wrong"
         with contextlib.suppress(ValueError):
-            assert not AuditReport.from_json(json.dumps(seal(stored))).verify()
+            assert AuditReport.from_json(json.dumps(seal(stored))).verify().finding == "wrong"

@@ -10,7 +10,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from userdp.checker import limits
 from userdp.checker.divergences import Law, Level, Value, both_ways, ratio_cap, worst_divergence
 from userdp.checker.spaces import Pair, Space, sample_pairs, space_of
-from userdp.checker.values import Problem, canonical_digest, count, decode, fraction, hex_float, need
+from userdp.checker.values import Problem, canonical_digest, count, decode, fraction, fraction_text, hex_float, need
 from userdp.checker.verification import Finding, Verification
 
 FORMAT = "userdp-audit/2"
@@ -299,6 +299,21 @@ def _draw(report: Mapping[str, Any], space: Space, mechanism: Mechanism, real: M
     return _Evidence(laws, {rank: rank for rank in laws}, sorted(edges), False)
 
 
+def _check_digests(
+    report: Mapping[str, Any], space: Space, evidence: _Evidence, mechanism: Mechanism, real: Mapping[str, Any]
+) -> None:
+    """The digests from which the pairs are drawn are those of the mechanism's pmfs, so that nobody chose them."""
+    numbers, of = dict[tuple[str, ...], int](), list[int]()
+    for rank in range(space.datasets):
+        law = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
+        masses = tuple(fraction_text(Fraction(weight, law.total)) for weight in law.weights)
+        of.append(numbers.setdefault(masses, len(numbers)))
+    for name, content in (("pmfs_digest", list(map(list, numbers))), ("pmf_of_digest", of)):
+        need(report["sample"][name] == canonical_digest(content), f"{name} is not that of the mechanism's pmfs")
+    same = all(of[rank] == index for rank, index in evidence.law_of.items())
+    need(same, "the sample does not number the pmfs in the order of their first appearance")
+
+
 def _check_drawn(report: Mapping[str, Any], drawn: _Evidence, worst_of: Callable[[_Evidence], Worst]) -> None:
     """No pair may exceed what the report claims for all of them."""
     result, (_, least, most) = report["result"], worst_of(drawn)
@@ -434,6 +449,9 @@ def _check(
         steps.append(lambda: _check_mechanism(report, space, evidence, run, real))
         if not complete:
             steps.append(lambda: _check_drawn(report, _draw(report, space, run, real), worst_of))
+        if not complete and space.datasets <= limits.ALL_DATASETS:
+            steps.append(lambda: _check_digests(report, space, evidence, run, real))
+            datasets += space.datasets
     for step in steps:  # each goes its own way, so that one defect does not hide another
         try:
             step()

@@ -21,5 +21,7 @@ COMPLETE_PAIRS = 1_000_000
 """Reports on more pairs hold a sample of them."""
 SAMPLE_SIZE = 2_000
 """Pairs of a sample, and pairs that a check with the mechanism draws for itself."""
+ALL_DATASETS = 100_000
+"""With at most so many datasets, the digests of a sample are computed again from the mechanism."""
 ALL_ORDERS = 10_000
 """Datasets in every order of their users: with more, a declared symmetry is tried on drawn ones."""

@@ -81,6 +81,20 @@ def fraction(text: Any) -> Fraction:
     return -value if sign else value
 
 
+def fraction_text(value: Fraction) -> str:
+    """Write a fraction >= 0."""
+    top = _digits(value.numerator)
+    return top if value.denominator == 1 else f"{top}/{_digits(value.denominator)}"
+
+
+def _digits(number: int) -> str:
+    blocks: list[str] = []
+    while number >= 10**BLOCK_DIGITS:
+        number, last = divmod(number, 10**BLOCK_DIGITS)
+        blocks.append(f"{last:0{BLOCK_DIGITS}d}")
+    return "".join([str(number), *reversed(blocks)])
+
+
 def _natural(digits: str) -> int:
     value = 0
     for start in range(0, len(digits), BLOCK_DIGITS):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dis
 from pathlib import Path
 
-import userdp
-
-_PACKAGE = Path(userdp.__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 
 
 def is_refusal(error: BaseException) -> bool:

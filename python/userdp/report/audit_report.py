@@ -292,8 +292,8 @@ class AuditReport:
             problems += found
         # A loaded report has no objects beyond what the checker decodes itself.
         real = None if self._source is not None else {k: v for k, v in self.structure.items() if k in _OBJECTS}
-        found = checker.check(report, pmf_of, values=real, declared=declared)
-        return Verification("wrong", (*problems, *found.problems)) if problems else found
+        verification = checker.check(report, pmf_of, values=real, declared=declared)
+        return Verification("wrong", (*problems, *verification.problems)) if problems else verification
 
     def _is_what_was_loaded(self) -> bool:
         """Whether every field still is what the stored certificate says."""

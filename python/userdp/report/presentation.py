@@ -252,8 +252,8 @@ def _section(report: AuditReport) -> str:
 {plot}
 <h3>Verification</h3>
 <p>The certificate written by <code>to_json()</code> {how}, in pure Python:
-<code>AuditReport.from_json(text).verify()</code>. Without the mechanism this shows only that the numbers are consistent;
-<code>verify(mechanism)</code> computes the distributions again.</p>
+<code>AuditReport.from_json(text).verify()</code>. Without the mechanism this shows only that the numbers are
+consistent; <code>verify(mechanism)</code> computes the distributions again.</p>
 </section>"""
 
 
