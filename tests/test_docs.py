@@ -24,6 +24,8 @@ PROOFS = DOCS / "proofs"
 PACKAGE = ROOT / "python" / "userdp"
 CORE = ROOT / "rust" / "core" / "src"
 PAGES = [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
+PRESENT = [page for page in PAGES if page.parent.name != "decisions" and page.name != "CHANGELOG.md"]
+"""Those that speak of the code as it is, not as it was."""
 
 KEYS = ("GKKMMZ23", "GKM21", "LSAKKMS21", "LWY24")
 KIND = "Algorithm|Theorem|Lemma|Definition|Corollary|Proposition|Observation|Remark"
@@ -98,6 +100,12 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 @cache
 def sources() -> dict[Path, str]:
     return {path: path.read_text() for path in [*PACKAGE.rglob("*.py"), *CORE.rglob("*.rs")]}
+
+
+@cache
+def files() -> list[str]:
+    folders = ("python", "rust/core/src", "rust/core/tests", "rust/python/src", "tests", "benches", "evidence", "docs")
+    return [str(path) for folder in folders for path in (ROOT / folder).rglob("*.*")]
 
 
 # --- docs/papers.md
@@ -181,9 +189,8 @@ def test_every_proof_is_named_by_code_and_in_the_index() -> None:
 
 @pytest.mark.parametrize("page", sorted(PROOFS.glob("*.md")), ids=lambda page: page.stem)
 def test_files_that_a_proof_names_exist(page: Path) -> None:
-    tree = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.*") if path.suffix in (".py", ".rs", ".json", ".md")]
     for named in re.findall(r"`([\w/.-]+\.(?:py|rs|json|md))`", page.read_text()):
-        assert any(f"/{path}".endswith(f"/{named}") for path in tree), named
+        assert any(path.endswith(f"/{named}") for path in files()), named
 
 
 # --- all pages
@@ -194,6 +201,23 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in links(page):
         assert target.exists(), target
         assert not anchor or anchor in anchors(target), (target, anchor)
+
+
+NAME = r"(?<![\w/.-])userdp(?:\.[A-Za-z]\w*)+(?![\w/])"
+
+
+@pytest.mark.parametrize("page", PRESENT, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_and_files_on_pages_exist(page: Path) -> None:
+    for name in re.findall(NAME, page.read_text()):
+        found(name)
+    for file in re.findall(r"\b(?:tests|rust|python|benches|evidence|examples)/[\w/.-]+\.\w+\b", page.read_text()):
+        assert (ROOT / file).exists(), file
+
+
+def test_names_in_docstrings_exist() -> None:
+    for path, text in sources().items():
+        for name in re.findall(f"`({NAME})`", text) if path.suffix == ".py" else ():
+            assert found(name) is not None
 
 
 def test_pages_that_code_names_exist() -> None:

@@ -91,6 +91,13 @@ def test_one_user_moves_others_between_the_folds_of_scikit_learn(cv: Any, change
     assert folds_of_others(cv, rows, 0) != folds_of_others(cv, CHANGES[change](rows), 0)
 
 
+@pytest.mark.parametrize("change", ["labels", "more rows", "fewer rows"])
+@pytest.mark.parametrize("cv", [GroupKFold(3, shuffle=True, random_state=0), GroupShuffleSplit(3, random_state=0)])
+def test_shuffled_groups_stay_where_the_users_stay(cv: Any, change: str) -> None:
+    rows = people()
+    assert folds_of_others(cv, rows, 0) == folds_of_others(cv, CHANGES[change](rows), 0)
+
+
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("cv", SAFE, ids=str)
 def test_nobody_moves_others_between_folds_by_ids(cv: Any, change: str) -> None:
