@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
 
+from forgotten_plans import forgotten_plans
 from userdp.optimization import clipped as module
 
 
@@ -15,7 +16,6 @@ from userdp.optimization import clipped as module
 def little_noise() -> Iterator[None]:
     """Noise of 400 steps of a grid that divides the clipping radius by 2**28."""
     fair = module._noise_of_rounds
-    module.clipped_plan.cache_clear()
-    with patch.object(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=Fraction(10**12))):
+    quiet = patch.object(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=Fraction(10**12)))
+    with forgotten_plans(), quiet:
         yield
-    module.clipped_plan.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from forgotten_plans import forgotten_plans
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression
@@ -44,8 +46,6 @@ def descent(**given: Any) -> Coarse:
 
 
 def audited(n_users: int, *, epsilon: int = EPSILON, delta: Fraction = DELTA, **given: Any) -> AuditReport:
-    # Plans are kept by their problem, and bugs are planted behind it.
-    module.clipped_plan.cache_clear()
     learner = descent(epsilon=epsilon, delta=delta, **given)
     report = audit_user_level(
         as_finite_algorithm(learner, n_users=n_users),
@@ -72,9 +72,9 @@ CASES: list[tuple[int, dict[str, Any]]] = [
 
 
 @pytest.fixture(autouse=True)
-def _forget_plans() -> Any:
-    yield
-    module.clipped_plan.cache_clear()
+def _forget_plans() -> Iterator[None]:
+    with forgotten_plans():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +157,6 @@ def test_linear_regression(steps: int, m: int, share: int, monkeypatch: pytest.M
     """The regressor, with targets in units of their range, on a coarse grid; four times rho, half the noise, fails."""
     fair = module._noise_of_rounds
     monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=share * fair(*a).rho))
-    module.clipped_plan.cache_clear()
     coarse = {"clip": 0.5, "steps": steps, "step_size": 1.0, "grid_steps": 1}
     solvers = {"auto": lambda problem, seed: module.clipped_plan(problem, **coarse)}
     monkeypatch.setattr(_linear_models, "SOLVERS", solvers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations, product
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgotten_plans import forgotten_plans
 from oracle.iterated_mean import hockey_stick, renyi
 from userdp import exceptions
 from userdp.accounting import zcdp_delta
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.means import WinsorizedMean
-from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
 from userdp.means import private_radius as radius_module
 from userdp.means.private_radius import RadiusSearch
@@ -36,29 +36,17 @@ LINE = [-1.0, 0.25, 1.0]
 PLANE = [(-1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
 
 
+@pytest.fixture(autouse=True)
+def _forget_plans() -> Iterator[None]:
+    with forgotten_plans():
+        yield
+
+
 @pytest.fixture
 def two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few users would get one round."""
-    planned_anew(monkeypatch)
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: TWO_ROUNDS)
     monkeypatch.setattr(iterated_module, "LaplaceRounds", GaussianRounds)
-
-
-def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans are kept by their problem; not those of changed code."""
-    monkeypatch.setattr(mean_module, "planned_method", lambda plan, problem: plan(problem))
-
-
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan once for each problem, within one test."""
-    plans: dict[Any, Any] = {}
-
-    def planned(plan: Any, problem: Any) -> Any:
-        if (plan, problem) not in plans:
-            plans[plan, problem] = plan(problem)
-        return plans[plan, problem]
-
-    monkeypatch.setattr(mean_module, "planned_method", planned)
 
 
 def audited(learner: WinsorizedMean, universe: Sequence[Any], n_users: int = 2, n_examples: int = 1) -> AuditReport:
@@ -101,8 +89,7 @@ def test_gaussian_in_two_columns() -> None:
     assert report.worst_delta.upper > 0.01 * DELTA
 
 
-def test_two_rounds(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept(monkeypatch)
+def test_two_rounds(two_rounds: None) -> None:
     report = audited(learner("iterated", **LOUD), [-1.0, 1.0])
     shown("two rounds", report)
     assert report.holds
@@ -110,7 +97,6 @@ def test_two_rounds(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_rounds_and_a_private_radius(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept(monkeypatch)
     # two candidates of fifteen, so that the law can be listed; half of the budget, so that the search is seen
     monkeypatch.setattr(radius_module, "STEPS", range(-4, 5, 8))
     monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
@@ -121,8 +107,6 @@ def test_two_rounds_and_a_private_radius(two_rounds: None, monkeypatch: pytest.M
 
 
 def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
-    planned_anew(monkeypatch)
-    kept(monkeypatch)
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: RoundPlan((F(1),), (1.0,), 1.0, 0.5))
     made = WinsorizedMean(epsilon=EPSILON, bound=1, m=2, method="iterated", steps=1)
     report = audit_user_level(
@@ -135,8 +119,6 @@ def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("method", ["gaussian", "iterated"])
 def test_half_the_noise_fails(method: str, two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept(monkeypatch)
-
     def too_quiet(self: GaussianRounds, share: Fraction, reach: int) -> DiscreteGaussian:
         return DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=reach)  # and not 2 reach
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgotten_plans import forgotten_plans
 from userdp.means import WinsorizedMean
-from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
 from userdp.means.full_range import FullRangeLaplace
 from userdp.means.private_radius import RadiusSearch
@@ -84,10 +84,15 @@ def worst_loss(learner: WinsorizedMean, persons: list[Person], columns: int) -> 
 PERSONS_ON_A_LINE: list[Person] = [(), ((-9.0,), (math.nan,)), ((1.5,),)]
 
 
+@pytest.fixture(autouse=True)
+def _forget_plans() -> Iterator[None]:
+    with forgotten_plans():
+        yield
+
+
 @pytest.fixture
 def all_radii(monkeypatch: pytest.MonkeyPatch) -> WinsorizedMean:
     """Two rounds around a centre that is not 0, and a search among all radii."""
-    monkeypatch.setattr(mean_module, "planned_method", lambda plan, problem: plan(problem))
     plan = RoundPlan((F(1, 2), F(1, 2)), (1.0, 0.5), 1.0, 0.5)
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: plan)
     monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 10))
@@ -147,6 +152,5 @@ def test_half_the_sensitivity_shows_in_two_columns(monkeypatch: pytest.MonkeyPat
         )
 
     monkeypatch.setattr(FullRangeLaplace, "__init__", too_quiet)
-    monkeypatch.setattr(mean_module, "planned_method", lambda plan, problem: plan(problem))
     learner = WinsorizedMean(epsilon=4, bound=1, center=(1, -2), m=2, method="laplace", steps=1, norm="max", radius=1)
     assert worst_loss(learner, IN_THE_PLANE, 2) > 4

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgotten_plans import forgotten_plans
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.means import answers as answers_module
@@ -48,11 +49,8 @@ def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     part, gaussian = answers_module.equal_part, winsorized_module._noise
     monkeypatch.setattr(answers_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
     monkeypatch.setattr(winsorized_module, "_noise", lambda rho, reach: gaussian(rho * request.param**2, reach))
-    for cache in (answers_module.plan_answers, winsorized_module.winsorized_plan):
-        cache.cache_clear()
-    yield request.param
-    for cache in (answers_module.plan_answers, winsorized_module.winsorized_plan):
-        cache.cache_clear()
+    with forgotten_plans():
+        yield request.param
 
 
 @pytest.mark.parametrize(("n_users", "m", "steps"), [(2, 1, 1), (2, 1, 2), (2, 2, 1), (3, 1, 1), (4, 1, 1)])

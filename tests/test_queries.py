@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgotten_plans import forgotten_plans
 from userdp import InsecureRandomnessWarning
 from userdp.accounting import zcdp_delta
 from userdp.algorithms import finite_algorithm
@@ -56,9 +57,8 @@ def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = 
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     part = answers_module.equal_part
     monkeypatch.setattr(answers_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
-    answers_module.plan_answers.cache_clear()
-    yield request.param
-    answers_module.plan_answers.cache_clear()
+    with forgotten_plans():
+        yield request.param
 
 
 @pytest.fixture
