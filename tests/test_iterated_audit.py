@@ -18,12 +18,15 @@ from userdp.accounting import zcdp_delta
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.means import WinsorizedMean
+from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
 from userdp.means import private_radius as radius_module
 from userdp.means.private_radius import RadiusSearch
 from userdp.means.rounds import GaussianRounds, RoundPlan
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
+from userdp.optimization.gradients import RememberedVectors
 from userdp.report import AuditReport
+from userdp.users.vectors import MeanVectors
 
 F = Fraction
 
@@ -40,6 +43,12 @@ PLANE = [(-1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
 def _forget_plans() -> Iterator[None]:
     with forgotten_plans():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law has thousands of paths, and the same few sums along them."""
+    monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: RememberedVectors(MeanVectors(*a, **given)))
 
 
 @pytest.fixture

@@ -14,10 +14,13 @@ import pytest
 
 from forgotten_plans import forgotten_plans
 from userdp.means import WinsorizedMean
+from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
 from userdp.means.full_range import FullRangeLaplace
 from userdp.means.private_radius import RadiusSearch
 from userdp.means.rounds import RoundPlan
+from userdp.optimization.gradients import RememberedVectors
+from userdp.users.vectors import MeanVectors
 
 F = Fraction
 
@@ -88,6 +91,12 @@ PERSONS_ON_A_LINE: list[Person] = [(), ((-9.0,), (math.nan,)), ((1.5,),)]
 def _forget_plans() -> Iterator[None]:
     with forgotten_plans():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law has thousands of paths, and the same few sums along them."""
+    monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: RememberedVectors(MeanVectors(*a, **given)))
 
 
 @pytest.fixture
