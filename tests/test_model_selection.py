@@ -15,7 +15,7 @@ pytest.importorskip("sklearn")
 
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     KFold,
     StratifiedGroupKFold,
     StratifiedKFold,
+    StratifiedShuffleSplit,
     check_cv,
     cross_val_score,
     cross_validate,
@@ -75,6 +76,7 @@ CHANGES: dict[str, Callable[[Rows], Rows]] = {
 LEAKS = [
     (KFold(3), "more rows"),
     (StratifiedKFold(3), "labels"),
+    (StratifiedShuffleSplit(3, random_state=0), "labels"),
     (check_cv(3, [0, 1], classifier=True), "labels"),
     (GroupKFold(3), "more rows"),
     (StratifiedGroupKFold(3), "labels"),
@@ -124,11 +126,20 @@ class Seen(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.zeros(len(X), dtype=int)
 
 
-def test_one_user_gives_all_others_other_labels_in_a_voting_classifier() -> None:
+def voting() -> Any:
+    return VotingClassifier([("seen", Seen())])
+
+
+def stacking() -> Any:
+    return StackingClassifier([("seen", Seen())], final_estimator=Seen(), cv=KFold(2))
+
+
+@pytest.mark.parametrize("ensemble", [voting, stacking])
+def test_one_user_gives_all_others_other_labels_in_an_ensemble(ensemble: Callable[[], Any]) -> None:
     X, y = np.zeros((6, 1)), np.array(["no", "no", "yes", "yes", "no", "yes"])
     odd = y.copy()
     odd[0] = "later"  # the first row is one user's
-    seen = [VotingClassifier([("seen", Seen())]).fit(X, labels).estimators_[0].labels_[1:] for labels in (y, odd)]
+    seen = [ensemble().fit(X, labels).estimators_[0].labels_[1:] for labels in (y, odd)]
     assert not np.array_equal(*seen)
 
 
