@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,9 @@ class Pmf:
         The k distinct outputs, hashable.
     weights : tuple of int
         Their k weights, non-negative, not all zero.
+    positional : bool
+        Whether the outputs are 0, ..., k-1 because none were given: they stand for the places of an algorithm's own
+        outputs then, whatever those are.
 
     Attributes
     ----------
@@ -42,6 +45,7 @@ class Pmf:
 
     outputs: tuple[Hashable, ...]
     weights: tuple[int, ...]
+    positional: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -84,7 +88,9 @@ class Pmf:
         exact = [_exact_weight(weight, index) for index, weight in enumerate(weights)]
         scale = math.lcm(*(weight.denominator for weight in exact)) if exact else 1
         integers = tuple(int(weight * scale) for weight in exact)
-        return cls(tuple(range(len(integers))) if outputs is None else tuple(outputs), integers)
+        if outputs is None:
+            return cls(tuple(range(len(integers))), integers, positional=True)
+        return cls(tuple(outputs), integers)
 
     @property
     def total(self) -> int:
@@ -112,8 +118,7 @@ def aligned(pmf: Pmf, outputs: tuple[Hashable, ...]) -> Pmf:
     Parameters
     ----------
     pmf : Pmf
-        Over the same outputs in any order, or over the default outputs 0, ..., k-1, which then stand for positions
-        (unless the given outputs are these integers themselves).
+        Over the same outputs in any order, or positional: made without outputs.
     outputs : tuple
         The order wanted.
 
@@ -122,13 +127,11 @@ def aligned(pmf: Pmf, outputs: tuple[Hashable, ...]) -> Pmf:
     ValueError
         When the pmf is over other outputs.
     """
-    if pmf.outputs == outputs:
-        return pmf
-    weight_of = dict(zip(pmf.outputs, pmf.weights, strict=True))
-    if len(outputs) == len(pmf.outputs) and weight_of.keys() == set(outputs):
-        return Pmf(outputs, tuple(weight_of[output] for output in outputs))
-    if pmf.outputs == tuple(range(len(outputs))):
+    if pmf.positional and len(pmf) == len(outputs):
         return Pmf(outputs, pmf.weights)
+    weight_of = dict(zip(pmf.outputs, pmf.weights, strict=True))
+    if len(outputs) == len(pmf) and weight_of.keys() == set(outputs) and not pmf.positional:
+        return Pmf(outputs, tuple(weight_of[output] for output in outputs))
     raise ValueError(f"has the outputs {shown(pmf.outputs)}, not the mechanism's {shown(outputs)}")
 
 

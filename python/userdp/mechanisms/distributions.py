@@ -83,7 +83,7 @@ class Categorical(IntegerLaw):
             )
         integers = Pmf.from_weights(given).weights
         factor = math.gcd(*integers)
-        self._pmf = Pmf(tuple(range(len(integers))), tuple(weight // factor for weight in integers))
+        self._pmf = Pmf(tuple(range(len(integers))), tuple(weight // factor for weight in integers), positional=True)
         if self._pmf.total > 2**128:
             raise ValueError(
                 f"weights: without common factors their total is about 2**{math.log2(self._pmf.total):.1f}, and a draw "

@@ -148,7 +148,7 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
                 "up to 2**24"
             )
         numerators = self._rate.numerators(integers, maximize)
-        return Pmf(tuple(range(len(numerators))), tuple(numerators))
+        return Pmf(tuple(range(len(numerators))), tuple(numerators), positional=True)
 
     @overload
     def sample(self, scores: Scores, size: None = None, random_state: int | None = None) -> int: ...
