@@ -17,7 +17,6 @@ from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algo
 from userdp.audit import audit_pair
 from userdp.delstab import BOTTOM, DelStab
 from userdp.delstab.calibration import calibrate
-from userdp.delstab.encoding import canonical_user, encode_user
 
 F = Fraction
 Compatible = Callable[[int, int], bool]
@@ -239,26 +238,6 @@ def test_a_memo_by_equality_answers_for_the_wrong_user() -> None:
     memo: dict[Any, list[Fraction]] = {}
     confused = SymmetricAlgorithm((0, 1), lambda kept: memo.setdefault(tuple(sorted(kept)), law(kept)))
     assert stability(finite_algorithm((0, 1))(confused.pmf), dataset, 4, inner).smallest == 0
-
-
-@pytest.mark.parametrize(
-    "alike",
-    [
-        (True, 1, 1.0, F(1)),
-        (0.0, -0.0, 0, False),
-        ("1", b"1", 1),
-        (None, "None", ()),
-        ((1, (2,)), ((1, 2),), (1, 2)),
-        (frozenset({1}), frozenset({True}), (1,)),
-        (float("nan"), float("inf"), float("-inf")),
-    ],
-    ids=str,
-)
-def test_encodings_are_injective(alike: tuple[Any, ...]) -> None:
-    codes = {encode_user((value,)) for value in alike}
-    assert len(codes) == len(alike)
-    assert encode_user(("a", "b")) != encode_user(("ab",))
-    assert encode_user(canonical_user((frozenset({0, 8}),))) == encode_user(canonical_user((frozenset([8, 0]),)))
 
 
 def test_the_smallest_kappa_needs_the_larger_denominator() -> None:

@@ -99,7 +99,7 @@ def test_a_declared_error_makes_the_relation_stricter() -> None:
     assert sizes == {0: 0, "0.0001": 0, "0.2": 1, "0.9": None}
 
 
-@pytest.mark.parametrize("dataset", [5, "people", [1, 2, 3, 4, 5], [("a",), None, 3, 4, 5], {1: 2}])
+@pytest.mark.parametrize("dataset", [5, "people", {1: 2}, {(1,), (2,)}, frozenset([(1,)]), {1: (2,)}.keys()])
 def test_datasets_of_the_wrong_form(dataset: Any) -> None:
     with pytest.raises(TypeError, match="dataset must be a sequence of users"):
         DelStab(SYMMETRIC, **SMALL).release(dataset)
@@ -117,13 +117,20 @@ def nested(depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("odd", [[314159], Unhashable(), nested(3000), lambda: 0], ids=range(4))
+@pytest.mark.parametrize("dataset", [[1, 2, 3, 4, 5], [("a",), None, 3, 4, 5], [{1}, {}, "a", b"b", 5]])
+def test_who_is_no_tuple_is_private_in_releases_and_an_error_in_diagnostics(dataset: Any) -> None:
+    assert DelStab(SYMMETRIC, **SMALL).release(dataset) is BOTTOM
+    with pytest.raises(TypeError, match=r"dataset: the user at position [01] (must be|is of the type)"):
+        DelStab(SYMMETRIC, **SMALL).pmf(dataset)
+
+
+@pytest.mark.parametrize("odd", [{314159}, Unhashable(), nested(3000), lambda: 0], ids=range(4))
 def test_users_that_cannot_be_told_apart_are_private_in_releases_and_errors_in_diagnostics(odd: Any) -> None:
     delstab = DelStab(SYMMETRIC, **SMALL)
     for count in (1, 3):
         assert delstab.release(users((odd,) * count + (0,) * (6 - count))) in delstab.outputs
     assert delstab.release(users((odd,) * 6)) is BOTTOM
-    with pytest.raises(TypeError, match="to group equal users") as caught:
+    with pytest.raises(TypeError, match="accepted are None, bools, ints") as caught:
         delstab.pmf(users((odd, 0, 0, 0, 0)))
     assert "314159" not in str(caught.value)
 

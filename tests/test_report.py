@@ -406,7 +406,7 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_encoding() -> None:
     thing = object()
-    values: list[Any] = [None, True, 3, "é", -0.0, 5e-324, math.inf, F(-1, 3), (1, (2.5, "x")), [1, [F(1, 7)]], ()]
+    values: list[Any] = [None, True, 3, "é", -0.0, 5e-324, math.inf, F(-1, 3), (1, (2.5, "x")), (1, (F(1, 7),)), ()]
     for value in values:
         encoded = json.loads(json.dumps(encode(value)))
         assert decode(encoded) == value
@@ -420,7 +420,7 @@ def test_encoding() -> None:
     assert repr(stand_in) == repr(thing)
     assert encode((stand_in,)) == [{"repr": repr(thing)}]
     with pytest.raises(ValueError, match="unknown tag"):
-        decode({"set": []})
+        decode({"list": []})
 
 
 def test_objects_that_json_cannot_hold() -> None:

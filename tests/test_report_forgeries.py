@@ -211,7 +211,14 @@ OTHER_SPELLINGS = [
     *({"float": text} for text in ("0x1.00000000000001p+0", "-0x0p+0", "", None, ["0x0.0p+0"])),
     *({"fraction": text} for text in ("2/2", "1/1", "01", "1/02", "-0", "0/3", "2/4", "+1", "1.0", " 1", "1/-2", 1)),
     *({"fraction": text} for text in ("٣", "1/0", "", None)),
-    *({"list": content} for content in ((), None, "ab", {"a": 1}) if content != ()),
+    *({"set": content} for content in (None, "ab", {"a": 1}, [2, 1], [1, 1], [1, True], [1, {"fraction": "1"}])),
+    *({"decimal": text} for text in ("1", "1.0E0", "01E0", "1E+0", "1e0", "-NaN", "sNaN", "inf", "", 1, "1E٣")),
+    *({"decimal": "1E999999999999999999999"}, {"bytes": "A1"}, {"bytes": "a"}, {"bytes": "a1 a2"}, {"bytes": [97]}),
+    *({"text": "61"}, {"text": "eda080 "}, {"text": "ff"}, "\ud800", "a\udfff", {"list": [1]}),
+    *({"date": text} for text in ("20260101", "2026-1-1", "2026-13-01", "2026-W01-1", "2026-01-01T00:00:00", 1)),
+    *({"datetime": text} for text in ("2026-01-01", "2026-01-01 00:00:00", "2026-01-01T00", "2026-01-01T00:00:00Z")),
+    *({"datetime": "2026-01-01T00:00:00.000000"}, {"datetime": "2026-01-01T00:00:00+00:00"}),
+    *({"uuid": text} for text in ("0" * 31, "0" * 33, "A" * 32, "-" + "0" * 31, "{" + "0" * 32 + "}")),
     *({"float": "0x1.0000000000000p+0", "x": 1}, {}, {"tuple": []}, {"int": 1}, {"repr": 5}),
     1.0,
     -0.0,
@@ -224,7 +231,7 @@ def test_every_value_has_one_encoding(encoded: Any) -> None:
     """In a universe, inside a tuple, among the outputs, and of one dataset."""
     report = sampled()
     places: list[list[Any]] = [["question", "structure", "universe", 0], ["outputs", 0]]
-    for path, wrapped in itertools.product(places, (encoded, [encoded], {"list": [encoded]})):
+    for path, wrapped in itertools.product(places, (encoded, [encoded], {"set": [encoded]})):
         forged = copy.deepcopy(report)
         *parents, last = path
         node: Any = forged

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from userdp.exact.encoding import text_key
+from userdp.exact.encoding import canonical, key_of
 from userdp.exact.numbers import capped_binomial, exact_number, positive, shown
 from userdp.exceptions import BudgetError
 
@@ -46,7 +46,7 @@ class Distribution:
 
 
 def read_universe(universe: Any) -> tuple[Any, ...]:
-    """Read the distinct possible values of an example.
+    """Read the distinct possible values of an example, as their canonical values.
 
     Raises
     ------
@@ -55,11 +55,16 @@ def read_universe(universe: Any) -> tuple[Any, ...]:
     """
     if isinstance(universe, (str, bytes, Mapping, set, frozenset)) or not isinstance(universe, Iterable):
         raise TypeError(f"universe must be a sequence of examples, in a definite order; got {shown(universe)}")
-    examples = tuple(universe)
+    examples = tuple(canonical(example, f"universe: example {place}") for place, example in enumerate(universe))
     if not examples:
         raise ValueError("universe is empty; it needs at least one example")
-    if len(set(map(text_key, examples))) != len(examples):
-        raise ValueError("universe must have distinct examples")
+    first: dict[str, int] = {}
+    for place, example in enumerate(examples):
+        if first.setdefault(key_of(example), place) != place:
+            raise ValueError(
+                f"universe must have distinct examples; examples {first[key_of(example)]} and {place} are both "
+                f"{shown(example)}"
+            )
     return examples
 
 
@@ -82,8 +87,9 @@ def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -
     """
     if isinstance(value, Mapping):
         examples = universe or read_universe(tuple(value))
-        given = {text_key(example): weight for example, weight in value.items()}
-        keys = list(map(text_key, examples))
+        own = read_universe(tuple(value)) if value else ()
+        given = dict(zip(map(key_of, own), value.values(), strict=True))
+        keys = list(map(key_of, examples))
         if strange := set(given) - set(keys):
             raise ValueError(f"{name}: the example {min(strange)} is not in the universe")
         entries = [given.get(key, 0) for key in keys]

@@ -1,51 +1,83 @@
-"""Telling users apart, by a fixed encoding of each user that looks at no other."""
+"""Datasets of finite algorithms: users as the canonical values of what they gave."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Hashable
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from userdp.algorithms.finite import User
-from userdp.exact.numbers import shown
+from userdp.algorithms.finite import Dataset, User
+from userdp.exact.encoding import canonical
+
+USERS = "a sequence of users, each a tuple, list or array of examples"
 
 
-def user_text(user: User) -> str:
-    """A text that is the same for two users only if they hold the same examples, types included.
+def listed_users(dataset: Any, name: str) -> list[Any]:
+    """The users of a dataset one by one, as they are.
 
-    True, 1 and 1.0 are different examples, and so are 0.0 and -0.0. Numbers, texts, bytes and containers of them are
-    written out in full; any other object is taken to be what its type's name and its ``repr`` say. The order of these
-    texts is the one in which users are listed to a symmetric algorithm: it depends on the listed users only.
+    Sets and dicts are refused: they hold people who gave the same only once. What is iterated over once, such as a
+    generator, will do.
 
     Raises
     ------
     TypeError
-        For examples that are not hashable.
+        With the name of the argument, and without a word on what is in it.
     """
-    for example in user:
-        try:
-            hash(example)
-        except TypeError:
-            raise TypeError(
-                f"examples must be hashable for users to be told apart; got {shown(example)} of type "
-                f"{type(example).__name__} in the user {shown(user)}"
-            ) from None
-    return _text(user)
+    if isinstance(dataset, (Set, Mapping)):
+        raise TypeError(
+            f"{name} must be {USERS}; a {type(dataset).__name__} keeps one of several users who gave the same"
+        )
+    if isinstance(dataset, (str, bytes)) or not isinstance(dataset, Iterable):
+        raise TypeError(f"{name} must be {USERS}; got {type(dataset).__name__}")
+    return list(dataset)
 
 
-def _text(value: Hashable) -> str:
-    kind: type[Any] = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    if isinstance(value, (tuple, frozenset)):
-        parts = [_text(part) for part in value]
-        # Lengths in front keep texts with brackets and commas apart.
-        content = "".join(f"{len(part)}:{part}" for part in (parts if isinstance(value, tuple) else sorted(parts)))
-    elif kind is float:
-        content = struct.pack(">d", value).hex()
-    elif kind is complex:
-        content = struct.pack(">dd", value.real, value.imag).hex()  # type: ignore[attr-defined]
-    elif kind is int:
-        content = f"{value:x}"
-    else:
-        content = repr(value)
-    return f"{name}({content})"
+def read_users(dataset: Any, name: str) -> Dataset:
+    """The canonical users of a dataset, for an audit or a diagnostic.
+
+    Parameters
+    ----------
+    dataset : sequence of users
+    name : str
+        The argument's name, for messages.
+
+    Raises
+    ------
+    TypeError
+        Naming the argument and the position of a user who is no tuple, or has examples of other types than
+        `userdp.exact.encoding.ACCEPTED`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> read_users(np.array([[1, 2], [3, 4]]), "dataset")
+    ((1, 2), (3, 4))
+    """
+    return tuple(
+        _user(user, f"{name}: the user at position {position}")
+        for position, user in enumerate(listed_users(dataset, name))
+    )
+
+
+def private_users(dataset: Any, name: str) -> tuple[User | None, ...]:
+    """The canonical users of a private dataset: None for whoever has none, since no value of a person may raise.
+
+    Raises
+    ------
+    TypeError
+        For a dataset that is no sequence, without a word on what is in it.
+    """
+    return tuple(map(_private, listed_users(dataset, name)))
+
+
+def _user(user: Any, name: str) -> User:
+    found = canonical(user, name)
+    if type(found) is not tuple:
+        raise TypeError(f"{name} must be a tuple, list or array of examples; got {type(user).__name__}")
+    return found
+
+
+def _private(user: Any) -> User | None:
+    try:
+        return _user(user, "")
+    except TypeError:
+        return None

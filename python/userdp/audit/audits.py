@@ -11,16 +11,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
-from userdp.algorithms import Dataset, User
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import outputs_of
 from userdp.algorithms.forms import form_of, is_symmetric
+from userdp.algorithms.users import read_users
 from userdp.audit.datasets import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
 from userdp.audit.engine import CHEAPER, check_work, run_audit
-from userdp.exact.encoding import text_key
-from userdp.exact.numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive, shown
+from userdp.exact.encoding import key_of
+from userdp.exact.numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive
 from userdp.report import AuditReport
 from userdp.runtime import Progress
 
@@ -44,7 +42,8 @@ def audit_pair(
     mechanism : FiniteAlgorithm
         Anything with ``.outputs`` and ``.pmf(dataset)``.
     x, x2 : dataset
-        Tuples of users, each a tuple of examples. Whether they are neighbours is the caller's affair.
+        Sequences of users, each a tuple of examples of plain types: the mechanism is shown their canonical values, see
+        `userdp.exact.encoding`. Whether they are neighbours is the caller's affair.
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, >= 0, taken exactly.
     delta : float, int, Fraction or decimal string
@@ -70,7 +69,7 @@ def audit_pair(
     >>> audit_pair(answer, [(0,)], [(1,)], epsilon=1, delta="0.05").holds
     False
     """
-    first, second = read_dataset(x, "x"), read_dataset(x2, "x2")
+    first, second = read_users(x, "x"), read_users(x2, "x2")
     return run_audit(
         mechanism,
         Pair(first, second),
@@ -103,7 +102,7 @@ def audit_dataset(
     mechanism : FiniteAlgorithm
         Anything with ``.outputs`` and ``.pmf(dataset)``.
     dataset : sequence of users
-        The n users, each a tuple of examples.
+        The n users, each a tuple of examples; as for `audit_pair`.
     records : iterable of users
         What a replaced user may have given: tuples of examples.
     epsilon, delta
@@ -143,14 +142,14 @@ def audit_dataset(
     >>> report.holds, report.datasets
     (True, 5)
     """
-    users = read_dataset(dataset, "dataset")
-    candidates = read_dataset(records, "records")
+    users = read_users(dataset, "dataset")
+    candidates = read_users(records, "records")
     if not users or not candidates:
         raise ValueError("dataset and records must not be empty")
     chosen = _engine(mechanism, engine)
     keys: list[Any] = list(range(len(users)))
     if chosen == "symmetric":
-        keys = list(map(text_key, users))  # 1 and True are different records
+        keys = list(map(key_of, users))  # 1 and True are different records
     elif chosen == "additive":
         keys = [mechanism.statistic_of(user) for user in users]
     structure: dict[str, Any] = {"dataset": users, "records": candidates}
@@ -191,7 +190,8 @@ def audit_user_level(
     mechanism : FiniteAlgorithm
         Anything with ``.outputs`` and ``.pmf(dataset)``.
     universe : iterable
-        The possible values of one example, distinct.
+        The possible values of one example, distinct, of plain types: the mechanism is shown their canonical values, see
+        `userdp.exact.encoding`.
     n_users : int
         Number of users n >= 1.
     n_examples : int
@@ -406,17 +406,3 @@ def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, output
 
 
 ENORMOUS = 10**30
-
-
-def read_dataset(users: Any, name: str) -> Dataset:
-    if isinstance(users, (str, bytes)) or not isinstance(users, Iterable):
-        raise TypeError(f"{name} must be a sequence of users, each a tuple of examples; got {shown(users)}")
-    return tuple(_user(user, position, name) for position, user in enumerate(users))
-
-
-def _user(user: Any, position: int, name: str) -> User:
-    if isinstance(user, np.ndarray):
-        return tuple(user.tolist())
-    if isinstance(user, (tuple, list)):
-        return tuple(user)
-    raise TypeError(f"{name}: the user at position {position} must be a tuple of examples; got {shown(user)}")

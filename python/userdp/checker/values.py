@@ -6,15 +6,22 @@ there cannot hide here.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
+import math
 import re
+import uuid
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)E(0|-?[1-9][0-9]*)|-?Infinity|NaN", re.ASCII)
+_DECIMAL_NAN = Decimal("NaN")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
 
 
@@ -119,23 +126,85 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None) -> Any:
 
     What is left of an object is its text: an object again with `stand_in`, and otherwise a problem.
     """
-    if encoded is None or type(encoded) in (bool, int, str):
+    if encoded is None or type(encoded) in (bool, int):
+        return encoded
+    if isinstance(encoded, str):
+        need(not _SURROGATE.search(encoded), f"{encoded!r:.60} encodes no text: it has surrogates")
         return encoded
     if isinstance(encoded, list):
         return tuple(decode(member, stand_in) for member in encoded)
     need(isinstance(encoded, dict) and len(encoded) == 1, f"{encoded!r:.60} encodes no value")
     ((tag, content),) = encoded.items()
-    if tag == "list":
-        need(isinstance(content, list), f"{content!r:.60} encodes no list")
-        return [decode(member, stand_in) for member in content]
-    if tag == "float":
-        return hex_float(content)
-    if tag == "fraction":
-        return fraction(content)
-    need(tag == "repr" and isinstance(content, str), f"{encoded!r:.60} encodes no value")
+    if tag == "set":
+        return _frozenset(content, stand_in)
+    need(isinstance(content, str) and tag in {"repr", *_OF_TEXT}, f"{encoded!r:.60} encodes no value")
+    if tag != "repr":
+        try:
+            return _OF_TEXT[tag](content)
+        except (ArithmeticError, ValueError):
+            raise Problem(f"{encoded!r:.60} is not how a value is encoded") from None
     if stand_in is not None:
         return stand_in(content)
     raise Problem(
         f"the stored value {content!r:.60} cannot be turned back into the object; "
         "call verify(mechanism) on the report that still holds the objects"
     )
+
+
+def _frozenset(content: Any, stand_in: Callable[[str], Any] | None) -> frozenset[Any]:
+    need(isinstance(content, list), f"{content!r:.60} encodes no set")
+    texts = list(map(json_text, content))
+    members = frozenset(decode(member, stand_in) for member in content)
+    need(texts == sorted(set(texts)) and len(members) == len(texts), f"{content!r:.60} encodes no set")
+    return members
+
+
+def _float(text: str) -> float:
+    value = hex_float(text)
+    return math.nan if math.isnan(value) else value
+
+
+def _text(digits: str) -> str:
+    value = _bytes(digits).decode("utf-8", "surrogatepass")
+    need(_SURROGATE.search(value) is not None, f"{digits!r:.60} encodes a text that is encoded as itself")
+    return value
+
+
+def _bytes(digits: str) -> bytes:
+    value = bytes.fromhex(digits)
+    need(value.hex() == digits, f"{digits!r:.60} are not bytes in lower-case hexadecimal digits")
+    return value
+
+
+def _decimal(text: str) -> Decimal:
+    need(_DECIMAL.fullmatch(text) is not None, f"{text!r:.60} is not how a Decimal is encoded")
+    return _DECIMAL_NAN if text == "NaN" else Decimal(text)
+
+
+def _date(text: str) -> datetime.date:
+    value = datetime.date.fromisoformat(text)
+    need(value.isoformat() == text, f"{text!r:.60} is not how a date is encoded")
+    return value
+
+
+def _datetime(text: str) -> datetime.datetime:
+    value = datetime.datetime.fromisoformat(text)
+    need(value.tzinfo is None and value.isoformat() == text, f"{text!r:.60} is not how a time is encoded")
+    return value
+
+
+def _uuid(digits: str) -> uuid.UUID:
+    need(len(_bytes(digits)) == 16, f"{digits!r:.60} is not how a UUID is encoded")
+    return uuid.UUID(hex=digits)
+
+
+_OF_TEXT: dict[str, Callable[[str], Any]] = {
+    "float": _float,
+    "fraction": fraction,
+    "text": _text,
+    "bytes": _bytes,
+    "decimal": _decimal,
+    "date": _date,
+    "datetime": _datetime,
+    "uuid": _uuid,
+}

@@ -18,11 +18,11 @@ from userdp.algorithms import AdditiveAlgorithm, Dataset
 from userdp.algorithms.evaluation import mechanism_name, outputs_of
 from userdp.algorithms.forms import is_symmetric
 from userdp.algorithms.refusal import BOTTOM
+from userdp.algorithms.users import private_users, read_users
 from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
 from userdp.delstab.compatibility import InnerLaws
 from userdp.delstab.distribution import PmfBounds, bounded_law, exact_law
-from userdp.delstab.encoding import users_of
-from userdp.delstab.engines import AnyStability, Plan, Relation, check_arguments, find_stability, plan
+from userdp.delstab.engines import AnyStability, Plan, PrivateUsers, Relation, check_arguments, find_stability, plan
 from userdp.delstab.explanation import Explanation, explained
 from userdp.delstab.windows import TotalLaws, certified
 from userdp.exact.epsilon import as_epsilon
@@ -93,10 +93,10 @@ class DelStab:
     *What is private.* `release` only. `smallest_stable_size`, `refusal_probability`, `output_distribution`, `pmf` and
     `explain` are diagnostics: they show the data.
 
-    *Errors of a release* depend on n and the arguments only, but for users that are no tuples. A user who cannot be
-    told from others (for a `SymmetricAlgorithm`, examples that are not hashable) is compatible with nobody, like one on
-    whom a statistic fails; diagnostics raise, so try one on data of your own first. **Its
-    running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
+    *Users* are read as the canonical values of plain types, see `userdp.exact.encoding`; the algorithm is shown these
+    and nothing else. *Errors of a release* depend on n and the arguments only. Who is no tuple of such values is
+    compatible with nobody, like one on whom a statistic fails; diagnostics raise, so try one on data of your own first.
+    **Its running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
     answer.
 
     *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
@@ -245,7 +245,7 @@ class DelStab:
         ValueError, BudgetError
             For too few or too many users.
         TypeError
-            For a dataset that is no sequence of tuples.
+            For a dataset that is no sequence, such as a set.
 
         Warns
         -----
@@ -257,7 +257,7 @@ class DelStab:
         (epsilon, delta)-DP for the replacement of one user; see the class. Two releases on the same people cost twice.
         """
         source = source_of(random_state)
-        users = users_of(dataset)
+        users = private_users(dataset, "dataset")
         found = self._stability(users, self.calibration.largest, strict=False, progress=False)
         size = self.calibration.draw_size(found.smallest, source)
         if size is None:
@@ -298,7 +298,7 @@ class DelStab:
         int or None
             None if no set of at most D users will do, because the algorithm fails.
         """
-        return self._stability(users_of(dataset), self.deletions, strict=True, progress=progress).smallest
+        return self._stability(read_users(dataset, "dataset"), self.deletions, strict=True, progress=progress).smallest
 
     def refusal_probability(self, dataset: Any, *, progress: Progress = None) -> Fraction:
         """The probability of `BOTTOM`, exactly; **not private**.
@@ -312,7 +312,9 @@ class DelStab:
         -------
         Fraction
         """
-        smallest = self._stability(users_of(dataset), self.calibration.largest, strict=True, progress=progress).smallest
+        smallest = self._stability(
+            read_users(dataset, "dataset"), self.calibration.largest, strict=True, progress=progress
+        ).smallest
         return Fraction(self.calibration.refusal_numerator(smallest), TOTAL)
 
     def output_distribution(
@@ -344,7 +346,7 @@ class DelStab:
         """
         if exact not in (True, False, "auto"):
             raise ValueError(f"exact must be True, False or 'auto'; got {shown(exact)}")
-        users = users_of(dataset)
+        users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
             found = self._stability(users, self.calibration.largest, strict=True, progress=callback)
             if exact is not True:
@@ -369,12 +371,12 @@ class DelStab:
         Explanation
             Print it.
         """
-        users = users_of(dataset)
+        users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
             found = self._stability(users, self.deletions, strict=True, progress=callback)
             return explained(self, users, found, callback)
 
-    def _stability(self, users: Dataset, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
+    def _stability(self, users: PrivateUsers, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
         chosen = self.plan(len(users))
         inner = InnerLaws.of(self.algorithm, self.calibration, strict=strict)
         with progress_bar(progress, "deciding stability") as callback:

@@ -15,19 +15,20 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from userdp.algorithms import AdditiveAlgorithm, Dataset, ScoreSelection, User
+from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, User
 from userdp.algorithms.forms import form_of
 from userdp.delstab.compatibility import InnerLaws, normalised
 from userdp.delstab.cover import CoverStability, covering
-from userdp.delstab.encoding import canonical_user, encode_user
 from userdp.delstab.kept import Laws, LawsOn, Stability, Types, Vectors, exhaustive
 from userdp.delstab.windows import TotalLaws, WindowStability, smallest_window
+from userdp.exact.encoding import key_of
 from userdp.exact.numbers import shown
 from userdp.exact.pmf_input import ExactMasses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 
 Relation: TypeAlias = Literal["auto", "exact", "distance"]
+PrivateUsers: TypeAlias = "tuple[User | None, ...]"
 AnyStability: TypeAlias = Stability | CoverStability | WindowStability
 
 MAX_KEPT = 50_000
@@ -174,7 +175,7 @@ def _kept_vectors(number: int, n_users: int, deletions: int) -> int:
 
 def find_stability(
     algorithm: Any,
-    users: Dataset,
+    users: PrivateUsers,
     chosen: Plan,
     deletions: int,
     limit: int,
@@ -188,8 +189,8 @@ def find_stability(
     ----------
     algorithm : FiniteAlgorithm
         The inner algorithm.
-    users : dataset
-        The n users.
+    users : tuple
+        The n canonical users, None for whoever has none.
     chosen : Plan
         From `plan`.
     deletions, limit : int
@@ -226,25 +227,33 @@ def _listed(questions: Sequence[Callable[[], Any]], inner: InnerLaws) -> Laws:
     return Laws(*inner.matrix(inner.evaluate(questions)))
 
 
-def _labelled_laws(algorithm: Any, users: Dataset, kept: int, inner: InnerLaws) -> list[ExactMasses | None]:
-    laws = inner.evaluate([partial(algorithm.pmf, chosen) for chosen in itertools.combinations(users, kept)])
+def _labelled_laws(algorithm: Any, users: PrivateUsers, kept: int, inner: InnerLaws) -> list[ExactMasses | None]:
+    laws = inner.evaluate([partial(_pmf_on, algorithm, chosen) for chosen in itertools.combinations(users, kept)])
     return [None if law is None else normalised(law) for law in laws]
 
 
-def _on_labelled(algorithm: Any, users: Dataset, inner: InnerLaws, active: Sequence[int], vectors: Vectors) -> Laws:
+def _on_labelled(
+    algorithm: Any, users: PrivateUsers, inner: InnerLaws, active: Sequence[int], vectors: Vectors
+) -> Laws:
     kept = [tuple(itertools.compress(users, row)) for row in (vectors == 0).tolist()]
-    return _listed([partial(algorithm.pmf, chosen) for chosen in kept], inner)
+    return _listed([partial(_pmf_on, algorithm, chosen) for chosen in kept], inner)
 
 
-def _by_data(algorithm: Any, users: Dataset, chosen: Plan, inner: InnerLaws) -> Types:
-    """Equal users are one type. The kept ones are presented in the order of their encodings."""
-    groups: dict[bytes | None, list[User]] = {}
+def _pmf_on(algorithm: Any, users: PrivateUsers) -> Any:
+    """The algorithm's answer, where all users have canonical values."""
+    if any(user is None for user in users):
+        raise ValueError("a user has no canonical value")
+    return algorithm.pmf(users)
+
+
+def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerLaws) -> Types:
+    """Equal users are one type. The kept ones are presented in the order of their codes."""
+    groups: dict[str, list[User]] = {}
     for user in users:
-        own = _usable(partial(canonical_user, user), inner)
-        code = None if own is None else _usable(partial(encode_user, own), inner)
-        groups.setdefault(code, []).append(own)
-    missing = len(groups.pop(None, []))
-    ordered = [groups[code] for code in sorted(code for code in groups if code is not None)]
+        if user is not None:
+            groups.setdefault(key_of(user), []).append(user)
+    ordered = [groups[key] for key in sorted(groups)]
+    missing = len(users) - sum(map(len, ordered))
 
     def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
         counts = np.array([len(ordered[kind]) for kind in active])
@@ -264,7 +273,9 @@ def _with_missing(counts: Sequence[int], missing: int, chosen: Plan, laws_on: La
     return Types((*counts, missing), frozenset({len(counts)}), chosen.max_types, laws_on)
 
 
-def _by_statistic(algorithm: AdditiveAlgorithm, users: Dataset, chosen: Plan, kept: int, inner: InnerLaws) -> Types:
+def _by_statistic(
+    algorithm: AdditiveAlgorithm, users: PrivateUsers, chosen: Plan, kept: int, inner: InnerLaws
+) -> Types:
     """Users with equal statistics are one type; those without an integer are unusable."""
     values = _statistics(algorithm, users, inner)
     present = sorted({value for value in values if value is not None})
@@ -283,11 +294,11 @@ def _by_statistic(algorithm: AdditiveAlgorithm, users: Dataset, chosen: Plan, ke
     return _with_missing(counts, missing, chosen, laws_on)
 
 
-def _by_scores(algorithm: ScoreSelection, users: Dataset, chosen: Plan, inner: InnerLaws) -> Types:
+def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inner: InnerLaws) -> Types:
     """Users with equal clamped scores are one type; the core makes the pmfs."""
     groups: dict[tuple[int, ...] | None, int] = {}
     for user in users:
-        scores = _usable(partial(_scores_of, algorithm, user), inner)
+        scores = None if user is None else _usable(partial(_scores_of, algorithm, user), inner)
         groups[scores] = groups.get(scores, 0) + 1
     missing = groups.pop(None, 0)
     present = sorted(scores for scores in groups if scores is not None)
@@ -304,8 +315,8 @@ def _scores_of(algorithm: ScoreSelection, user: User) -> tuple[int, ...]:
     return tuple(algorithm.scores_of(user).tolist())
 
 
-def _statistics(algorithm: AdditiveAlgorithm, users: Dataset, inner: InnerLaws) -> list[int | None]:
-    return [_usable(partial(algorithm.statistic_of, user), inner) for user in users]
+def _statistics(algorithm: AdditiveAlgorithm, users: PrivateUsers, inner: InnerLaws) -> list[int | None]:
+    return [None if user is None else _usable(partial(algorithm.statistic_of, user), inner) for user in users]
 
 
 def _usable(question: Callable[[], Any], inner: InnerLaws) -> Any:

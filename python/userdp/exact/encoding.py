@@ -1,20 +1,51 @@
-"""Values as JSON, the `enc` of docs/report-format.md: exact for Python's numbers, readable elsewhere."""
+"""Values as JSON, the `enc` of docs/report-format.md, and the one identity of what people give to finite algorithms.
+
+The code of a value is JSON, and values of a closed set of plain types have a code each: two codes are equal exactly if
+the values are the same in type and content. An algorithm is shown what is decoded from codes, and nothing else, so
+whatever else an object carries cannot reach it. The table of types goes by the identity of `type(value)`: no method of
+another class is ever called, and a subclass is another type.
+
+*Same* means: True, 1 and 1.0 are three values, and so are 0.0 and -0.0, Decimal("1.0") and Decimal("1.00"). NumPy's
+bools, numbers and texts are those of Python that they stand for, lists and arrays are tuples, and there is one NaN
+among the floats and one among the Decimals.
+"""
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
-from userdp.exact.numbers import shown
-
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal."""
+ACCEPTED = (
+    "None, bools, ints, floats, texts, bytes, Fractions, Decimals, dates, times without a zone, UUIDs, NumPy's bools, "
+    "numbers and texts, and tuples, lists, frozensets and arrays of these"
+)
+MOST_BITS = 2048
+"""Of an integer: Python writes 617 digits whatever its settings are."""
+MOST_DEPTH = 32
+"""Of tuples in tuples."""
+MOST_SIZE = 1 << 20
+"""Of one value: its parts and characters. What a value refers to many times counts as often."""
+NAN, DECIMAL_NAN = math.nan, Decimal("NaN")
+"""One object each, since Python hashes a NaN by its address."""
+INTEGER_TYPES = (
+    *(np.byte, np.short, np.intc, np.int_, np.longlong, np.int8, np.int16, np.int32, np.int64, np.intp),
+    *(np.ubyte, np.ushort, np.uintc, np.uint, np.ulonglong, np.uint8, np.uint16, np.uint32, np.uint64, np.uintp),
+)
+"""NumPy's integers. On every platform some of them are two classes of one size."""
 _FRACTION = re.compile(r"(-?)([0-9]+)(?:/([0-9]+))?")
+_type_name: Callable[[type], str] = type.__dict__["__name__"].__get__
 
 
 @dataclass(frozen=True)
@@ -27,83 +58,229 @@ class Unreadable:
         return self.text
 
 
-def encode(value: Any) -> Any:
-    """Turn a value into JSON; objects that JSON cannot hold become their ``repr``."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, str)):
+class UnknownValue(TypeError):
+    """There is no code for a value."""
+
+
+# --- from values to codes
+
+
+class _Writer:
+    """Writes one value, up to a size."""
+
+    def __init__(self, left: float, unknown: Callable[[Any, str], Any]) -> None:
+        self.left, self.unknown = left, unknown
+
+    def code(self, value: Any, depth: int = 0) -> Any:
+        kind: Any = type(value)
+        self.pay(1, value)
+        write = _WRITERS.get(id(kind))
+        if write is None or depth > MOST_DEPTH:
+            too_deep = f"is nested over {MOST_DEPTH} deep"
+            return self.unknown(value, too_deep if write else f"is of the type {_type_name(kind)}")
+        return write(self, value, depth)
+
+    def pay(self, size: int, value: Any) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise UnknownValue(f"is a {_type_name(type(value))} among over {MOST_SIZE:,} parts and characters")
+
+    def of_plain(self, value: Any, depth: int) -> Any:
         return value
-    if isinstance(value, tuple):
-        return [encode(member) for member in value]
-    if isinstance(value, list):
-        return {"list": [encode(member) for member in value]}
-    if isinstance(value, float):
-        return {"float": value.hex()}
-    if isinstance(value, Fraction):
-        return {"fraction": fraction_text(value)}
-    return {"repr": repr(value)}
+
+    def of_integer(self, value: Any, depth: int) -> Any:
+        number = int(value)
+        if number.bit_length() > MOST_BITS:
+            return self.unknown(value, f"is an integer of over {MOST_BITS} bits")
+        return number
+
+    def of_float(self, value: Any, depth: int) -> Any:
+        return {"float": float(value).hex()}
+
+    def of_text(self, value: Any, depth: int) -> Any:
+        text = str(value)
+        self.pay(len(text), value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            # In JSON, two halves of a pair of surrogates would be the character that the pair stands for.
+            return {"text": text.encode("utf-8", "surrogatepass").hex()}
+        return text
+
+    def of_bytes(self, value: Any, depth: int) -> Any:
+        self.pay(len(value), value)
+        return {"bytes": bytes(value).hex()}
+
+    def of_fraction(self, value: Fraction, depth: int) -> Any:
+        # The parts of a Fraction can be set to anything.
+        top, bottom = getattr(value, "_numerator", None), getattr(value, "_denominator", None)
+        if type(top) is not int or type(bottom) is not int or bottom == 0:
+            return self.unknown(value, "is a Fraction that is no number")
+        if max(top.bit_length(), bottom.bit_length()) > MOST_BITS:
+            return self.unknown(value, f"is a Fraction of over {MOST_BITS} bits")
+        return {"fraction": fraction_text(Fraction(top, bottom))}
+
+    def of_decimal(self, value: Decimal, depth: int) -> Any:
+        if value.is_nan():
+            return {"decimal": "NaN"}
+        sign, digits, exponent = value.as_tuple()
+        self.pay(len(digits), value)
+        size = "Infinity" if value.is_infinite() else f"{''.join(map(str, digits))}E{exponent}"
+        return {"decimal": f"{'-' if sign else ''}{size}"}
+
+    def of_date(self, value: datetime.date, depth: int) -> Any:
+        return {"date": value.isoformat()}
+
+    def of_datetime(self, value: datetime.datetime, depth: int) -> Any:
+        if value.tzinfo is not None:
+            return self.unknown(value, "is a time with a zone; use a time in UTC without one, or a text")
+        return {"datetime": value.isoformat()}
+
+    def of_uuid(self, value: UUID, depth: int) -> Any:
+        number = getattr(value, "int", None)  # can be set to anything
+        if type(number) is not int or not 0 <= number < 1 << 128:
+            return self.unknown(value, "is a UUID without a number")
+        return {"uuid": f"{number:032x}"}
+
+    def of_tuple(self, value: Any, depth: int) -> Any:
+        return [self.code(member, depth + 1) for member in value]
+
+    def of_array(self, value: Any, depth: int) -> Any:
+        kind, size = value.dtype.kind, value.dtype.itemsize
+        if kind not in "biufUSO" or (kind == "f" and size > 8):
+            return self.unknown(value, f"is an array of dtype {value.dtype}")
+        self.pay(value.size, value)
+        return self.code(value.tolist(), depth)
+
+    def of_frozenset(self, value: frozenset[Any], depth: int) -> Any:
+        found = {_text(code): code for code in (self.code(member, depth + 1) for member in value)}
+        codes = [found[text] for text in sorted(found)]
+        if len(frozenset(map(decode, codes))) < len(codes):
+            return self.unknown(value, "is a frozenset with members that Python takes for one")
+        return {"set": codes}
 
 
-def decode(encoded: Any) -> Any:
-    """Turn JSON back into the value; a stored ``repr`` becomes `Unreadable`."""
-    if isinstance(encoded, list):
-        return tuple(decode(member) for member in encoded)
-    if not isinstance(encoded, dict):
-        return encoded
-    ((tag, content),) = encoded.items()
-    if tag == "list":
-        return [decode(member) for member in content]
-    if tag == "float":
-        return float.fromhex(content)
-    if tag == "fraction":
-        return read_fraction(content)
-    if tag == "repr":
-        return Unreadable(str(content))
-    raise ValueError(f"unknown tag {tag!r} in an encoded value")
+_WRITERS: dict[int, Callable[[_Writer, Any, int], Any]] = {
+    **{id(kind): _Writer.of_plain for kind in (type(None), bool)},
+    id(np.bool_): lambda writer, value, depth: bool(value),
+    **{id(kind): _Writer.of_integer for kind in (int, *INTEGER_TYPES)},
+    **{id(kind): _Writer.of_float for kind in (float, np.float16, np.float32, np.float64)},
+    **{id(kind): _Writer.of_text for kind in (str, np.str_)},
+    **{id(kind): _Writer.of_bytes for kind in (bytes, np.bytes_)},
+    id(Fraction): _Writer.of_fraction,
+    id(Decimal): _Writer.of_decimal,
+    id(datetime.date): _Writer.of_date,
+    id(datetime.datetime): _Writer.of_datetime,
+    id(UUID): _Writer.of_uuid,
+    **{id(kind): _Writer.of_tuple for kind in (tuple, list)},
+    id(np.ndarray): _Writer.of_array,
+    id(frozenset): _Writer.of_frozenset,
+}
 
 
-def text_key(value: Any) -> str:
-    """The encoding as text, to tell values apart: True is not 1, 0.0 is not -0.0; objects by their ``repr``."""
-    return json.dumps(encode(value), sort_keys=True)
+def _refuse(value: Any, why: str) -> Any:
+    raise UnknownValue(why)
 
 
-def canonical(value: Any) -> Any:
-    """The value as plain Python: NumPy scalars and subclasses of numbers and strings become what they stand for.
+def code_of(value: Any) -> Any:
+    """The code of a value of the closed set: equal for the same values only, whatever else they carry.
 
     Raises
     ------
-    TypeError
-        For anything but None, bools, ints, floats, strings, Fractions, and tuples and lists of these.
+    UnknownValue
+        For all other values, without a look at them.
+
+    Examples
+    --------
+    >>> code_of((1, 1.0, np.longlong(3), b"a"))
+    [1, {'float': '0x1.0000000000000p+0'}, 3, {'bytes': '61'}]
     """
-    encoded = encode(value)
-    if _has_repr(encoded):
-        raise TypeError(
-            f"cannot tell {shown(value)} from other values exactly; use None, bools, ints, floats, strings, Fractions, "
-            "or tuples and lists of these"
-        )
-    return decode(encoded)
+    return _Writer(MOST_SIZE, _refuse).code(value)
 
 
-def exact_key(value: Any, name: str) -> str:
-    """`text_key`, for values that it tells apart without fail.
+def canonical(value: Any, name: str) -> Any:
+    """The value that is decoded from the code: plain, immutable, and all that an algorithm is shown of it.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        What messages call it.
 
     Raises
     ------
     TypeError
-        Naming the argument, for what `canonical` refuses.
+        With the name and the types that are accepted.
+
+    Examples
+    --------
+    >>> canonical([np.float32(0.5), [True]], "example")
+    (0.5, (True,))
     """
     try:
-        return text_key(canonical(value))
-    except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+        return decode(code_of(value))
+    except UnknownValue as error:
+        raise TypeError(f"{name} {error}; accepted are {ACCEPTED}") from None
 
 
-def _has_repr(encoded: Any) -> bool:
-    if isinstance(encoded, list):
-        return any(map(_has_repr, encoded))
-    if isinstance(encoded, dict):
-        return "repr" in encoded or any(map(_has_repr, encoded.values()))
-    return False
+def key_of(value: Any) -> str:
+    """The code of a value as text: hashable, and in an order that depends on nothing else.
+
+    Raises
+    ------
+    UnknownValue
+        As `code_of`.
+    """
+    return _text(code_of(value))
+
+
+def _text(code: Any) -> str:
+    return json.dumps(code, sort_keys=True, separators=(",", ":"))
+
+
+def encode(value: Any) -> Any:
+    """The code of a value for a report; objects that have none become their ``repr``, to be read by people."""
+    return _Writer(math.inf, lambda unknown, why: {"repr": repr(unknown)}).code(value)
+
+
+# --- and back
+
+
+def decode(code: Any) -> Any:
+    """Turn JSON back into the value; a stored ``repr`` becomes `Unreadable`.
+
+    Raises
+    ------
+    ValueError
+        For what is no code.
+    """
+    if isinstance(code, list):
+        return tuple(map(decode, code))
+    if not isinstance(code, dict):
+        return code
+    ((tag, content),) = code.items()
+    if tag not in _READERS:
+        raise ValueError(f"unknown tag {tag!r} in an encoded value")
+    return _READERS[tag](content)
+
+
+def _read_float(text: str) -> float:
+    number = float.fromhex(text)
+    return NAN if math.isnan(number) else number
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "float": _read_float,
+    "fraction": lambda text: read_fraction(text),
+    "text": lambda digits: bytes.fromhex(digits).decode("utf-8", "surrogatepass"),
+    "bytes": bytes.fromhex,
+    "decimal": lambda text: DECIMAL_NAN if text == "NaN" else Decimal(text),
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "uuid": lambda digits: UUID(hex=digits),
+    "set": lambda codes: frozenset(map(decode, codes)),
+    "repr": lambda text: Unreadable(str(text)),
+}
 
 
 def printable(text: str) -> str:

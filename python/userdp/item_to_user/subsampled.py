@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import DistinctPmfs, call_on, mechanism_name, outputs_of, pmf_error_of
 from userdp.algorithms.finite import FunctionAlgorithm
 from userdp.algorithms.forms import is_symmetric
-from userdp.exact.encoding import canonical, exact_key
+from userdp.exact.encoding import canonical, key_of
 from userdp.exact.numbers import capped_binomial, positive, shown
 from userdp.exact.pmf import Pmf
 from userdp.exact.pmf_input import fractions_of
@@ -37,9 +38,9 @@ class SubsampledAlgorithm(FunctionAlgorithm):
         the order of the items is irrelevant. Float masses are the dyadic numbers they are, divided by their exact sum.
     n_items : int
         Size n1 >= 1 of the subset.
-    universe : iterable, optional
-        The possible items, public. With it, other items are refused and whether the work is affordable depends on
-        public quantities only; without it, on the number of distinct items in the data.
+    universe : sequence, optional
+        The possible items, distinct and public. With it, other items are refused and whether the work is affordable
+        depends on public quantities only; without it, on the number of distinct items in the data.
     budget : int
         The largest number of item pmfs evaluated for one dataset.
 
@@ -47,8 +48,7 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     ------
     TypeError, ValueError
         Naming the argument; when the item algorithm declares a ``pmf_error``, since the law is exact. From ``pmf``: for
-        fewer than n_items items, for items other than None, bools, ints, floats, strings, Fractions and tuples or lists
-        of these (NumPy scalars are read as Python's), and for a bad item pmf.
+        fewer than n_items items, for items of types that `userdp.exact.encoding` does not list, and for a bad item pmf.
     BudgetError
         From ``pmf``, before the item algorithm is called, when there are too many subsets; and when the denominators of
         the item pmfs have too many digits in common.
@@ -91,12 +91,12 @@ class SubsampledAlgorithm(FunctionAlgorithm):
         self.item_algorithm = item_algorithm
         self.n_items = positive(n_items, "n_items")
         self.budget = positive(budget, "budget")
-        self.universe = None if universe is None else frozenset(exact_key(item, "universe") for item in universe)
+        self.universe = None if universe is None else frozenset(map(key_of, read_universe(universe)))
         super().__init__(outputs, self._law, name=f"{mechanism_name(item_algorithm)} on {self.n_items} items")
 
     def _law(self, dataset: Dataset) -> Pmf:
-        keys = [exact_key(item, "item") for user in dataset for item in user]
-        items = [canonical(item) for user in dataset for item in user]
+        items = [canonical(item, "item") for user in dataset for item in user]
+        keys = list(map(key_of, items))
         if len(items) < self.n_items:
             raise ValueError(f"the dataset has {len(items)} items; a subset of n_items={self.n_items} was asked for")
         if self.universe is not None and not self.universe.issuperset(keys):

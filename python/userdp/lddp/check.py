@@ -20,7 +20,7 @@ import numpy as np
 from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import DistinctPmfs, mechanism_name, outputs_of, pmf_error_of
 from userdp.algorithms.forms import assumptions_of
-from userdp.audit.audits import read_dataset
+from userdp.algorithms.users import read_users
 from userdp.audit.engine import DEFAULT_BUDGET, in_digits
 from userdp.checker.divergences import Level, Value
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
@@ -142,7 +142,7 @@ class LDDPResult:
         TypeError, ValueError, RuntimeError
             As `check_lddp`.
         """
-        users, outputs = read_dataset(dataset, "dataset"), outputs_of(algorithm)
+        users, outputs = read_users(dataset, "dataset"), outputs_of(algorithm)
         if len(users) != self.n_users:
             return False
         if self.witness is None:
@@ -185,7 +185,8 @@ def check_lddp(
         `AdditiveAlgorithm` and a `SymmetricAlgorithm` are much cheaper than a general algorithm, which is asked for
         every deletion set. A general algorithm sees the kept users in index order.
     dataset : sequence of users
-        The n users, each a tuple of examples.
+        The n users, each a tuple of examples of plain types: the algorithm is shown their canonical values, see
+        `userdp.exact.encoding`.
     r : int
         Number of users to delete, 0 <= r <= n. r = 0 holds trivially.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -209,8 +210,7 @@ def check_lddp(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument or, for a bad pmf, the deleted users; TypeError for users of a symmetric algorithm with
-        examples that are not hashable.
+        Naming the argument or, for a bad pmf, the deleted users; TypeError for examples of other types.
     RuntimeError
         Naming the deleted users, when the algorithm itself raises.
     BudgetError
@@ -238,7 +238,7 @@ def check_lddp(
     False
     """
     outputs, error = outputs_of(algorithm), pmf_error_of(algorithm)
-    users = read_dataset(dataset, "dataset")
+    users = read_users(dataset, "dataset")
     size = _size(r, len(users))
     question = Question(parse_level(epsilon), parse_delta(delta), error)
     limit = _limit(budget)

@@ -20,7 +20,7 @@ from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import DistinctPmfs, Totals, call_on, evaluate_datasets
 from userdp.algorithms.forms import form_of
-from userdp.algorithms.users import user_text
+from userdp.exact.encoding import key_of
 from userdp.exact.pmf_input import PmfLike, distinct_masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
@@ -164,7 +164,7 @@ class _Kinds:
 
 @dataclass(frozen=True)
 class Symmetric(_Engine):
-    """Count vectors of distinct users; what is left is listed in the order of the users' texts."""
+    """Count vectors of distinct users; what is left is listed in the order of the users' codes."""
 
     name: ClassVar[str] = "symmetric"
     cheaper: ClassVar[str] = (
@@ -176,7 +176,7 @@ class Symmetric(_Engine):
     def kinds(self) -> _Kinds:
         positions: dict[str, list[int]] = {}
         for position, user in enumerate(self.dataset):
-            positions.setdefault(user_text(user), []).append(position)
+            positions.setdefault(key_of(user), []).append(position)
         return _Kinds(tuple(tuple(positions[text]) for text in sorted(positions)))
 
     @property

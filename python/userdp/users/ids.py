@@ -21,9 +21,10 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from userdp.exact.encoding import INTEGER_TYPES
 from userdp.exact.numbers import shown
 from userdp.users.containers import Column, is_sequence, object_array, read_column
-from userdp.users.values import INTEGER_TYPES, LARGEST_WHOLE
+from userdp.users.values import LARGEST_WHOLE
 
 Key: TypeAlias = "tuple[str, Any]"
 """The name of an id's type, and a plain value: equal for equal ids only, and in order for ids of one type."""

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp.exact.encoding import INTEGER_TYPES
+
 LARGEST_WHOLE = 2**53 - 1
 """Doubles tell whole numbers up to here apart. NumPy and pandas make doubles of integers for one missing value."""
 
@@ -46,10 +48,6 @@ def _of_longdouble(value: Any) -> float:
         return float(value)
 
 
-INTEGER_TYPES = (
-    *(np.byte, np.short, np.intc, np.int_, np.longlong, np.int8, np.int16, np.int32, np.int64, np.intp),
-    *(np.ubyte, np.ushort, np.uintc, np.uint, np.ulonglong, np.uint8, np.uint16, np.uint32, np.uint64, np.uintp),
-)
 _REALS: dict[int, Callable[[Any], float]] = {
     **{id(kind): _of_real for kind in (bool, int, float, Fraction, Decimal)},
     **{id(kind): _of_numpy for kind in (np.bool_, *INTEGER_TYPES, np.float16, np.float32, np.float64)},
