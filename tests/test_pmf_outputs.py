@@ -34,7 +34,7 @@ def test_masses_without_outputs_are_in_the_order_of_the_algorithms(outputs: tupl
     assert report.pmfs == ((F(3, 4), F(1, 4)), (F(1, 2), F(1, 2)))
     assert report.witness is not None
     assert (report.witness.event_indices, report.witness.x) == ((0,), ((1,),))
-    assert report.verify(mechanism=algorithm).ok
+    assert report.verify(mechanism=algorithm).finding == "established"
     checked = check_lddp(algorithm, [(1,), (0,)], r=1, epsilon=0, delta=0)
     assert checked.lower == 0.25
     assert checked.verify(algorithm, [(1,), (0,)])

@@ -141,6 +141,8 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None) -> Any:
     if tag != "repr":
         try:
             return _OF_TEXT[tag](content)
+        except Problem:
+            raise
         except (ArithmeticError, ValueError):
             raise Problem(f"{encoded!r:.60} is not how a value is encoded") from None
     if stand_in is not None:
