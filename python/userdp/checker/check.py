@@ -164,7 +164,6 @@ def _check_delta(result: Mapping[str, Any], least: Value, most: Value, delta: Fr
     """Check the bounds and the verdict against least <= worst divergence <= most."""
     low, high = _interval(result["worst_delta"], "worst_delta")
     holds = result["holds"]
-    need(holds is None or isinstance(holds, bool), "holds must be true, false or null")
     need(
         math.isfinite(high) and most.compare(Fraction(high)) <= 0,
         "worst_delta.upper is below the worst divergence",
@@ -348,12 +347,6 @@ def _check_encodings(report: Mapping[str, Any]) -> None:
             decode(report["question"]["structure"][name], str)
 
 
-def _check_assumptions(report: Mapping[str, Any]) -> None:
-    """What the claim rests on besides the numbers is what the engine takes for granted, and nothing less."""
-    expected = ["pmf-as-stated", "canonical-users", *_ASSUMPTIONS[report["question"]["engine"]]]
-    need(report["assumptions"] == expected, f"the assumptions must be {expected}")
-
-
 def _distinct(encoded: Sequence[Any], name: str) -> None:
     need(len(set(map(canonical_digest, encoded))) == len(encoded), f"{name} names the same object twice")
 
@@ -376,6 +369,37 @@ def _check_keys(question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         _distinct(structure["universe"], "universe")
 
 
+def read_form(report: Any) -> Space:
+    """Refuse what has not the form of a report: fields, types, encodings, a question that makes sense.
+
+    Raises
+    ------
+    ValueError
+        For anything else; whether the numbers are right is not looked at.
+    """
+    need(isinstance(report, dict) and report.get("format") == FORMAT, f"not a {FORMAT} report")
+    extra = {"sample"} if report.get("verification") == "sampled" else set()
+    need(set(report) == _FIELDS | extra, f"fields missing or unknown: {sorted(set(report) ^ _FIELDS ^ extra)}")
+    need(all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")), "names must be strings")
+    need(isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list")
+    _distinct(report["outputs"], "outputs")
+    question, result = report["question"], report["result"]
+    _check_keys(question, result)
+    _check_encodings(report)
+    holds = result["holds"]
+    need(holds is None or isinstance(holds, bool), "holds must be true, false or null")
+    for name in ("datasets", "pairs"):
+        count(report[name], name)
+    ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))
+    need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
+    delta, error = fraction(question["delta"]), fraction(question["pmf_error"])
+    need(0 <= delta <= 1 and 0 <= error < 1, "delta must be in [0, 1] and pmf_error in [0, 1)")
+    space = space_of(question, len(report["pmf_of"]) if report["verification"] == "complete" else None)
+    expected = ["pmf-as-stated", "canonical-users", *_ASSUMPTIONS[question["engine"]]]
+    need(report["assumptions"] == expected, f"the assumptions must be {expected}")
+    return space
+
+
 def _check(
     report: Any,
     mechanism: Mechanism | None,
@@ -383,28 +407,15 @@ def _check(
     declared: Declared | None,
     problems: list[str],
 ) -> Verification:
-    need(isinstance(report, dict) and report.get("format") == FORMAT, f"not a {FORMAT} report")
-    extra = {"sample"} if report.get("verification") == "sampled" else set()
-    need(set(report) == _FIELDS | extra, f"fields missing or unknown: {sorted(set(report) ^ _FIELDS ^ extra)}")
+    space = read_form(report)
     content = {name: value for name, value in report.items() if name != "digest"}
     if report["digest"] != "sha256:" + canonical_digest(content):
         problems.append("the digest does not match the content")
-    need(all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")), "names must be strings")
-    need(isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list")
-    _distinct(report["outputs"], "outputs")
-
     question, result = report["question"], report["result"]
-    _check_keys(question, result)
-    _check_encodings(report)
     ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))
     delta, error = fraction(question["delta"]), fraction(question["pmf_error"])
-    need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
-    need(0 <= delta <= 1 and 0 <= error < 1, "delta must be in [0, 1] and pmf_error in [0, 1)")
-
-    space = space_of(question, len(report["pmf_of"]) if report["verification"] == "complete" else None)
-    _check_assumptions(report)
     for name, expected in (("datasets", space.datasets), ("pairs", space.pairs)):
-        if count(report[name], name) != expected:
+        if report[name] != expected:
             problems.append(f"{name} is {report[name]}, but the structure has {expected}")
     complete = space.pairs <= limits.COMPLETE_PAIRS
     need(

@@ -218,6 +218,7 @@ class AuditReport:
                 raise ValueError("it is of format 1, which does not say what it rests on; audit the mechanism again")
             if source["format"] != checker.FORMAT:
                 raise ValueError(f"unknown format {source['format']!r:.40}")
+            checker.read_form(source)
             return cls._from_source(source)
         except _MALFORMED as error:
             raise ValueError(f"not a {checker.FORMAT} report: {type(error).__name__}: {error}") from error
@@ -240,8 +241,6 @@ class AuditReport:
             held = len(source["pmf_of"]) if source["verification"] == "complete" else None
             witness = Witness.from_ranks(question, structure, outputs, (a, b), stored["event"], held)
         least = result["exp_epsilon"]
-        if not isinstance(source["mechanism"], str) or result["holds"] not in (True, False, None):
-            raise ValueError("mechanism must be a string, and holds true, false or null")
         return cls(
             mechanism=source["mechanism"],
             kind=question["kind"],
