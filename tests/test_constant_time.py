@@ -5,41 +5,89 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from constant_time import __main__ as command
 from constant_time.callgrind import all_equal
-from constant_time.cases import CASES, Case
+from constant_time.cases import CASES, DECIDES, DISORDER, Case
 from constant_time.counts import reached_from, read_counts
-from constant_time.coverage import gaps, suppressed
+from constant_time.coverage import claimed, gaps, revealed
 from constant_time.instructions import branches_of, forbidden_in
 from constant_time.kernels import exported, written
 from constant_time.leaks import plant
-from constant_time.memcheck import wrong_in
+from constant_time.memcheck import out_of_place, wrong_in
 from constant_time.welch import welch_t
-from userdp import _core
+from userdp import _core, delstab, mechanisms
+from userdp.protocols import local
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = Path(_core.__file__)
+PAGE = command.PAGE
 
 
 def test_kernels_are_written_exported_and_examined() -> None:
-    assert not gaps(ROOT / "rust", LIBRARY)
+    assert not gaps(ROOT / "rust", LIBRARY, PAGE)
     assert "userdp_ct_count" in exported(LIBRARY)
 
 
 def test_a_kernel_without_a_case_is_a_gap(tmp_path: Path) -> None:
     (tmp_path / "new.rs").write_text("ct::kernel! {\n    pub fn userdp_ct_new(x: u64) -> u64 { x }\n}\n")
-    found = gaps(tmp_path, LIBRARY)
+    found = gaps(tmp_path, LIBRARY, PAGE)
     assert "userdp_ct_new is not exported" in found
     assert "userdp_ct_new is called by no case" in found
     assert "userdp_ct_count is exported, but not in the sources" in found
 
 
-def test_only_functions_that_reveal_are_suppressed() -> None:
-    assert all(name.startswith("userdp_revealed_") and "*" not in name for name in suppressed())
+def test_every_row_of_the_claim_has_its_case_and_every_case_its_row(tmp_path: Path) -> None:
+    rows = claimed(PAGE)
+    assert len(rows) == len(set(rows)) >= 14
+    assert {case.claim for case in CASES} == set(rows)
+    page = tmp_path / "page.md"
+    text = PAGE.read_text(encoding="utf-8")
+    page.write_text(
+        text.replace("| `BiasedCoin.sample` |", "| `OtherCoin.sample` |").replace("| `Categorical.", "| `X.")
+    )
+    found = gaps(ROOT / "rust", LIBRARY, page)
+    assert set(found) == {
+        "OtherCoin.sample is claimed, and has no case",
+        "X.sample is claimed, and has no case",
+        "BiasedCoin.sample has a case, and is not claimed",
+        "Categorical.sample has a case, and is not claimed",
+    }
+
+
+def test_every_row_of_the_claim_names_one_call() -> None:
+    table = PAGE.read_text(encoding="utf-8").split("| call | public | secret |\n")[1].split("\n\n")[0]
+    assert len(claimed(PAGE)) == len(table.splitlines()) - 1
+
+
+def test_what_is_revealed_is_on_the_page(tmp_path: Path) -> None:
+    assert set(revealed(PAGE)) == set(DECIDES)
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.read_text(encoding="utf-8").replace(f"| `{DISORDER}` |", "| `userdp_revealed_all` |"))
+    assert set(gaps(ROOT / "rust", LIBRARY, page)) == {
+        f"{DISORDER} reveals something, and the page does not say what",
+        "userdp_revealed_all is said to reveal something, and is not in the sources",
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_cases_make_the_public_call_that_they_are_named_after(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, method = case.claim.split(".")
+    (owner,) = (getattr(module, kind) for module in (mechanisms, local, delstab) if kind in module.__all__)
+    called, public = [], getattr(owner, method)
+
+    def watched(self: Any, *arguments: Any, **options: Any) -> Any:
+        called.append(type(self))
+        return public(self, *arguments, **options)
+
+    monkeypatch.setattr(owner, method, watched)
+    for inputs in list(case.inputs())[:2]:
+        assert np.size(case.draw(case.make(), inputs.values)) == case.draws
+    assert called == [owner] * 2
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -60,7 +108,8 @@ def test_names_of_cases_differ() -> None:
 
 
 def test_every_kernel_can_be_made_to_leak(tmp_path: Path) -> None:
-    kernels = {name for name in written(ROOT / "rust") if name.startswith("userdp_ct_")}
+    kernels = set(written(ROOT / "rust"))
+    assert set(DECIDES) < kernels
     core = tmp_path / "rust" / "core" / "src"
     for path in (ROOT / "rust" / "core" / "src").rglob("*.rs"):
         copy = core / path.relative_to(ROOT / "rust" / "core" / "src")
@@ -68,7 +117,7 @@ def test_every_kernel_can_be_made_to_leak(tmp_path: Path) -> None:
         copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     assert set(plant(tmp_path)) == kernels
     text = "".join(path.read_text(encoding="utf-8") for path in core.rglob("*.rs"))
-    assert set(re.findall(r'crate::planted::leak\("(\w+)", &\[&', text)) == kernels
+    assert set(re.findall(r'crate::planted::leak\("(\w+)", &\w+\);', text)) == kernels
 
 
 @pytest.mark.parametrize(
@@ -164,11 +213,49 @@ def test_divisions_and_floats_are_forbidden() -> None:
 
 
 def test_a_single_draw_is_reported_for_its_conversion_only() -> None:
-    (case,) = (case for case in CASES if case.name == "ExponentialMechanism, one draw")
+    (case,) = (case for case in CASES if case.name == "ExponentialMechanism.sample, one draw")
     run = {"marked": case.secret_bytes, "draws": 1, "secret_draws": 1, "equal": True, "errors_of_conversion": 2}
     assert not wrong_in(run | {"errors": 2}, case)
     assert wrong_in(run | {"errors": 3}, case) == ["errors is 3, not 2"]
     assert wrong_in(run | {"errors": 0, "errors_of_conversion": 0}, case)
+
+
+def test_what_is_revealed_is_reported_as_often_as_it_is_decided() -> None:
+    (case,) = (case for case in CASES if case.name == "UniformInteger.sample, a word rejected")
+    assert case.revealed == 9  # decisions of eight draws, one of which is made again
+    run = {"marked": case.secret_bytes, "draws": 8, "secret_draws": 8, "equal": True, "errors_of_conversion": 0}
+    assert not wrong_in(run | {"errors": 9}, case)
+    for errors in (0, 8, 10):
+        assert wrong_in(run | {"errors": errors}, case) == [f"errors is {errors}, not 9"]
+
+
+LOG = """\
+==7== Memcheck, a memory error detector
+**7** --- UniformInteger.sample: bits 1
+==7== Conditional jump or move depends on uninitialised value(s)
+==7==    at 0x5E3: userdp_revealed_uniform_rejection (in /lib/_core.abi3.so)
+==7==    by 0x5E4: ??? (in /lib/_core.abi3.so)
+==7==
+{more}
+**7** --- ExponentialMechanism.sample, one draw: any, bits 0
+==7== Conditional jump or move depends on uninitialised value(s)
+==7==    at 0x4F1: PyLong_FromUnsignedLongLong (in /usr/bin/python3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("about", "function"),
+    [
+        ("Use of uninitialised value of size 8", "userdp_revealed_uniform_rejection"),
+        ("Conditional jump or move depends on uninitialised value(s)", "userdp_revealed_coin_tie"),
+        ("Conditional jump or move depends on uninitialised value(s)", "userdp_ct_uniform"),
+        ("Conditional jump or move depends on uninitialised value(s)", "???"),
+    ],
+)
+def test_reports_are_of_branches_that_reveal(about: str, function: str) -> None:
+    assert not out_of_place(LOG.format(more=""), CASES)
+    (found,) = out_of_place(LOG.format(more=f"==7== {about}\n==7==    at 0x6: {function} (in /lib/x.so)\n"), CASES)
+    assert str(found) == f"UniformInteger.sample: in {function}: {about}"
 
 
 def test_welch_t() -> None:

@@ -19,6 +19,7 @@ from constant_time.wheel import install
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "constant-time"
+PAGE = ROOT / "docs" / "constant-time.md"
 
 
 def unsupported() -> str | None:
@@ -55,7 +56,7 @@ def main() -> int:
     work = installed.parent
     cases = cases_of(arguments.kernel)
     tools = arguments.tool or ["memcheck", "callgrind"]
-    complaints = [Complaint("", gap) for gap in gaps(ROOT / "rust", library(installed))]
+    complaints = [Complaint("", gap) for gap in gaps(ROOT / "rust", library(installed), PAGE)]
     if "memcheck" in tools:
         complaints += check_memcheck(installed, work, cases)
     if "callgrind" in tools:

@@ -1,7 +1,8 @@
-"""What is run: every constant-time sampler, with the secrets and the kernels it must be seen to use.
+"""What is run: every call that is claimed to be constant time, with the secrets and the kernels it must be seen to use.
 
-The samplers are called as users call them. Their random bits are those of the operating system, of which the harness
-says what they are; up to 256 bytes a call are used as they come.
+The calls are those of users: each case is named after the public method that docs/constant-time.md claims. Their random
+bits are those of the operating system, of which the harness says what they are; up to 256 bytes a call are used as they
+come.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp import _core
+from userdp import LogRatio
+from userdp.algorithms import AdditiveAlgorithm
+from userdp.delstab import BOTTOM, DelStab
 from userdp.mechanisms import (
     BiasedCoin,
     Categorical,
@@ -28,8 +30,11 @@ from userdp.mechanisms import (
     TruncatedDiscreteLaplace,
     UniformInteger,
 )
+from userdp.protocols import local
+from userdp.protocols.local import LocalProtocol
+from userdp.protocols.local.items import NumberedSymbols
 
-__all__ = ["CASES", "Case", "Inputs"]
+__all__ = ["CASES", "DECIDES", "DISORDER", "Case", "Inputs"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -97,6 +102,7 @@ class Case:
     """One sampler with public parameters."""
 
     name: str
+    """The class and method of which it is claimed, and what is special in it."""
     make: Callable[[], Any]
     """The sampler, from public parameters only."""
     draw: Callable[[Any, Integers], Any]
@@ -111,8 +117,18 @@ class Case:
     random: Callable[[int, str], Iterator[tuple[str, bytes]]] = words
     """Classes of random bytes, of a size and with some seeds."""
     errors: int | None = 0
-    """What memcheck reports in each run. None: as much as when the interpreter makes an int of the same draw in the
-    harness, and nothing else."""
+    """What memcheck reports in each run but for what is revealed. None: as much as when the interpreter makes an int of
+    the same draw in the harness, and nothing else."""
+
+    @property
+    def claim(self) -> str:
+        """The call of which the page claims that it is constant time."""
+        return self.name.partition(",")[0]
+
+    @property
+    def revealed(self) -> int:
+        """How often functions that reveal branch on what a kernel decided, in each run."""
+        return sum(self.calls[DECIDES[name]] for name in self.calls if name in DECIDES)
 
     @property
     def secret_bytes(self) -> int:
@@ -196,16 +212,55 @@ def items(k: int) -> dict[str, Integers]:
     }
 
 
-def reports(name: str, make: Callable[[_core.Level], Any], k: int, calls: Mapping[str, int], **changes: Any) -> Case:
+def reports(protocol: str, k: int, calls: Mapping[str, int], **changes: Any) -> Case:
     """Reports of 8 users with secret items, each from two words."""
     return Case(
-        f"LocalRandomizer, {name}",
-        make=lambda: make(_core.Level(Fraction(3), Fraction(0))),
-        draw=lambda law, values: law.report_many(_core.Source(), values),
+        f"{protocol}.report_many",
+        make=lambda: made(protocol, n_items=k, default=7),
+        draw=symbols,
         calls={LOCAL + "item": 8, COUNT: 8, **calls},
         values=items(k),
         **({"draws": 8, "random_bytes": 256} | changes),
     )
+
+
+def made(protocol: str, **parameters: int) -> LocalProtocol:
+    """A protocol of 8 users."""
+    found: type[LocalProtocol] = getattr(local, protocol)
+    return found(epsilon=LogRatio(3), n_users=8, round_id="evidence", **parameters)
+
+
+def symbols(protocol: LocalProtocol, values: Integers) -> npt.NDArray[Any]:
+    """What is random in the messages of 8 users; before it is who reports what in which round, which is public."""
+    held = values if values.size == 8 else values.reshape(8, -1)
+    drawn = protocol.report_many(held)[:, -protocol.symbol_bytes :]
+    numbered = np.ascontiguousarray(drawn).view("<u4") if isinstance(protocol, NumberedSymbols) else drawn
+    return numbered
+
+
+def rows_of_bits(width: int) -> dict[str, Integers]:
+    """The bits of 8 users, one row after the other: some are no bits."""
+    generator = np.random.default_rng(width)
+    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    size, place = 8 * width, np.arange(8 * width)
+    return {
+        "zeros": np.zeros(size, dtype=np.int64),
+        "ones": np.ones(size, dtype=np.int64),
+        "any bits": generator.integers(0, 2, size),
+        "no bit at the start": np.where(place % width == 0, 2, 1),
+        "no bit at the end": np.where(place % width == width - 1, -1, 1),
+        "any": generator.integers(lowest, highest, size, endpoint=True),
+        "far below": np.full(size, lowest),
+    }
+
+
+PARITY = AdditiveAlgorithm(
+    ("even", "odd"),
+    lambda user: user[0],
+    lambda total, n_users: ["0.01", "0.99"] if total % 2 else ["0.99", "0.01"],
+    statistic_range=(0, 1),
+)
+"""Every user decides: never stable."""
 
 
 def several(kernel: str, make: Callable[[], Any], name: str, **changes: Any) -> Case:
@@ -220,6 +275,14 @@ TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
 EXPONENTIAL = "userdp_ct_exponential_"
 LOCAL, SUBSET = "userdp_ct_local_", "userdp_revealed_subset_rejection"
 GROUPED, DISORDER = "userdp_ct_grouped_", "userdp_revealed_grouped_disorder"
+DECIDES = {
+    TIE: COIN,
+    REJECTION: UNIFORM,
+    UNACCEPTED: GAUSSIAN + "trial",
+    SUBSET: LOCAL + "others",
+    DISORDER: GROUPED + "disorder",
+}
+"""For each function that reveals, the kernel on whose results it branches: once on each."""
 
 
 def of_groups(draws: int, blocks: int, parts: int = 1) -> dict[str, int]:
@@ -230,14 +293,14 @@ def of_groups(draws: int, blocks: int, parts: int = 1) -> dict[str, int]:
 
 
 CASES = [
-    several(COUNT, lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"), "TruncatedDiscreteLaplace"),
+    several(COUNT, lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"), "TruncatedDiscreteLaplace.sample"),
     several(
         COUNT,
         lambda: TruncatedDiscreteLaplace(epsilon=0.1, delta="1e-6", kappa="tight"),
-        "TruncatedDiscreteLaplace, kappa tight",
+        "TruncatedDiscreteLaplace.sample, kappa tight",
     ),
     Case(
-        "TruncatedDiscreteLaplace, one draw",
+        "TruncatedDiscreteLaplace.sample, one draw",
         make=lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"),
         draw=lambda noise, _: noise.sample(),
         draws=1,
@@ -246,7 +309,7 @@ CASES = [
         errors=None,
     ),
     Case(
-        "TruncatedDiscreteLaplace, a key for many draws",
+        "TruncatedDiscreteLaplace.sample, a key for many draws",
         make=lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"),
         draw=lambda noise, _: noise.sample(size=(20, 10)),
         draws=200,
@@ -255,7 +318,7 @@ CASES = [
         calls={COUNT: 200},
     ),
     Case(
-        "TruncatedDiscreteLaplace, on a worker thread",
+        "TruncatedDiscreteLaplace.sample, on a worker thread",
         # Above 2^20 steps in one call.
         make=lambda: TruncatedDiscreteLaplace(epsilon=0.01, delta="1e-6"),
         draw=lambda noise, _: noise.sample(size=400),
@@ -264,9 +327,10 @@ CASES = [
         calls={COUNT: 400},
     ),
     Case(
-        "RefusalTable",
-        make=lambda: _core.RefusalTable(_core.Level(Fraction(1), Fraction(1)), Fraction(1, 10**6)),
-        draw=lambda table, _: table.refuses(3, _core.Source()),
+        "DelStab.release",
+        make=lambda: DelStab(PARITY, epsilon=8, delta="0.01", relation="exact"),
+        # A refusal is sure, so that nothing else is drawn.
+        draw=lambda mechanism, _: int(mechanism.release(((1,), (0,)) * 5) is BOTTOM),
         draws=1,
         random_bytes=16,
         calls={COUNT: 1},
@@ -274,7 +338,7 @@ CASES = [
         errors=1,
     ),
     Case(
-        "ExponentialMechanism, stored",
+        "ExponentialMechanism.sample, stored",
         make=lambda: ExponentialMechanism(epsilon=1, sensitivity=1),
         draw=lambda mechanism, values: mechanism.sample(values, size=4),
         draws=4,
@@ -283,7 +347,7 @@ CASES = [
         values=scores(1003),
     ),
     Case(
-        "ExponentialMechanism, blocked, maximize",
+        "ExponentialMechanism.sample, blocked, maximize",
         make=lambda: ExponentialMechanism(epsilon="0.01", sensitivity=1, maximize=True),
         draw=lambda mechanism, values: mechanism.sample(values, size=2),
         draws=2,
@@ -298,7 +362,7 @@ CASES = [
         values=scores(4999),
     ),
     Case(
-        "ExponentialMechanism, one draw",
+        "ExponentialMechanism.sample, one draw",
         make=lambda: ExponentialMechanism(epsilon=1, sensitivity=1),
         draw=lambda mechanism, values: mechanism.sample(values),
         draws=1,
@@ -308,7 +372,7 @@ CASES = [
         errors=None,
     ),
     Case(
-        "GroupedExponentialMechanism",
+        "GroupedExponentialMechanism.sample",
         make=lambda: GroupedExponentialMechanism(epsilon=1, sensitivity=1),
         draw=lambda mechanism, values: mechanism.sample(grouped(values, 2**64 - 1), size=2),
         draws=2,
@@ -317,7 +381,7 @@ CASES = [
         values=groups(1003, 2**64 - 1),
     ),
     Case(
-        "GroupedExponentialMechanism, one draw",
+        "GroupedExponentialMechanism.sample, one draw",
         make=lambda: GroupedExponentialMechanism(epsilon="0.01", sensitivity=1),
         draw=lambda mechanism, values: mechanism.sample(grouped(values, 2**62)),
         draws=1,
@@ -327,7 +391,7 @@ CASES = [
         errors=None,
     ),
     Case(
-        "DiscreteLaplace, small range",
+        "DiscreteLaplace.sample, small range",
         make=lambda: DiscreteLaplace(scale=1, bounds=(0, 10)),
         draw=lambda noise, values: noise.sample(values),
         draws=8,
@@ -336,7 +400,7 @@ CASES = [
         values=true_values(0, 10),
     ),
     Case(
-        "DiscreteLaplace",
+        "DiscreteLaplace.sample",
         make=lambda: DiscreteLaplace(scale=1000, bounds=(-(10**6), 10**6)),
         draw=lambda noise, values: noise.sample(values),
         draws=8,
@@ -345,7 +409,7 @@ CASES = [
         values=true_values(-(10**6), 10**6),
     ),
     Case(
-        "DiscreteGaussian, cells of one integer",
+        "DiscreteGaussian.sample, cells of one integer",
         make=lambda: DiscreteGaussian(sigma_squared=1),
         draw=lambda noise, values: noise.sample(values),
         draws=6,
@@ -355,7 +419,7 @@ CASES = [
         random=accepted_trials,
     ),
     Case(
-        "DiscreteGaussian, a trial rejected",
+        "DiscreteGaussian.sample, a trial rejected",
         make=lambda: DiscreteGaussian(sigma_squared=10**9),
         draw=lambda noise, values: noise.sample(values),
         draws=5,
@@ -365,7 +429,7 @@ CASES = [
         random=one_rejected_trial,
     ),
     Case(
-        "BiasedCoin",
+        "BiasedCoin.sample",
         make=lambda: BiasedCoin(log_probability=-1),
         draw=lambda coin, _: coin.sample(size=16),
         draws=16,
@@ -373,7 +437,7 @@ CASES = [
         calls={COIN: 16, TIE: 16},
     ),
     Case(
-        "UniformInteger",
+        "UniformInteger.sample",
         make=lambda: UniformInteger(low=-3, high=10**12),
         draw=lambda law, _: law.sample(size=16),
         draws=16,
@@ -382,7 +446,7 @@ CASES = [
         random=small_words,
     ),
     Case(
-        "UniformInteger, a word rejected",
+        "UniformInteger.sample, a word rejected",
         make=lambda: UniformInteger(low=-3, high=10**12),
         draw=lambda law, _: law.sample(size=8),
         draws=8,
@@ -391,7 +455,7 @@ CASES = [
         random=one_zero_word,
     ),
     Case(
-        "Categorical",
+        "Categorical.sample",
         make=lambda: Categorical(weights=range(100)),
         draw=lambda law, _: law.sample(size=16),
         draws=16,
@@ -399,27 +463,24 @@ CASES = [
         calls={UNIFORM: 16, REJECTION: 16, COUNT: 16},
         random=small_words,
     ),
-    several(COUNT, lambda: NegativeBinomial(r="1/3", p="1/2"), "NegativeBinomial"),
+    several(COUNT, lambda: NegativeBinomial(r="1/3", p="1/2"), "NegativeBinomial.sample"),
+    reports("KRandomizedResponse", 1000, {LOCAL + "other": 8, UNIFORM: 8, REJECTION: 8}, random=small_words),
+    reports("HadamardResponse", 1000, {LOCAL + "column": 8}),
     reports(
-        "randomized response",
-        lambda level: _core.LocalRandomizer.randomized_response(level, 1000, 7),
-        1000,
-        {LOCAL + "other": 8, UNIFORM: 8, REJECTION: 8},
-        random=small_words,
-    ),
-    reports(
-        "Hadamard response",
-        lambda level: _core.LocalRandomizer.hadamard_response(level, 1000, 7),
-        1000,
-        {LOCAL + "column": 8},
-    ),
-    reports(
-        "subset selection",
-        # Sets of three words; their words come from a key.
-        lambda level: _core.LocalRandomizer.subset_selection(level, 150, 38, 7),
+        "SubsetSelection",
+        # Sets of three words, in 19 bytes of a message; their random words come from a key.
         150,
         {LOCAL + "others": 8, LOCAL + "insert": 8, SUBSET: 8},
-        draws=24,
+        draws=8 * 19,
         random_bytes=32,
+    ),
+    Case(
+        "BitwiseMajority.report_many",
+        make=lambda: made("BitwiseMajority", n_bits=5),
+        draw=symbols,
+        draws=8,
+        random_bytes=256,
+        calls={LOCAL + "bit": 8, LOCAL + "item": 8, COUNT: 8, LOCAL + "other": 8, UNIFORM: 8, REJECTION: 8},
+        values=rows_of_bits(5),
     ),
 ]

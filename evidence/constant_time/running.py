@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 from constant_time.cases import CASES, Case
 from constant_time.probe import compile_probe
 
-__all__ = ["SUPPRESSIONS", "Complaint", "cases_of", "library", "run_under"]
+__all__ = ["Complaint", "cases_of", "library", "run_under"]
 
 HERE = Path(__file__).resolve().parent
-SUPPRESSIONS = HERE / "revealed.supp"
 OPTIONS = {
-    "memcheck": ["--error-limit=no", "--num-callers=20", f"--suppressions={SUPPRESSIONS}"],
+    "memcheck": ["--error-limit=no", "--num-callers=20"],
     # One file for each run, in the format that `counts` reads.
     "callgrind": [
         "--instr-atstart=no",

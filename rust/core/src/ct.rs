@@ -173,7 +173,8 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 /// Defines functions that branch on something drawn, under exported names that begin with `userdp_revealed_`: the list
-/// of what a watcher of branches learns. Each one says what that is, and why it says nothing about the result.
+/// of what a watcher of branches learns. Each one says what that is, why it says nothing about the result, and which
+/// arguments are secret otherwise.
 macro_rules! revealed {
     ($($function:tt)+) => { $crate::ct::kernel! { $($function)+ } };
 }
