@@ -105,7 +105,7 @@ PLAIN: list[Any] = [
         Decimal,
         ["0", "-0", "1", "1.0", "1.00", "1E+2", "100", "0.1", "Infinity", "-Infinity", "NaN", "sNaN12", "1E-400"],
     ),
-    *(Decimal("1E+999999999999999999"), Decimal("9" * 60)),
+    *(Decimal(f"1E+{MOST_BITS}"), Decimal(f"1E-{MOST_BITS}"), Decimal("9" * 60)),
     *DAYS,
     *(datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 1, 0, 0, 0, 1), datetime.datetime.max),
     *(uuid.UUID(int=0), uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)),
@@ -304,6 +304,7 @@ REFUSED: list[Any] = [
     np.array([1, 2]).view(type("Own", (np.ndarray,), {"tolist": Loud._exit})),
     *(np.ma.masked_array([1, 2]), np.array([1], dtype="m8[s]"), np.array([1], dtype="M8[s]"), np.array([1j])),
     *(np.array([1], dtype=np.longdouble), np.zeros(2, dtype="i4,i4"), box(Loud())),
+    *(Decimal("1E+999999999999999999"), Decimal("1E-1999999999999999997"), Decimal(f"0E{MOST_BITS + 1}")),
     *(broken_fraction(), broken_uuid(), uuid.UUID.__new__(uuid.UUID), 1 << MOST_BITS, F(1, 1 << MOST_BITS)),
     *(cycle(), doubled(MOST_DEPTH - 1), doubled(25), "a" * 5001, ("a" * 600,) * 10),
 ]
@@ -465,7 +466,7 @@ def test_lookalikes_are_refused_in_audits(name: str) -> None:
             check_lddp(algorithm, given, r=1, epsilon=1, delta=0)
         with pytest.raises(TypeError, match=r"^dataset: the user at position [01] is of the type"):
             audit_dataset(algorithm, given, records=[(0,)], epsilon=1, delta=0)
-        with pytest.raises(TypeError, match=r"^item is of the type"):
+        with pytest.raises(TypeError, match=r"^dataset: the user at position [01] is of the type"):
             SubsampledAlgorithm(algorithm, 1).pmf(tuple(given))
 
 
@@ -552,6 +553,20 @@ def test_sets_and_dicts_of_users_are_refused(dataset: Any) -> None:
     ):
         with pytest.raises(TypeError, match=f"^dataset {text}"):
             call()
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [np.array([1, 2]), np.array(["a"]), np.zeros((2, 2), dtype="M8[s]"), np.zeros((2, 2), dtype="m8[s]")]
+    + [np.zeros((2, 2), dtype=kind) for kind in (complex, np.longdouble, "i4,i4")],
+    ids=str,
+)
+def test_arrays_whose_type_holds_no_users_are_refused(dataset: Any) -> None:
+    for read in (read_users, private_users):
+        with pytest.raises(TypeError, match=r"dataset must be a sequence of users.*got an array of shape"):
+            read(dataset, "dataset")
+    assert private_users(np.array([["a" * 4]]), "dataset") == (("aaaa",),)
+    assert private_users(np.array([None, 1], dtype=object), "dataset") == (None, None)
 
 
 def test_generators_and_columns_of_users_are_taken_in_their_order() -> None:

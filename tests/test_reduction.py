@@ -109,7 +109,7 @@ def test_items_are_told_apart_by_value_and_type() -> None:
     assert law.fractions() == [F(2, 6), F(4, 6)]
     assert len(seen) == 4  # True, 1, 0.0 and -0.0, each evaluated once
     for strange in (object(), {1}, 1j, (1, object())):
-        with pytest.raises(TypeError, match="item"):
+        with pytest.raises(TypeError, match="dataset: the user at position 0 is of the type"):
             algorithm.pmf(((strange,),))
 
 

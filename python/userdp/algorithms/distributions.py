@@ -45,7 +45,7 @@ class Distribution:
         return [self.examples[bisect_right(steps, source.randrange(steps[-1]))] for _ in range(size)]
 
 
-def read_universe(universe: Any) -> tuple[Any, ...]:
+def read_universe(universe: Any, name: str = "universe") -> tuple[Any, ...]:
     """Read the distinct possible values of an example, as their canonical values.
 
     Raises
@@ -54,15 +54,15 @@ def read_universe(universe: Any) -> tuple[Any, ...]:
         Naming the argument.
     """
     if isinstance(universe, (str, bytes, Mapping, set, frozenset)) or not isinstance(universe, Iterable):
-        raise TypeError(f"universe must be a sequence of examples, in a definite order; got {shown(universe)}")
-    examples = tuple(canonical(example, f"universe: example {place}") for place, example in enumerate(universe))
+        raise TypeError(f"{name} must be a sequence of examples, in a definite order; got {shown(universe)}")
+    examples = tuple(canonical(example, f"{name}: example {place}") for place, example in enumerate(universe))
     if not examples:
-        raise ValueError("universe is empty; it needs at least one example")
+        raise ValueError(f"{name} is empty; it needs at least one example")
     first: dict[str, int] = {}
     for place, example in enumerate(examples):
         if first.setdefault(key_of(example), place) != place:
             raise ValueError(
-                f"universe must have distinct examples; examples {first[key_of(example)]} and {place} are both "
+                f"{name} must have distinct examples; examples {first[key_of(example)]} and {place} are both "
                 f"{shown(example)}"
             )
     return examples
@@ -86,8 +86,8 @@ def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -
         Naming the argument.
     """
     if isinstance(value, Mapping):
-        examples = universe or read_universe(tuple(value))
-        own = read_universe(tuple(value)) if value else ()
+        examples = universe or read_universe(tuple(value), name)
+        own = read_universe(tuple(value), name) if value else ()
         given = dict(zip(map(key_of, own), value.values(), strict=True))
         keys = list(map(key_of, examples))
         if strange := set(given) - set(keys):

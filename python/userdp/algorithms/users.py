@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
+import numpy as np
+
 from userdp.algorithms.finite import Dataset, User
-from userdp.exact.encoding import canonical
+from userdp.exact.encoding import canonical, has_codes
 
 USERS = "a sequence of users, each a tuple, list or array of examples"
 
@@ -28,6 +30,13 @@ def listed_users(dataset: Any, name: str) -> list[Any]:
         )
     if isinstance(dataset, (str, bytes)) or not isinstance(dataset, Iterable):
         raise TypeError(f"{name} must be {USERS}; got {type(dataset).__name__}")
+    if (
+        isinstance(dataset, np.ndarray)
+        and dataset.dtype != object
+        and (dataset.ndim < 2 or not has_codes(dataset.dtype))
+    ):
+        # Types and shapes are public, and no row of this array is a user.
+        raise TypeError(f"{name} must be {USERS}; got an array of shape {dataset.shape} and dtype {dataset.dtype}")
     return list(dataset)
 
 
@@ -79,5 +88,5 @@ def _user(user: Any, name: str) -> User:
 def _private(user: Any) -> User | None:
     try:
         return _user(user, "")
-    except TypeError:
+    except (TypeError, MemoryError, RecursionError):
         return None

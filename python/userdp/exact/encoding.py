@@ -32,7 +32,8 @@ ACCEPTED = (
     "numbers and texts, and tuples, lists, frozensets and arrays of these"
 )
 MOST_BITS = 2048
-"""Of an integer: Python writes 617 digits whatever its settings are."""
+"""Of an integer: Python writes 617 digits whatever its settings are. And the largest exponent of a Decimal, since an
+algorithm that makes an integer of 1E+999999999 does not end."""
 MOST_DEPTH = 32
 """Of tuples in tuples."""
 MOST_SIZE = 1 << 20
@@ -63,6 +64,11 @@ class UnknownValue(TypeError):
 
 
 # --- from values to codes
+
+
+def has_codes(dtype: np.dtype[Any]) -> bool:
+    """Whether there are codes for what an array of this type holds; of objects, for some."""
+    return dtype.kind in "biuUSO" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 
 class _Writer:
@@ -125,6 +131,8 @@ class _Writer:
             return {"decimal": "NaN"}
         sign, digits, exponent = value.as_tuple()
         self.pay(len(digits), value)
+        if isinstance(exponent, int) and abs(exponent) > MOST_BITS:
+            return self.unknown(value, f"is a Decimal with an exponent beyond {MOST_BITS}")
         size = "Infinity" if value.is_infinite() else f"{''.join(map(str, digits))}E{exponent}"
         return {"decimal": f"{'-' if sign else ''}{size}"}
 
@@ -146,8 +154,7 @@ class _Writer:
         return [self.code(member, depth + 1) for member in value]
 
     def of_array(self, value: Any, depth: int) -> Any:
-        kind, size = value.dtype.kind, value.dtype.itemsize
-        if kind not in "biufUSO" or (kind == "f" and size > 8):
+        if not has_codes(value.dtype):
             return self.unknown(value, f"is an array of dtype {value.dtype}")
         self.pay(value.size, value)
         return self.code(value.tolist(), depth)

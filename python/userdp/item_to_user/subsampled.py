@@ -14,7 +14,8 @@ from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import DistinctPmfs, call_on, mechanism_name, outputs_of, pmf_error_of
 from userdp.algorithms.finite import FunctionAlgorithm
 from userdp.algorithms.forms import is_symmetric
-from userdp.exact.encoding import canonical, key_of
+from userdp.algorithms.users import read_users
+from userdp.exact.encoding import key_of
 from userdp.exact.numbers import capped_binomial, positive, shown
 from userdp.exact.pmf import Pmf
 from userdp.exact.pmf_input import fractions_of
@@ -95,7 +96,7 @@ class SubsampledAlgorithm(FunctionAlgorithm):
         super().__init__(outputs, self._law, name=f"{mechanism_name(item_algorithm)} on {self.n_items} items")
 
     def _law(self, dataset: Dataset) -> Pmf:
-        items = [canonical(item, "item") for user in dataset for item in user]
+        items = [item for user in read_users(dataset, "dataset") for item in user]
         keys = list(map(key_of, items))
         if len(items) < self.n_items:
             raise ValueError(f"the dataset has {len(items)} items; a subset of n_items={self.n_items} was asked for")
