@@ -96,6 +96,21 @@ def _generator() -> Any:
     yield 1
 
 
+def _tampered() -> Fraction:
+    """A fraction with attributes that somebody has set."""
+    fraction = Fraction(3)
+    fraction._numerator = Exiting()  # type: ignore[attr-defined]
+    return fraction
+
+
+def _hidden() -> pd.Series[Any]:
+    """A series whose methods have been replaced."""
+    series = pd.Series([3, 4])
+    for name in ("to_numpy", "to_list", "tolist"):
+        object.__setattr__(series, name, _exit)
+    return series
+
+
 VALUES: dict[str, Any] = {
     "None": None,
     "nan": float("nan"),
@@ -156,6 +171,15 @@ VALUES: dict[str, Any] = {
 }
 
 
+IN_LISTS: dict[str, Any] = {
+    "an odd fraction": _tampered(),
+    "an array of any length": np.broadcast_to(np.int8(3), 2**45),
+    "an odd series": _hidden(),
+    "a date beyond Python's": pd.Series(pa.array([2**60], type=pa.timestamp("s")), dtype="timestamp[s][pyarrow]"),
+}
+"""Values with which libraries of frames hang or crash."""
+
+
 def _object_array(values: list[Any]) -> Any:
     held = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
@@ -206,18 +230,25 @@ TABLES: dict[str, Callable[[list[Any]], Any]] = {
     "vector of rows": lambda values: _object_array([[value] for value in values]),
     "array of float64": _typed("f8"),
     "array of float32": _typed("f4"),
+    "array of float16": _typed("f2"),
+    "array of long doubles": _typed("g"),
     "array of int64": _typed("i8"),
     "array of int32": _typed("i4"),
     "array of uint64": _typed("u8"),
     "pandas, inferred": _inferred,
     "pandas object": lambda values: pd.DataFrame({"x": pd.Series(_object_array(values), dtype=object)}),
     "pandas, without names": lambda values: pd.DataFrame({0: pd.Series(_object_array(values), dtype=object)}),
+    "pandas, columns of two levels": lambda values: pd.DataFrame(
+        _typed("f8")(values), columns=pd.MultiIndex.from_tuples([("a", "x")])
+    ),
     "pandas Int64": lambda values: pd.DataFrame({"x": pd.array(values, dtype="Int64")}),
     "pandas Float64": lambda values: pd.DataFrame({"x": pd.array(values, dtype="Float64")}),
     "pandas int64[pyarrow]": lambda values: pd.DataFrame({"x": pd.array(values, dtype="int64[pyarrow]")}),
     "pandas double[pyarrow]": lambda values: pd.DataFrame({"x": pd.array(values, dtype="double[pyarrow]")}),
     "polars Int64": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Int64)}),
+    "polars Int128": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Int128)}),
     "polars Float64": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)}),
+    "polars Float32": lambda values: pl.DataFrame({"x": pl.Series(values, dtype=pl.Float32)}),
     "polars Object": lambda values: pl.DataFrame({"x": pl.Series("x", values, dtype=pl.Object)}),
     "polars, lazy": lambda values: pl.LazyFrame({"x": pl.Series(values, dtype=pl.Int64)}),
     "polars, inferred": lambda values: pl.DataFrame({"x": values}),
@@ -247,6 +278,7 @@ VECTORS: dict[str, Callable[[list[Any]], Any]] = {
 NUMBERS: dict[str, Callable[[list[Any]], Any]] = {
     "array of float64": lambda values: _typed("f8")(values)[:, 0],
     "array of int64": lambda values: _typed("i8")(values)[:, 0],
+    "array of long doubles": lambda values: _typed("g")(values)[:, 0],
     "array": lambda values: array.array("d", values),
     "pandas, inferred": lambda values: _inferred(values)["x"],
     "pandas Int64": lambda values: pd.Series(values, dtype="Int64"),
@@ -258,6 +290,12 @@ NUMBERS: dict[str, Callable[[list[Any]], Any]] = {
     "pyarrow double": lambda values: pa.chunked_array([pa.array(values, type=pa.float64())]),
 }
 """A vector of numbers."""
+
+CATEGORIES: dict[str, Callable[[list[Any]], Any]] = {
+    "pandas category": lambda values: pd.Series(_object_array(values), dtype=object).astype("category"),
+    "pyarrow dictionary": lambda values: pa.array(values, type=pa.int64()).dictionary_encode(),
+}
+"""Labels that are numbers, as categories."""
 
 TEXTS: dict[str, Callable[[list[Any]], Any]] = {
     "array of texts": lambda values: np.array(values, dtype="U12"),

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from frozen_cases import SEED, classifiers
-from hostile_values import NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought
+from hostile_values import CATEGORIES, IN_LISTS, NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators.base import UserLevelMechanism
 from userdp.exceptions import InsecureRandomnessWarning
@@ -26,7 +27,9 @@ from userdp.optimization import (
     WinsorizedGradientDescent,
 )
 from userdp.protocols import local, shuffle
+from userdp.public_randomness import PublicSeed
 from userdp.selection import ApproximateSelection, PureSelection
+from userdp.stability import StableLearner
 from userdp.users import MeanVectors, UserTable, bound_contributions
 
 POINTS = [1, 9, 3, 2, 5, 8, 10, 4]
@@ -72,15 +75,16 @@ def read(learner: UserLevelMechanism, X: Any, y: Any, groups: Any = USERS) -> Us
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # What depends on parameters and on the container.
-        warnings.filterwarnings("ignore", "X may have whole numbers", UserWarning)
+        warnings.filterwarnings("ignore", "(X may have whole numbers|A column-vector y)", UserWarning)
         return learner._frozen()._read(X, y, groups)[0]
 
 
 def same(table: UserTable, other: UserTable, users: tuple[int, ...] = (0, 2)) -> None:
     """Whether two tables have the same rows of these users, bit for bit."""
     assert (table.n_users, table.m) == (other.n_users, other.m)
+    assert (table.X.dtype, table.labels.dtype) == (other.X.dtype, other.labels.dtype)
     for user in users:
-        mine, theirs = (np.asarray(each.X[each.users == user], dtype=np.float64) for each in (table, other))
+        mine, theirs = (each.X[each.users == user] for each in (table, other))
         assert mine.tobytes() == theirs.tobytes()
         assert table.labels[table.users == user].tobytes() == other.labels[other.users == user].tobytes()
 
@@ -134,6 +138,44 @@ def test_a_value_in_X_moves_nobody(kind: str) -> None:
                     same(read(learner, X, y), plain)
 
 
+def test_rows_of_one_length_are_read_as_rows_of_several_are() -> None:
+    """NumPy makes two dimensions of rows of objects of one length, and one of others."""
+    rows: list[Any] = [[point, 0, 0] for point in POINTS]
+    odd = replaced(rows, OWN[:1], [3])
+    tables = [UserTable.read(np.array(X, dtype=object), groups=USERS, m=8, n_features=2) for X in (rows, odd)]
+    assert [np.array(X, dtype=object).ndim for X in (rows, odd)] == [2, 1]
+    same(*tables)
+
+
+def test_values_of_a_type_that_is_refused_are_not_looked_at() -> None:
+    """A date beyond those of Python would raise another error than others do."""
+    dates = [pa.array([0, last], type=pa.timestamp("s")) for last in (0, 2**60)]
+    for make in (lambda date: date, lambda date: pd.Series(date, dtype="timestamp[s][pyarrow]")):
+        for date in dates:
+            with pytest.raises(TypeError, match="y is of dtype timestamp"):
+                UserTable.read(np.ones((2, 1)), make(date), groups=[1, 2], m=1)
+            with pytest.raises(TypeError, match="'x' is of dtype timestamp"):
+                UserTable.read(pa.table({"x": date}), groups=[1, 2], m=1)
+
+
+@pytest.mark.parametrize("value", IN_LISTS.values(), ids=list(IN_LISTS))
+def test_a_value_in_a_list_moves_nobody(value: Any) -> None:
+    """In rows, and in the place of rows, of one column and of two."""
+    for row in (value, [value], [value, value], (value, value)):
+        for width in (1, 2):
+            rows: list[Any] = [[point] * width for point in POINTS]
+            odd = replaced(rows, OWN, row)
+            same(*(UserTable.read(X, groups=USERS, m=8, n_features=width) for X in (odd, rows)))
+            for labels in (LABELS, [[label] for label in LABELS]):
+                y = replaced(labels, OWN, row)
+                for classes in ((0, 1), None):
+                    tables = (
+                        UserTable.read(rows, each, groups=USERS, m=8, n_features=width, classes=classes)
+                        for each in (y, labels)
+                    )
+                    same(*tables)
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_all_values_together_move_nobody(kind: str) -> None:
     """The same for every learner, where every value has a user: all that the container takes, at once if it can."""
@@ -168,6 +210,19 @@ def test_a_value_in_y_moves_nobody(kind: str) -> None:
                 y = brought(make, replaced(LABELS, places, value))
                 if y is not None:
                     same(read(learner, X, y), plain)
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_a_value_among_categories_moves_nobody(kind: str) -> None:
+    """pandas makes categories of objects of categories of numbers for one text."""
+    X, learner = np.array(POINTS)[:, None], ThresholdClassifier(epsilon=1, domain_size=10, m=8)
+    plain = read(learner, X, CATEGORIES[kind](LABELS))
+    same(plain, read(learner, X, LABELS), (0, 1, 2))
+    for places in PLACES:
+        for value in VALUES.values():
+            y = brought(CATEGORIES[kind], replaced(LABELS, places, value))
+            if y is not None:
+                same(read(learner, X, y), plain)
 
 
 @pytest.mark.parametrize("kind", {**VECTORS, **TEXTS})
@@ -339,6 +394,32 @@ def test_a_value_moves_no_vector(kind: str) -> None:
                 table, others = vectors(X)
                 same(table, plain)
                 assert (sums[0], sums[2]) == (others[0], others[2])
+
+
+class Verbatim(StableLearner):
+    """Votes for what its rows are, to the type: in machine integers a power of them would be another number."""
+
+    default = None
+
+    def item(self, X: Any, labels: Any, seed: Any) -> Any:
+        if np.isnan(X).any():
+            raise SystemExit("a person's rows end the process")
+        return X.dtype.str, X.tobytes(), (X**20).tobytes()
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_value_moves_no_vote(kind: str) -> None:
+    """A learner of somebody else sees each user's rows in doubles, whatever the others gave."""
+    votes = []
+    for places in ([], *PLACES):
+        X = brought(TABLES[kind], replaced(POINTS, places, None))
+        table = UserTable.read(TABLES[kind](POINTS) if X is None else X, groups=USERS, m=8, n_features=1)
+        votes.append(Verbatim().items(table, PublicSeed(SEED)))
+    assert votes[0] == Verbatim().items(UserTable.read(np.array(POINTS)[:, None], groups=USERS, m=8), PublicSeed(SEED))
+    for others in votes[1:]:
+        assert others[0] == votes[0][0]
+        assert others[2] == votes[0][2]
+        assert others[1] in (votes[0][1], None)
 
 
 @pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS, **TEXTS})

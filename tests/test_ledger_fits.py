@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import copy
 import os
 import pickle
 import threading
@@ -170,6 +171,32 @@ def test_fit_refuses_what_is_not_private_or_protects_others() -> None:
     assert ledger.spent["epsilon"] == 0
 
 
+def test_a_plan_is_spent_as_its_fit_would_be() -> None:
+    """With what it says of whom it protects, and of what voids that."""
+    ledger = PrivacyLedger(1)
+    ledger.spend(classifier().release_plan(n_users=30, n_features=1))
+    assert ledger.spent["epsilon"] == F(1, 2)
+    for void, said in (({"random_state": 1}, "random_state"), ({"classes": None}, "classes=None")):
+        plan = classifier(**void).release_plan(n_users=30, n_features=1)
+        for call in (ledger.spend, ledger.can_spend):
+            with pytest.raises(ValueError, match=f"not private: {said}"):
+                call(plan)
+    with pytest.raises(ValueError, match="unit: the release protects 'user'"):
+        PrivacyLedger(1, unit="record").spend(classifier().release_plan(n_users=30, n_features=1))
+    assert ledger.spent["epsilon"] == F(1, 2)
+
+
+def test_costs_of_other_classes_are_refused() -> None:
+    class Free(PrivacyCost):
+        def pair(self) -> Any:
+            return F(0), F(0)
+
+    ledger = PrivacyLedger(1)
+    with pytest.raises(TypeError, match="item must be a PrivacyCost"):
+        ledger.spend(Free(5))
+    assert ledger.entries == ()
+
+
 def test_an_error_before_the_draw_costs_nothing_and_one_after_it_costs_all(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = PrivacyLedger(1)
     with pytest.raises(ValueError, match="groups"):
@@ -255,6 +282,38 @@ class Elsewhere(ThresholdClassifier):
 GIVEN: dict[str, Any] = {"epsilon": "1/2", "domain_size": 10, "m": 4, "classes": (False, True)}
 
 
+class OfCopies(ThresholdClassifier):
+    """Fits copies of itself in other threads, and then itself."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> OfCopies:
+        with ThreadPoolExecutor(1) as pool:
+            for copied in (copy.copy(self), copy.deepcopy(self)):
+                pool.submit(ThresholdClassifier.fit, copied, X, y, groups).result()
+        return super().fit(X, y, groups)
+
+
+class OfPickles(ThresholdClassifier):
+    """Is charged once, and fits a pickle of itself as well."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> OfPickles:
+        super().fit(X, y, groups)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(ThresholdClassifier.fit, pickle.loads(pickle.dumps(self)), X, y, groups).result()
+        return self
+
+
+def test_copies_are_charged_and_pickles_are_refused() -> None:
+    """A pickle goes to another process, from which no ledger can be asked."""
+    ledger = PrivacyLedger(2)
+    model = ledger.fit(OfCopies(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(3, 2)
+    for copied in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        ThresholdClassifier.fit(copied, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    with pytest.raises(RuntimeError, match="pickled while a ledger fitted it"):
+        ledger.fit(OfPickles(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == 2
+
+
 def test_charges_reach_threads_and_clones() -> None:
     ledger = PrivacyLedger(1)
     ledger.fit(InPool(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
@@ -265,11 +324,11 @@ def test_charges_reach_threads_and_clones() -> None:
     assert ledger.spent["epsilon"] == 1
 
 
-@pytest.mark.parametrize("kind", [Alone, Elsewhere])
-def test_a_fit_that_nobody_was_charged_for_is_an_error(kind: Any) -> None:
+@pytest.mark.parametrize(("kind", "said"), [(Alone, "without asking the ledger"), (Elsewhere, "pickled while")])
+def test_a_fit_that_nobody_was_charged_for_is_an_error(kind: Any, said: str) -> None:
     ledger, model = PrivacyLedger(1), kind(**GIVEN)
     before = dict(vars(model))
-    with pytest.raises(RuntimeError, match="without asking the ledger"):
+    with pytest.raises(RuntimeError, match=said):
         ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
     assert vars(model) == before
     assert ledger.spent["epsilon"] == 0

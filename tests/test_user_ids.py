@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from userdp.users import UserTable, bound_contributions, canonical_id, id_bytes
-from userdp.users.ids import encode_users
+from userdp.users.ids import encode_users, read_ids
 
 NAN = float("nan")
 
@@ -120,6 +120,7 @@ def test_what_is_no_id_is_refused() -> None:
             TypeError,
             "row 1 is a time with a time zone",
         ),
+        ([1, 2**4096], TypeError, "row 1 is an integer of more than 4096 bits"),
         ([((((((1,),),),),),), 1], TypeError, "the id in row 0 is a tuple of too many parts"),
         ([1.5, 2.0], TypeError, r"no whole number below 2\*\*53"),
         (np.array([2.0**53, 1.0]), TypeError, r"not whole numbers below 2\*\*53"),
@@ -261,6 +262,23 @@ def test_ids_of_two_columns_however_they_are_put_together() -> None:
         [datetime.datetime(2024, 2, 29, 5), "2024-02-29T05:00:00"],
         [(1, "a"), ("1", "a")],
         [(True,) * 12, (1,) * 12],
+        *([7, text] for text in ("007", " 7", "7 ", "+7", "7.", "7.00", "\uff17", b"07")),
+        *([0, text] for text in ("-0", "00", "0.0")),
+        [-7, "-07"],
+        [2**64, "0" + str(2**64)],
+        [True, "TRUE"],
+        [True, "1.0"],
+        [7, (7,)],
+        ["a", ("a",)],
+        [((7,), "a"), (7, "a")],
+        [uuid.UUID(int=7), f"{{{uuid.UUID(int=7)}}}"],
+        [uuid.UUID(int=7), uuid.UUID(int=7).urn],
+        *(
+            [datetime.datetime(2024, 2, 29, 5, 0, 0, 500), text]
+            for text in ("2024-02-29 05:00:00.0005", "2024-02-29T05:00:00.000500Z", "2024-02-29 05:00:00.000500+00:00")
+        ),
+        [datetime.datetime(2024, 2, 29, 5), "2024-02-29 05:00"],
+        [datetime.datetime(2024, 2, 29), "2024-02-29T00:00Z"],
         pd.Series([7, "7"], dtype=object),
         objects(7, "7"),
     ],
@@ -277,6 +295,48 @@ def test_ids_that_read_alike_are_refused_unless_they_are_enrolled(ids: Any) -> N
 def test_ids_of_one_type_that_read_alike_are_different_users() -> None:
     for ids in (["7", "07", " 7", "7.0", "True", "1"], [("a", "b"), ("ab", ""[:0] or "c")], [b"7", b"07"]):
         assert encode_users(ids, len(ids)).n_users == len(ids)
+
+
+def test_categories_are_the_ids_that_they_stand_for() -> None:
+    """An arrow dictionary of integers is a column of integers, as it is for pandas; unused categories are nobody."""
+    numbers, texts = pa.array([7, 9, 7]).dictionary_encode(), pa.array(["7", "9", "7"]).dictionary_encode()
+    for ids, kind in [
+        (numbers, int),
+        (pa.table({"who": numbers})["who"], int),
+        (pd.Series(numbers, dtype=pd.ArrowDtype(numbers.type)), int),
+        (pd.Series([7, 9, 7]).astype("category"), int),
+        (pd.Series(pd.Categorical([7, 9, 7], categories=[9, 8, 7])), int),
+        (texts, str),
+        (pd.Series(["7", "9", "7"]).astype("category"), str),
+        (pl.Series(["7", "9", "7"], dtype=pl.Categorical), str),
+        (pl.Series(["7", "9", "7"], dtype=pl.Enum(["9", "8", "7"])), str),
+    ]:
+        users = encode_users(ids, 3, [kind(9), kind(7)])
+        assert (users.codes.tolist(), users.n_users) == ([1, 0, 1], 2)
+        assert encode_users(ids, 3).n_users == 2
+
+
+def test_ids_may_be_in_columns_of_any_fixed_width() -> None:
+    given = uuid.UUID(int=7)
+    for ids, user in [
+        (pl.Series([7, 2**100], dtype=pl.Int128), 7),
+        (pa.array([given.bytes] * 2, type=pa.binary(16)), given.bytes),
+        (pa.array([0, 1], type=pa.timestamp("us")), datetime.datetime(1970, 1, 1)),
+        (pd.Index([7, 9]), 7),
+        (pd.date_range("1970-01-01", periods=2), datetime.datetime(1970, 1, 1)),
+    ]:
+        assert encode_users(ids, 2).n_users == len(set(ids.tolist() if isinstance(ids, pd.Index) else ids))
+        assert canonical_id(user) in read_ids(ids, 2)[1]
+
+
+def test_columns_may_be_named_by_numbers() -> None:
+    """As those of a pandas frame are that was made of an array."""
+    frame = pd.DataFrame({0: [1, 2], 1: [3, 4], "who": ["ann", "ben"]})
+    assert UserTable.read(frame, groups="who", m=1).X.tolist() == [[1, 3], [2, 4]]
+    assert UserTable.read(pd.DataFrame([[1, 3], [2, 4]]), [0, 1], groups=frame["who"], m=1).X.tolist() == [
+        [1, 3],
+        [2, 4],
+    ]
 
 
 def test_codes_are_in_the_order_of_ids_wherever_their_rows_are() -> None:

@@ -21,32 +21,61 @@ def charges_of(estimator: Any) -> tuple[Charge, ...]:
     return tuple(dict.fromkeys((*own, *_CHARGES.get())))
 
 
+class _Asking:
+    """A charge for what is fitted in a block. Copies are charged too; what is unpickled is refused, and not free."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        self.asked = False
+        self.over = False
+
+    def __call__(self, record: Any) -> None:
+        if self.over:
+            raise RuntimeError("this is fitted by a ledger whose fit has ended, so that nobody would be charged for it")
+        self.charge(record)
+        self.asked = True
+
+    def __copy__(self) -> _Asking:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> _Asking:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _elsewhere, ()
+
+
+def _elsewhere() -> Charge:
+    return _refuse
+
+
+def _refuse(record: Any) -> None:
+    raise RuntimeError(
+        "this was pickled while a ledger fitted it, as for another process, and nobody would be charged for its fit: "
+        "use threads within a ledger's fit"
+    )
+
+
 @contextmanager
 def charging(estimator: Any, charge: Charge) -> Iterator[None]:
     """Have what is fitted ask first.
 
-    Inside the block this estimator and its clones ask, in whatever thread they are fitted, and so does everything that
-    is fitted in this thread. What goes on after the block is refused: nobody would be charged for it.
+    Inside the block this estimator, its clones and its copies ask, in whatever thread they are fitted, and so does
+    everything that is fitted in this thread. What is fitted in another process, or goes on after the block, is refused:
+    nobody would be charged for it.
 
     Raises
     ------
     RuntimeError
         When the block ends and nobody has asked. The estimator is then as it was before.
     """
-    asked, over = [False], [False]
-
-    def ask(record: Any) -> None:
-        if over[0]:
-            raise RuntimeError("this is fitted by a ledger whose fit has ended, so that nobody would be charged for it")
-        charge(record)
-        asked[0] = True
-
+    ask = _Asking(charge)
     before = dict(vars(estimator))
     token = _CHARGES.set((*_CHARGES.get(), ask))
     setattr(estimator, ATTRIBUTE, (*before.get(ATTRIBUTE, ()), ask))
     try:
         yield
-        if not asked[0]:
+        if not ask.asked:
             vars(estimator).clear()
             vars(estimator).update(before)
             raise RuntimeError(
@@ -54,7 +83,7 @@ def charging(estimator: Any, charge: Charge) -> Iterator[None]:
                 "as it was. A subclass must fit by the fit of its base class, in this process"
             )
     finally:
-        over[0] = True
+        ask.over = True
         _CHARGES.reset(token)
         left = tuple(other for other in vars(estimator).get(ATTRIBUTE, ()) if other is not ask)
         if left:

@@ -469,10 +469,11 @@ class PrivacyLedger:
 
     def _cost(self, item: Any, unit: str | None, neighbours: str | None) -> PrivacyCost:
         """The cost of what may be spent here, or an error."""
-        record = getattr(item, "privacy_", item)
+        # Of an estimator, of a plan, or what was given.
+        record = next((own for name in ("privacy_", "record") if (own := getattr(item, name, None)) is not None), item)
         cost = item if isinstance(item, PrivacyCost) else getattr(record, "cost", None)
-        # An entry of a ledger has a cost too, but does not say whom it protects.
-        if not isinstance(cost, PrivacyCost) or isinstance(item, LedgerEntry):
+        # A cost of another class may say something else each time; and an entry of a ledger not whom it protects.
+        if type(cost) is not PrivacyCost or isinstance(item, LedgerEntry):
             hint = "; fit it with the ledger's fit" if hasattr(item, "privacy_cost") else ""
             raise TypeError(
                 "item must be a PrivacyCost, PrivacyRecord or fitted estimator, or have a cost; got "

@@ -175,11 +175,6 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
             setattr(made, ATTRIBUTE, vars(self)[ATTRIBUTE])
         return made
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        # Nobody is charged from another process.
-        return {name: value for name, value in state.items() if name != ATTRIBUTE}
-
     def _symmetric(self) -> bool:
         """Whether the law of the outcome depends on the multiset of users only, not on their order."""
         return True
@@ -235,7 +230,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if self.on_invalid == "raise" and not isinstance(groups, str):
             with _without_values():
                 block = validate_data(self, X, reset=reset, dtype="numeric")
-            return self._read_X(Grid(block, (), None, block, fixed=False)), groups
+            return self._read_X(Grid(block, (), None, block)), groups
         grid, ids = read_features(X, groups, n_features=self._width(reset))
         validate_data(self, X=grid.native, reset=reset, skip_check_array=True)
         if reset and self.on_invalid == "raise":

@@ -101,7 +101,9 @@ class StableLearner(ABC):
             with np.errstate(all="ignore"):
                 found = self.item(X, labels, seed)
             hash(found)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
             return self.default
         return found
 

@@ -17,8 +17,9 @@ import array
 import math
 import sys
 from collections import UserString, deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -150,15 +151,12 @@ class Grid:
         Of a frame's columns.
     native : object
         What scikit-learn is to see of it: a frame, or the block.
-    fixed : bool
-        Of a block, as of columns.
     """
 
     block: Array | None
     columns: tuple[Column, ...]
     names: tuple[str, ...] | None
     native: Any
-    fixed: bool
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -167,29 +165,33 @@ class Grid:
             return self.block.shape[0], self.block.shape[1]
         return (len(self.columns[0]) if self.columns else 0), len(self.columns)
 
-    def numbers(self) -> Array:
-        """All values as numbers, with shape (rows, columns): a block as it is, else doubles, NaN for what is none."""
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """All values as doubles, with shape (rows, columns), NaN for what is none.
+
+        Doubles always: one missing value makes another machine type of a column, which all others' rows would have.
+        """
         if self.block is not None:
-            return self.block
+            with np.errstate(all="ignore"):
+                return self.block.astype(np.float64, copy=False)
         return np.column_stack([column.numbers() for column in self.columns])
 
     def wholes(self, *, exact_integers: bool = False) -> npt.NDArray[np.uint64]:
         """All values as `Column.wholes`."""
         columns = self.columns
         if self.block is not None:
-            columns = tuple(Column(column, "number", None, str(column.dtype), self.fixed) for column in self.block.T)
+            columns = tuple(Column(column, "number", None, str(column.dtype), fixed=False) for column in self.block.T)
         return np.column_stack([column.wholes(exact_integers=exact_integers) for column in columns])
 
     def codes(self) -> npt.NDArray[np.int64]:
         """All values as `Column.codes`, row by row in one block of memory."""
         if self.block is None:
             return np.column_stack([column.codes() for column in self.columns])
-        flat = Column(self.block.reshape(-1), "number", None, str(self.block.dtype), self.fixed)
+        flat = Column(self.block.reshape(-1), "number", None, str(self.block.dtype), fixed=False)
         return flat.codes().reshape(self.block.shape)
 
     def keeps_integers(self, first: int | None = None) -> bool:
         """Whether the types of the first columns say for good that long integers are what they are."""
-        return self.fixed if self.block is not None else all(column.fixed for column in self.columns[:first])
+        return self.block is None and all(column.fixed for column in self.columns[:first])
 
 
 # --- tables
@@ -225,14 +227,11 @@ def read_grid(container: Any, name: str, *, width: int | None = None) -> Grid:
         raise ValueError(_one_dimension(name, (len(frame),)))
     if not frame.columns:
         raise ValueError(f"{name} has no columns")
-    columns = [_column_of_series(frame.get_column(column), name, unwrap=False) for column in frame.columns]
+    columns = tuple(_column_of_series(series, name, unwrap=False) for series in frame.iter_columns())
     for column, label in zip(columns, frame.columns, strict=True):
         if column.category or column.kind not in ("number", "object"):
             raise TypeError(f"{name}: the column {label!r} is of dtype {column.dtype}, and numbers are needed")
-    block = _block_of(columns)
-    native = frame.to_native()
-    fixed = all(column.fixed for column in columns)
-    return Grid(block, () if block is not None else tuple(columns), tuple(map(str, frame.columns)), native, fixed)
+    return Grid(None, columns, tuple(map(str, frame.columns)), frame.to_native())
 
 
 def _grid_of_array(table: Array, name: str, width: int | None) -> Grid:
@@ -242,11 +241,11 @@ def _grid_of_array(table: Array, name: str, width: int | None) -> Grid:
     kind = _KINDS.get(table.dtype.kind, "other")
     if kind == "object":
         # One odd row makes one dimension of two: neither decides where the width is public.
-        if table.ndim == 1 and width is not None:
+        if table.ndim in (1, 2) and width is not None:
             return _grid_of_rows(list(table), name, width, fixed=False)
         if table.ndim == 2:
             columns = tuple(Column(column, "object", None, "object", fixed=False) for column in table.T)
-            return Grid(None, columns, None, table, fixed=False)
+            return Grid(None, columns, None, table)
     if table.ndim != 2:
         raise ValueError(_one_dimension(name, table.shape))
     if table.dtype.kind == "c":
@@ -261,7 +260,7 @@ def _grid_of_array(table: Array, name: str, width: int | None) -> Grid:
             f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required: {name} has no "
             "columns"
         )
-    return Grid(table, (), None, table, fixed=False)
+    return Grid(table, (), None, table)
 
 
 def _one_dimension(name: str, shape: tuple[int, ...]) -> str:
@@ -279,47 +278,48 @@ def _grid_of_rows(rows: list[Any], name: str, width: int | None, *, fixed: bool 
         )
     table = object_array([entry for row in rows for entry in _entries(row, width)]).reshape(len(rows), width)
     columns = tuple(Column(column, "object", None, "object", fixed) for column in table.T)
-    return Grid(None, columns, None, table, fixed)
+    return Grid(None, columns, None, table)
 
 
 def _entries(row: Any, width: int) -> Sequence[Any]:
     """A row's first entries; all None where it is no row that has so many."""
-    entries = members_of(row)
+    entries = members_of(row, width)
     if entries is None:
         return [row] if width == 1 else [None] * width
-    return entries[:width] if len(entries) >= width else [None] * width
+    return entries if len(entries) == width else [None] * width
 
 
-def members_of(value: Any) -> list[Any] | None:
-    """The members of a private value that is a list, a tuple or a vector, or None: by its type, no method of it."""
+def members_of(value: Any, most: int) -> list[Any] | None:
+    """The first members of a private value that is a list, a tuple or a vector, or None: by its type, no method of it.
+
+    No more of them are looked at: an array may say that it has any number.
+    """
     kind: Any = type(value)
     if issubclass(kind, list):
-        return list(list.__iter__(value))
+        return list(islice(list.__iter__(value), most))
     if issubclass(kind, tuple):
-        return list(tuple.__iter__(value))
+        return list(islice(tuple.__iter__(value), most))
     if kind is deque:
-        return list(value)
+        return list(islice(value, most))
     if kind is np.ndarray:
-        return list(value) if value.ndim == 1 else None
+        return list(value[:most]) if value.ndim == 1 else None
     pandas = sys.modules.get("pandas")
-    return list(value.to_numpy()) if pandas is not None and kind is pandas.Series else None
-
-
-def _block_of(columns: Sequence[Column]) -> Array | None:
-    """Columns of one machine type, none of them nullable, as one array."""
-    dtypes = {column.values.dtype for column in columns}
-    if len(dtypes) == 1 and all(column.kind == "number" and column.missing is None for column in columns):
-        return np.column_stack([column.values for column in columns])
+    if pandas is not None and kind is pandas.Series and type(value.array).__module__.startswith("pandas."):
+        try:
+            return list(value.array[:most])
+        except Exception:  # such as a date beyond those of Python
+            return None
     return None
 
 
 # --- vectors
 
 
-def read_column(container: Any, name: str, *, unwrap: bool = True) -> Column:
+def read_column(container: Any, name: str, *, unwrap: bool = True, others: bool = False) -> Column:
     """A vector of values, one for each row; tables of one column count as vectors.
 
     In lists and arrays of objects a list or tuple of one entry stands for that entry, unless it is not to be unwrapped.
+    Values of other types than numbers and texts, such as dates, are looked at only if they are asked for.
 
     Raises
     ------
@@ -336,10 +336,10 @@ def read_column(container: Any, name: str, *, unwrap: bool = True) -> Column:
         return _column_of_objects(list(container), fixed=True, unwrap=unwrap)
     frame = _narwhals(container, name)
     if _is_series(frame):
-        return _column_of_series(frame, name, unwrap=unwrap)
+        return _column_of_series(frame, name, unwrap=unwrap, others=others)
     if len(frame.columns) != 1:
         raise ValueError(f"{name} must be one column; got {len(frame.columns)} columns")
-    return _column_of_series(frame.get_column(frame.columns[0]), name, unwrap=unwrap)
+    return _column_of_series(next(frame.iter_columns()), name, unwrap=unwrap, others=others)
 
 
 def _column_of_array(vector: Array, name: str, *, unwrap: bool = True) -> Column:
@@ -357,7 +357,7 @@ def _column_of_array(vector: Array, name: str, *, unwrap: bool = True) -> Column
 
 def _column_of_objects(values: list[Any], *, fixed: bool, unwrap: bool = True) -> Column:
     if unwrap:
-        rows = map(members_of, values)
+        rows = (members_of(value, 2) for value in values)
         values = [value if row is None or len(row) != 1 else row[0] for row, value in zip(rows, values, strict=True)]
     return Column(object_array(values), "object", None, "object", fixed)
 
@@ -440,8 +440,7 @@ def _narwhals(container: Any, name: str) -> Any:
 
     if isinstance(container, (nw.DataFrame, nw.Series)):
         return container
-    special = _SPECIAL.get((type(container).__module__.partition(".")[0], type(container).__name__))
-    wrapped = nw.from_native(container if special is None else special(container), pass_through=True, allow_series=True)
+    wrapped = nw.from_native(_known(container), pass_through=True, allow_series=True)
     if isinstance(wrapped, nw.LazyFrame):
         return wrapped.collect()
     if isinstance(wrapped, (nw.DataFrame, nw.Series)):
@@ -450,35 +449,20 @@ def _narwhals(container: Any, name: str) -> Any:
     raise TypeError(f"{name} must be {ACCEPTED}; got a {kind.__module__}.{kind.__qualname__}")
 
 
-def _pandas_series(values: Any) -> Any:
-    import pandas as pd
-
-    return pd.Series(values.to_flat_index() if isinstance(values, pd.MultiIndex) else values)
-
-
-def _arrow_column(values: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.chunked_array([values])
-
-
-_PANDAS = (
-    "Index MultiIndex RangeIndex CategoricalIndex DatetimeIndex Categorical IntegerArray FloatingArray BooleanArray "
-    "StringArray ArrowStringArray ArrowExtensionArray DatetimeArray NumpyExtensionArray"
-)
-_ARROW = (
-    "BooleanArray Int8Array Int16Array Int32Array Int64Array UInt8Array UInt16Array UInt32Array UInt64Array NullArray "
-    "Decimal128Array HalfFloatArray FloatArray DoubleArray StringArray LargeStringArray StringViewArray "
-    "DictionaryArray BinaryArray Date32Array"
-)
-_SPECIAL: dict[tuple[str, str], Callable[[Any], Any]] = {
-    **{("pandas", kind): _pandas_series for kind in _PANDAS.split()},
-    **{("pyarrow", kind): _arrow_column for kind in _ARROW.split()},
-}
-"""Vectors that are no series, and how they become one."""
+def _known(container: Any) -> Any:
+    """Vectors of pandas and pyarrow that are no series as series, and all else as it is."""
+    pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+    if pandas is not None:
+        if isinstance(container, pandas.MultiIndex):
+            container = container.to_flat_index()
+        if isinstance(container, (pandas.Index, pandas.api.extensions.ExtensionArray)):
+            return pandas.Series(container)
+    if arrow is not None and isinstance(container, arrow.Array):
+        return arrow.chunked_array([container])
+    return container
 
 
-def _column_of_series(series: Any, name: str, *, unwrap: bool = True) -> Column:
+def _column_of_series(series: Any, name: str, *, unwrap: bool = True, others: bool = False) -> Column:
     """A typed column, by its type; columns of objects by their objects."""
     import narwhals.stable.v2 as nw
 
@@ -492,32 +476,19 @@ def _column_of_series(series: Any, name: str, *, unwrap: bool = True) -> Column:
         return _column_of_array(np.asarray(values), name, unwrap=unwrap)
     dtype = series.dtype
     label = str(held if held is not None else getattr(native, "type", dtype))
-    if dtype.is_integer() or isinstance(dtype, nw.Boolean):
+    if isinstance(dtype, (nw.Decimal, nw.Object, nw.Int128, nw.UInt128)) or label.lower() == "null":
+        return Column(_objects(series), "object", None, label, fixed=True)
+    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
         gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
         filled = series.fill_null(False if isinstance(dtype, nw.Boolean) else 0).to_numpy()
-        return Column(_machine(filled), "number", gone if gone.any() else None, label, fixed=True)
-    if dtype.is_float():
-        gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
-        return Column(
-            _machine(series.fill_null(0.0).to_numpy()), "number", gone if gone.any() else None, label, fixed=True
-        )
+        values = filled if filled.dtype.kind in "biuf" else filled.astype(np.float64)
+        return Column(values, "number", gone if gone.any() else None, label, fixed=True)
     if isinstance(dtype, (nw.Categorical, nw.Enum)):
         return _column_of_categories(native, series, label)
     if isinstance(dtype, nw.String):
         return Column(_objects(series), "text", None, label, fixed=True)
-    if isinstance(dtype, (nw.Decimal, nw.Object)) or _is_null_type(native):
-        return Column(_objects(series), "object", None, label, fixed=True)
-    return Column(_objects(series), "other", None, label, fixed=True)
-
-
-def _machine(values: Array) -> Array:
-    """Numbers of a machine type."""
-    return values if values.dtype.kind in "biuf" else values.astype(np.float64)
-
-
-def _is_null_type(native: Any) -> bool:
-    """Whether a column's type is that of no value at all."""
-    return str(getattr(native, "dtype", getattr(native, "type", ""))).lower() == "null"
+    # Values that are refused are not looked at: a date beyond those of Python would raise another error.
+    return Column(_objects(series) if others else np.empty(len(series), dtype=object), "other", None, label, fixed=True)
 
 
 def _objects(series: Any) -> Array:
@@ -525,13 +496,21 @@ def _objects(series: Any) -> Array:
 
 
 def _column_of_categories(native: Any, series: Any, label: str) -> Column:
-    """The values that categories stand for: numbers, texts or others, as the type of the categories says."""
+    """The values that categories stand for: numbers, texts or others, as the type of the categories says.
+
+    Categories of pandas that are objects say nothing of their type.
+    """
     import narwhals.stable.v2 as nw
 
+    if label.startswith("dictionary<"):
+        arrow = series.to_arrow()
+        values = _narwhals(arrow.cast(arrow.type.value_type), "categories")
+        return replace(_column_of_series(values, "categories", others=True), dtype=label, category=True)
     categories: Any = getattr(getattr(native, "cat", None), "categories", None)
+    held = str(getattr(categories, "dtype", "str"))
     if isinstance(getattr(categories, "dtype", None), np.dtype) and categories.dtype.kind in "biuf":
-        held = _column_of_array(np.asarray(native.astype(object)), "categories")
-        return Column(held.values, "number", None, f"{label} of {categories.dtype}", fixed=True, category=True)
-    texts = categories is None or str(getattr(categories, "dtype", "")) in ("object", "str", "string")
-    values = _objects(series.cast(nw.String)) if categories is None else _objects(series)
-    return Column(values, "text" if texts else "other", None, label, fixed=True, category=True)
+        numbers = _column_of_array(np.asarray(native.astype(object)), "categories")
+        return Column(numbers.values, "number", None, f"{label} of {held}", fixed=True, category=True)
+    kind: Kind = "object" if held == "object" else "text" if held in ("str", "string") else "other"
+    values = _objects(series if categories is not None else series.cast(nw.String))
+    return Column(values, kind, None, label, fixed=True, category=True)

@@ -4,6 +4,9 @@ An id is an integer, a text, bytes, a UUID, a date, a time without a time zone, 
 scalars and whole floats are the integers that they stand for. An id that is missing anywhere is missing: None, NaN,
 NaT, an empty text, or a tuple that has one of these. Ids of other types are refused.
 
+Texts are compared as they are: "ann", "Ann" and "ann " are three users, and so are two spellings of an accent. Whoever
+has ids of several spellings makes them one before. Only ids of several *types* that read alike are looked for.
+
 The list of ids is public, so errors may say which row has a bad one. They never say what is in a row.
 """
 
@@ -13,6 +16,7 @@ import datetime
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -34,6 +38,8 @@ MOST_PARTS = 64
 """Of a tuple."""
 MOST_DEPTH = 4
 """Of tuples in tuples."""
+MOST_BITS = 4096
+"""Of an integer: Python refuses to write longer ones."""
 
 
 class MissingId(ValueError):
@@ -61,6 +67,13 @@ class Users:
 
 
 # --- one id
+
+
+def _of_integer(value: Any) -> Key:
+    number = int(value)
+    if number.bit_length() > MOST_BITS:
+        raise UnknownId(f"is an integer of more than {MOST_BITS} bits; use a text")
+    return "int", number
 
 
 def _of_float(value: Any) -> Key:
@@ -109,7 +122,7 @@ def _of_numpy_time(value: Any) -> Key:
 
 
 _READERS: dict[int, Callable[[Any], Key]] = {
-    **{id(kind): lambda value: ("int", int(value)) for kind in (int, *INTEGER_TYPES)},
+    **{id(kind): _of_integer for kind in (int, *INTEGER_TYPES)},
     **{id(kind): lambda value: ("bool", bool(value)) for kind in (bool, np.bool_)},
     **{id(kind): _of_float for kind in (float, np.float16, np.float32, np.float64)},
     **{id(kind): _of_text for kind in (str, np.str_)},
@@ -212,35 +225,42 @@ def key_bytes(key: Key) -> bytes:
     return b"%d:%s%d:%s" % (len(tag), tag, len(content), content)
 
 
-_SPELLED = {"True": "1", "False": "0", "true": "1", "false": "0"}
-_UUID = re.compile("[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
-_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(:00(\.0+)?)?")
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:.*")
+_BOOLS = {"true": "1", "false": "0"}
+_UUID = re.compile(r"(?:urn:uuid:)?\{?([0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12})\}?")
+_INTEGER = re.compile(r"(-)?\+?0*(\d+)(?:\.0*)?")
+_CLOCK = re.compile(r"(\d{4}-\d\d-\d\d)[t ](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:z|\+00:?00)?")
 
 
 def _text_of(key: Key) -> Any:
-    """How an id reads as a text, the same for ids that may be one user: 7 and "7", UUIDs with and without dashes."""
+    """How an id reads as a text, the same for ids that may be one user: see `_reading`."""
     kind, value = key
     if kind == "tuple":
-        return tuple(map(_text_of, value))
+        return _text_of(value[0]) if len(value) == 1 else tuple(map(_text_of, value))
     if kind == "datetime":
         day, *clock, nanoseconds = value
-        ending = f"{nanoseconds:03}" if nanoseconds else ""
-        text = f"{datetime.date.fromordinal(day).isoformat()} {datetime.time(*clock).isoformat()}{ending}"
-    elif kind == "date":
-        text = datetime.date.fromordinal(value).isoformat()
-    elif kind == "UUID":
-        text = UUID(int=value).hex
-    else:
-        text = value.decode("utf-8", "surrogateescape") if kind == "bytes" else str(value)
-    if text in _SPELLED:
-        return _SPELLED[text]
-    if _UUID.fullmatch(text):
-        return text.replace("-", "").lower()
-    midnight = _MIDNIGHT.fullmatch(text)
-    if midnight:
-        return midnight[1]
-    return text.replace("T", " ", 1) if _CLOCK.fullmatch(text) else text
+        ending = f"{1000 * clock.pop() + nanoseconds:09}"
+        return _reading(f"{datetime.date.fromordinal(day).isoformat()} {datetime.time(*clock).isoformat()}.{ending}")
+    if kind == "date":
+        return datetime.date.fromordinal(value).isoformat()
+    if kind == "UUID":
+        return UUID(int=value).hex
+    return _reading(value.decode("utf-8", "surrogateescape") if kind == "bytes" else str(value))
+
+
+def _reading(text: str) -> str:
+    """One spelling of an integer, bool, UUID or time: 7 for "007", " 7" and "7.0", which files may have beside a 7."""
+    bare = unicodedata.normalize("NFKC", text).strip().lower()
+    if bare in _BOOLS:
+        return _BOOLS[bare]
+    if found := _UUID.fullmatch(bare):
+        return found[1].replace("-", "")
+    if found := _INTEGER.fullmatch(bare):
+        return (found[1] or "") + found[2] if found[2] != "0" else "0"
+    if found := _CLOCK.fullmatch(bare):
+        day, minutes, seconds, parts = found.groups()
+        clock = f"{minutes}:{seconds or '00'}.{(parts or '').rstrip('0')}"
+        return day if clock == "00:00:00." else f"{day} {clock}"
+    return text
 
 
 def _types_of(key: Key) -> Any:
@@ -317,7 +337,7 @@ def _vector(groups: Any, name: str) -> Column:
         if kinds == {int} and max(map(abs, listed)) < 2**63:
             return Column(np.array(listed, dtype=np.int64), "number", None, "int", fixed=True)
         return _as_objects(listed)
-    column = read_column(groups, name, unwrap=False)
+    column = read_column(groups, name, unwrap=False, others=True)
     if column.values.dtype.kind in "bmM":
         values = column.objects() if column.values.dtype.kind == "b" else list(column.values)
         return _as_objects(values)

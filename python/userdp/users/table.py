@@ -30,7 +30,7 @@ class UserTable:
     Attributes
     ----------
     X : ndarray with shape (rows, features)
-        Numbers of any machine type, NaN for what is missing or no number.
+        Numbers, NaN for what is missing or no number: doubles in a table that was read, whatever the container.
     labels : ndarray with shape (rows,)
         uint8: 0 for the first class and 1 for the second, all 0 where there are no labels. float64 for targets.
     users : ndarray of uint32 with shape (rows,)
@@ -99,8 +99,8 @@ class UserTable:
         labels of another kind than `classes`.
 
         What is *in* a container decides nothing. Lists and columns of objects are read object by object; a number, or
-        a text that says one, is that number, and everything else is missing. Integers of NumPy are read as doubles,
-        because pandas and NumPy make doubles of them as soon as one is missing.
+        a text that says one, is that number, and everything else is missing. All numbers are read as doubles, because
+        pandas and NumPy make doubles of integers as soon as one is missing.
 
         Examples
         --------
@@ -297,7 +297,7 @@ def equal_labels(column: Column, classes: Classes, label: Any) -> npt.NDArray[np
     """Which labels equal one of the classes."""
     values = column.values
     if values.dtype.kind in "biuf":
-        equal = np.asarray(values.astype(np.float64) == label)
+        equal = np.asarray(column.numbers() == label)
     elif values.dtype.kind in "US" and (values.dtype.kind == "U") == isinstance(label, str):
         equal = np.asarray(values == label)
     elif classes.kind == "number":

@@ -32,6 +32,12 @@ def _of_real(value: Any) -> float:
         return math.nan
 
 
+def _of_fraction(value: Any) -> float:
+    """As `_of_real`; Python's fractions have attributes that anybody can set."""
+    top, bottom = getattr(value, "_numerator", None), getattr(value, "_denominator", None)
+    return _of_real(Fraction(top, bottom)) if type(top) is int and type(bottom) is int and bottom else math.nan
+
+
 def _of_text(value: Any) -> float:
     try:
         return float(value)
@@ -49,7 +55,8 @@ def _of_longdouble(value: Any) -> float:
 
 
 _REALS: dict[int, Callable[[Any], float]] = {
-    **{id(kind): _of_real for kind in (bool, int, float, Fraction, Decimal)},
+    **{id(kind): _of_real for kind in (bool, int, float, Decimal)},
+    id(Fraction): _of_fraction,
     **{id(kind): _of_numpy for kind in (np.bool_, *INTEGER_TYPES, np.float16, np.float32, np.float64)},
     id(np.longdouble): _of_longdouble,
 }
@@ -59,7 +66,7 @@ _TEXTS = {id(kind): kind for kind in (str, np.str_)}
 _BYTES = {id(kind): kind for kind in (bytes, np.bytes_)}
 _WHOLE = {id(kind) for kind in (bool, int, np.bool_, *INTEGER_TYPES)}
 _BOOLS = {id(bool), id(np.bool_)}
-_FLOATS = {id(kind) for kind in (float, np.float16, np.float32, np.float64)}
+_FLOATS = {id(kind) for kind in (float, np.float16, np.float32, np.float64, np.longdouble)}
 _PLAIN = {id(kind) for kind in (bool, int, float)}
 
 
@@ -96,7 +103,7 @@ def item_of(value: object) -> int | str | bytes | None:
     if kind in _WHOLE:
         return int(value)  # type: ignore[call-overload, no-any-return]
     if kind in _FLOATS:
-        number = float(value)  # type: ignore[arg-type]
+        number = real_of(value)
         return int(number) if abs(number) <= LARGEST_WHOLE and number.is_integer() else None
     return text_of(value)
 
