@@ -138,13 +138,18 @@ def test_a_value_in_X_moves_nobody(kind: str) -> None:
                     same(read(learner, X, y), plain)
 
 
-def test_rows_of_one_length_are_read_as_rows_of_several_are() -> None:
+def test_rows_of_one_length_have_no_more_columns_than_are_public() -> None:
     """NumPy makes two dimensions of rows of objects of one length, and one of others."""
     rows: list[Any] = [[point, 0, 0] for point in POINTS]
     odd = replaced(rows, OWN[:1], [3])
-    tables = [UserTable.read(np.array(X, dtype=object), groups=USERS, m=8, n_features=2) for X in (rows, odd)]
     assert [np.array(X, dtype=object).ndim for X in (rows, odd)] == [2, 1]
-    same(*tables)
+    assert UserTable.read(np.array(odd, dtype=object), groups=USERS, m=8, n_features=2).X.shape == (len(rows), 2)
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=2)
+    for X in (np.array(rows, dtype=object), np.array(rows), pd.DataFrame(rows)):
+        with pytest.raises(ValueError, match="n_features is 2, and X has 3 columns"):
+            UserTable.read(X, groups=USERS, m=8, n_features=2)
+        with pytest.raises(ValueError, match="n_features is 2, and X has 3 columns"):
+            read(learner, X, LABELS)
 
 
 def test_values_of_a_type_that_is_refused_are_not_looked_at() -> None:

@@ -31,6 +31,7 @@ from userdp.users.ids import Users, encode_users
 from userdp.users.table import (
     LARGEST_M,
     UserTable,
+    check_width,
     equal_labels,
     label_column,
     read_classes,
@@ -78,7 +79,9 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         "\nuser count, as for means, how many are expected.",
     )
     n_features: int | None = fields.count(
-        None, doc="The public number of columns of X. Needed where X is a list of rows, whose lengths are private."
+        None,
+        doc="The public number of columns of X. Needed where X is a list of rows, whose lengths are private; all else"
+        "\nmust have as many.",
     )
     on_invalid: str = fields.choice(
         "clamp",
@@ -232,6 +235,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
                 block = validate_data(self, X, reset=reset, dtype="numeric")
             return self._read_X(Grid(block, (), None, block)), groups
         grid, ids = read_features(X, groups, n_features=self._width(reset))
+        if reset:
+            check_width(grid, self.n_features)
         validate_data(self, X=grid.native, reset=reset, skip_check_array=True)
         if reset and self.on_invalid == "raise":
             assert_all_finite(np.asarray(grid.numbers(), dtype=np.float64), input_name="X")

@@ -241,7 +241,7 @@ def _grid_of_array(table: Array, name: str, width: int | None) -> Grid:
     kind = _KINDS.get(table.dtype.kind, "other")
     if kind == "object":
         # One odd row makes one dimension of two: neither decides where the width is public.
-        if table.ndim in (1, 2) and width is not None:
+        if table.ndim == 1 and width is not None:
             return _grid_of_rows(list(table), name, width, fixed=False)
         if table.ndim == 2:
             columns = tuple(Column(column, "object", None, "object", fixed=False) for column in table.T)

@@ -78,7 +78,7 @@ class UserTable:
         enrolled : sequence of user ids, optional
             The public list of all users. By default those who have rows.
         n_features : int, optional
-            The public number of columns: lists of rows need it.
+            The public number of columns: lists of rows need it, and all else must have as many.
         capped : bool
             Whether only the first m rows of each user are kept.
 
@@ -110,6 +110,7 @@ class UserTable:
         ([[1.0], [2.0], [nan]], [0, 1, 0], [0, 1, 0], 2)
         """
         grid, ids = read_features(X, groups, n_features=n_features)
+        check_width(grid, n_features)
         n_rows, _ = grid.shape
         users = encode_users(ids, n_rows, enrolled)
         if y is None:
@@ -159,6 +160,17 @@ def read_features(X: Any, groups: Any, *, n_features: int | None = None) -> tupl
     if isinstance(groups, str):
         X, ids = select_column(X, groups, "groups")
     return read_grid(X, "X", width=n_features), ids
+
+
+def check_width(grid: Grid, n_features: int | None) -> None:
+    """Refuse an array or frame with another number of columns than is public.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_features is not None and grid.shape[1] != n_features:
+        raise ValueError(f"n_features is {shown(n_features)}, and X has {grid.shape[1]} columns")
 
 
 def read_points(
