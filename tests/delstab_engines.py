@@ -35,9 +35,10 @@ def stability(
     totals: TotalLaws | None = None,
 ) -> AnyStability:
     check_arguments(algorithm, relation, max_types)
-    chosen: Plan = plan(algorithm, len(users), deletions, relation, max_types)
+    largest = deletions if limit is None else limit
+    chosen: Plan = plan(algorithm, len(users), deletions, largest, relation, max_types)
     if covered:
-        chosen = replace(chosen, covered=True)
+        chosen = replace(chosen, steps=1)
 
     def certified_totals() -> TotalLaws:
         assert isinstance(algorithm, AdditiveAlgorithm)
@@ -48,7 +49,7 @@ def stability(
         tuple(users),
         chosen,
         deletions,
-        deletions if limit is None else limit,
+        largest,
         inner,
         certified_totals,
         lambda done, total: None,

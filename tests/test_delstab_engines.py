@@ -51,7 +51,7 @@ def test_published_laws(case: dict[str, Any]) -> None:
     inner = inner_laws(range(3), F(given["exp_eps_L"]), F(given["delta_L"]))
     sizes = {size: F(mass) for size, mass in enumerate(given["R1_pmf"])}
     for algorithm in (finite_algorithm(range(3))(law), SymmetricAlgorithm(range(3), law)):
-        for covered in (False, True):
+        for covered in (False, len(users) - given["deletions"] == 1):
             found = stability(algorithm, users, given["deletions"], inner, covered=covered)
             assert found.smallest == expected["r_star"]
             assert same_law(law_of(found, range(3), sizes), law_in(expected["law"], (0, 1, 2)))
@@ -162,7 +162,8 @@ def test_labelled_users_against_sets() -> None:
         if isinstance(found, Stability) and found.smallest is not None:
             layers = [len(reference.stable_sets(users, size, deletions, compatible)) for size in range(deletions + 1)]
             assert found.layer_sizes(deletions) == tuple(layers)
-        assert stability(algorithm, users, deletions, inner, covered=True).smallest == expected
+        if n - deletions == 1:
+            assert stability(algorithm, users, deletions, inner, covered=True).smallest == expected
         if instance < WITH_NEIGHBOURS:
             for other in neighbours(users, values):
                 size = stability(algorithm, other, deletions, inner).smallest

@@ -178,7 +178,7 @@ def _from_laplace(
 
 
 def _optimal(level: PrivacyLevel, delta: Fraction) -> Calibration:
-    """The least refusal probabilities there are at (4 epsilon / 5, delta / 2), and a relation at epsilon / 10."""
+    """The fastest rise of refusals that there is at (4 epsilon / 5, delta / 2), and a relation at epsilon / 10."""
     inner = level_root(level, 10)
     noise = PrivacyLevel(level.ratio / inner.ratio**2, level.exponent - 2 * inner.exponent)
     low, high = _enclosed(inner)

@@ -1,7 +1,7 @@
-"""Stability when few sets of users are kept, however many users there are: r* as a smallest hitting set.
+"""Stability when one user is kept, of more than a grid of all sets can hold: r* as a smallest vertex cover.
 
-S is stable exactly when it meets J | J' for every incompatible pair of kept sets J, J'. S is then one smallest hitting
-set, whatever larger size was drawn: the privacy proof needs |S| <= R1 only, and no rule for choosing S.
+S is stable exactly when it meets every pair of users who are incompatible as the one that is kept. S is then one
+smallest cover, whatever larger size was drawn: the privacy proof needs |S| <= R1 only, and no rule for choosing S.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from userdp.exact.pmf_input import ExactMasses, distinct_masses
 
 @dataclass(frozen=True)
 class CoverStability:
-    """A smallest stable set of one dataset, by the kept sets that it leaves.
+    """A smallest stable set of one dataset, by the users that it leaves.
 
     Attributes
     ----------
     smallest : int or None
         Its size; None if it exceeds the limit.
     laws : list
-        The inner laws on the kept sets that it leaves.
+        The inner laws on each of the users that it leaves.
     """
 
     smallest: int | None
@@ -43,38 +43,106 @@ class CoverStability:
         return [int(mass * scale) for mass in scaled], scale
 
     def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Draw one of the kept sets that are left; its law."""
+        """Draw one of the users that are left; its law."""
         weights, total = self.laws[int(source.below(len(self.laws)))]
         return [Fraction(weight, total) for weight in weights]
 
 
-def covering(laws: list[ExactMasses | None], n_users: int, kept: int, limit: int, inner: InnerLaws) -> CoverStability:
+def covering(laws: Sequence[ExactMasses | None], limit: int, inner: InnerLaws) -> CoverStability:
     """Find a smallest stable set.
 
     Parameters
     ----------
-    laws : list
-        The inner laws on all sets of `kept` of the users, in lexicographic order; None where the algorithm fails.
-    n_users, kept, limit : int
-        n, n - D, and the largest size of a stable set that matters.
+    laws : sequence
+        The inner law on each user alone; None where the algorithm fails.
+    limit : int
+        The largest size of a stable set that matters.
     inner : InnerLaws
         The relation.
     """
-    sets = [sum(1 << user for user in chosen) for chosen in itertools.combinations(range(n_users), kept)]
-    edges = {mask for mask, law in zip(sets, laws, strict=True) if law is None}
     groups: dict[Any, list[int]] = {}
-    examples: dict[Any, ExactMasses] = {}
-    for mask, law in zip(sets, laws, strict=True):
-        if law is not None:
-            key = distinct_masses(law)
-            groups.setdefault(key, []).append(mask)
-            examples[key] = law
+    for user, law in enumerate(laws):
+        groups.setdefault(None if law is None else distinct_masses(law), []).append(user)
+    users = {key: sum(1 << user for user in members) for key, members in groups.items()}
+    apart = [0] * len(laws)
     # With itself too: a declared pmf_error may leave even equal masses apart.
     for a, b in itertools.combinations_with_replacement(groups, 2):
-        if not _core.is_indistinguishable(examples[a], examples[b], inner.level, inner.delta)[0]:
-            edges.update(x | y for x in groups[a] for y in groups[b])
-    removed = _core.minimum_hitting_set(sorted(edges), limit)
-    if removed is None:
+        first, second = laws[groups[a][0]], laws[groups[b][0]]
+        if first is None or second is None:
+            alike = not (first is None and second is None) and a != b  # those who fail are in every cover anyway
+        else:
+            alike = _core.is_indistinguishable(first, second, inner.level, inner.delta)[0]
+        if not alike:
+            for user in groups[a]:
+                apart[user] |= users[b]
+            for user in groups[b]:
+                apart[user] |= users[a]
+    chosen = smallest_cover(apart, limit)
+    if chosen is None:
         return CoverStability(None, [])
-    left = [law for mask, law in zip(sets, laws, strict=True) if not mask & removed and law is not None]
-    return CoverStability(removed.bit_count(), left)
+    return CoverStability(chosen.bit_count(), [law for user, law in enumerate(laws) if not chosen >> user & 1 and law])
+
+
+def most_steps(limit: int) -> int:
+    """How many steps `smallest_cover` takes at most, for any graph.
+
+    A step with room for k more vertices leads to one with room for k - 1 and one for k - 3 at most.
+    """
+    steps = [1, 1, 1]
+    for _ in range(limit + 1):
+        steps.append(1 + steps[-1] + steps[-3])
+    return sum(steps[3:])
+
+
+def smallest_cover(apart: Sequence[int], limit: int) -> int | None:
+    """A smallest set of at most `limit` vertices that meets every edge, or None, as bits.
+
+    Parameters
+    ----------
+    apart : sequence of int
+        The neighbors of each vertex, as bits; a vertex may be its own.
+    limit : int
+        The largest size.
+    """
+    loops = sum(1 << vertex for vertex, others in enumerate(apart) if others >> vertex & 1)
+    alive = ((1 << len(apart)) - 1) & ~loops
+    for room in range(limit - loops.bit_count() + 1):
+        chosen = _cover(apart, alive, room)
+        if chosen is not None:
+            return chosen | loops
+    return None
+
+
+def _cover(apart: Sequence[int], alive: int, room: int) -> int | None:
+    """A cover, of at most `room` vertices, of the edges within `alive`."""
+    chosen = 0
+    while True:
+        degrees = [((apart[vertex] & alive).bit_count(), -vertex) for vertex in _members(alive)]
+        ones = [-place for degree, place in degrees if degree == 1]
+        most, place = max(degrees, default=(0, 0))
+        if most == 0:
+            return chosen if room >= 0 else None
+        if sum(degree for degree, _ in degrees) > 2 * most * room:
+            return None
+        if ones:
+            taken = apart[ones[0]] & alive  # as good as the vertex itself
+        elif most == 2:
+            taken = 1 << -place  # in a circle all vertices are equal
+        else:
+            break
+        chosen, alive, room = chosen | taken, alive & ~taken, room - 1
+    vertex, others = 1 << -place, apart[-place] & alive
+    for taken in (vertex, others):
+        found = _cover(apart, alive & ~taken, room - taken.bit_count())
+        if found is not None:
+            return chosen | taken | found
+    return None
+
+
+def _members(vertices: int) -> list[int]:
+    found = []
+    while vertices:
+        lowest = vertices & -vertices
+        found.append(lowest.bit_length() - 1)
+        vertices ^= lowest
+    return found

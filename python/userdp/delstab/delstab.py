@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any, Literal
 
+from userdp.accounting.cost import PrivacyCost
 from userdp.algorithms import AdditiveAlgorithm, Dataset
 from userdp.algorithms.evaluation import mechanism_name, outputs_of
 from userdp.algorithms.forms import is_symmetric
@@ -48,8 +49,8 @@ class DelStab:
         Promised delta, in (0, 1), taken exactly.
     calibration : {"optimal", "tight", "paper"}
         "paper" is Algorithm 1 as printed, "tight" the same with the delta-bar and kappa that its proof needs,
-        "optimal" (default) has the least refusal probabilities and a budget split that leaves out the fewest users (68
-        instead of 192 at epsilon = 1, delta = 1e-6). All are proved: see Notes.
+        "optimal" (default) has refusal probabilities that rise fastest, at four fifths of epsilon, and so leaves out
+        fewer users than the others (68 instead of 192 at epsilon = 1, delta = 1e-6). All are proved: see Notes.
     relation : {"auto", "exact", "distance"}
         When two kept sets are compatible. "exact": their laws are indistinguishable at the inner level. "distance", for
         an `AdditiveAlgorithm` and its default: their totals are within a distance at which all totals of the public
@@ -58,7 +59,7 @@ class DelStab:
         For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
         More count as unstable, so that S removes all but the best `max_types`. How many distinct users a dataset has
         is private, so no limit of the engine may depend on it: give the number of values that a user can have, and
-        sizes are refused by n and D alone. By default all, for few users, or as many as n and D allow within seconds.
+        sizes are refused by n and D alone. By default all, for few users, or as many as n and D allow: see `plan`.
 
     Attributes
     ----------
@@ -99,9 +100,15 @@ class DelStab:
     **Its running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
     answer.
 
-    *Engines.* "labelled" takes any algorithm and users in index order: about 25 users, or few kept sets; "types" takes
-    a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of the
-    sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
+    *Engines.* "labelled" takes any algorithm and users in index order: 25 users, or 73 of whom one is kept; "types"
+    takes a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of
+    the sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
+
+    *Bounded work.* A release that `plan` admits ends with an answer or `BOTTOM` for every dataset of n users: the plan
+    states how much is computed at most, from n, D and the arguments alone, and refuses what would be more. A release
+    looks at ``plan.choices`` ways to choose the types that stay, one after the other; the grid of one of them takes
+    eight bytes for each of ``plan.cells`` cells, and its laws as much for each of ``plan.kept_sets`` times the outputs
+    (for float masses; of laws asked for before no more are kept than would fit into 2^24 such numbers).
 
     References
     ----------
@@ -207,14 +214,23 @@ class DelStab:
         Returns
         -------
         Plan
-            With ``engine``, ``relation`` and ``max_types``.
+            With ``engine``, ``relation`` and ``max_types``, and what a release takes at most, whatever the data:
+            ``choices``, ``kept_sets``, ``work``, ``cells`` and ``steps``.
 
         Raises
         ------
         ValueError
             For fewer users than deletions.
         BudgetError
-            For more users than any engine can handle, with the way out.
+            For more than any engine can handle, with an estimate and the way out.
+
+        Examples
+        --------
+        >>> from userdp.algorithms import SymmetricAlgorithm
+        >>> constant = SymmetricAlgorithm((0, 1), lambda kept: ["1/2", "1/2"])
+        >>> chosen = DelStab(constant, epsilon=1, delta="1e-6").plan(70)
+        >>> chosen.max_types, chosen.choices, chosen.kept_sets
+        (5, 73815, 15)
         """
         if n_users < self.deletions:
             raise ValueError(
@@ -222,8 +238,15 @@ class DelStab:
                 f"least {self.deletions} are needed, and {self.min_users} to keep anyone"
             )
         if n_users not in self._plans:
-            self._plans[n_users] = plan(self.algorithm, n_users, self.deletions, self.relation, self.max_types)
+            self._plans[n_users] = plan(
+                self.algorithm, n_users, self.deletions, self.calibration.largest, self.relation, self.max_types
+            )
         return self._plans[n_users]
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What every release costs; give it to a ledger before a release."""
+        return PrivacyCost(as_epsilon(self.calibration.level), self.calibration.delta)
 
     def release(self, dataset: Any, random_state: int | None = None) -> Hashable:
         """Release an output, privately.

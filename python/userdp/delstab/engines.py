@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -17,18 +18,22 @@ import numpy as np
 
 from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, User
 from userdp.algorithms.forms import form_of
+from userdp.delstab.choices import most_choices
 from userdp.delstab.compatibility import InnerLaws, normalised
-from userdp.delstab.cover import CoverStability, covering
+from userdp.delstab.cover import CoverStability, covering, most_steps
 from userdp.delstab.kept import Laws, LawsOn, Stability, Types, Vectors, exhaustive
-from userdp.delstab.windows import TotalLaws, WindowStability, smallest_window
+from userdp.delstab.small import SmallPools
+from userdp.delstab.windows import TotalLaws, WindowStability, count_totals, smallest_window
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import shown
-from userdp.exact.pmf_input import ExactMasses
+from userdp.exact.pmf_input import Masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 
 Relation: TypeAlias = Literal["auto", "exact", "distance"]
 PrivateUsers: TypeAlias = "tuple[User | None, ...]"
+Kept: TypeAlias = "tuple[tuple[int, int], ...]"
+"""Types, and how many users of each are kept."""
 AnyStability: TypeAlias = Stability | CoverStability | WindowStability
 
 MAX_KEPT = 50_000
@@ -43,8 +48,12 @@ MAX_MASSES_OF_SCORES = 1 << 27
 """Probabilities of all kept sets together."""
 MAX_TOTAL = 1 << 60
 """Totals of scores stay below."""
-MAX_COVERED = 1000
-"""Kept sets all of whose pairs are compared one by one when there are too many users for a grid."""
+MAX_CHOICES = 300_000
+"""Ways to keep as many types as are admitted, in the dataset that has most of them."""
+MAX_WORK = 1 << 26
+"""Kept sets of all these choices together."""
+MAX_STEPS = 1 << 24
+"""Steps of the search for a smallest vertex cover, in a worst case that is far from any graph."""
 MAX_DELETIONS = 1 << 15
 """Deletions on the grid of deletion vectors."""
 MAX_CELLS = 1 << 24
@@ -63,14 +72,33 @@ class Plan:
         Which relation between kept sets it uses.
     max_types : int
         Types that a stable pool may have; n where this is no restriction.
-    covered : bool
-        Whether r* is a smallest hitting set, since there are too many users for a grid.
+    choices : int
+        At most so many ways to choose the types that stay are decided, one after the other. Many are only needed
+        where the algorithm fails on all of them; most of them are excluded at once by few of their types.
+    kept_sets : int
+        At most so many kept sets (totals, for "additive") are looked at for each choice, with one law each.
+    work : int
+        At most so many kept sets are looked at for all choices together: where choices are many, each has few.
+    cells : int
+        Cells of the grid on which a choice is decided, of eight bytes each at most.
+    steps : int
+        Steps of the search for a smallest vertex cover, at most, where one user is kept and there are too many for a
+        grid; else 0.
     """
 
     engine: str
     relation: str
     max_types: int
-    covered: bool = False
+    choices: int
+    kept_sets: int
+    work: int
+    cells: int
+    steps: int = 0
+
+    @property
+    def covered(self) -> bool:
+        """Whether r* is a smallest vertex cover, since there are too many users for a grid."""
+        return self.steps > 0
 
 
 def check_arguments(algorithm: Any, relation: Any, max_types: Any) -> None:
@@ -93,17 +121,25 @@ def check_arguments(algorithm: Any, relation: Any, max_types: Any) -> None:
         raise ValueError(f"max_types must be an int >= 1 or None; got {shown(max_types)}")
 
 
-def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_types: int | None) -> Plan:
+def plan(algorithm: Any, n_users: int, deletions: int, limit: int, relation: Relation, max_types: int | None) -> Plan:
     """Choose the engine for n users.
+
+    Parameters
+    ----------
+    algorithm, n_users, deletions, relation, max_types
+        As of the class; deletions is D.
+    limit : int
+        The largest size of a stable set that a release looks at.
 
     Raises
     ------
     BudgetError
-        For too many users for any engine, with the way out.
+        For more than any engine can handle whatever the data are, with the way out.
     """
     form = form_of(algorithm)
     if form == "additive" and relation != "exact":
-        return Plan("additive", "distance", n_users)
+        totals = count_totals(algorithm, n_users - deletions)
+        return Plan("additive", "distance", n_users, 1, totals, totals, 0)
     if deletions > MAX_DELETIONS:
         # Whatever the data: how many are left to delete beside those who are deleted anyway is private.
         raise BudgetError(
@@ -114,63 +150,122 @@ def plan(algorithm: Any, n_users: int, deletions: int, relation: Relation, max_t
     if form == "score" and n_users * algorithm.sensitivity >= MAX_TOTAL:
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
     if form != "labelled":
-        wanted = None if max_types is None else min(int(max_types), n_users)
+        size = WorstCase(n_users, deletions, limit)
         by_default = DEFAULT_KEPT
         if form == "score":
             rows = min(MAX_KEPT_OF_SCORES, MAX_MASSES_OF_SCORES // len(algorithm.outputs))
             by_default = DEFAULT_KEPT_OF_SCORES
-        return Plan("types", "exact", _types(n_users, deletions, wanted, rows, by_default))
-    return _labelled(n_users, deletions, rows)
+        number = size.types(None if max_types is None else min(int(max_types), n_users), rows, by_default)
+        choices, work = size.choices(number), size.work(number)
+        return Plan("types", "exact", number, choices, size.kept_sets(number), work, size.cells(number))
+    return _labelled(n_users, deletions, limit, rows)
 
 
-def _labelled(n_users: int, deletions: int, rows: int) -> Plan:
-    kept_sets = math.comb(n_users, deletions)
-    if kept_sets <= rows and 1 << n_users - 1 <= MAX_CELLS:
-        return Plan("labelled", "exact", n_users)
-    if kept_sets <= min(rows, MAX_COVERED):
-        return Plan("labelled", "exact", n_users, covered=True)
+def _labelled(n_users: int, deletions: int, limit: int, rows: int) -> Plan:
+    kept_sets, kept = math.comb(n_users, deletions), n_users - deletions
+    if kept == 0 or (kept_sets <= rows and n_users <= MAX_CELLS.bit_length()):
+        cells = 1 << min(n_users, MAX_CELLS.bit_length()) - 1
+        return Plan("labelled", "exact", n_users, 1, kept_sets, kept_sets, cells)
+    steps = most_steps(min(limit, 100))
+    if kept == 1 and steps <= MAX_STEPS:
+        return Plan("labelled", "exact", n_users, 1, kept_sets, kept_sets, 0, steps)
+    needed = f"{about(kept_sets)} kept sets (limit {rows:,}, up to {MAX_CELLS.bit_length()} users)"
+    if kept == 1:
+        needed = f"one user kept, and up to {about(steps)} steps to find who must go (limit {MAX_STEPS:,})"
     raise BudgetError(
-        f"n_users={n_users}: {n_users} labelled users with {deletions} deletions have {_about(kept_sets)} kept sets "
-        f"(limit {rows:,} up to {MAX_CELLS.bit_length()} users, {min(rows, MAX_COVERED):,} beyond). Cheaper: a "
+        f"n_users={n_users}: {n_users} labelled users with {deletions} deletions have {needed}. Cheaper: a "
         "SymmetricAlgorithm is decided by types of users, an AdditiveAlgorithm by windows of sorted statistics"
     )
 
 
-def _about(number: int) -> str:
+def about(number: int) -> str:
+    """A number that may be very large, for a message."""
     return f"{number:,}" if number < 10**12 else f"over 10^{len(str(min(number, 10**4000))) - 1}"
 
 
-def _types(n_users: int, deletions: int, wanted: int | None, rows: int, by_default: int) -> int:
-    """The types that a stable pool may have: as wanted; all, if n is small; or as many as stay within seconds."""
-    if wanted is not None:
-        if _fits(wanted, n_users, deletions, rows):
-            return wanted
-        raise BudgetError(
-            f"max_types={wanted}: {wanted} types among {n_users} users with {deletions} deletions have up to "
-            f"{_about(_kept_vectors(wanted, n_users, deletions))} kept sets (limit {rows:,}), or a grid of over "
-            f"{MAX_CELLS:,} cells. Cheaper: fewer types, an algorithm of a coarser statistic, or an AdditiveAlgorithm"
-        )
-    if _fits(n_users, n_users, deletions, min(rows, MAX_KEPT)):
-        return n_users
-    number = 1
-    while _fits(number + 1, n_users, deletions, min(rows, by_default)):
-        number += 1
-    return number
+@dataclass(frozen=True)
+class WorstCase:
+    """What deciding by types takes in the worst dataset of n users."""
 
+    n_users: int
+    deletions: int
+    limit: int
 
-def _fits(number: int, n_users: int, deletions: int, rows: int) -> bool:
-    # The most frequent type needs no axis, so the others have at most n (K - 1) / K users: at most n / K + 1 values
-    # each on average, and at most D + 1.
-    cells = min(n_users // number + 2, deletions + 1) ** (number - 1)
-    if n_users < 2 * number:
-        cells = min(cells, 1 << n_users - 1)
-    return cells <= MAX_CELLS and _kept_vectors(number, n_users, deletions) <= rows
+    def types(self, wanted: int | None, rows: int, by_default: int) -> int:
+        """The types that a stable pool may have: as wanted; all, if n is small; or as many as stay within seconds."""
+        if wanted is not None:
+            if self.fits(wanted, rows):
+                return wanted
+            most = self.most(rows)
+            raise BudgetError(
+                f"max_types={wanted}: {wanted} types among {self.n_users} users with {self.deletions} deletions have "
+                f"up to {about(self.kept_sets(wanted))} kept sets (limit {rows:,}), {about(self.choices(wanted))} ways "
+                f"to choose them (limit {MAX_CHOICES:,}; with all their kept sets, {MAX_WORK:,}), or a grid of over "
+                f"{MAX_CELLS:,} cells. Cheaper: max_types={most}, an algorithm of a coarser statistic, or an "
+                "AdditiveAlgorithm"
+            )
+        if self.fits(self.n_users, min(rows, MAX_KEPT)):
+            return self.n_users
+        return self.most(min(rows, by_default))
 
+    def most(self, rows: int) -> int:
+        """The largest number of types that fits with all smaller ones."""
+        number = 1
+        while number < self.n_users and self.fits(number + 1, rows):
+            number += 1
+        return number
 
-def _kept_vectors(number: int, n_users: int, deletions: int) -> int:
-    """An upper bound on the kept multisets of that many types."""
-    smaller = min(n_users - deletions, deletions)
-    return min(math.comb(smaller + number - 1, number - 1), math.comb(n_users, deletions))
+    def fits(self, number: int, rows: int) -> bool:
+        """Whether that many types are within all limits."""
+        if self.cells(number) > MAX_CELLS or self.kept_sets(number) > rows:
+            return False
+        return self.choices(number) <= MAX_CHOICES and self.work(number) <= MAX_WORK
+
+    def cells(self, number: int) -> int:
+        """Cells of the grid of one choice of that many types; one too many stands for more."""
+        if number > MAX_CELLS.bit_length():
+            return MAX_CELLS + 1
+        # The most frequent type needs no axis, so the others have at most n (K - 1) / K users: at most n / K + 1 values
+        # each on average, and at most D + 1.
+        cells = min(self.n_users // number + 2, self.deletions + 1) ** (number - 1)
+        return int(min(cells, 1 << self.n_users - 1) if self.n_users < 2 * number else cells)
+
+    def kept_sets(self, number: int) -> int:
+        """An upper bound on the kept multisets of that many types."""
+        smaller = min(self.n_users - self.deletions, self.deletions)
+        return min(math.comb(smaller + number - 1, number - 1), math.comb(self.n_users, self.deletions))
+
+    def choices(self, number: int) -> int:
+        """Ways to choose that many types that a release may have to look at."""
+        return 1 if self.n_users == self.deletions else most_choices(self.n_users, self.limit, number)
+
+    def work(self, number: int) -> int:
+        """An upper bound on the kept sets of all these choices together."""
+        most = self.kept_sets(number)
+        if self.n_users == self.deletions:  # nobody is kept
+            return most
+        for dropped in range(1, min(self.limit, self.n_users - number) + 1):
+            most = max(most, *(self._work(number, dropped, some) for some in range(1, number + 1)))
+        return most
+
+    def _work(self, number: int, dropped: int, some: int) -> int:
+        """The same for datasets of `number` + `dropped` types, of which `some` of those kept are not in every choice.
+
+        Proof: docs/proofs/delstab_paper.md, "Choices".
+        """
+        always, largest = number - some, self.limit - dropped + 1
+        users = min(self.n_users - always, self.limit + some * largest)
+        average = 1 + Fraction(users, dropped + some)
+        rest = WorstCase(self.n_users - dropped, self.deletions - dropped, self.limit - dropped)
+        if always:
+            ways = math.comb(dropped + some, some)
+            grids = ways * average**some * min(rest.n_users // always + 2, rest.deletions + 1) ** (always - 1)
+        elif number * largest < self.n_users - self.limit:
+            return 0
+        else:
+            ways = most_choices(number + dropped, dropped, number)
+            grids = 2 * number * math.comb(dropped + number, number - 1) * average ** (number - 1)
+        return int(min(grids, ways * rest.kept_sets(number)))
 
 
 def find_stability(
@@ -208,28 +303,54 @@ def find_stability(
     if kept == 0:
         # The algorithm runs on nobody, whoever is there.
         question = [partial(algorithm.pmf, ())]
-        nobody = Types((len(users),), frozenset(), 1, lambda active, vectors: _listed(question, inner))
-        return exhaustive(nobody, deletions, limit, inner, progress)
+        nobody = Types((len(users),), frozenset(), 1, 1, lambda active, vectors: _listed(question, inner))
+        return exhaustive(nobody, kept, deletions, limit, inner, progress)
     if chosen.covered:
-        return covering(_labelled_laws(algorithm, users, kept, inner), len(users), kept, limit, inner)
+        laws = inner.evaluate([partial(_pmf_on, algorithm, (user,)) for user in users])
+        return covering([None if law is None else normalised(law) for law in laws], limit, inner)
     if chosen.engine == "labelled":
-        types = Types((1,) * len(users), frozenset(), len(users), partial(_on_labelled, algorithm, users, inner))
+        labels = (1,) * len(users)
+        types = Types(labels, frozenset(), len(users), 1, partial(_on_labelled, algorithm, users, inner))
     elif form_of(algorithm) == "additive":
         types = _by_statistic(algorithm, users, chosen, kept, inner)
     elif form_of(algorithm) == "score":
         types = _by_scores(algorithm, users, chosen, inner)
     else:
         types = _by_data(algorithm, users, chosen, inner)
-    return exhaustive(types, deletions, limit, inner, progress)
+    return exhaustive(types, kept, deletions, limit, inner, progress)
 
 
 def _listed(questions: Sequence[Callable[[], Any]], inner: InnerLaws) -> Laws:
     return Laws(*inner.matrix(inner.evaluate(questions)))
 
 
-def _labelled_laws(algorithm: Any, users: PrivateUsers, kept: int, inner: InnerLaws) -> list[ExactMasses | None]:
-    laws = inner.evaluate([partial(_pmf_on, algorithm, chosen) for chosen in itertools.combinations(users, kept)])
-    return [None if law is None else normalised(law) for law in laws]
+@dataclass
+class _Known:
+    """Laws by what they depend on, each asked for once as long as there is room to keep it."""
+
+    law_of: Callable[[Any], Any]
+    inner: InnerLaws
+    laws_by_key: dict[Hashable, Masses | None] = field(default_factory=dict)
+
+    def masses(self, keys: Sequence[Hashable]) -> list[Masses | None]:
+        """The laws, None where there is none."""
+        if len(self.laws_by_key) > min(MAX_KEPT, MAX_MASSES // len(self.inner.outputs)):
+            self.laws_by_key.clear()
+        new = [key for key in dict.fromkeys(keys) if key not in self.laws_by_key]
+        found = self.inner.evaluate([partial(self.law_of, key) for key in new])
+        self.laws_by_key.update(zip(new, found, strict=True))
+        return [self.laws_by_key[key] for key in keys]
+
+    def types(
+        self, counts: Sequence[int], missing: int, chosen: Plan, key_on: Callable[[Sequence[int], Sequence[int]], Any]
+    ) -> Types:
+        """Types whose laws depend on what `key_on` makes of the kept users of each type."""
+
+        def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
+            left = (np.array([counts[kind] for kind in active]) - vectors).tolist()
+            return Laws(*self.inner.matrix(self.masses([key_on(active, row) for row in left])))
+
+        return _with_missing(counts, missing, chosen, laws_on, SmallPools(key_on, self.masses, self.inner))
 
 
 def _on_labelled(
@@ -255,22 +376,24 @@ def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerLaws
     ordered = [groups[key] for key in sorted(groups)]
     missing = len(users) - sum(map(len, ordered))
 
-    def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
-        counts = np.array([len(ordered[kind]) for kind in active])
-        questions: list[Callable[[], Any]] = []
-        for row in (counts - vectors).tolist():
-            members = [(ordered[kind][0],) * count for kind, count in zip(active, row, strict=True)]
-            questions.append(partial(algorithm.pmf, tuple(itertools.chain.from_iterable(members))))
-        return _listed(questions, inner)
+    def law_of(kept: Kept) -> Any:
+        members = [(ordered[kind][0],) * count for kind, count in kept]
+        return algorithm.pmf(tuple(itertools.chain.from_iterable(members)))
 
-    return _with_missing([len(group) for group in ordered], missing, chosen, laws_on)
+    def key_on(active: Sequence[int], kept: Sequence[int]) -> Kept:
+        return tuple(pair for pair in zip(active, kept, strict=True) if pair[1])
+
+    return _Known(law_of, inner).types([len(group) for group in ordered], missing, chosen, key_on)
 
 
-def _with_missing(counts: Sequence[int], missing: int, chosen: Plan, laws_on: LawsOn) -> Types:
+def _with_missing(
+    counts: Sequence[int], missing: int, chosen: Plan, laws_on: LawsOn, small: SmallPools | None = None
+) -> Types:
     """The types of usable users, and one more for the others if there are any."""
-    if not missing:
-        return Types(tuple(counts), frozenset(), chosen.max_types, laws_on)
-    return Types((*counts, missing), frozenset({len(counts)}), chosen.max_types, laws_on)
+    unusable = frozenset({len(counts)}) if missing else frozenset()
+    return Types(
+        (*counts, missing) if missing else tuple(counts), unusable, chosen.max_types, chosen.choices, laws_on, small
+    )
 
 
 def _by_statistic(
@@ -282,16 +405,10 @@ def _by_statistic(
     counts = [values.count(value) for value in present]
     missing = values.count(None)
 
-    def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
-        own = np.array([present[kind] for kind in active], dtype=object)
-        size = np.array([counts[kind] for kind in active])
-        totals = [int(total) for total in (size - vectors).astype(object) @ own]
-        distinct = sorted(set(totals))
-        found = inner.evaluate([partial(algorithm.pmf_of_total, total, kept) for total in distinct])
-        law_of = dict(zip(distinct, found, strict=True))
-        return Laws(*inner.matrix([law_of[total] for total in totals]))
+    def key_on(active: Sequence[int], left: Sequence[int]) -> int:
+        return sum(present[kind] * count for kind, count in zip(active, left, strict=True))
 
-    return _with_missing(counts, missing, chosen, laws_on)
+    return _Known(lambda total: algorithm.pmf_of_total(total, kept), inner).types(counts, missing, chosen, key_on)
 
 
 def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inner: InnerLaws) -> Types:

@@ -7,7 +7,7 @@ to smaller pools, which is all that the privacy proof asks of "stable".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,10 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
+from userdp.delstab.choices import Choices
 from userdp.delstab.compatibility import InnerLaws
+from userdp.delstab.small import SmallPools
+from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 
 Vectors: TypeAlias = npt.NDArray[np.uint16]
+MAX_LESSONS, MAX_FUTILE = 1024, 64
+"""How often a failure is looked into for its causes, with and without success."""
 Law: TypeAlias = "tuple[list[int], int]"
 """Weights of the inner algorithm's outputs, and a total; the refusal has what is missing."""
 
@@ -51,14 +56,20 @@ class Types:
         Types on which the inner algorithm is known to fail: no pool with them is stable.
     max_types : int
         Public bound on the types of a stable pool.
+    max_choices : int
+        Public bound on the ways to keep that many, when no more users are dropped than a release may drop.
     laws_on : callable
         Evaluates the inner algorithm.
+    small : SmallPools or None
+        Decides choices with few kept sets.
     """
 
     counts: tuple[int, ...]
     unusable: frozenset[int]
     max_types: int
+    max_choices: int
     laws_on: LawsOn
+    small: SmallPools | None = None
 
 
 @dataclass(frozen=True)
@@ -123,15 +134,17 @@ class Stability:
 NOTHING = Stability(None, 0, (), (), None, None, None)
 
 
-def exhaustive(types: Types, deletions: int, limit: int, inner: InnerLaws, progress: ProgressCallback) -> Stability:
+def exhaustive(
+    types: Types, kept: int, deletions: int, limit: int, inner: InnerLaws, progress: ProgressCallback
+) -> Stability:
     """Find the smallest stable sets.
 
     Parameters
     ----------
     types : Types
         The users, and the inner algorithm.
-    deletions : int
-        D, the number of users left out of every kept set.
+    kept, deletions : int
+        n - D and D, the numbers of users kept and left out.
     limit : int
         Largest size of a stable set that matters, at most D.
     inner : InnerLaws
@@ -143,15 +156,72 @@ def exhaustive(types: Types, deletions: int, limit: int, inner: InnerLaws, progr
     -------
     Stability
         Among the ways to keep at most `max_types` types, the first with the smallest stable set.
+
+    Raises
+    ------
+    BudgetError
+        In diagnostics that look at larger sets than a release does, when there are too many ways.
     """
-    best = NOTHING
-    for dropped, active in _choices(types, limit):
+    usable = [kind for kind in range(len(types.counts)) if kind not in types.unusable]
+    base = sum(types.counts[kind] for kind in types.unusable)
+    ordered = sorted(usable, key=lambda kind: (types.counts[kind], kind))
+    choices = Choices([types.counts[kind] for kind in ordered], min(types.max_types, len(usable)), limit - base)
+    best, tried, lessons = NOTHING, 0, Lessons()
+    for dropped in range(base, limit + 1 if usable else 0):
         if best.smallest is not None and dropped >= best.smallest:
             break
-        found = _decide(types, dropped, active, deletions, limit, inner, progress)
-        if found.smallest is not None and (best.smallest is None or found.smallest < best.smallest):
-            best = found
+        for places in choices.dropping(dropped - base):
+            if inner.strict and tried == types.max_choices:
+                raise BudgetError(
+                    f"sets of up to {limit} users may leave more than {tried:,} choices of {types.max_types} types; "
+                    "refusal_probability looks at those up to the largest size that a release needs"
+                )
+            tried += 1
+            active = tuple(sorted(ordered[place] for place in places))
+            room = (limit + 1 if best.smallest is None else best.smallest) - dropped
+            if len(places) == len(ordered) or not _needs(types, active, kept, room, inner, progress, small_only=True):
+                found = _decide(types, dropped, active, deletions, limit, inner, progress)
+                if found.smallest is not None and found.smallest < dropped + room:
+                    best = found
+                    if best.smallest == dropped:
+                        return best
+                    continue
+            if lessons.wanted:
+
+                def fails(some: Sequence[int], room: int = room) -> bool:
+                    return _needs(types, sorted(ordered[place] for place in some), kept, room, inner, progress)
+
+                lessons.learn(choices, places, fails)
     return best
+
+
+@dataclass
+class Lessons:
+    """What is learned from choices that fail: few of their types that fail already.
+
+    Too many lessons slow down more than they help, and so do futile ones.
+    """
+
+    learned: int = 0
+    futile: int = 0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether to go on."""
+        return self.learned < MAX_LESSONS and self.futile < MAX_FUTILE
+
+    def learn(self, choices: Choices, places: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> None:
+        """Leave types out of a choice as long as the rest fails, and exclude the rest."""
+        rest = list(places)
+        for place in places:
+            fewer = [other for other in rest if other != place]
+            if choices.droppable(place) and fails(fewer):
+                rest = fewer
+        if len(rest) < len(places):
+            choices.exclude(rest)
+            self.learned += 1
+        else:
+            self.futile += 1
 
 
 def _decide(
@@ -163,42 +233,44 @@ def _decide(
     inner: InnerLaws,
     progress: ProgressCallback,
 ) -> Stability:
-    counts = tuple(types.counts[kind] for kind in active)
-    family = _core.StableFamily(list(counts), deletions - dropped, limit - dropped)
-    vectors = family.vectors()
-    laws = types.laws_on(active, vectors)
-    family.mark_bad_pairs(laws.matrix, inner.level, inner.delta, laws.incompatible, progress)
+    counts, family, vectors, laws = _marked(types, active, deletions - dropped, limit - dropped, inner, progress)
     smallest = family.smallest_stable_size()
     total = None if smallest is None else dropped + smallest
     return Stability(total, dropped, active, counts, family, laws, vectors)
 
 
-def _choices(types: Types, limit: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Which types to keep, those that drop the fewest users first: all usable ones, or as many as are allowed."""
-    usable = [kind for kind in range(len(types.counts)) if kind not in types.unusable]
-    base = sum(types.counts[kind] for kind in types.unusable)
-    excess = max(0, len(usable) - types.max_types)
-    ordered = sorted(usable, key=lambda kind: (types.counts[kind], kind))
-    sizes = [types.counts[kind] for kind in ordered]
-    for total, places in sorted(_subsets(sizes, excess, limit - base)):
-        gone = {ordered[place] for place in places}
-        active = tuple(kind for kind in usable if kind not in gone)
-        if active:
-            yield base + total, active
+def _needs(
+    types: Types,
+    active: Sequence[int],
+    kept: int,
+    room: int,
+    inner: InnerLaws,
+    progress: ProgressCallback,
+    *,
+    small_only: bool = False,
+) -> bool:
+    """True when at least `room` users of these types are in every stable set, whoever else is there.
+
+    With `small_only` larger pools are not decided.
+    """
+    counts = tuple(types.counts[kind] for kind in active)
+    deletions = sum(counts) - kept
+    if deletions < room - 1:
+        return False
+    needs = types.small.needs(active, counts, kept, room) if types.small else None
+    if needs is None and not small_only:
+        _, family, _, _ = _marked(types, active, deletions, room - 1, inner, progress)
+        return family.smallest_stable_size() is None
+    return bool(needs)
 
 
-def _subsets(sizes: Sequence[int], number: int, bound: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Sets of `number` places with a sum of sizes, which ascend, of at most `bound`; with the sum."""
-    if bound < 0:
-        return
-    stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
-    while stack:
-        start, total, places = stack.pop()
-        missing = number - len(places)
-        if missing == 0:
-            yield total, places
-            continue
-        for place in range(start, len(sizes) - missing + 1):
-            if total + sizes[place] * missing > bound:
-                break
-            stack.append((place + 1, total + sizes[place], (*places, place)))
+def _marked(
+    types: Types, active: Sequence[int], deletions: int, limit: int, inner: InnerLaws, progress: ProgressCallback
+) -> tuple[tuple[int, ...], _core.StableFamily, Vectors, Laws]:
+    """The family of the deletions from some types, with what is bad marked."""
+    counts = tuple(types.counts[kind] for kind in active)
+    family = _core.StableFamily(list(counts), deletions, limit)
+    vectors = family.vectors()
+    laws = types.laws_on(active, vectors)
+    family.mark_bad_pairs(laws.matrix, inner.level, inner.delta, laws.incompatible, progress)
+    return counts, family, vectors, laws

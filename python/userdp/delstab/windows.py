@@ -54,6 +54,25 @@ class TotalLaws:
     distance: int
 
 
+def count_totals(algorithm: AdditiveAlgorithm, kept: int) -> int:
+    """How many totals `kept` users may have.
+
+    Raises
+    ------
+    BudgetError
+        When these are too many.
+    """
+    low, high = algorithm.statistic_range
+    count = kept * (high - low) + 1
+    limit = min(MAX_TOTALS, MAX_MASSES // len(algorithm.outputs))
+    if count > limit:
+        raise BudgetError(
+            f"{kept} kept users with statistics in {low}..{high} have {count:,} totals (limit {limit:,}); "
+            "a narrower statistic_range or a coarser statistic has fewer"
+        )
+    return count
+
+
 def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: InnerLaws) -> TotalLaws:
     """Evaluate the algorithm on all totals of `kept` users, and find the largest certified distance.
 
@@ -67,13 +86,7 @@ def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: In
         Naming the total, when the algorithm fails on one.
     """
     low, high = algorithm.statistic_range
-    count = kept * (high - low) + 1
-    limit = min(MAX_TOTALS, MAX_MASSES // len(inner.outputs))
-    if count > limit:
-        raise BudgetError(
-            f"{kept} kept users with statistics in {low}..{high} have {count:,} totals (limit {limit:,}); "
-            "a narrower statistic_range or a coarser statistic has fewer"
-        )
+    count = count_totals(algorithm, kept)
     laws = _laws(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
     # No two kept sets of one dataset have totals that are farther apart than this.
     cap = min(min(deletions, kept) * (high - low), MAX_COMPARISONS // count)

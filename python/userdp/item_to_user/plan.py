@@ -154,8 +154,8 @@ def plan_user_level(
     (n1/N)(e^item_epsilon - 1)), is at most what is stable enough for N/m + deletions users. [GKKMMZ23, Theorem 11]'s
     first step, a subsample of N' items that lowers item_epsilon to a smaller one, is the same thing: a uniform n1 of a
     uniform N' of N items are a uniform n1 of N. A plan with too few users costs usefulness (DelStab refuses more
-    often), never privacy. Compare the calibrations: "optimal" deletes the fewest users, which decides for small n1, but
-    asks for more stability, and N grows in proportion; for large n1 "tight" needs fewer users in all.
+    often), never privacy. Compare the calibrations: "optimal" leaves out fewer users than the others, which decides for
+    small n1, but asks for more stability, and N grows in proportion; for large n1 "tight" needs fewer users in all.
 
     Examples
     --------

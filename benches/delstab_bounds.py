@@ -1,0 +1,129 @@
+"""Releases of DelStab on random datasets: nothing beyond what the public plan states, and the time and memory it takes.
+
+Up to 80 users of 1 to 80 kinds, at several levels, with algorithms that range from constant to random; the datasets
+range from one kind for everybody to one for each. Prints a markdown table of the maxima, and checks them against the
+plans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from userdp import BudgetError, DelStab, SymmetricAlgorithm
+from userdp.delstab import kept, small
+
+LEVELS = {(1, "1e-6"): 92, (2, "1e-4"): 2, (2, "1e-6"): 2, (4, "1e-6"): 2, (8, "1e-2"): 2}
+"""And how often: at the first one nearly all of 80 users are left out, and a release takes milliseconds."""
+EVEN, ODD = [0.5, 0.5], [0.25, 0.75]
+SHARES = (0.0, 0.001, 0.02, 0.3)
+"""How often a kept set gets the other law, which the first is not compatible with."""
+
+
+@dataclass
+class Work:
+    """What a release did."""
+
+    choices: int = 0
+    kept_sets: int = 0
+    laws: int = 0
+
+
+def watched() -> Work:
+    """Counts the choices that are decided, in Python or by the core."""
+    work = Work()
+    marked, needs = kept._marked, small.SmallPools.needs
+
+    def core(*arguments: Any) -> Any:
+        found = marked(*arguments)
+        work.choices += 1
+        work.kept_sets = max(work.kept_sets, len(found[2]))
+        return found
+
+    def python(self: Any, *arguments: Any) -> Any:
+        found = needs(self, *arguments)
+        work.choices += found is not None
+        return found
+
+    kept._marked, small.SmallPools.needs = core, python  # type: ignore[method-assign]
+    return work
+
+
+def algorithm(seed: int, share: float, work: Work) -> SymmetricAlgorithm:
+    """A law by the kept multiset, or by the set of kinds, made up as it is asked for."""
+    by_kinds, rate = seed % 2, 10_000 * share
+
+    def law(users: Any) -> list[float]:
+        work.laws += 1
+        key = tuple(sorted(set(users))) if by_kinds else users
+        return ODD if hash((seed, key)) % 10_000 < rate else EVEN
+
+    return SymmetricAlgorithm((0, 1), law)
+
+
+def dataset(source: random.Random, n: int) -> tuple[tuple[int], ...]:
+    """Kinds as likely as each other or as unlike as can be, or one giant, or two, beside people who are alone."""
+    kinds = source.randint(1, n)
+    form = source.choice(("even", "skewed", "giant", "giants"))
+    if form in ("giant", "giants"):
+        alone = min(kinds, n - 1)
+        rest = n - alone
+        first = rest if form == "giant" else source.randint(0, rest)
+        return tuple((kind,) for kind in (*range(alone), *(1000,) * first, *(1001,) * (rest - first)))
+    weights = [source.random() ** (1 if form == "even" else 12) for _ in range(kinds)]
+    return tuple((kind,) for kind in source.choices(range(kinds), weights=weights, k=n))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--datasets", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first dataset")
+    options = parser.parse_args()
+    work = watched()
+    rows: dict[tuple[Any, str], list[float]] = {}
+    start = time.perf_counter()
+    refused = 0
+    for seed in range(options.first, options.first + options.datasets):
+        source = random.Random(seed)
+        level = source.choices(list(LEVELS), weights=list(LEVELS.values()))[0]
+        mechanism = DelStab(algorithm(seed, source.choice(SHARES), work), epsilon=level[0], delta=level[1])
+        n = source.randint(mechanism.deletions, 80)
+        plan = mechanism.plan(n)
+        users = dataset(source, n)
+        work.choices = work.kept_sets = work.laws = 0
+        before = time.perf_counter()
+        try:
+            answer = mechanism.release(users)
+        except BudgetError:  # the plan has admitted it
+            raise AssertionError(f"seed {seed}") from None
+        elapsed = time.perf_counter() - before
+        assert answer in mechanism.outputs, seed
+        assert work.choices <= plan.choices + kept.MAX_LESSONS * plan.max_types, seed
+        assert work.kept_sets <= plan.kept_sets, seed
+        refused += answer is mechanism.outputs[-1]
+        row = rows.setdefault(level, [0, 0, 0, 0, 0, 0, 0])
+        found = (elapsed, work.choices, work.kept_sets, work.laws, plan.choices, plan.kept_sets)
+        rows[level] = [row[0] + 1, *(max(pair) for pair in zip(row[1:], found, strict=True))]
+        if seed % 10_000 == 0:
+            print(f"<!-- {seed}: {time.perf_counter() - start:.0f} s -->", flush=True)
+    print(
+        "| ε, δ | datasets | longest release | most choices decided | of | most kept sets of one | of | most laws |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for (epsilon, delta), row in sorted(rows.items(), key=str):
+        count, elapsed, choices, kept_sets, laws, all_choices, all_kept = row
+        print(
+            f"| {epsilon}, {delta} | {count:,} | {elapsed:.2f} s | {choices:,} | {all_choices:,} | {kept_sets:,} | "
+            f"{all_kept:,} | {laws:,} |"
+        )
+    total = time.perf_counter() - start
+    print(f"\n{options.datasets:,} datasets in {total:.0f} s, {refused:,} refusals, peak memory ", end="")
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

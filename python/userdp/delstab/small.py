@@ -1,0 +1,128 @@
+"""Pools with few kept sets, decided here: a call of the core would cost more than the decision.
+
+Where there are more types than may stay, the choices that are many are the choices with few kept sets each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import islice
+
+from userdp import _core
+from userdp.delstab.compatibility import InnerLaws, normalised
+from userdp.exact.pmf_input import ExactMasses, Masses, distinct_masses
+
+MAX_ROWS = 64
+MAX_WORK = 20_000
+"""Kept sets, and comparisons of vectors, of a pool that is decided here."""
+MAX_KNOWN = 1 << 20
+"""Verdicts that are kept for the next pool."""
+
+Vector = tuple[int, ...]
+
+
+class SmallPools:
+    """Decides pools of one dataset, and remembers which laws are compatible.
+
+    Parameters
+    ----------
+    key_of : callable
+        From the types of a pool and how many users of each are kept to what the law depends on.
+    laws_of : callable
+        The laws of such keys, None where the algorithm fails.
+    inner : InnerLaws
+        The relation.
+    """
+
+    def __init__(
+        self,
+        key_of: Callable[[Sequence[int], Vector], Hashable],
+        laws_of: Callable[[Sequence[Hashable]], Sequence[Masses | None]],
+        inner: InnerLaws,
+    ) -> None:
+        self._key_of, self._laws_of, self._inner = key_of, laws_of, inner
+        self._forget()
+
+    def _forget(self) -> None:
+        self._rows: dict[tuple[Vector, int], list[Vector]] = {}
+        self._class_of_key: dict[Hashable, int] = {}
+        self._class_of_law: dict[Hashable, int] = {}
+        self._examples: list[ExactMasses] = []
+        self._alike: dict[tuple[int, int], bool] = {}
+
+    def needs(self, active: Sequence[int], counts: Vector, kept: int, room: int) -> bool | None:
+        """True when no set of fewer than `room` users is stable, False when one is; None for larger pools."""
+        if max(len(self._class_of_key), len(self._alike), MAX_ROWS * len(self._rows)) > MAX_KNOWN:
+            self._forget()
+        rows = self._kept_vectors(counts, kept)
+        if len(rows) > MAX_ROWS:
+            return None
+        classes = self._classes([self._key_of(active, row) for row in rows])
+        joins = set()
+        for place, (row, own) in enumerate(zip(rows, classes, strict=True)):
+            if own < 0:
+                joins.add(row)
+                continue
+            for other, of_other in zip(rows[: place + 1], classes, strict=False):
+                if of_other >= 0 and not self._compatible(own, of_other):
+                    joins.add(tuple(map(max, row, other)))
+                    if room == 1:
+                        return True
+        return _unavoidable(counts, list(joins), room - 1)
+
+    def _kept_vectors(self, counts: Vector, kept: int) -> list[Vector]:
+        """How many users of each type may be kept; one more than `MAX_ROWS` ways stand for more."""
+        if (counts, kept) not in self._rows:
+            self._rows[counts, kept] = list(islice(_vectors(counts, kept), MAX_ROWS + 1))
+        return self._rows[counts, kept]
+
+    def _classes(self, keys: Sequence[Hashable]) -> list[int]:
+        """Equal numbers for equal laws, and -1 where there is none."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._class_of_key]
+        for key, law in zip(new, self._laws_of(new), strict=True):
+            self._class_of_key[key] = -1 if law is None else self._class(normalised(law))
+        return [self._class_of_key[key] for key in keys]
+
+    def _class(self, law: ExactMasses) -> int:
+        number = self._class_of_law.setdefault(distinct_masses(law), len(self._examples))
+        if number == len(self._examples):
+            self._examples.append(law)
+        return number
+
+    def _compatible(self, a: int, b: int) -> bool:
+        pair = (a, b) if a <= b else (b, a)
+        if pair not in self._alike:
+            first, second = self._examples[pair[0]], self._examples[pair[1]]
+            found = _core.is_indistinguishable(first, second, self._inner.level, self._inner.delta)
+            self._alike[pair] = found[0]
+        return self._alike[pair]
+
+
+def _vectors(counts: Sequence[int], kept: int) -> Iterator[Vector]:
+    """All vectors up to the counts with that sum."""
+    if not counts:
+        if kept == 0:
+            yield ()
+        return
+    rest = sum(counts[1:])
+    for own in range(max(0, kept - rest), min(counts[0], kept) + 1):
+        for others in _vectors(counts[1:], kept - own):
+            yield (own, *others)
+
+
+def _unavoidable(pool: Vector, joins: Sequence[Vector], budget: int) -> bool | None:
+    """Whether every pool of at most `budget` users fewer is above one of the joins; None if that takes long."""
+    work = MAX_WORK
+    stack = [(pool, budget)]
+    while stack:
+        left, users = stack.pop()
+        work -= len(joins)
+        if work < 0:
+            return None
+        above = next((join for join in joins if all(a >= b for a, b in zip(left, join, strict=True))), None)
+        if above is None:
+            return False
+        for kind, (have, needed) in enumerate(zip(left, above, strict=True)):
+            if needed and have - needed < users:
+                stack.append(((*left[:kind], needed - 1, *left[kind + 1 :]), users - (have - needed + 1)))
+    return True
