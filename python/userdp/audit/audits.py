@@ -15,8 +15,18 @@ from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import outputs_of
 from userdp.algorithms.forms import form_of, is_symmetric
 from userdp.algorithms.users import read_users
-from userdp.audit.datasets import Additive, Labelled, Moves, Neighbourhood, Pair, Replacements, Symmetric, user_values
-from userdp.audit.engine import CHEAPER, check_work, run_audit
+from userdp.audit.datasets import (
+    MAX_SUMS,
+    Additive,
+    Labelled,
+    Moves,
+    Neighbourhood,
+    Pair,
+    Replacements,
+    Symmetric,
+    user_values,
+)
+from userdp.audit.engine import CHEAPER, MAX_DATASETS, MAX_USERS, check_work, run_audit
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive
 from userdp.report import AuditReport
@@ -389,20 +399,21 @@ def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, output
     values = capped_power(universe, n_examples, ENORMOUS)
     # Every dataset is a tuple of n users, and every value a tuple of m examples.
     advice = "fewer examples or a coarser universe; or audit_dataset for one dataset"
-    check_work(values * n_examples, values, outputs, budget, advice)
+    check_work(max(values * n_examples, n_users), values, outputs, budget, advice)
     if engine == "additive":
         low, high = mechanism.statistic_range
         totals = min(n_users * (high - low) + 1, capped_power(values, n_users, ENORMOUS))
         work = n_users * totals * min(values, high - low + 1)
-        check_work(max(totals, work // 50), totals, outputs, budget, f"a narrower statistic_range; {advice}")
+        sums = work * MAX_DATASETS // MAX_SUMS
+        check_work(max(totals, sums), totals, outputs, budget, f"a narrower statistic_range; {advice}")
         return
     count = min(n_users, values - 1)
     if engine == "symmetric":
         datasets = math.comb(n_users + values - 1, count) if count < 64 else ENORMOUS
     else:
         datasets = capped_power(values, n_users, ENORMOUS)
-    cells = datasets * n_users
-    check_work(max(datasets, cells // 20), datasets, outputs, budget, f"{CHEAPER[engine]}; {advice}")
+    cells = datasets * n_users * MAX_DATASETS // MAX_USERS
+    check_work(max(datasets, cells), datasets, outputs, budget, f"{CHEAPER[engine]}; {advice}")
 
 
 ENORMOUS = 10**30

@@ -17,6 +17,12 @@ import numpy.typing as npt
 
 from userdp.algorithms import Dataset, User
 from userdp.exact.encoding import encode
+from userdp.exceptions import BudgetError
+
+MAX_SUMS = 100_000_000
+"""Sums of a total and a statistic, for all numbers of users."""
+MAX_STEPS = 100_000_000
+"""Steps between values of a user, and totals times pairs of statistics that a step connects."""
 
 Ranks = npt.NDArray[np.int64]
 RankPairs = Iterator[tuple[Ranks, Ranks]]
@@ -50,7 +56,7 @@ class Moves:
     """What one neighbouring step makes of a user's value: any other value, or (item level) one example changed."""
 
     def __init__(self, universe_size: int, n_examples: int, *, item_level: bool) -> None:
-        self.values = universe_size**n_examples
+        self.values, self.item_level = universe_size**n_examples, item_level
         self.count = self.values * (self.values - 1) // 2
         self._places: list[int] | None = None
         if item_level:
@@ -295,6 +301,10 @@ class Additive:
     def _jumps_of(self, steps: Moves) -> dict[tuple[int, int], tuple[User, User]]:
         """Pairs of different statistics that one step connects, the lower first, each with two users who have them."""
         distinct = sorted(self._user)
+        if not steps.item_level:  # a step connects any two, among them the first users who have them
+            _check_steps(len(distinct) * (len(distinct) - 1) // 2 * len(self._rests))
+            return {pair: (self._user[pair[0]], self._user[pair[1]]) for pair in itertools.combinations(distinct, 2)}
+        _check_steps(steps.count)
         place = {statistic: position for position, statistic in enumerate(distinct)}
         places = np.array([place[statistic] for statistic in self.statistics])
         jumps: dict[tuple[int, int], tuple[User, User]] = {}
@@ -308,6 +318,7 @@ class Additive:
                     jumps.setdefault((distinct[here], distinct[other]), users)
                 elif here > other:
                     jumps.setdefault((distinct[other], distinct[here]), users[::-1])
+        _check_steps(len(jumps) * len(self._rests))
         return jumps
 
     def members(self) -> Iterator[Dataset]:
@@ -341,6 +352,14 @@ class Additive:
                     users = self._representative(total_a - here, self.n_users - 1)
                     return (*users, user), (*users, user2), self.n_users - 1
         raise AssertionError("ranks are not neighbours")
+
+
+def _check_steps(steps: int) -> None:
+    if steps > MAX_STEPS:
+        raise BudgetError(
+            f"{steps:,} steps between totals (limit {MAX_STEPS:,}). Cheaper: a narrower statistic_range, fewer users "
+            "or a coarser universe"
+        )
 
 
 def _contains(ordered: Sequence[int], number: int) -> bool:

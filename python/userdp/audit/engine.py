@@ -45,6 +45,8 @@ MAX_DATASETS = 2_000_000
 MAX_PAIRS = 200_000_000
 """Pairs of neighbouring datasets: each is looked at once, in blocks."""
 MAX_PMF_PAIRS = 5_000_000
+MAX_USERS = 20 * MAX_DATASETS
+"""Users of all datasets together, where datasets are listed."""
 CHEAPER = {
     "labelled": "a SymmetricAlgorithm is audited over multisets of users, an AdditiveAlgorithm over totals",
     "symmetric": "an AdditiveAlgorithm is audited over totals",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 MAX_DATASETS = 2_000_000
-"""Datasets of an audit."""
+"""Datasets of an audit, users of a dataset, and examples of all values of a user."""
 MAX_PAIRS = 200_000_000
 """Unordered pairs of neighbouring datasets."""
 MAX_PMF_PAIRS = 5_000_000
@@ -16,7 +16,11 @@ MAX_USERS = 20 * MAX_DATASETS
 MAX_SUMS = 50 * MAX_DATASETS
 """Additive engine: sums of a total and a statistic, for all numbers of users."""
 MAX_STEPS = 100_000_000
-"""Additive engine: totals times pairs of statistics that a step connects."""
+"""Additive engine: steps between values of a user, and totals times pairs of statistics that a step connects."""
+MOST_BITS = 2048
+"""Of an integer, and of both parts of a Fraction, among people's values and outputs."""
+MOST_DEPTH = 32
+"""Of tuples in tuples there."""
 COMPLETE_PAIRS = 1_000_000
 """Reports on more pairs hold a sample of them."""
 SAMPLE_SIZE = 2_000

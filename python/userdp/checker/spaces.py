@@ -139,6 +139,7 @@ class _Users(Space):
         self.m = count(structure["n_examples"], "n_examples", 1)
         small = self.m <= limits.MAX_DATASETS and (self.size == 1 or self.m * self.size.bit_length() <= 64)
         need(small and self.size**self.m * self.m <= limits.MAX_DATASETS, "too many user values to check")
+        need(self.n <= limits.MAX_DATASETS, "too many users to check")
         self.values = self.size**self.m
         self.item_level = question["kind"] == "item-level"
         self.removal = question["neighbours"] == "add-remove"
@@ -195,7 +196,7 @@ class _Users(Space):
 class _Labelled(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
-        need(self.n <= (limits.MAX_USERS if self.values == 1 else 40), "too many datasets to check")
+        need(self.values == 1 or self.n <= 40, "too many datasets to check")
         fewer = self.values ** (self.n - 1)
         self.sources = fewer * self.values
         need(self.sources * self.n < limits.MAX_USERS + 20, "too many datasets to check")
@@ -230,7 +231,7 @@ def _multisets(values: int, members: int) -> int:
 class _Symmetric(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
-        need(min(self.n, self.values - 1) < 64 and self.n <= limits.MAX_USERS, "too many datasets to check")
+        need(min(self.n, self.values - 1) < 64, "too many datasets to check")
         fewer = math.comb(self.values + self.n - 2, self.n - 1)
         self.sources = math.comb(self.values + self.n - 1, self.n)
         need(self.sources * self.n < limits.MAX_USERS + 20, "too many datasets to check")
@@ -292,9 +293,9 @@ class _Additive(_Users):
         self.index = {total: rank for rank, total in enumerate(self.totals)}
         self.sources = len(self.totals)
         self.datasets = self.sources + len(self.fewer) * self.removal
-        moves = len(distinct) if self.removal else self.moves if self.item_level else len(distinct) ** 2 // 2
-        totals = 1 if self.item_level else self.sources
-        need(moves * totals <= limits.MAX_STEPS, "too many totals and moves to check")
+        pairs = len(distinct) * (len(distinct) - 1) // 2 * len(self.fewer)
+        steps = 0 if self.removal else self.moves if self.item_level else pairs
+        need(steps <= limits.MAX_STEPS, "too many totals and moves to check")
         # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
         self.steps: dict[int, set[int]] = {}
         if self.removal:
@@ -305,7 +306,7 @@ class _Additive(_Users):
             self._add_steps((min(move), max(move)) for move in moves if move[0] != move[1])
         else:
             self._add_steps(itertools.combinations(distinct, 2))
-        work = self.sources * sum(map(len, self.steps.values()))
+        work = 0 if self.removal else len(self.fewer) * sum(map(len, self.steps.values()))
         need(work <= limits.MAX_STEPS, "too many totals and moves to check")
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
 
@@ -364,10 +365,13 @@ class _Additive(_Users):
 def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set[int]]:
     """Totals of 0, ..., n of these statistics; ranges where these are evenly spaced."""
     low, high = distinct[0], distinct[-1]
+    need(n * len(distinct) <= limits.MAX_SUMS, "too many totals to check")
     step = distinct[1] - low if len(distinct) > 1 else 1
     even = range(low, high + 1, step)
     if len(even) == len(distinct) and distinct == list(even) and even[-1] == high:
-        need((high - low) // step * n < limit, f"the structure has more than {limit} datasets")
+        totals = (high - low) // step * n + 1
+        need(totals <= limit, f"the structure has more than {limit} datasets")
+        need(n * totals * len(distinct) <= limits.MAX_SUMS, "too many totals to check")
         return [range(k * low, k * high + 1, step) for k in range(n + 1)]
     found: list[range | set[int]] = [{0}]
     work = 0

@@ -17,6 +17,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from userdp.checker import limits
+
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)E(0|-?[1-9][0-9]*)|-?Infinity|NaN", re.ASCII)
@@ -121,22 +123,24 @@ def hex_float(text: Any) -> float:
 # Values of people and outputs -------------------------------------------------------------------------------
 
 
-def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None) -> Any:
+def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: int = 0) -> Any:
     """The value of an encoding; `Problem` for what no value is encoded as.
 
     What is left of an object is its text: an object again with `stand_in`, and otherwise a problem.
     """
+    need(depth <= limits.MOST_DEPTH, f"a value is nested over {limits.MOST_DEPTH} deep")
     if encoded is None or type(encoded) in (bool, int):
+        _check_bits(encoded or 0)
         return encoded
     if isinstance(encoded, str):
         need(not _SURROGATE.search(encoded), f"{encoded!r:.60} encodes no text: it has surrogates")
         return encoded
     if isinstance(encoded, list):
-        return tuple(decode(member, stand_in) for member in encoded)
+        return tuple(decode(member, stand_in, depth + 1) for member in encoded)
     need(isinstance(encoded, dict) and len(encoded) == 1, f"{encoded!r:.60} encodes no value")
     ((tag, content),) = encoded.items()
     if tag == "set":
-        return _frozenset(content, stand_in)
+        return _frozenset(content, stand_in, depth)
     need(isinstance(content, str) and tag in {"repr", *_OF_TEXT}, f"{encoded!r:.60} encodes no value")
     if tag != "repr":
         try:
@@ -153,10 +157,21 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None) -> Any:
     )
 
 
-def _frozenset(content: Any, stand_in: Callable[[str], Any] | None) -> frozenset[Any]:
+def _check_bits(number: int) -> None:
+    need(number.bit_length() <= limits.MOST_BITS, f"a number among the values has over {limits.MOST_BITS} bits")
+
+
+def _fraction(text: str) -> Fraction:
+    value = fraction(text)
+    _check_bits(value.numerator)
+    _check_bits(value.denominator)
+    return value
+
+
+def _frozenset(content: Any, stand_in: Callable[[str], Any] | None, depth: int) -> frozenset[Any]:
     need(isinstance(content, list), f"{content!r:.60} encodes no set")
     texts = list(map(json_text, content))
-    members = frozenset(decode(member, stand_in) for member in content)
+    members = frozenset(decode(member, stand_in, depth + 1) for member in content)
     need(texts == sorted(set(texts)) and len(members) == len(texts), f"{content!r:.60} encodes no set")
     return members
 
@@ -202,7 +217,7 @@ def _uuid(digits: str) -> uuid.UUID:
 
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "float": _float,
-    "fraction": fraction,
+    "fraction": _fraction,
     "text": _text,
     "bytes": _bytes,
     "decimal": _decimal,
