@@ -329,6 +329,23 @@ def test_ids_may_be_in_columns_of_any_fixed_width() -> None:
         assert canonical_id(user) in read_ids(ids, 2)[1]
 
 
+def test_a_lazy_frame_is_collected_once() -> None:
+    """Each time its rows may come in another order: ids, and which rows are kept, would be of different orders."""
+    orders = itertools.cycle([["ann", "ann", "ben", "ann"], ["ben", "ann", "ann", "ann"], ["ann", "ben", "ann", "ann"]])
+    content = pl.DataFrame({"who": ["", "", "", ""]}).lazy()
+    frame = content.map_batches(lambda _: pl.DataFrame({"who": next(orders)}), schema={"who": pl.String})
+    for _ in range(6):
+        kept, labels, groups = bound_contributions(frame, None, "who", m=1)
+        assert isinstance(kept, pl.LazyFrame)
+        assert (labels, groups) == (None, "who")
+        bounded = bound_contributions(frame.with_columns(hours=1), None, "who", m=1, enrolled=["ben", "ann"])[
+            0
+        ].collect()
+        assert sorted(bounded["who"].to_list()) == ["ann", "ben"]
+    y = pl.LazyFrame({"y": [1, 2, 3, 4]})
+    assert bound_contributions(range(4), y, ["a", "a", "b", "a"], m=1)[1].collect()["y"].to_list() == [1, 3]
+
+
 def test_columns_may_be_named_by_numbers() -> None:
     """As those of a pandas frame are that was made of an array."""
     frame = pd.DataFrame({0: [1, 2], 1: [3, 4], "who": ["ann", "ben"]})

@@ -207,8 +207,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
             users, m = encode_users(ids, len(rows), self.enrolled), positive(self.m, "m")
         if users.n_users < 2:
             raise ValueError(
-                f"{'X' if groups is None else 'groups'}: at least 2 users are needed to protect one among them; got "
-                f"{users.n_users} (n_samples = {len(rows)})"
+                f"{'X' if ids is None else 'groups'}: at least 2 users are needed to protect one among them; got "
+                f"{users.n_users}" + (f" (n_samples = {len(rows)})" if ids is None else "")
             )
         table = UserTable(rows, labels, users.codes, users.n_users, m)
         return (table.capped() if self.caps_rows else table), unit

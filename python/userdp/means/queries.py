@@ -31,7 +31,7 @@ from userdp.mechanisms.composed import Draw, law_of
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import Progress, progress_bar, source_of, warn
 from userdp.users.table import UserTable, read_targets
-from userdp.users.vectors import GivenVectors
+from userdp.users.vectors import GivenVectors, aligned
 
 Query: TypeAlias = Callable[..., Any]
 """Of one user's rows, and targets where there are some: a vector."""
@@ -101,7 +101,9 @@ class QuerySession:
     ) -> None:
         order = np.argsort(data.users, kind="stable")
         ends = np.concatenate(([0], np.cumsum(np.bincount(data.users, minlength=data.n_users)))).tolist()
-        self._data: _Rows | None = _Rows(data.X[order], data.labels[order] if labelled else None, ends)
+        self._data: _Rows | None = _Rows(
+            data.X[order].astype(np.float64), data.labels[order].astype(np.float64) if labelled else None, ends
+        )
         self._labelled = labelled
         self._columns = data.n_columns
         self._answers = plan.answers
@@ -209,9 +211,7 @@ class QuerySession:
             for user, (start, end) in enumerate(zip(data.ends, data.ends[1:], strict=False)):
                 present[user] = start < end
                 if present[user]:
-                    given = [data.rows[start:end].astype(np.float64, order="C")]
-                    if data.targets is not None:
-                        given.append(data.targets[start:end].astype(np.float64))
+                    given = [aligned(part[start:end]) for part in (data.rows, data.targets) if part is not None]
                     vectors[user] = vector_of(query, given, d)
                 show(user + 1, n_users)
         return GivenVectors(vectors, present)

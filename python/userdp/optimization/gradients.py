@@ -12,14 +12,12 @@ from userdp import _core
 from userdp.exact.numbers import shown
 from userdp.optimization.losses import CustomLoss, LinearLoss, Loss
 from userdp.users.table import UserTable
-from userdp.users.vectors import GivenVectors, UserVectors, readable, rows_of_users
+from userdp.users.vectors import GivenVectors, UserVectors, aligned, readable, rows_of_users
 
 Floats = npt.NDArray[np.float64]
 
 LARGEST = 2.0**400
 """What infinities count as, as in the core."""
-ALIGNMENT = 64
-"""A callback's arrays begin at multiples of so many bytes: an address must not show in what it returns."""
 
 
 class GradientVectors(UserVectors):
@@ -169,24 +167,15 @@ def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Flo
     zero = np.zeros(len(theta))
     with np.errstate(all="ignore"):
         try:
-            found = np.array(loss.gradient(_aligned(theta), _aligned(X), _aligned(y)), dtype=np.float64, order="C")
+            found = np.array(loss.gradient(aligned(theta), aligned(X), aligned(y)), dtype=np.float64, order="C")
             if found.shape == X.shape:
                 # Row after row, whatever the memory layout of what was returned.
-                found = np.sum(_aligned(found), axis=0) / len(X)
+                found = np.sum(aligned(found), axis=0) / len(X)
             return found if found.shape == theta.shape and np.all(np.isfinite(found)) else zero
         except KeyboardInterrupt:
             raise
         except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
             return zero
-
-
-def _aligned(array: npt.NDArray[Any]) -> Floats:
-    """A copy at an address that is a multiple of 64."""
-    room = np.empty(8 * array.size + ALIGNMENT, dtype=np.uint8)
-    first = -room.ctypes.data % ALIGNMENT
-    copy: Floats = room[first : first + 8 * array.size].view(np.float64).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 Kept = TypeVar("Kept")

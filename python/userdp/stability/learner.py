@@ -13,6 +13,7 @@ from userdp.concepts.classes import ConceptClass
 from userdp.exact.numbers import is_integer, shown
 from userdp.public_randomness.seed import PublicSeed
 from userdp.users.table import UserTable
+from userdp.users.vectors import aligned
 
 Labels = npt.NDArray[np.uint8]
 
@@ -92,7 +93,7 @@ class StableLearner(ABC):
         """
         public = PublicSeed(seed)
         return [
-            self._total(data.X[rows], data.labels[rows], public) if len(rows) else self.default
+            self._total(aligned(data.X[rows]), aligned(data.labels[rows]), public) if len(rows) else self.default
             for rows in rows_by_user(data)
         ]
 

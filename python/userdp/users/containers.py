@@ -3,7 +3,7 @@
 * NumPy arrays of numbers, bools and texts are typed. Arrays of objects are read object by object.
 * Lists and all other sequences are read object by object, to a depth that is public: two for tables, one for vectors.
 * Frames and series (pandas, polars, pyarrow and the others that narwhals knows, lazy ones too) are typed by column.
-  Columns of objects are read object by object.
+  Columns of objects are read object by object. Lazy ones are collected once.
 * What is of no known kind is refused before a value is looked at.
 
 The type, the shape and the columns of a container are public. But what one person's missing or odd value can flip
@@ -404,16 +404,23 @@ def select_column(frame: Any, column: str, name: str) -> tuple[Any, Any]:
     return eager.drop(column), eager.get_column(column)
 
 
-def take(container: Any, kept: npt.NDArray[np.bool_]) -> Any:
-    """The rows that are kept, in a container of the same kind."""
+def collected(container: Any) -> Any:
+    """A lazy frame as one that is not, and all else as it is. A lazy one may have another order each time."""
+    if container is None or isinstance(container, np.ndarray) or is_sequence(container):
+        return container
+    import narwhals.stable.v2 as nw
+
+    wrapped = nw.from_native(container, pass_through=True, allow_series=True)
+    return wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else container
+
+
+def take(container: Any, kept: npt.NDArray[np.bool_], *, lazy: bool = False) -> Any:
+    """The rows that are kept, in a container of the same kind, or in a lazy frame."""
     if isinstance(container, np.ndarray):
         return container[kept]
     if is_sequence(container):
         return [value for value, keep in zip(container, kept.tolist(), strict=True) if keep]
-    import narwhals.stable.v2 as nw
-
     bounded = _narwhals(container, "X").filter(kept.tolist())
-    lazy = isinstance(nw.from_native(container, pass_through=True, allow_series=True), nw.LazyFrame)
     return (bounded.lazy() if lazy else bounded).to_native()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.numbers import positive, shown
-from userdp.users.containers import rows_in, select_column, take
+from userdp.users.containers import collected, rows_in, select_column, take
 from userdp.users.ids import Users, encode_users
 from userdp.users.table import first_rows
 
@@ -65,16 +65,18 @@ def bound_contributions(
     most = positive(m, "m")
     if rule not in ("first", "random"):
         raise ValueError(f"rule must be 'first' or 'random'; got {shown(rule)}")
-    n_rows = rows_in(X, "X")
-    if y is not None and rows_in(y, "y") != n_rows:
-        raise ValueError(f"y must be a vector of {n_rows} labels, one for each row of X; got {rows_in(y, 'y')}")
-    ids = select_column(X, groups, "groups")[1] if isinstance(groups, str) else groups
+    rows, labels = collected(X), collected(y)
+    n_rows = rows_in(rows, "X")
+    if y is not None and rows_in(labels, "y") != n_rows:
+        raise ValueError(f"y must be a vector of {n_rows} labels, one for each row of X; got {rows_in(labels, 'y')}")
+    column = isinstance(groups, str)
+    ids = select_column(rows, groups, "groups")[1] if column else collected(groups)
     users = encode_users(ids, n_rows, enrolled)
     kept = first_rows(users, most) if rule == "first" else _random_rows(users, most)
     return (
-        take(X, kept),
-        None if y is None else take(y, kept),
-        groups if isinstance(groups, str) else take(groups, kept),
+        take(rows, kept, lazy=rows is not X),
+        None if y is None else take(labels, kept, lazy=labels is not y),
+        groups if column else take(ids, kept, lazy=ids is not groups),
     )
 
 

@@ -272,7 +272,7 @@ def _types_of(key: Key) -> Any:
 # --- many ids
 
 
-def read_ids(groups: Any, n_rows: int, name: str = "groups") -> tuple[npt.NDArray[np.uint32], list[Key]]:
+def read_ids(groups: Any, n_rows: int, *, compared: bool = True) -> tuple[npt.NDArray[np.uint32], list[Key]]:
     """User ids as numbers from 0, in an order of the ids themselves: where a user's rows are moves nobody.
 
     Parameters
@@ -281,8 +281,8 @@ def read_ids(groups: Any, n_rows: int, name: str = "groups") -> tuple[npt.NDArra
         One id for each row.
     n_rows : int
         How many rows there are.
-    name : str
-        Of the argument, for messages.
+    compared : bool
+        Whether ids of several types that read alike are refused; otherwise they are different users.
 
     Returns
     -------
@@ -295,6 +295,7 @@ def read_ids(groups: Any, n_rows: int, name: str = "groups") -> tuple[npt.NDArra
     TypeError, ValueError
         For a wrong shape, rows without an id, ids of other types, and ids of several types that read alike.
     """
+    name = "groups"
     column = _vector(groups, name)
     if len(column) != n_rows:
         raise ValueError(f"{name} has {len(column)} user ids for {n_rows} rows")
@@ -313,7 +314,15 @@ def read_ids(groups: Any, n_rows: int, name: str = "groups") -> tuple[npt.NDArra
             raise ValueError(f"{name}: row {empty[0]} has no user id")
         distinct, inverse = np.unique(column.values, return_inverse=True)
         return inverse.astype(np.uint32).reshape(-1), [_key(user) for user in distinct.tolist()]
-    return _codes_of(_keys(column.objects() if kind == "T" else list(column.values), name, "row"), name)
+    keys = _keys(column.objects(), name, "row")
+    first: dict[Key, int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    if compared:
+        _refuse_alike(first, name)
+    listed = sorted(first)
+    numbers = {key: code for code, key in enumerate(listed)}
+    return np.fromiter(map(numbers.__getitem__, keys), dtype=np.uint32, count=len(keys)), listed
 
 
 def _vector(groups: Any, name: str) -> Column:
@@ -324,10 +333,8 @@ def _vector(groups: Any, name: str) -> Column:
         groups = np.asarray(groups)
         if groups.ndim != 1:
             raise ValueError(f"{name} must be a vector, one user id for each row; got the shape {groups.shape}")
-        if groups.dtype.kind in "OmM":
+        if groups.dtype.kind in "bOmM":
             return _as_objects(list(groups))
-        if groups.dtype.kind == "b":
-            return _as_objects(groups.tolist())
         if groups.dtype.kind not in "iufUST":
             raise TypeError(f"{name} is an array of dtype {groups.dtype}; ids are {ACCEPTED}")
         return Column(groups, "object", None, str(groups.dtype), fixed=True)
@@ -338,10 +345,7 @@ def _vector(groups: Any, name: str) -> Column:
             return Column(np.array(listed, dtype=np.int64), "number", None, "int", fixed=True)
         return _as_objects(listed)
     column = read_column(groups, name, unwrap=False, others=True)
-    if column.values.dtype.kind in "bmM":
-        values = column.objects() if column.values.dtype.kind == "b" else list(column.values)
-        return _as_objects(values)
-    return column
+    return _as_objects(column.objects()) if column.values.dtype.kind in "bmM" else column
 
 
 def _as_objects(values: list[Any]) -> Column:
@@ -381,16 +385,6 @@ def _keys(ids: Iterable[Any], name: str, place: str) -> list[Key]:
         except UnknownId as error:
             raise TypeError(f"{name}: the id in {place} {number} {error}; ids are {ACCEPTED}") from None
     return keys
-
-
-def _codes_of(keys: list[Key], name: str) -> tuple[npt.NDArray[np.uint32], list[Key]]:
-    first: dict[Key, int] = {}
-    for row, key in enumerate(keys):
-        first.setdefault(key, row)
-    _refuse_alike(first, name)
-    listed = sorted(first)
-    numbers = {key: code for code, key in enumerate(listed)}
-    return np.fromiter(map(numbers.__getitem__, keys), dtype=np.uint32, count=len(keys)), listed
 
 
 def _refuse_alike(first: dict[Key, int], name: str) -> None:
@@ -438,26 +432,13 @@ def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None
     code_of = {user: code for code, user in enumerate(listed)}
     if len(code_of) != len(listed):
         raise ValueError("enrolled lists a user twice; give every user id once")
-    codes, keys = _without_comparison(groups, n_rows)
+    codes, keys = read_ids(groups, n_rows, compared=False)
     strangers = [code for code, key in enumerate(keys) if key not in code_of]
     if strangers:
         row = np.flatnonzero(np.isin(codes, strangers))[0]
         raise ValueError(f"groups: the user id in row {row} is not among those enrolled")
     table = np.array([code_of[key] for key in keys], dtype=np.uint32)
     return Users(table[codes] if len(keys) else codes, len(listed))
-
-
-def _without_comparison(groups: Any, n_rows: int) -> tuple[npt.NDArray[np.uint32], list[Key]]:
-    """As `read_ids`, where a list of users says which ids are different users."""
-    column = _vector(groups, "groups")
-    if column.values.dtype.kind != "O":
-        return read_ids(groups, n_rows)
-    if len(column) != n_rows:
-        raise ValueError(f"groups has {len(column)} user ids for {n_rows} rows")
-    keys = _keys(list(column.values), "groups", "row")
-    listed = list(dict.fromkeys(keys))
-    numbers = {key: code for code, key in enumerate(listed)}
-    return np.fromiter(map(numbers.__getitem__, keys), dtype=np.uint32, count=len(keys)), listed
 
 
 def _enrolled(enrolled: Any) -> list[Key]:
@@ -468,5 +449,4 @@ def _enrolled(enrolled: Any) -> list[Key]:
         raise TypeError(f"enrolled must be a sequence of user ids; got {shown(enrolled)}") from None
     if column.missing is not None:
         raise ValueError(f"enrolled: entry {np.flatnonzero(column.missing)[0]} has no user id")
-    values = list(column.values) if column.values.dtype.kind == "O" else column.values.tolist()
-    return _keys(values, "enrolled", "entry")
+    return _keys(column.objects(), "enrolled", "entry")

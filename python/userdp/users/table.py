@@ -98,6 +98,9 @@ class UserTable:
         taken as public. Columns of texts, dates or categories are refused where numbers are needed, and so are typed
         labels of another kind than `classes`.
 
+        Rows of `X`, `y` and `groups` are matched by position, as in scikit-learn: indexes of pandas are not looked at.
+        Of lazy frames, whose rows may come in another order each time, name the column of ids.
+
         What is *in* a container decides nothing. Lists and columns of objects are read object by object; a number, or
         a text that says one, is that number, and everything else is missing. All numbers are read as doubles, because
         pandas and NumPy make doubles of integers as soon as one is missing.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+ALIGNMENT = 64
+"""Bytes. NumPy's sums and products may round otherwise at other addresses."""
 
 NUMBERS_AT_ONCE = 2**22
 """Bins of users that may be listed at once, unless the users' own vectors are far more numbers."""
@@ -247,6 +251,15 @@ class GivenVectors(UserVectors):
 def rows_of_users(users: npt.NDArray[np.uint32], n_users: int) -> _core.RowsOfUsers:
     """Which rows each user has."""
     return _core.RowsOfUsers(np.ascontiguousarray(users, dtype=np.uint32), n_users)
+
+
+def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy for a callback, at an address that is a multiple of 64: what it returns must not depend on an address."""
+    room = np.empty(array.nbytes + ALIGNMENT, dtype=np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    copy: npt.NDArray[Any] = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def readable(table: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
