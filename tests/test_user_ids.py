@@ -331,7 +331,7 @@ def test_ids_may_be_in_columns_of_any_fixed_width() -> None:
 
 def test_a_lazy_frame_is_collected_once() -> None:
     """Each time its rows may come in another order: ids, and which rows are kept, would be of different orders."""
-    orders = itertools.cycle([["ann", "ann", "ben", "ann"], ["ben", "ann", "ann", "ann"], ["ann", "ben", "ann", "ann"]])
+    orders = itertools.cycle([["ann", "ann", "ben", "ann"], ["ann", "ann", "ann", "ben"], ["ann", "ben", "ann", "ann"]])
     content = pl.DataFrame({"who": ["", "", "", ""]}).lazy()
     frame = content.map_batches(lambda _: pl.DataFrame({"who": next(orders)}), schema={"who": pl.String})
     for _ in range(6):
