@@ -110,9 +110,7 @@ def main() -> None:
         rows[level] = [row[0] + 1, *(max(pair) for pair in zip(row[1:], found, strict=True))]
         if seed % 10_000 == 0:
             print(f"<!-- {seed}: {time.perf_counter() - start:.0f} s -->", flush=True)
-    print(
-        "| ε, δ | datasets | longest release | most choices decided | of | most kept sets of one | of | most laws |"
-    )
+    print("| ε, δ | datasets | longest release | most choices decided | of | most kept sets of one | of | most laws |")
     print("|---|---|---|---|---|---|---|---|")
     for (epsilon, delta), row in sorted(rows.items(), key=str):
         count, elapsed, choices, kept_sets, laws, all_choices, all_kept = row

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
+from userdp.algorithms.forms import ASSUMPTIONS
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.checker import check as _checker
 from userdp.checker import spaces as _spaces
@@ -423,28 +424,16 @@ def test_encoding() -> None:
         decode({"list": []})
 
 
-def test_objects_that_json_cannot_hold() -> None:
-    class Animal:
-        def __init__(self, name: str) -> None:
-            self.name = name
+def test_people_have_plain_values() -> None:
+    """A report is about what codes decode to, so one on other objects cannot be written or verified."""
 
-        def __repr__(self) -> str:
-            return f"<{self.name}>"
+    class Animal(str):
+        secret = "purr"
 
-    class Guess:
-        outputs = ("cat", "dog")
-
-        def pmf(self, dataset: tuple[Any, ...]) -> list[Fraction]:
-            return [F(2, 3), F(1, 3)] if dataset[0][0].name == "cat" else [F(1, 3), F(2, 3)]
-
-    structure = {"universe": (Animal("cat"), Animal("dog")), "n_users": 2, "n_examples": 1}
-    report = report_from(Guess(), structure, kind="user-level", ratio=F(2))
-    assert report.verify(Guess()).finding == "established"
-    loaded = AuditReport.from_json(report.to_json())
-    assert loaded.verify().finding == "consistent"
-    (problem,) = loaded.verify(Guess()).problems
-    assert "verify(mechanism)" in problem
-    assert loaded.to_dict() == report.to_dict()
+    report = report_from(Response(), users(2) | {"universe": (Animal("cat"), "dog")}, kind="user-level", ratio=F(2))
+    for use in (report.to_json, report.verify, lambda: report.verify(Response())):
+        with pytest.raises(TypeError, match="Animal"):
+            use()
 
 
 def test_masses_longer_than_pythons_limit() -> None:
@@ -690,7 +679,7 @@ def test_terminal_escapes_are_shown_and_not_obeyed() -> None:
     stored = response().to_dict()
     stored["mechanism"] = "name\x1b[2K\nHOLDS"
     stored["outputs"][0] = {"repr": "\x1b]0;title\x07"}
-    stored["question"]["structure"]["universe"] = [{"repr": "\u202e"}, {"repr": "\r\n"}]
+    stored["question"]["structure"]["universe"] = ["\u202e", "\r\n"]
     report = AuditReport.from_json(json.dumps(seal(stored)))
     assert report.verify().finding == "consistent"
     assert all(line.isprintable() for line in report.summary().split("\n"))
@@ -756,3 +745,17 @@ def test_small_text_does_not_make_long_work(name: str, structure: dict[str, Any]
         assert _checker.check(seal(stored)).finding == "wrong"
         with contextlib.suppress(ValueError):
             assert AuditReport.from_json(json.dumps(seal(stored))).verify().finding == "wrong"
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_assumptions_are_in_every_form_of_a_report(name: str) -> None:
+    report = REPORTS[name]()
+    stated = {"symmetric": ["symmetry"], "additive": ["additivity"]}.get(report.engine, [])
+    assert report.to_dict()["assumptions"] == ["pmf-as-stated", "canonical-users", *stated]
+    assert list(AuditReport.from_json(report.to_json()).assumptions) == report.to_dict()["assumptions"]
+    page = " ".join(parsed(report.to_html()).text)
+    for assumption, sentence in ASSUMPTIONS.items():
+        assert (sentence in report.summary()) is (sentence in page) is (assumption in report.assumptions)
+    hidden = seal(report.to_dict() | {"assumptions": ["pmf-as-stated"]})
+    with pytest.raises(ValueError, match="the assumptions must be"):
+        AuditReport.from_json(json.dumps(hidden))

@@ -27,7 +27,7 @@ _FIELDS = {"format", "userdp_version", "mechanism", "question", "assumptions", "
 }
 _ASSUMPTIONS = {"labelled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
 _QUESTION = {"kind", "neighbours", "engine", "epsilon", "delta", "pmf_error", "structure"}
-_OBJECTS = ("universe", "dataset", "records", "x", "x2")
+OBJECTS = ("universe", "dataset", "records", "x", "x2")
 _RESULT = {"holds", "worst_delta", "epsilon", "exp_epsilon", "witness"}
 _DIGESTS = ("pmfs_digest", "pmf_of_digest", "pmf_pairs_digest")
 _MALFORMED = (
@@ -209,15 +209,9 @@ def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fracti
     need(Fraction(high) - Fraction(low) <= _slack(high), "epsilon is too wide to say anything")
 
 
-def _objects(structure: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The objects of the structure, for the mechanism."""
-    names = [name for name in _OBJECTS if name in structure]
-    real = {name: values[name] if name in values else decode(structure[name]) for name in names}
-    need(
-        all(len(real[name]) == len(structure[name]) for name in names),
-        "values differ in length from the structure",
-    )
-    return real
+def objects_of(structure: Mapping[str, Any]) -> dict[str, Any]:
+    """What the codes in a structure decode to: people's values, all that a mechanism is shown of them."""
+    return {name: tuple(map(decode, structure[name])) for name in OBJECTS if name in structure}
 
 
 def _check_declared(report: Mapping[str, Any], declared: Declared, real: Mapping[str, Any]) -> list[str]:
@@ -339,14 +333,6 @@ def _check_agreement(result: Mapping[str, Any], ratio: Fraction, exponent: Fract
     need(holds is not False or not reached, "holds is false, but exp_epsilon is within the claimed epsilon")
 
 
-def _check_encodings(report: Mapping[str, Any]) -> None:
-    """Every value is written in the one way that it has; outputs may be objects of which only a text is left."""
-    decode(report["outputs"], str)
-    for name in _OBJECTS:
-        if name in report["question"]["structure"]:
-            decode(report["question"]["structure"][name], str)
-
-
 def _distinct(encoded: Sequence[Any], name: str) -> None:
     need(len(set(map(canonical_digest, encoded))) == len(encoded), f"{name} names the same object twice")
 
@@ -385,7 +371,8 @@ def read_form(report: Any) -> Space:
     _distinct(report["outputs"], "outputs")
     question, result = report["question"], report["result"]
     _check_keys(question, result)
-    _check_encodings(report)
+    decode(report["outputs"], str)  # which may be objects of which only a text is left
+    objects_of(question["structure"])
     holds = result["holds"]
     need(holds is None or isinstance(holds, bool), "holds must be true, false or null")
     for name in ("datasets", "pairs"):
@@ -403,7 +390,6 @@ def read_form(report: Any) -> Space:
 def _check(
     report: Any,
     mechanism: Mechanism | None,
-    values: Mapping[str, Any],
     declared: Declared | None,
     problems: list[str],
 ) -> Verification:
@@ -452,7 +438,7 @@ def _check(
     found: Finding = "consistent"
     datasets, pairs = 0, space.pairs if complete else len(report["sample"]["pairs"])
     if mechanism is not None:
-        run, real = mechanism, _objects(question["structure"], values)
+        run, real = mechanism, objects_of(question["structure"])
         ordered = question["engine"] == "labelled" or declared is None or declared.by_construction
         found, datasets = "established" if complete and ordered else "spot-checked", len(evidence.law_of)
         if declared is not None:
@@ -478,7 +464,6 @@ def _check(
 def check(
     report: Any,
     mechanism_pmf: Mechanism | None = None,
-    values: Mapping[str, Any] | None = None,
     declared: Declared | None = None,
 ) -> Verification:
     """Check a report as docs/report-format.md says, and say how much that establishes.
@@ -489,8 +474,6 @@ def check(
         The parsed JSON. Anything else, or anything malformed, is a problem and never an exception.
     mechanism_pmf : callable, optional
         Gives the exact pmf of a dataset; every audited dataset is then given to it again.
-    values : mapping, optional
-        The objects of the structure themselves, by key; they take precedence over the stored ones.
     declared : Declared, optional
         What the mechanism declares; the report's engine and pmf_error must not claim more. Without it the
         mechanism is taken to be what the engine assumes.
@@ -503,7 +486,7 @@ def check(
     problems: list[str] = []
     found = Verification("wrong")
     try:
-        found = _check(report, mechanism_pmf, values or {}, declared, problems)
+        found = _check(report, mechanism_pmf, declared, problems)
     except Problem as problem:
         problems.append(str(problem))
     except _MALFORMED as error:

@@ -151,10 +151,7 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: in
             raise Problem(f"{encoded!r:.60} is not how a value is encoded") from None
     if stand_in is not None:
         return stand_in(content)
-    raise Problem(
-        f"the stored value {content!r:.60} cannot be turned back into the object; "
-        "call verify(mechanism) on the report that still holds the objects"
-    )
+    raise Problem(f"the stored value {content!r:.60} is no value of people: no object is left of it")
 
 
 def _check_bits(number: int) -> None:

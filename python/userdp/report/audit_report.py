@@ -22,7 +22,7 @@ from userdp.algorithms.forms import assumptions_of
 from userdp.checker import check as checker
 from userdp.checker import divergences, limits, spaces, values
 from userdp.checker.verification import Verification
-from userdp.exact.encoding import Unreadable, encode, fraction_text
+from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level
 from userdp.report.presentation import render_html, summarize
 from userdp.report.witness import Structure, Witness, confirmed_by
@@ -30,7 +30,6 @@ from userdp.report.witness import Structure, Witness, confirmed_by
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OBJECTS = ("universe", "dataset", "records", "x", "x2")  # parts of a structure that hold people's values
 _ENCODED = ("structure", "outputs", "witness")  # fields with objects
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
@@ -139,7 +138,8 @@ class AuditReport:
     def question(self) -> dict[str, Any]:
         """Return the encoded question of the report format."""
         structure = {
-            name: encode(tuple(part)) if name in _OBJECTS else _plain(part) for name, part in self.structure.items()
+            name: list(map(code_of, part)) if name in checker.OBJECTS else _plain(part)
+            for name, part in self.structure.items()
         }
         level = self.epsilon_level
         return {
@@ -227,13 +227,8 @@ class AuditReport:
     def _from_source(cls, source: dict[str, Any]) -> AuditReport:
         question, result, read = source["question"], source["result"], values.fraction
         structure = {
-            name: values.decode(part, Unreadable)
-            if name in _OBJECTS
-            else tuple(part)
-            if isinstance(part, list)
-            else part
-            for name, part in question["structure"].items()
-        }
+            name: tuple(part) if isinstance(part, list) else part for name, part in question["structure"].items()
+        } | checker.objects_of(question["structure"])
         outputs, stored = values.decode(source["outputs"], Unreadable), result["witness"]
         witness = None
         if stored is not None:
@@ -289,9 +284,7 @@ class AuditReport:
         if mechanism is not None:
             pmf_of, declared, found = confirmed_by(mechanism, self.outputs)
             problems += found
-        # A loaded report has no objects beyond what the checker decodes itself.
-        real = None if self._source is not None else {k: v for k, v in self.structure.items() if k in _OBJECTS}
-        verification = checker.check(report, pmf_of, values=real, declared=declared)
+        verification = checker.check(report, pmf_of, declared=declared)
         return Verification("wrong", (*problems, *verification.problems)) if problems else verification
 
     def _is_what_was_loaded(self) -> bool:
