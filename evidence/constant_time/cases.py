@@ -224,7 +224,7 @@ def reports(protocol: str, k: int, calls: Mapping[str, int], **changes: Any) -> 
     )
 
 
-def made(protocol: str, **parameters: int) -> LocalProtocol:
+def made(protocol: str, **parameters: Any) -> LocalProtocol:
     """A protocol of 8 users."""
     found: type[LocalProtocol] = getattr(local, protocol)
     return found(epsilon=LogRatio(3), n_users=8, round_id="evidence", **parameters)
