@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +14,7 @@ from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algo
 from userdp.audit import audit_item_level, audit_user_level
 from userdp.audit import datasets as audited
 from userdp.audit import engine as auditor
-from userdp.checker import limits, spaces, values
+from userdp.checker import check, limits, spaces, values
 from userdp.exact import encoding
 from userdp.exceptions import BudgetError
 
@@ -22,7 +24,7 @@ def test_the_constants_are_the_same() -> None:
         assert getattr(limits, name) == getattr(auditor, name)
     for name in ("MAX_SUMS", "MAX_STEPS"):
         assert getattr(limits, name) == getattr(audited, name)
-    for name in ("MOST_BITS", "MOST_DEPTH"):
+    for name in ("MOST_BITS", "MOST_DEPTH", "MOST_SIZE"):
         assert getattr(limits, name) == getattr(encoding, name)
 
 
@@ -140,3 +142,25 @@ def test_values_of_people_have_the_same_sizes(largest: Any, larger: Any) -> None
     assert plain(largest) == encoding.code_of(largest)
     with pytest.raises(values.Problem):
         values.decode(plain(larger))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda size: "é" * (size - 1),
+        lambda size: bytes(size - 1),
+        lambda size: (None,) * (size - 1),
+        lambda size: ("a" * (size - 4), 1, True),
+        lambda size: (Decimal("1" * 1000),) * (size // 1001) + (0,) * (size % 1001 - 1),
+    ],
+    ids=["text", "bytes", "tuple", "both", "Decimals"],
+)
+def test_values_of_people_have_the_same_number_of_parts(make: Any) -> None:
+    largest, larger = make(limits.MOST_SIZE), make(limits.MOST_SIZE + 1)
+    objects = check.objects_of({"universe": [encoding.code_of(largest)]})
+    assert objects == {"universe": (largest,)}
+    assert values.size_of(largest) == limits.MOST_SIZE
+    with pytest.raises(TypeError):
+        encoding.code_of(larger)
+    with pytest.raises(values.Problem, match="parts and characters"):
+        check.objects_of({"universe": [json.loads(json.dumps(encoding.encode(larger)))]})

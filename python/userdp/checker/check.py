@@ -18,7 +18,17 @@ from typing import Any
 from userdp.checker import limits
 from userdp.checker.divergences import Law, Level, Value, both_ways, ratio_cap, worst_divergence
 from userdp.checker.spaces import Pair, Space, sample_pairs, space_of
-from userdp.checker.values import Problem, canonical_digest, count, decode, fraction, fraction_text, hex_float, need
+from userdp.checker.values import (
+    Problem,
+    canonical_digest,
+    count,
+    decode,
+    fraction,
+    fraction_text,
+    hex_float,
+    need,
+    size_of,
+)
 from userdp.checker.verification import Finding, Verification
 
 FORMAT = "userdp-audit/2"
@@ -211,7 +221,10 @@ def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fracti
 
 def objects_of(structure: Mapping[str, Any]) -> dict[str, Any]:
     """What the codes in a structure decode to: people's values, all that a mechanism is shown of them."""
-    return {name: tuple(map(decode, structure[name])) for name in OBJECTS if name in structure}
+    found = {name: tuple(map(decode, structure[name])) for name in OBJECTS if name in structure}
+    small = all(size_of(member) <= limits.MOST_SIZE for members in found.values() for member in members)
+    need(small, f"a value of people has over {limits.MOST_SIZE:,} parts and characters")
+    return found
 
 
 def _check_declared(report: Mapping[str, Any], declared: Declared, real: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,8 @@ MOST_BITS = 2048
 """Of an integer, and of both parts of a Fraction, among people's values and outputs."""
 MOST_DEPTH = 32
 """Of tuples in tuples there."""
+MOST_SIZE = 1 << 20
+"""Of one value of a person: parts and characters."""
 COMPLETE_PAIRS = 1_000_000
 """Reports on more pairs hold a sample of them."""
 SAMPLE_SIZE = 2_000

@@ -154,6 +154,14 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: in
     raise Problem(f"the stored value {content!r:.60} is no value of people: no object is left of it")
 
 
+def size_of(value: Any) -> int:
+    """Parts and characters of a value."""
+    if isinstance(value, (tuple, frozenset)):
+        return 1 + sum(map(size_of, value))
+    characters = value.as_tuple().digits if isinstance(value, Decimal) else value
+    return 1 + len(characters) if isinstance(characters, (str, bytes, tuple)) else 1
+
+
 def _check_bits(number: int) -> None:
     need(number.bit_length() <= limits.MOST_BITS, f"a number among the values has over {limits.MOST_BITS} bits")
 
