@@ -52,7 +52,7 @@ def _elsewhere() -> Charge:
 def _refuse(record: Any) -> None:
     raise RuntimeError(
         "this was pickled while a ledger fitted it, as for another process, and nobody would be charged for its fit: "
-        "use threads within a ledger's fit"
+        "use threads within a ledger's fit, and after it an estimator that is made anew"
     )
 
 
@@ -85,7 +85,7 @@ def charging(estimator: Any, charge: Charge) -> Iterator[None]:
     finally:
         ask.over = True
         _CHARGES.reset(token)
-        left = tuple(other for other in vars(estimator).get(ATTRIBUTE, ()) if other is not ask)
+        left = tuple(other for other in vars(estimator).get(ATTRIBUTE, ()) if not getattr(other, "over", False))
         if left:
             setattr(estimator, ATTRIBUTE, left)
         else:

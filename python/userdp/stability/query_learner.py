@@ -159,7 +159,9 @@ class StatisticalQueryLearner(StableLearner):
         try:
             with np.errstate(all="ignore"):
                 item = self.algorithm.encode(self.algorithm.run(ask))
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
             return self.default
         # An algorithm may catch what stops it.
         return item if self._is_item(item) and not ask.exceeded else self.default

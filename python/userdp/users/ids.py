@@ -321,8 +321,8 @@ def read_ids(groups: Any, n_rows: int, *, compared: bool = True) -> tuple[npt.ND
     if compared:
         _refuse_alike(first, name)
     listed = sorted(first)
-    numbers = {key: code for code, key in enumerate(listed)}
-    return np.fromiter(map(numbers.__getitem__, keys), dtype=np.uint32, count=len(keys)), listed
+    code_of = {key: code for code, key in enumerate(listed)}
+    return np.fromiter(map(code_of.__getitem__, keys), dtype=np.uint32, count=len(keys)), listed
 
 
 def _vector(groups: Any, name: str) -> Column:
