@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from userdp import _core
 from userdp.delstab.compatibility import InnerLaws, normalised
@@ -49,26 +50,31 @@ class SmallPools:
         self._class_of_law: dict[Hashable, int] = {}
         self._examples: list[ExactMasses] = []
         self._alike: dict[tuple[int, int], bool] = {}
+        self._joins: dict[Any, list[Vector]] = {}
 
     def needs(self, active: Sequence[int], counts: Vector, kept: int, room: int) -> bool | None:
         """True when no set of fewer than `room` users is stable, False when one is; None for larger pools."""
-        if max(len(self._class_of_key), len(self._alike), MAX_ROWS * len(self._rows)) > MAX_KNOWN:
+        held = len(self._class_of_key), len(self._alike), MAX_ROWS * len(self._rows), MAX_ROWS**2 * len(self._joins)
+        if max(held) > MAX_KNOWN:
             self._forget()
         rows = self._kept_vectors(counts, kept)
         if len(rows) > MAX_ROWS:
             return None
-        classes = self._classes([self._key_of(active, row) for row in rows])
-        joins = set()
+        classes = tuple(self._classes([self._key_of(active, row) for row in rows]))
+        pattern = counts, kept, classes
+        if pattern not in self._joins:
+            self._joins[pattern] = self._joins_of(rows, classes)
+        return _unavoidable(counts, self._joins[pattern], room - 1)
+
+    def _joins_of(self, rows: Sequence[Vector], classes: tuple[int, ...]) -> list[Vector]:
+        """What incompatible pairs of rows hold together, the smallest first; failing rows are incompatible with all."""
+        alike = {(a, b) for a in set(classes) for b in set(classes) if min(a, b) >= 0 and self._compatible(a, b)}
+        joins = {row for row, own in zip(rows, classes, strict=True) if own < 0}
         for place, (row, own) in enumerate(zip(rows, classes, strict=True)):
-            if own < 0:
-                joins.add(row)
-                continue
             for other, of_other in zip(rows[: place + 1], classes, strict=False):
-                if of_other >= 0 and not self._compatible(own, of_other):
+                if min(own, of_other) >= 0 and (own, of_other) not in alike:
                     joins.add(tuple(map(max, row, other)))
-                    if room == 1:
-                        return True
-        return _unavoidable(counts, list(joins), room - 1)
+        return sorted(joins, key=sum)
 
     def _kept_vectors(self, counts: Vector, kept: int) -> list[Vector]:
         """How many users of each type may be kept; one more than `MAX_ROWS` ways stand for more."""
