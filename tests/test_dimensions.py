@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import numpy.typing as npt
 import pytest
 
 from oracle import dimensions as oracle
+from userdp import _core
 from userdp.concepts import DecisionStumps, FiniteClass, Intervals, PointFunctions, Thresholds
 from userdp.dimensions import (
     ShatteredTree,
@@ -260,3 +264,48 @@ def test_progress() -> None:
         vc_dimension(parities(11, 4), budget=3 * 10**4, progress=lambda done, total: calls.append((done, total)))
     assert calls
     assert all(done <= total == 3 * 10**4 for done, total in calls)
+
+
+def test_what_is_fixed_is_told_while_a_search_runs() -> None:
+    """A getter waits for nobody, and neither do other threads."""
+    spaces = _core.VersionSpaces(parities(10, 4))
+    searching, answered, ended = threading.Event(), threading.Event(), threading.Event()
+    counted = [0]
+
+    def progress(done: int, total: int) -> None:
+        searching.set()
+        if answered.is_set():
+            raise InterruptedError
+
+    def search() -> None:
+        with contextlib.suppress(InterruptedError, BudgetError):
+            spaces.shattered(10**5, progress)
+        ended.set()
+
+    def count() -> None:
+        while not answered.is_set():
+            counted[0] += 1
+
+    threads = [threading.Thread(target=target) for target in (search, count)]
+    for thread in threads:
+        thread.start()
+    searching.wait()
+    before = counted[0]
+    told = (spaces.reduced_shape, spaces.distinct_columns)
+    while counted[0] == before and not ended.is_set():
+        pass
+    still_searching = not ended.is_set()
+    answered.set()
+    for thread in threads:
+        thread.join()
+    assert still_searching
+    assert told == ((210, 511), 511)
+
+
+def test_calls_that_share_a_class_take_turns() -> None:
+    """Two threads that ask one object get the same answers as one."""
+    matrix = parities(9, 3)
+    spaces, expected = _core.VersionSpaces(matrix), _core.VersionSpaces(matrix).littlestone(10**6)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: spaces.littlestone(10**6), range(32)))
+    assert found == [expected] * 32

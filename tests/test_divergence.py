@@ -217,6 +217,8 @@ def test_known_values() -> None:
     assert renyi_divergence(p, q, 2) == pytest.approx(math.log(11 / 8), rel=2**-52)
     assert renyi_divergence(p, q, 1) == kl_divergence(p, q)
     assert renyi_divergence(p, q, math.inf) == max_divergence(p, q)
+    # ln(sum p^a q^(1-a)) / (a - 1) is near the largest ratio's logarithm for large a, at any size of a.
+    assert renyi_divergence(p, q, 10**4000) == max_divergence(p, q)
     # -2 ln of the Bhattacharyya coefficient 2 sqrt(1/8) + 1/4
     assert renyi_divergence(p, q, "1/2") == pytest.approx(-2 * math.log(2 * math.sqrt(1 / 8) + 1 / 4), rel=2**-50)
 

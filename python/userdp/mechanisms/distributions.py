@@ -270,7 +270,7 @@ class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
     population : int
         From 0 to 2**63 - 1.
     subset_size : int
-        From 0 to the population; 2**27 elements at most in all the subsets of a call.
+        From 0 to the population; of at most 2**24 elements, and 2**27 in all the subsets of a call.
 
     Raises
     ------

@@ -113,7 +113,7 @@ class PublicSeed:
         i : int
             Which race, in [0, 2**64).
         count : int
-            Number of keys, from 0 to 2**30.
+            Number of keys, from 0 to 2**28.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class PublicSeed:
         TypeError, ValueError
             Naming the argument.
         BudgetError
-            For more than 2**30 keys.
+            For more than 2**28 keys.
         """
         size = min(positive(count, "count", least=0), ADDRESSES - 1)
         return self._core.race_keys(parse_label(label), _address(i, "i"), size)

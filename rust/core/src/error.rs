@@ -18,6 +18,11 @@ pub enum Error {
         /// The estimate and the cheaper option.
         message: String,
     },
+    /// The machine has no memory for it.
+    Memory {
+        /// How much, and for which argument.
+        message: String,
+    },
     /// The caller asked for the work to stop.
     Cancelled,
     /// The operating system gave no random bits.
@@ -41,6 +46,11 @@ impl Error {
         Self::TooLarge { message: message.into() }
     }
 
+    /// An [`Error::Memory`].
+    pub fn memory(message: impl Into<String>) -> Self {
+        Self::Memory { message: message.into() }
+    }
+
     /// The same error, saying which row of a matrix it is about.
     #[must_use]
     pub fn in_row(self, row: usize) -> Self {
@@ -62,7 +72,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidArgument { argument, message } => write!(f, "{argument}: {message}"),
-            Self::TooLarge { message } => write!(f, "{message}"),
+            Self::TooLarge { message } | Self::Memory { message } => write!(f, "{message}"),
             Self::Cancelled => write!(f, "cancelled"),
             Self::Entropy { message } => write!(f, "the operating system gave no random bits: {message}"),
         }

@@ -2,7 +2,7 @@
 //!
 //! Floors, each importing only from those above it in this list:
 //!
-//! * ground: [`error`], [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
+//! * ground: [`error`], [`memory`] (allocations that are refused and not fatal), [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
 //!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
@@ -26,6 +26,7 @@ pub mod divergence;
 pub mod error;
 pub mod exact;
 pub mod family;
+pub mod memory;
 pub mod pmf;
 pub mod protocol;
 pub mod public;

@@ -12,6 +12,9 @@ use zeroize::Zeroize;
 /// Requests for more bytes than this get the stream of a fresh key; shorter ones the system's own bytes.
 const DIRECT_BYTES: usize = 256;
 
+/// The most elements of a random subset.
+pub const MOST_CHOSEN: usize = 1 << 24;
+
 /// Where random bits come from. Every draw is exactly uniform when the bits are.
 pub struct Source(Kind);
 
@@ -135,11 +138,18 @@ impl Source {
     /// Floyd's algorithm: by induction over j, the set is uniform among the subsets of {0, ..., j} of its size.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a size above the population; as [`Source::fill`].
+    /// [`Error::InvalidArgument`] for a size above the population; [`Error::TooLarge`] beyond [`MOST_CHOSEN`] elements; as
+    /// [`Source::fill`].
     pub fn subset(&mut self, population: usize, size: usize) -> Result<Vec<usize>> {
         if size > population {
             let message = format!("must be at most the population of {population}; got {size}");
             return Err(Error::invalid("size", message));
+        }
+        if size > MOST_CHOSEN {
+            return Err(Error::too_large(format!(
+                "size: {size} elements of one subset, where at most {MOST_CHOSEN} are drawn; draw a part of the \
+                 population at a time"
+            )));
         }
         let mut chosen = BTreeSet::new();
         for last in population - size..population {

@@ -1,9 +1,9 @@
 //! User-level scores over finite classes.
 
-use crate::run::run;
+use crate::{convert::copied, run::run};
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadonlyArray3,
+    PyReadonlyArray3, PyUntypedArrayMethods,
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -36,12 +36,7 @@ struct OwnRows {
 
 impl OwnRows {
     fn new((points, codes, users, m): &Rows<'_>) -> PyResult<Self> {
-        Ok(Self {
-            points: points.as_slice()?.to_vec(),
-            codes: codes.as_slice()?.to_vec(),
-            users: *users,
-            m: *m,
-        })
+        Ok(Self { points: copied("points", points)?, codes: copied("users", codes)?, users: *users, m: *m })
     }
 
     fn grouped(&self) -> userdp_core::Result<UserRows> {
@@ -57,7 +52,7 @@ struct Matrix {
 
 impl Matrix {
     fn new(matrix: &PyReadonlyArray2<'_, u8>) -> PyResult<Self> {
-        Ok(Self { numbers: matrix.as_slice()?.to_vec(), rows: matrix.as_array().nrows() })
+        Ok(Self { numbers: copied("predictions", matrix)?, rows: matrix.as_array().nrows() })
     }
 
     fn packed(&self, control: &Control) -> userdp_core::Result<Predictions> {
@@ -73,8 +68,7 @@ fn with_mistakes<T: Send>(
     rows: &Rows<'_>,
     work: impl FnOnce(&Mistakes<'_>, &Control) -> userdp_core::Result<T> + Send,
 ) -> PyResult<T> {
-    let (matrix, rows, labels) =
-        (Matrix::new(predictions)?, OwnRows::new(rows)?, labels.as_slice()?.to_vec());
+    let (matrix, rows, labels) = (Matrix::new(predictions)?, OwnRows::new(rows)?, copied("labels", labels)?);
     run(py, None, |control| {
         let (predictions, rows) = (matrix.packed(control)?, rows.grouped()?);
         let labels = rows.ordered(&labels)?;
@@ -153,7 +147,7 @@ pub(crate) fn surrogate_scores<'py>(
     s: u32,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (class, scored) = (Matrix::new(&hypotheses)?, Matrix::new(&scored)?);
-    let (rows, labels) = (OwnRows::new(&rows)?, labels.as_slice()?.to_vec());
+    let (rows, labels) = (OwnRows::new(&rows)?, copied("labels", &labels)?);
     let scores = run(py, None, |control| {
         let (class, scored, rows) = (class.packed(control)?, scored.packed(control)?, rows.grouped()?);
         let surrogate = Surrogate { class: &class, scored: &scored, rows: &rows, t, s };
@@ -174,8 +168,7 @@ pub(crate) fn clipped_pairwise_scores<'py>(
         counts: &Bound<'py, PyArray2<T>>,
         tau: u64,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let counts = counts.try_readonly()?;
-        let (numbers, users) = (counts.as_slice()?.to_vec(), counts.as_array().ncols());
+        let (numbers, users) = (copied("counts", counts)?, counts.shape()[1]);
         let scores =
             run(py, None, |control| pairwise::clipped_pairwise_scores(&numbers, users, tau, control))?;
         Ok(scores.into_pyarray(py))
@@ -206,7 +199,7 @@ pub(crate) fn psi_scores<'py>(
     tau: i64,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (candidates, points) = (psi.as_array().shape()[0], psi.as_array().shape()[2]);
-    let (psi, rows) = (psi.as_slice()?.to_vec(), OwnRows::new(&rows)?);
+    let (psi, rows) = (copied("psi", &psi)?, OwnRows::new(&rows)?);
     let scores = run(py, None, |control| {
         let table = PsiTable { psi: &psi, candidates, points };
         table.scores(&rows.grouped()?, tau, Kernel::detect(), control)
@@ -228,7 +221,7 @@ pub(crate) fn scheffe_scores<'py>(
             "histograms: {symbols} columns are needed, as masses has"
         )));
     }
-    let (masses, histograms) = (masses.as_slice()?.to_vec(), histograms.as_slice()?.to_vec());
+    let (masses, histograms) = (copied("masses", &masses)?, copied("histograms", &histograms)?);
     let scores = run(py, None, |control| {
         Scheffe { masses: &masses, histograms: &histograms, symbols }.scores(tau, Kernel::detect(), control)
     })?;

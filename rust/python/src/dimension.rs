@@ -1,23 +1,45 @@
 //! Dimensions of 0/1 matrices, and the standard optimal algorithm on them.
 
-use crate::run::{run, run_short};
+use crate::{
+    convert::Items,
+    run::{run, run_short},
+};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::{prelude::*, types::PyBytes};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, TryLockError},
+    thread,
+    time::Duration,
+};
 use userdp_core::{
     Error,
     control::Control,
     dimension::{self, Concepts, VersionSpaces},
 };
 
+/// How often a call looks whether another one is done with the version spaces.
+const POLL: Duration = Duration::from_millis(1);
+
 /// A class of concepts given as a matrix, and what is known of its subsets so far.
 #[pyclass(frozen, name = "VersionSpaces", module = "userdp._core")]
-pub(crate) struct PyVersionSpaces(Mutex<VersionSpaces>);
+pub(crate) struct PyVersionSpaces {
+    /// Never changes, so that nobody who asks about it waits for a search.
+    concepts: Arc<Concepts>,
+    spaces: Mutex<VersionSpaces>,
+}
 
 impl PyVersionSpaces {
-    // What is known is a set of proved bounds, each written at once: a panic elsewhere leaves none half written.
-    fn spaces(&self) -> MutexGuard<'_, VersionSpaces> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is known, once no other call works on it: without the interpreter lock while waiting, and until Ctrl-C.
+    fn spaces(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, VersionSpaces>> {
+        loop {
+            match self.spaces.try_lock() {
+                Ok(spaces) => return Ok(spaces),
+                // Proved bounds, each written at once: a panic elsewhere leaves none half written.
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => py.detach(|| thread::sleep(POLL)),
+            }
+            py.check_signals()?;
+        }
     }
 }
 
@@ -28,7 +50,7 @@ const AT_ONCE: u64 = 64;
 /// the first attempt found out is kept.
 fn ask<T: Send>(
     py: Python<'_>,
-    question: impl Fn(u64, &Control) -> userdp_core::Result<T> + Send + Sync,
+    mut question: impl FnMut(u64, &Control) -> userdp_core::Result<T> + Send,
 ) -> PyResult<T> {
     let quick = py.detach(|| {
         run_short(|| match question(AT_ONCE, &Control::new()) {
@@ -55,38 +77,41 @@ impl PyVersionSpaces {
         let columns = matrix.shape()[1];
         let entries = matrix.try_readonly()?;
         let entries = entries.as_slice()?;
-        run_short(|| Ok(Self(Mutex::new(VersionSpaces::new(Concepts::new(entries, columns)?)))))
+        run_short(|| {
+            let concepts = Arc::new(Concepts::new(entries, columns)?);
+            Ok(Self { spaces: Mutex::new(VersionSpaces::new(Arc::clone(&concepts))), concepts })
+        })
     }
 
     /// (distinct concepts, points that are neither constant nor repeat or negate another)
     #[getter]
     fn reduced_shape(&self) -> (usize, usize) {
-        let spaces = self.spaces();
-        (spaces.concepts().concepts(), spaces.concepts().points())
+        (self.concepts.concepts(), self.concepts.points())
     }
 
     /// How many columns are neither constant nor repeat another.
     #[getter]
     fn distinct_columns(&self) -> usize {
-        self.spaces().concepts().distinct_columns().len()
+        self.concepts.distinct_columns().len()
     }
 
     /// The columns of a largest shattered set.
     #[pyo3(signature = (budget, progress=None))]
     fn shattered(&self, py: Python<'_>, budget: u64, progress: Option<Py<PyAny>>) -> PyResult<Vec<usize>> {
-        run(py, progress, |control| dimension::shattered(self.spaces().concepts(), budget, control))
+        run(py, progress, |control| dimension::shattered(&self.concepts, budget, control))
     }
 
     /// The most patterns on k points.
     #[pyo3(signature = (k, budget, progress=None))]
     fn growth(&self, py: Python<'_>, k: usize, budget: u64, progress: Option<Py<PyAny>>) -> PyResult<usize> {
-        run(py, progress, |control| dimension::growth(self.spaces().concepts(), k, budget, control))
+        run(py, progress, |control| dimension::growth(&self.concepts, k, budget, control))
     }
 
     /// The Littlestone dimension.
     #[pyo3(signature = (budget, progress=None))]
     fn littlestone(&self, py: Python<'_>, budget: u64, progress: Option<Py<PyAny>>) -> PyResult<usize> {
-        run(py, progress, |control| self.spaces().littlestone(budget, control))
+        let spaces = &mut *self.spaces(py)?;
+        run(py, progress, |control| spaces.littlestone(budget, control))
     }
 
     /// (columns at the inner nodes in heap order, rows at the leaves) of a deepest shattered tree.
@@ -97,7 +122,8 @@ impl PyVersionSpaces {
         budget: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<usize>, Vec<usize>)> {
-        let tree = run(py, progress, |control| self.spaces().mistake_tree(budget, control))?;
+        let spaces = &mut *self.spaces(py)?;
+        let tree = run(py, progress, |control| spaces.mistake_tree(budget, control))?;
         Ok((tree.points, tree.concepts))
     }
 
@@ -105,9 +131,10 @@ impl PyVersionSpaces {
     fn standard_optimal<'py>(
         &self,
         py: Python<'py>,
-        sample: Vec<(usize, bool)>,
+        sample: Items<(usize, bool)>,
     ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
-        let prediction = ask(py, |budget, control| self.spaces().standard_optimal(&sample, budget, control))?;
+        let spaces = &mut *self.spaces(py)?;
+        let prediction = ask(py, |budget, control| spaces.standard_optimal(&sample, budget, control))?;
         Ok((row(py, &prediction.labels), prediction.mistakes))
     }
 
@@ -115,9 +142,10 @@ impl PyVersionSpaces {
     fn explanations<'py>(
         &self,
         py: Python<'py>,
-        sample: Vec<(usize, bool)>,
+        sample: Items<(usize, bool)>,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let rows = ask(py, |budget, control| self.spaces().explanations(&sample, budget, control))?;
+        let spaces = &mut *self.spaces(py)?;
+        let rows = ask(py, |budget, control| spaces.explanations(&sample, budget, control))?;
         Ok(rows.iter().map(|labels| row(py, labels)).collect())
     }
 }

@@ -1,6 +1,7 @@
 //! Discrete Gaussian noise on integers.
 
 use crate::{
+    convert::copied,
     run::run,
     sampler::{PySource, draw_many},
 };
@@ -53,7 +54,7 @@ impl PyDiscreteGaussian {
         values: PyReadonlyArray1<'py, i64>,
         source: &PySource,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let values = Secret::new(values.as_slice()?.to_vec());
+        let values = Secret::new(copied("values", &values)?);
         draw_many(py, source, values.len(), TRIAL_STEPS, |source, releases, control| {
             releases.copy_from_slice(&values);
             self.0.release_many(source, releases, control)

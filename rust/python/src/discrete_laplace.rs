@@ -1,7 +1,7 @@
 //! Discrete Laplace noise on values in a range.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{LevelArgument, copied, level},
     run::run,
     sampler::{PySource, draw_many},
 };
@@ -77,7 +77,7 @@ impl PyDiscreteLaplaceTables {
         values: PyReadonlyArray1<'py, i64>,
         source: &PySource,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let values = Secret::new(values.as_slice()?.to_vec());
+        let values = Secret::new(copied("values", &values)?);
         draw_many(py, source, values.len(), self.0.steps_per_draw(), |source, releases, control| {
             releases.copy_from_slice(&values);
             self.0.release_many(source, releases, control)

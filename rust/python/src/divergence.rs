@@ -1,7 +1,7 @@
 //! Divergences of one pair.
 
 use crate::{
-    convert::{LevelArgument, Masses, level},
+    convert::{Items, LevelArgument, Masses, level},
     run::{run, run_short},
 };
 use num_rational::BigRational;
@@ -28,6 +28,8 @@ use userdp_core::{
 const SHORT_OUTPUTS: usize = 1 << 12;
 /// And so do logarithms of this many masses.
 const SHORT_LOGARITHMS: usize = 1 << 8;
+/// But not at orders of more bits than this.
+const SHORT_ORDER: u64 = 1 << 9;
 /// The float pass alone is fast enough to stay on the calling thread up to here.
 const SHORT_FLOAT_OUTPUTS: usize = 1 << 23;
 
@@ -177,7 +179,7 @@ pub(crate) fn privacy_profile(
     py: Python<'_>,
     p: Masses,
     q: Masses,
-    epsilons: Vec<LevelArgument<'_>>,
+    epsilons: Items<LevelArgument<'_>>,
 ) -> PyResult<Vec<f64>> {
     let levels: Vec<Arc<Level>> = epsilons.iter().map(level).collect();
     run(py, None, |control| {
@@ -237,7 +239,7 @@ pub(crate) fn chi2_divergence(py: Python<'_>, p: Masses, q: Masses) -> PyResult<
 
 #[pyfunction]
 pub(crate) fn renyi_divergence(py: Python<'_>, p: Masses, q: Masses, order: BigRational) -> PyResult<f64> {
-    with_pair(py, p, q, SHORT_LOGARITHMS, |p, q, control| {
-        information::renyi_divergence(p, q, &order, control)
-    })
+    let limit =
+        if order.numer().bits().max(order.denom().bits()) > SHORT_ORDER { 0 } else { SHORT_LOGARITHMS };
+    with_pair(py, p, q, limit, |p, q, control| information::renyi_divergence(p, q, &order, control))
 }

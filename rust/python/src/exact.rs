@@ -1,7 +1,7 @@
 //! Enclosures of e^x and ln x, and exact weights from logits.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{Items, LevelArgument, level},
     run::{run, run_short},
 };
 use num_bigint::BigInt;
@@ -9,11 +9,15 @@ use num_rational::BigRational;
 use pyo3::{exceptions::PyValueError, prelude::*};
 use userdp_core::exact::{exp::exp_to_integer, ln};
 
+/// The most bits of an enclosure or a weight.
+const MOST_BITS: u32 = 1 << 20;
+
 /// Fractions (lower, upper) around e^epsilon, of relative width about 2^-bits.
 #[pyfunction]
 pub(crate) fn exp_bounds(epsilon: LevelArgument<'_>, bits: i64) -> PyResult<(BigRational, BigRational)> {
     let level = level(&epsilon);
-    if level.exponent().to_integer() >= BigInt::from(1 << 20) || !(1..=1 << 20).contains(&bits) {
+    if level.exponent().to_integer() >= BigInt::from(MOST_BITS) || !(1..=i64::from(MOST_BITS)).contains(&bits)
+    {
         return Err(PyValueError::new_err(
             "epsilon: e^epsilon is too large to be written out (epsilon < 2^20)",
         ));
@@ -35,7 +39,10 @@ pub(crate) fn ln_bounds(x: BigRational) -> PyResult<(f64, f64)> {
 
 /// The integers nearest to e^x 2^bits, for Fractions x <= 0.
 #[pyfunction]
-pub(crate) fn exp_weights(py: Python<'_>, exponents: Vec<BigRational>, bits: u32) -> PyResult<Vec<BigInt>> {
+pub(crate) fn exp_weights(py: Python<'_>, exponents: Items<BigRational>, bits: u32) -> PyResult<Vec<BigInt>> {
+    if bits > MOST_BITS {
+        return Err(PyValueError::new_err(format!("bits must be at most {MOST_BITS}; got {bits}")));
+    }
     if exponents.iter().any(|exponent| exponent > &BigRational::from_integer(BigInt::ZERO)) {
         return Err(PyValueError::new_err("exponents must be at most 0"));
     }

@@ -1,7 +1,7 @@
 //! The exponential mechanism on integer scores.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{LevelArgument, copied, level},
     run::{run, run_short},
     sampler::{PySource, draw_many},
 };
@@ -87,7 +87,7 @@ impl PyExponentialRate {
         size: usize,
         maximize: bool,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let scores = Secret::new(scores.try_readonly()?.as_slice()?.to_vec());
+        let scores = Secret::new(copied("scores", scores)?);
         draw_many(py, source, size, scores.len(), |source, draws, control| {
             Draws::new(self.0, &scores, maximize)?.draw_many(source, draws, control)
         })
@@ -119,9 +119,9 @@ impl PyExponentialRate {
 
 /// Scores of which the lowest is the best: complements have the gaps of negatives, and never overflow.
 fn oriented(scores: &Bound<'_, PyArray1<i64>>, maximize: bool) -> PyResult<Vec<i64>> {
-    let scores = scores.try_readonly()?;
-    let scores = scores.as_slice()?;
-    Ok(scores.iter().map(|&score| if maximize { !score } else { score }).collect())
+    let mut scores = copied("scores", scores)?;
+    scores.iter_mut().filter(|_| maximize).for_each(|score| *score = !*score);
+    Ok(scores)
 }
 
 /// A public grid for scores: the integers, or the multiples of a power of two.

@@ -1,7 +1,7 @@
 //! The worst of many listed pairs.
 
 use crate::{
-    convert::{LevelArgument, Masses, level},
+    convert::{Items, LevelArgument, Masses, level},
     divergence::{EpsilonParts, epsilon_parts},
     matrix::PyPmfMatrix,
     run::run,
@@ -15,9 +15,10 @@ use userdp_core::{
     pmf::Pmf,
 };
 
-fn family(pmfs: Vec<Masses>, control: &Control) -> userdp_core::Result<Family> {
+fn family(pmfs: Items<Masses>, control: &Control) -> userdp_core::Result<Family> {
     Family::new(
-        pmfs.into_iter()
+        pmfs.0
+            .into_iter()
             .map(|masses| masses.into_pmf("pmfs", control))
             .collect::<Result<Vec<Pmf<'static>>, _>>()?,
     )
@@ -31,8 +32,8 @@ type WorstParts = (usize, usize, Vec<usize>, f64, f64, bool);
 #[pyo3(signature = (pmfs, pairs, epsilon, delta, progress=None))]
 pub(crate) fn family_worst(
     py: Python<'_>,
-    pmfs: Vec<Masses>,
-    pairs: Vec<(usize, usize)>,
+    pmfs: Items<Masses>,
+    pairs: Items<(usize, usize)>,
     epsilon: LevelArgument<'_>,
     delta: BigRational,
     progress: Option<Py<PyAny>>,
@@ -52,8 +53,8 @@ pub(crate) fn family_worst(
 #[pyo3(signature = (pmfs, pairs, epsilon, delta, progress=None))]
 pub(crate) fn family_exceeding(
     py: Python<'_>,
-    pmfs: Vec<Masses>,
-    pairs: Vec<(usize, usize)>,
+    pmfs: Items<Masses>,
+    pairs: Items<(usize, usize)>,
     epsilon: LevelArgument<'_>,
     delta: BigRational,
     progress: Option<Py<PyAny>>,
@@ -67,8 +68,8 @@ pub(crate) fn family_exceeding(
 #[pyo3(signature = (pmfs, pairs, delta, progress=None))]
 pub(crate) fn family_epsilon(
     py: Python<'_>,
-    pmfs: Vec<Masses>,
-    pairs: Vec<(usize, usize)>,
+    pmfs: Items<Masses>,
+    pairs: Items<(usize, usize)>,
     delta: BigRational,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<EpsilonParts> {
@@ -82,9 +83,9 @@ pub(crate) fn family_epsilon(
 #[pyo3(signature = (pmfs, pairs, epsilons, progress=None))]
 pub(crate) fn family_profile(
     py: Python<'_>,
-    pmfs: Vec<Masses>,
-    pairs: Vec<(usize, usize)>,
-    epsilons: Vec<LevelArgument<'_>>,
+    pmfs: Items<Masses>,
+    pairs: Items<(usize, usize)>,
+    epsilons: Items<LevelArgument<'_>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<f64>> {
     let levels: Vec<_> = epsilons.iter().map(level).collect();

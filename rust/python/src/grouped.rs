@@ -1,13 +1,13 @@
 //! The exponential mechanism on groups of neighbouring candidates.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{LevelArgument, copied, level},
     run::{run, run_short},
     sampler::{PySource, draw_many},
 };
 use num_bigint::BigUint;
 use num_rational::BigRational;
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use userdp_core::{
     control::Control,
@@ -81,13 +81,14 @@ impl PyGroupedExponentialRate {
         let point = |starts: &[u64], scores: &[i64], control: &Control| {
             GroupedDraws::new(self.0, Groups::new(starts, scores, last)?, control)?.value(&bits, control)
         };
-        let (starts, scores) = (starts.try_readonly()?, scores.try_readonly()?);
-        let (starts, scores) = (starts.as_slice()?, scores.as_slice()?);
         if starts.len() <= MOST_IN_PLACE {
+            let (starts, scores) = (starts.try_readonly()?, scores.try_readonly()?);
+            let (starts, scores) = (starts.as_slice()?, scores.as_slice()?);
             return run_short(|| point(starts, scores, &Control::new()));
         }
         // Other threads may write into arrays while the lock is given up.
-        let (starts, scores) = (Secret::new(starts.to_vec()), Secret::new(scores.to_vec()));
+        let (starts, scores) =
+            (Secret::new(copied("starts", starts)?), Secret::new(copied("scores", scores)?));
         run(py, None, |control| point(&starts, &scores, control))
     }
 
@@ -101,8 +102,8 @@ impl PyGroupedExponentialRate {
         source: &PySource,
         size: usize,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let starts = Secret::new(starts.try_readonly()?.as_slice()?.to_vec());
-        let scores = Secret::new(scores.try_readonly()?.as_slice()?.to_vec());
+        let starts = Secret::new(copied("starts", starts)?);
+        let scores = Secret::new(copied("scores", scores)?);
         draw_many(py, source, size, scores.len(), |source, draws, control| {
             let groups = Groups::new(&starts, &scores, last)?;
             GroupedDraws::new(self.0, groups, control)?.draw_many(source, draws, control)
@@ -141,8 +142,8 @@ impl PyGroupedExponentialRate {
         last: u64,
         of: fn(&GroupedRate, &Groups<'_>, &Control) -> userdp_core::Result<Vec<BigUint>>,
     ) -> PyResult<Vec<BigUint>> {
-        let starts = starts.try_readonly()?.as_slice()?.to_vec();
-        let scores = scores.try_readonly()?.as_slice()?.to_vec();
+        let starts = copied("starts", starts)?;
+        let scores = copied("scores", scores)?;
         run(py, None, |control| of(&self.0, &Groups::new(&starts, &scores, last)?, control))
     }
 }

@@ -1,7 +1,7 @@
 //! Exact laws: coins, uniform integers, indices, counts and waiting times.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{Items, LevelArgument, level},
     run::{run, run_short},
     sampler::{PySource, draw_many},
 };
@@ -84,7 +84,7 @@ pub(crate) struct PyCategorical(Categorical);
 #[pymethods]
 impl PyCategorical {
     #[new]
-    fn new(weights: Vec<BigUint>) -> PyResult<Self> {
+    fn new(weights: Items<BigUint>) -> PyResult<Self> {
         run_short(|| Categorical::new(&weights)).map(Self)
     }
 

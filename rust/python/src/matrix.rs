@@ -1,10 +1,10 @@
 //! Matrices of pmfs, kept in the core between calls.
 
 use crate::{
-    convert::Masses,
+    convert::{Items, Masses, copied},
     run::{run, run_short},
 };
-use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;
 use userdp_core::{family::PmfMatrix, pmf::Pmf};
@@ -19,8 +19,8 @@ impl PyPmfMatrix {
     #[staticmethod]
     fn from_floats(py: Python<'_>, masses: &Bound<'_, PyArray2<f64>>) -> PyResult<Self> {
         let outputs = masses.shape()[1];
-        let copied = masses.try_readonly()?.as_slice()?.to_vec();
-        run(py, None, |control| PmfMatrix::from_floats(copied, outputs, control))
+        let masses = copied("masses", masses)?;
+        run(py, None, |control| PmfMatrix::from_floats(masses, outputs, control))
             .map(|matrix| Self(Arc::new(matrix)))
     }
 
@@ -28,16 +28,17 @@ impl PyPmfMatrix {
     #[staticmethod]
     fn from_normalised(py: Python<'_>, masses: &Bound<'_, PyArray2<f64>>) -> PyResult<Self> {
         let outputs = masses.shape()[1];
-        let copied = masses.try_readonly()?.as_slice()?.to_vec();
-        run(py, None, |control| PmfMatrix::normalised(copied, outputs, control))
+        let masses = copied("masses", masses)?;
+        run(py, None, |control| PmfMatrix::normalised(masses, outputs, control))
             .map(|matrix| Self(Arc::new(matrix)))
     }
 
     /// From pmfs of one length, each a float64 vector or (weights, total).
     #[staticmethod]
-    fn from_masses(py: Python<'_>, masses: Vec<Masses>) -> PyResult<Self> {
+    fn from_masses(py: Python<'_>, masses: Items<Masses>) -> PyResult<Self> {
         run(py, None, |control| {
             let pmfs = masses
+                .0
                 .into_iter()
                 .enumerate()
                 .map(|(row, masses)| masses.into_pmf("pmfs", control).map_err(|error| error.in_row(row)))

@@ -1,7 +1,7 @@
 //! Public randomness, and draws that users share by it.
 
 use crate::{
-    convert::Masses,
+    convert::{Items, Masses},
     run::{run, run_short},
 };
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -64,7 +64,7 @@ impl PyPublicSeed {
         i: u64,
         weights: &Bound<'_, PyArray1<f64>>,
         logarithms: bool,
-        items: Option<Vec<PyBackedBytes>>,
+        items: Option<Items<PyBackedBytes>>,
     ) -> PyResult<usize> {
         // Read where they are, without a copy: the borrow lasts as long as the work.
         let weights = weights.try_readonly()?;
@@ -82,7 +82,7 @@ impl PyPublicSeed {
         py: Python<'_>,
         label: &str,
         i: u64,
-        weights: Vec<u64>,
+        weights: Items<u64>,
         total: u64,
         most: Option<u64>,
     ) -> PyResult<Option<usize>> {

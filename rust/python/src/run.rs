@@ -1,7 +1,7 @@
 //! The chokepoint: releases the interpreter, polls for Ctrl-C, reports progress, maps errors, picks the thread pool.
 
 use pyo3::{
-    exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError},
+    exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError},
     prelude::*,
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -45,10 +45,11 @@ fn pool() -> PyResult<&'static ThreadPool> {
     }
 }
 
-fn to_python(error: &Error) -> PyErr {
+pub(crate) fn to_python(error: &Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err("interrupted"),
         Error::TooLarge { message } => budget_error(message),
+        Error::Memory { message } => PyMemoryError::new_err(message.clone()),
         Error::Entropy { .. } => PyOSError::new_err(error.to_string()),
         other => PyValueError::new_err(other.to_string()),
     }

@@ -1,7 +1,7 @@
 //! Random sources, and the certified tables of noise.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{Items, LevelArgument, level},
     run::{run, run_short},
 };
 use num_bigint::BigUint;
@@ -13,6 +13,7 @@ use userdp_core::{
     Error,
     control::Control,
     ct::{Secret, Zeroize},
+    memory,
     rng::Source,
     sampler::{self, KappaRule, RefusalTable, TruncatedDiscreteLaplaceTable},
 };
@@ -83,7 +84,7 @@ impl PySource {
     }
 
     /// An index with probability exactly proportional to its weight.
-    fn weighted(&self, py: Python<'_>, weights: Vec<BigUint>) -> PyResult<usize> {
+    fn weighted(&self, py: Python<'_>, weights: Items<BigUint>) -> PyResult<usize> {
         self.draw(py, |source| source.weighted(&weights))
     }
 }
@@ -157,7 +158,7 @@ pub(crate) fn draw_many<'py, T: Element + Zeroize + Default + Copy>(
             return Err(Error::too_large(message));
         }
         // Draws that are not released are wiped.
-        let mut draws = Secret::new(vec![T::default(); size]);
+        let mut draws = Secret::new(memory::zeros("size", size, "draw in parts")?);
         fill(&mut source.lock(), &mut draws, control)?;
         Ok(std::mem::take(&mut *draws))
     };

@@ -1,7 +1,10 @@
 //! Scores of hypotheses on the rows of users, and what chooses between them.
 
-use crate::run::{run, run_short};
-use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
+use crate::{
+    convert::copied,
+    run::{run, run_short},
+};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use userdp_core::score::{binomial, thresholds, thresholds::ThresholdSweep, users};
 
@@ -10,11 +13,6 @@ type Vector<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// Starts and scores of groups.
 type Groups<'py> = (Vector<'py, u64>, Vector<'py, i64>);
-
-/// The entries of a contiguous vector, copied: the interpreter lock is released while they are worked on.
-fn copied<T: Element + Copy>(vector: &Vector<'_, T>) -> PyResult<Vec<T>> {
-    Ok(vector.try_readonly()?.as_slice()?.to_vec())
-}
 
 /// Rows of users by point; the threshold u in `0..=domain_size` predicts 1 above u.
 #[pyclass(frozen, name = "ThresholdSweep", module = "userdp._core")]
@@ -33,7 +31,8 @@ impl PyThresholdSweep {
         m: u32,
         domain_size: u64,
     ) -> PyResult<Self> {
-        let (points, labels, users) = (copied(points)?, copied(labels)?, copied(users)?);
+        let (points, labels, users) =
+            (copied("points", points)?, copied("labels", labels)?, copied("users", users)?);
         run(py, None, |control| {
             ThresholdSweep::new(&points, &labels, &users, n_users, m, domain_size, control)
         })
@@ -97,7 +96,7 @@ pub(crate) fn user_codes<'py>(
     py: Python<'py>,
     ids: &Bound<'py, PyArray1<i64>>,
 ) -> PyResult<(Vector<'py, u32>, Vector<'py, i64>)> {
-    let ids = copied(ids)?;
+    let ids = copied("ids", ids)?;
     let (codes, distinct) = run(py, None, |control| users::user_codes(&ids, control))?;
     Ok((codes.into_pyarray(py), distinct.into_pyarray(py)))
 }
@@ -110,7 +109,7 @@ pub(crate) fn first_rows<'py>(
     n_users: usize,
     m: u32,
 ) -> PyResult<(Vector<'py, bool>, Vector<'py, u32>)> {
-    let codes = copied(codes)?;
+    let codes = copied("codes", codes)?;
     let (kept, sizes) = run(py, None, |control| users::first_rows(&codes, n_users, m, control))?;
     Ok((kept.into_pyarray(py), sizes.into_pyarray(py)))
 }

@@ -1,20 +1,21 @@
 //! The exponential mechanism on sums of scores, and the ways to delete users.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{Items, LevelArgument, copied, level},
     matrix::PyPmfMatrix,
     run::{run, run_short},
 };
 use num_bigint::BigUint;
 use num_rational::BigRational;
 use num_traits::One;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods, ToPyArray, ndarray::Array2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyUntypedArrayMethods, ndarray::Array2};
 use pyo3::prelude::*;
 use std::{ops::Range, sync::Arc};
 use userdp_core::{
     Error, Result,
     control::Control,
     family::scores::{Deletions, KindDeletions, Listed, TotalRows, exponential_matrix},
+    memory::room,
     sampler::exponential::{Rate, TOTAL_BITS, numerators},
     subsets::{CountVectors, Subsets},
 };
@@ -60,7 +61,7 @@ impl PyScoreSelection {
 
     /// (weights, total) on a vector of totals.
     fn pmf(&self, totals: &Bound<'_, PyArray1<i64>>) -> PyResult<(Vec<BigUint>, BigUint)> {
-        let totals = totals.try_readonly()?.as_slice()?.to_vec();
+        let totals = copied("totals", totals)?;
         run_short(|| {
             let outputs = totals.len();
             let listed = Listed::new(totals, outputs)?;
@@ -92,7 +93,7 @@ impl PyScoreSelection {
         &self,
         py: Python<'_>,
         type_scores: &Bound<'_, PyArray2<i64>>,
-        counts: Vec<u64>,
+        counts: Items<u64>,
         deleted: &Bound<'_, PyArray2<u16>>,
     ) -> PyResult<PyPmfMatrix> {
         let (scores, outputs) = rows(type_scores)?;
@@ -109,7 +110,7 @@ impl PyScoreSelection {
 
 /// A C-contiguous matrix as its rows, one after the other, and their length.
 fn rows<T: numpy::Element + Copy>(array: &Bound<'_, PyArray2<T>>) -> PyResult<(Vec<T>, usize)> {
-    Ok((array.try_readonly()?.as_slice()?.to_vec(), array.shape()[1]))
+    Ok((copied("a matrix", array)?, array.shape()[1]))
 }
 
 /// The number of subsets of size r of n users; None from 2^64 on.
@@ -133,12 +134,12 @@ pub(crate) fn subsets(
         let step = |subset: &mut [usize]| subsets.step(subset).is_some();
         list(start..stop, r, subsets.unrank(start.min(subsets.count() - 1)), step, control)
     })?;
-    Ok(listed.to_pyarray(py))
+    Ok(listed.into_pyarray(py))
 }
 
 /// The number of vectors of the given sum within the counts; None from about 2^64 on.
 #[pyfunction]
-pub(crate) fn count_vectors_number(py: Python<'_>, counts: Vec<u64>, total: u64) -> PyResult<Option<u64>> {
+pub(crate) fn count_vectors_number(py: Python<'_>, counts: Items<u64>, total: u64) -> PyResult<Option<u64>> {
     none_if_too_large(run(
         py,
         None,
@@ -150,7 +151,7 @@ pub(crate) fn count_vectors_number(py: Python<'_>, counts: Vec<u64>, total: u64)
 #[pyfunction]
 pub(crate) fn count_vectors(
     py: Python<'_>,
-    counts: Vec<u64>,
+    counts: Items<u64>,
     total: u64,
     start: u64,
     stop: u64,
@@ -161,7 +162,7 @@ pub(crate) fn count_vectors(
         let first = vectors.unrank(start.min(vectors.count() - 1));
         list(start..stop, counts.len(), first, |vector| vectors.step(vector), control)
     })?;
-    Ok(listed.to_pyarray(py))
+    Ok(listed.into_pyarray(py))
 }
 
 fn none_if_too_large(count: Result<u64>) -> PyResult<Option<u64>> {
@@ -190,7 +191,7 @@ fn list<S: Copy, T: TryFrom<S> + Clone + Default>(
     if rows.saturating_mul(width) > LARGEST_LIST {
         return Err(Error::too_large(format!("{rows} x {width} numbers are too many to list at a time")));
     }
-    let mut listed = Vec::with_capacity(rows * width);
+    let mut listed = room("start, stop", rows * width)?;
     for row in 0..rows {
         if row % 1024 == 0 {
             control.check()?;

@@ -10,10 +10,12 @@ use num_rational::BigRational;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use userdp_core::{
+    Error,
     exact::{
         Interval,
         rounding::{Direction, rational_to_f64},
     },
+    memory,
     protocol::shuffle::{self, Change, Goal, NegativeBinomialLaw, ShuffleNoise},
 };
 
@@ -128,7 +130,9 @@ pub(crate) fn random_permutation<'py>(
     size: i64,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let order = run(py, None, |control| {
-        let mut order: Vec<i64> = (0..size).collect();
+        let len = usize::try_from(size).map_err(|_| Error::invalid("size", "must be at least 0"))?;
+        let mut order: Vec<i64> = memory::limited("size", len, "permute in parts")?;
+        order.extend(0..size);
         source.with(|source| shuffle::permute(&mut order, source, control))?;
         Ok(order)
     })?;

@@ -1,7 +1,7 @@
 //! Stable families of deletion sets.
 
 use crate::{
-    convert::{LevelArgument, level},
+    convert::{Items, LevelArgument, level},
     matrix::PyPmfMatrix,
     run::{run, run_short},
 };
@@ -52,7 +52,7 @@ type Weights = (Vec<BigUint>, BigUint);
 impl PyStableFamily {
     /// Everything is stable at first.
     #[new]
-    fn new(counts: Vec<usize>, deletions: usize, limit: usize) -> PyResult<Self> {
+    fn new(counts: Items<usize>, deletions: usize, limit: usize) -> PyResult<Self> {
         run_short(|| StableFamily::new(&counts, deletions, limit)).map(|family| Self(Arc::new(family)))
     }
 
@@ -69,12 +69,12 @@ impl PyStableFamily {
     }
 
     /// Makes all that is below both deletion vectors unstable; False when it was.
-    fn mark(&self, a: Vec<usize>, b: Vec<usize>) -> PyResult<bool> {
+    fn mark(&self, a: Items<usize>, b: Items<usize>) -> PyResult<bool> {
         run_short(|| Ok(self.0.mark(&self.deletion_vector(&a, "a")?, &self.deletion_vector(&b, "b")?)))
     }
 
     /// Marks pairs of rows of `vectors()`, given by index.
-    fn mark_rows(&self, py: Python<'_>, rows_a: Vec<usize>, rows_b: Vec<usize>) -> PyResult<()> {
+    fn mark_rows(&self, py: Python<'_>, rows_a: Items<usize>, rows_b: Items<usize>) -> PyResult<()> {
         if rows_a.len() != rows_b.len() {
             let message = format!("rows_b: has {} rows where rows_a has {}", rows_b.len(), rows_a.len());
             return Err(PyValueError::new_err(message));
@@ -86,7 +86,7 @@ impl PyStableFamily {
                 let row = vectors.get(index.saturating_mul(types)..).and_then(|rest| rest.get(..types));
                 row.ok_or_else(|| Error::invalid("rows", format!("row {index} is out of range")))
             };
-            for (index, (&a, &b)) in rows_a.iter().zip(&rows_b).enumerate() {
+            for (index, (&a, &b)) in rows_a.iter().zip(rows_b.iter()).enumerate() {
                 if index % 64 == 0 {
                     control.check()?;
                 }
@@ -105,14 +105,14 @@ impl PyStableFamily {
         matrix: &PyPmfMatrix,
         epsilon: LevelArgument<'_>,
         delta: BigRational,
-        incompatible: Vec<usize>,
+        incompatible: Items<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let level = level(&epsilon);
         run(py, progress, |control| self.0.mark_bad_pairs(&matrix.0, &level, &delta, &incompatible, control))
     }
 
-    fn is_stable(&self, s: Vec<usize>) -> PyResult<bool> {
+    fn is_stable(&self, s: Items<usize>) -> PyResult<bool> {
         run_short(|| {
             self.check_vector(&s, "s")?;
             Ok(self.0.is_stable(&s))
@@ -155,8 +155,8 @@ impl PyStableFamily {
     }
 
     /// Integer weights of the deletion vectors over a total, for sizes of probability `mixture[r] / total`.
-    fn exact_law(&self, py: Python<'_>, mixture: Vec<BigUint>, total: BigUint) -> PyResult<Weights> {
-        run(py, None, |control| self.0.exact_law(&Mixture::new(mixture, total)?, control))
+    fn exact_law(&self, py: Python<'_>, mixture: Items<BigUint>, total: BigUint) -> PyResult<Weights> {
+        run(py, None, |control| self.0.exact_law(&Mixture::new(mixture.0, total)?, control))
     }
 
     /// The same as floats, and a bound on their relative error.
@@ -164,11 +164,11 @@ impl PyStableFamily {
     fn law<'py>(
         &self,
         py: Python<'py>,
-        mixture: Vec<BigUint>,
+        mixture: Items<BigUint>,
         total: BigUint,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Floats<'py>, f64)> {
-        let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture, total)?, control))?;
+        let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture.0, total)?, control))?;
         Ok((law.masses.into_pyarray(py), law.relative_error))
     }
 
@@ -176,11 +176,11 @@ impl PyStableFamily {
     fn exact_output_law(
         &self,
         py: Python<'_>,
-        mixture: Vec<BigUint>,
+        mixture: Items<BigUint>,
         total: BigUint,
         matrix: &PyPmfMatrix,
     ) -> PyResult<Weights> {
-        run(py, None, |control| self.0.exact_output_law(&Mixture::new(mixture, total)?, &matrix.0, control))
+        run(py, None, |control| self.0.exact_output_law(&Mixture::new(mixture.0, total)?, &matrix.0, control))
     }
 
     /// Floats below and above the probabilities of the outputs.
@@ -188,13 +188,13 @@ impl PyStableFamily {
     fn output_bounds<'py>(
         &self,
         py: Python<'py>,
-        mixture: Vec<BigUint>,
+        mixture: Items<BigUint>,
         total: BigUint,
         matrix: &PyPmfMatrix,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Floats<'py>, Floats<'py>)> {
         let (lower, upper) = run(py, progress, |control| {
-            self.0.law(&Mixture::new(mixture, total)?, control)?.output_bounds(&matrix.0, control)
+            self.0.law(&Mixture::new(mixture.0, total)?, control)?.output_bounds(&matrix.0, control)
         })?;
         Ok((lower.into_pyarray(py), upper.into_pyarray(py)))
     }
@@ -204,7 +204,7 @@ impl PyStableFamily {
 #[pyfunction]
 pub(crate) fn minimum_hitting_set(
     py: Python<'_>,
-    edges: Vec<BigUint>,
+    edges: Items<BigUint>,
     limit: usize,
 ) -> PyResult<Option<BigUint>> {
     let edges: Vec<Vec<u64>> = edges.iter().map(BigUint::to_u64_digits).collect();
@@ -222,7 +222,7 @@ pub(crate) fn minimum_hitting_set(
 #[pyfunction]
 pub(crate) fn smallest_window(
     py: Python<'_>,
-    values: Vec<i64>,
+    values: Items<i64>,
     deletions: usize,
     distance: u64,
     limit: usize,
@@ -234,7 +234,7 @@ pub(crate) fn smallest_window(
 #[pyfunction]
 pub(crate) fn window_total_weights(
     py: Python<'_>,
-    values: Vec<i64>,
+    values: Items<i64>,
     deletions: usize,
     start: usize,
     r: usize,
@@ -250,7 +250,7 @@ pub(crate) fn window_total_weights(
 #[pyfunction]
 pub(crate) fn window_total_law(
     py: Python<'_>,
-    values: Vec<i64>,
+    values: Items<i64>,
     deletions: usize,
     start: usize,
     r: usize,

@@ -1,6 +1,9 @@
 //! Vectors of users, and integer sums of them.
 
-use crate::run::{run, run_short};
+use crate::{
+    convert::Items,
+    run::{run, run_short},
+};
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1,
     ndarray::{Array2, ArrayView2},
@@ -170,12 +173,12 @@ impl PyUserVectors {
         rows: Py<PyRowsOfUsers>,
         norm: &str,
         bound: Option<f64>,
-        center: Option<Vec<f64>>,
-        signs: Option<Vec<i8>>,
+        center: Option<Items<f64>>,
+        signs: Option<Items<i8>>,
     ) -> PyResult<Self> {
         let region = bound.map(if norm == "max" { Region::Cube } else { Region::Ball });
         let rotation = signs.map(|signs| run_short(|| Rotation::new(&signs))).transpose()?;
-        let options = MeansOptions { center, region, rotation, kernel: None };
+        let options = MeansOptions { center: center.map(|center| center.0), region, rotation, kernel: None };
         Ok(Self(Made::Means { records: Numbers(records), rows, options }))
     }
 
@@ -189,7 +192,7 @@ impl PyUserVectors {
         rows: Py<PyRowsOfUsers>,
         loss: &str,
         parameter: f64,
-        theta: Vec<f64>,
+        theta: Items<f64>,
         bound: f64,
         intercept: bool,
     ) -> PyResult<Self> {
@@ -199,17 +202,17 @@ impl PyUserVectors {
             "squared" => Loss::Squared(parameter),
             other => return Err(PyValueError::new_err(format!("loss {other:?} is unknown"))),
         };
-        let options = GradientOptions { loss, theta, bound, intercept, kernel: None };
+        let options = GradientOptions { loss, theta: theta.0, bound, intercept, kernel: None };
         Ok(Self(Made::Gradients { records: Numbers(records), targets, rows, options }))
     }
 
     /// Those of the listed users.
-    fn subset(slf: Py<Self>, users: Vec<u32>) -> Self {
-        Self(Made::Subset { of: slf, users })
+    fn subset(slf: Py<Self>, users: Items<u32>) -> Self {
+        Self(Made::Subset { of: slf, users: users.0 })
     }
 
     /// The same, rotated by signs.
-    fn rotated(slf: Py<Self>, signs: Vec<i8>) -> PyResult<Self> {
+    fn rotated(slf: Py<Self>, signs: Items<i8>) -> PyResult<Self> {
         let rotation = run_short(|| Rotation::new(&signs))?;
         Ok(Self(Made::Rotated { of: slf, rotation }))
     }

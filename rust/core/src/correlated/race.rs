@@ -8,6 +8,7 @@ use super::logarithm::{self, exponential, ln};
 use crate::{
     Error, Result,
     control::Control,
+    memory::zeros,
     public::{PublicSeed, Words},
     simd::Kernel,
 };
@@ -18,8 +19,6 @@ use std::ops::Range;
 const CHUNK: usize = 1 << 10;
 /// Items of one task: fewer are the caller's own work.
 const TASK: usize = 1 << 16;
-/// The most keys of one list.
-const MOST_KEYS: usize = 1 << 30;
 
 /// What is known of the probabilities: numbers proportional to them, or their logarithms.
 #[derive(Debug, Clone, Copy)]
@@ -82,14 +81,9 @@ impl Weights<'_> {
 /// The keys -ln E(x), x = 0, ..., count - 1, of the race at an address.
 ///
 /// # Errors
-/// [`Error::TooLarge`] beyond 2^30 keys; [`Error::Cancelled`].
+/// [`Error::TooLarge`] beyond 2^28 keys, [`Error::Memory`], [`Error::Cancelled`].
 pub fn keys(seed: &PublicSeed, label: &str, i: u64, count: usize, control: &Control) -> Result<Vec<f64>> {
-    if count > MOST_KEYS {
-        return Err(Error::too_large(format!(
-            "{count} keys are more than the 2^30 that one list may have; a sampler needs no list of them"
-        )));
-    }
-    let mut keys = vec![0.0; count];
+    let mut keys = zeros("count", count, "a race between listed weights needs no list of keys")?;
     let fill = |(task, keys): (usize, &mut [f64])| {
         let mut source = Keys::new(seed, label, i);
         for (place, keys) in keys.chunks_mut(CHUNK).enumerate() {

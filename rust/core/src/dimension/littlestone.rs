@@ -11,6 +11,7 @@ use crate::{Error, Result, control::Control};
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    sync::Arc,
 };
 
 /// A complete binary tree that the class shatters, in heap order: node i has the children 2i + 1 (label 0) and 2i + 2
@@ -71,7 +72,7 @@ type Searched<T> = std::result::Result<T, Stopped>;
 /// The subsets of a class, and what was found out about their dimensions.
 #[derive(Debug)]
 pub struct VersionSpaces {
-    concepts: Concepts,
+    concepts: Arc<Concepts>,
     known: HashMap<Box<[u64]>, Known, BuildHasherDefault<WordHasher>>,
 }
 
@@ -95,8 +96,8 @@ struct Splits {
 
 impl VersionSpaces {
     /// The version spaces of a class.
-    pub fn new(concepts: Concepts) -> Self {
-        Self { concepts, known: HashMap::default() }
+    pub fn new(concepts: impl Into<Arc<Concepts>>) -> Self {
+        Self { concepts: concepts.into(), known: HashMap::default() }
     }
 
     /// The class.

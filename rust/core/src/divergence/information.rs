@@ -170,8 +170,11 @@ pub fn renyi_divergence(p: &Pmf<'_>, q: &Pmf<'_>, order: &Rational, control: &Co
     let rest = Rational::one() - order;
     let factor = (-&rest).recip();
     // The logarithm of the sum is (order - 1) times the result: an order near 1 needs that much more precision.
+    // And a large order is a factor of all logarithms: their gaps, of which e^x is taken, lose as many bits.
+    let lost = (order.numer().bits().cast_signed() - order.denom().bits().cast_signed()).max(0);
     let limit = MAXIMUM_BITS + factor.numer().bits().cast_signed();
     refine_or_zero(limit, |bits| {
+        let bits = bits + lost;
         let factors = [Interval::rational(order, bits), Interval::rational(&rest, bits)];
         let mut logs = Vec::with_capacity(shared.len());
         for &output in &shared {

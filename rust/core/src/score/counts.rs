@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Error, Result,
     control::Control,
+    memory::room,
     simd::{Kernel, dispatch::dispatched},
 };
 use rayon::prelude::*;
@@ -66,7 +67,9 @@ impl<'a> Mistakes<'a> {
         if T::try_from(self.rows.most_rows()).is_err() {
             return Err(Error::invalid("m", "does not fit the type of the counts"));
         }
-        let mut counts = vec![T::default(); users * hypotheses];
+        let entries = users.saturating_mul(hypotheses);
+        let mut counts = room("n_users", entries)?;
+        counts.resize(entries, T::default());
         if counts.is_empty() {
             return Ok(counts);
         }

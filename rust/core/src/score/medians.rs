@@ -10,7 +10,7 @@
 //! Source: Li, Wang, Ye (2024), the private median of Lemma 5.1.
 
 use super::thresholds::{Groups, ThresholdSweep, settle_empty_groups};
-use crate::{Error, Result, control::Control};
+use crate::{Error, Result, control::Control, memory::room};
 
 impl ThresholdSweep {
     /// The scores of all points in low..=high, in 2 n + 1 groups for n users, whatever their rows: the first begin at
@@ -37,8 +37,9 @@ impl ThresholdSweep {
         let slots = 2 * self.users() + 1;
         let padding = slots - rises.clone().count() - descending.len();
         let (mut left, mut right) = (0, descending.iter().map(|_| 1_i64).sum());
-        let mut starts = vec![low; padding];
-        let mut scores = vec![i64::max(left, right); padding];
+        let (mut starts, mut scores) = (room("n_users", slots)?, room("n_users", slots)?);
+        starts.resize(padding, low);
+        scores.resize(padding, i64::max(left, right));
         while let Some(&start) = rises.peek().into_iter().chain(falls.peek()).min() {
             if rises.next_if_eq(&start).is_some() {
                 left += 1;
@@ -60,8 +61,8 @@ impl ThresholdSweep {
         s: u32,
         control: &Control,
     ) -> Result<Vec<u64>> {
-        let mut seen = vec![0; self.users()];
-        let mut found = Vec::with_capacity(self.users());
+        let (mut seen, mut found) = (room("n_users", self.users())?, room("n_users", self.users())?);
+        seen.resize(self.users(), 0);
         for (index, (point, user)) in visits.enumerate() {
             if index % super::order::CHECK_EVERY == 0 {
                 control.check()?;

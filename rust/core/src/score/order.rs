@@ -1,6 +1,6 @@
 //! Many small records sorted by a 64-bit key.
 
-use crate::{Error, Result, control::Control};
+use crate::{Error, Result, control::Control, memory::room};
 use rayon::prelude::*;
 
 /// Records between two looks at the control.
@@ -56,7 +56,8 @@ pub(super) fn sorted(
     for r in 1..place.len() {
         place[r] += place[r - 1];
     }
-    let mut records = vec![Record::default(); len];
+    let mut records = room("points", len)?;
+    records.resize(len, Record::default());
     for index in 0..len {
         if index % CHECK_EVERY == 0 {
             control.check()?;

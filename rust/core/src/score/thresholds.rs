@@ -10,7 +10,11 @@
 //! the mistakes of one user by one.
 
 use super::order::{CHECK_EVERY, Record, sorted};
-use crate::{Error, Result, control::Control};
+use crate::{
+    Error, Result,
+    control::Control,
+    memory::{limited, room, zeros},
+};
 
 /// Scores of consecutive ranges: group j begins at `starts[j]`, in non-decreasing order, and ends before the next
 /// group begins. Groups with the start of the next one are empty.
@@ -84,7 +88,7 @@ impl ThresholdSweep {
         if points.iter().any(|point| !(1..=domain_size).contains(point)) {
             return Err(Error::invalid("points", format!("must all be in 1..={domain_size}")));
         }
-        let mut table = vec![User::default(); n_users];
+        let mut table: Vec<User> = zeros("n_users", n_users, "number the users without gaps")?;
         for (index, (&label, &user)) in labels.iter().zip(users).enumerate() {
             if index % CHECK_EVERY == 0 {
                 control.check()?;
@@ -216,29 +220,34 @@ impl ThresholdSweep {
         }
         let padding = slots.saturating_sub(self.rows.len() + 1);
         let starts = || {
-            let mut starts = Vec::with_capacity(padding + self.rows.len() + 1);
+            let mut starts = self.slots(padding)?;
             starts.resize(padding + 1, 0);
             starts.extend(self.rows.iter().map(|row| row.key));
-            starts
+            Ok(starts)
         };
         let (starts, scores) = rayon::join(starts, || self.scores(t, padding, control));
-        let mut scores = scores?;
+        let (starts, mut scores): (Vec<u64>, Vec<i64>) = (starts?, scores?);
         settle_empty_groups(&starts, &mut scores);
         Ok((starts, scores))
+    }
+
+    /// Room for the groups of all rows, one more, and so many empty ones.
+    fn slots<T>(&self, padding: usize) -> Result<Vec<T>> {
+        limited("slots", padding.saturating_add(self.rows.len() + 1), "take fewer slots, or search instead")
     }
 
     /// K( . ; t) at 0, `padding` times more than once, and after each row.
     #[allow(clippy::cast_possible_truncation)]
     fn scores(&self, t: u32, padding: usize, control: &Control) -> Result<Vec<i64>> {
         // ceil(w m / k) > t exactly when w > floor(t k / m): how far each user's mistakes w are above that.
-        let mut excess: Vec<i32> = Vec::with_capacity(self.users.len());
+        let mut excess: Vec<i32> = room("n_users", self.users.len())?;
         for user in &self.users {
             let most = u64::from(t) * u64::from(user.rows) / u64::from(self.m);
             // All are below 2^31.
             excess.push(user.mistakes.cast_signed() - (most as u32).cast_signed());
         }
         let mut score = excess.iter().map(|&excess| i64::from(excess > 0)).sum();
-        let mut scores = Vec::with_capacity(padding + self.rows.len() + 1);
+        let mut scores = self.slots(padding)?;
         scores.resize(padding + 1, score);
         for rows in self.rows.chunks(CHECK_EVERY) {
             control.check()?;

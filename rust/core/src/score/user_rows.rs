@@ -1,6 +1,9 @@
 //! Who has which rows: at most m each, user after user.
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    memory::{copied, room, zeros},
+};
 use std::ops::Range;
 
 /// The rows of every user: which point each is about.
@@ -27,7 +30,8 @@ impl UserRows {
         if m == 0 {
             return Err(Error::invalid("m", "0 is out of range; at least 1 is needed"));
         }
-        let mut starts = vec![0; users + 1];
+        let mut starts: Vec<usize> =
+            zeros("n_users", users.saturating_add(1), "number the users without gaps")?;
         for &user in user_of_row {
             match starts.get_mut(user as usize + 1) {
                 Some(start) => *start += 1,
@@ -40,8 +44,9 @@ impl UserRows {
         for user in 0..users {
             starts[user + 1] += starts[user];
         }
-        let (mut points, mut rows) = (vec![0; point_of_row.len()], vec![0; point_of_row.len()]);
-        let mut next = starts.clone();
+        let (mut points, mut rows) = (copied("points", point_of_row)?, room("points", point_of_row.len())?);
+        rows.resize(point_of_row.len(), 0);
+        let mut next = copied("n_users", &starts)?;
         for (row, (&point, &user)) in point_of_row.iter().zip(user_of_row).enumerate() {
             let place = &mut next[user as usize];
             (points[*place], rows[*place]) = (point, row);

@@ -1,7 +1,11 @@
 //! Rows grouped by the user they belong to.
 
 use super::order::{CHECK_EVERY, check_rows, sorted};
-use crate::{Error, Result, control::Control};
+use crate::{
+    Error, Result,
+    control::Control,
+    memory::{room, zeros},
+};
 
 /// Ids that span no more than this and the number of rows are numbered by a table of all ids between.
 const SMALL_SPAN: u64 = 1 << 16;
@@ -20,7 +24,8 @@ pub fn user_codes(ids: &[i64], control: &Control) -> Result<(Vec<u32>, Vec<i64>)
     if !in_order && high.abs_diff(low) <= ids.len() as u64 + SMALL_SPAN {
         return dense_codes(ids, low, high, control);
     }
-    let mut codes = vec![0; ids.len()];
+    let mut codes = room("ids", ids.len())?;
+    codes.resize(ids.len(), 0);
     let mut distinct = Vec::new();
     let mut visit = |row: usize| {
         if distinct.last() != Some(&ids[row]) {
@@ -67,7 +72,7 @@ fn dense_codes(ids: &[i64], low: i64, high: i64, control: &Control) -> Result<(V
             distinct.push(id);
         }
     }
-    let mut codes = Vec::with_capacity(ids.len());
+    let mut codes = room("ids", ids.len())?;
     for ids in ids.chunks(CHECK_EVERY) {
         control.check()?;
         codes.extend(ids.iter().map(|&id| numbers[place(id)]));
@@ -85,8 +90,8 @@ fn code(index: usize) -> u32 {
 /// # Errors
 /// [`Error::InvalidArgument`] for a code that is not below `n_users`, [`Error::Cancelled`].
 pub fn first_rows(codes: &[u32], n_users: usize, m: u32, control: &Control) -> Result<(Vec<bool>, Vec<u32>)> {
-    let mut sizes = vec![0; n_users];
-    let mut kept = Vec::with_capacity(codes.len());
+    let mut sizes = zeros("n_users", n_users, "number the users without gaps")?;
+    let mut kept = room("codes", codes.len())?;
     for codes in codes.chunks(CHECK_EVERY) {
         control.check()?;
         for &code in codes {

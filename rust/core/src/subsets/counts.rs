@@ -1,7 +1,7 @@
 //! Count vectors: how many users of each kind are chosen, for a given total.
 
 use super::binomial;
-use crate::{Error, Result, exact::Natural};
+use crate::{Error, Result, exact::Natural, memory::zeros};
 
 /// Entries of the table of numbers of vectors.
 const LARGEST_TABLE: usize = 1 << 27;
@@ -36,7 +36,7 @@ impl CountVectors {
                  entries, more than {LARGEST_TABLE}; fewer deletions or fewer kinds of users are cheaper"
             )));
         }
-        let mut numbers = vec![0_u64; width * (counts.len() + 1)];
+        let mut numbers: Vec<u64> = zeros("r", width * (counts.len() + 1), "delete fewer users")?;
         numbers[0] = 1;
         for (kind, &count) in counts.iter().enumerate() {
             let (before, after) = numbers[kind * width..].split_at_mut(width);

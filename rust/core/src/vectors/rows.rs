@@ -1,6 +1,10 @@
 //! Which rows each user has.
 
-use crate::{Error, Result, control::Control};
+use crate::{
+    Error, Result,
+    control::Control,
+    memory::{copied, room, zeros},
+};
 
 /// Rows between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
@@ -56,7 +60,8 @@ impl RowsOfUsers {
             let rows = user_of_row.len();
             return Err(Error::too_large(format!("{rows} rows are too many; at most 2^32 - 1 are taken")));
         }
-        let mut starts = vec![0; users + 1];
+        let mut starts: Vec<usize> =
+            zeros("n_users", users.saturating_add(1), "number the users without gaps")?;
         for codes in user_of_row.chunks(CHECK_EVERY) {
             control.check()?;
             for &user in codes {
@@ -72,8 +77,9 @@ impl RowsOfUsers {
         if user_of_row.is_sorted() {
             return Ok(Self { starts, rows: None });
         }
-        let mut rows = vec![0; user_of_row.len()];
-        let mut next = starts.clone();
+        let mut rows = room("users", user_of_row.len())?;
+        rows.resize(user_of_row.len(), 0);
+        let mut next = copied("n_users", &starts)?;
         for (row, &user) in (0_u32..).zip(user_of_row) {
             if (row as usize).is_multiple_of(CHECK_EVERY) {
                 control.check()?;

@@ -2,7 +2,7 @@
 
 use super::law::{BITS, NegativeBinomialLaw};
 use crate::{
-    Result,
+    Error, Result,
     control::Control,
     exact::{Integer, Interval, Level, Rational, dyadic::Dyadic},
 };
@@ -11,6 +11,9 @@ use std::cmp::Ordering;
 
 /// Terms between two looks at the control.
 const CHECK_EVERY: usize = 1 << 8;
+
+/// e^epsilon is written out for less than this.
+const LARGEST_EPSILON: u32 = 1 << 20;
 
 /// How one replaced user changes the counts behind the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +42,16 @@ impl Change {
 /// position makes the upper end too small.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`Error::InvalidArgument`] naming `epsilon` from 2^20 on; [`Error::Cancelled`].
 pub fn divergence(
     law: &NegativeBinomialLaw,
     level: &Level,
     change: Change,
     control: &Control,
 ) -> Result<Interval> {
+    if level.exponent() >= &Rational::from_integer(Integer::from(LARGEST_EPSILON)) {
+        return Err(Error::invalid("epsilon", "must be below 2^20"));
+    }
     let e = level.enclosure(BITS);
     let lowest = e.lower.to_rational().max(Rational::one());
     let e = Interval { lower: Dyadic::quotient(lowest.numer(), lowest.denom(), BITS, false), upper: e.upper };

@@ -1,6 +1,6 @@
 //! What users send.
 
-use crate::{Error, Result, control::Control, ct::Secret, rng::Source, sampler::Table};
+use crate::{Error, Result, control::Control, ct::Secret, memory::zeros, rng::Source, sampler::Table};
 
 /// The most messages of one call.
 const MESSAGES_LIMIT: usize = 1 << 28;
@@ -24,7 +24,8 @@ pub struct Reports {
 /// what is done with them shows how many messages there are, as sending them does.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] without buckets; [`Error::TooLarge`] for more than 2^28 messages; as [`Source::fill`];
+/// [`Error::InvalidArgument`] without buckets; [`Error::TooLarge`] for more than 2^28 messages or
+/// buckets, [`Error::Memory`]; as [`Source::fill`];
 /// [`Error::Cancelled`].
 pub fn reports(
     table: &Table,
@@ -40,7 +41,7 @@ pub fn reports(
     let mut sent = Reports::default();
     let size = buckets as usize;
     let together = (DRAWS / size).clamp(1, items.len().max(1));
-    let mut noise = Secret::new(vec![0_i64; size * together]);
+    let mut noise: Secret<Vec<i64>> = Secret::new(zeros("n_items", size * together, "take fewer items")?);
     for users in items.chunks(together) {
         table.draw_many(source, &mut noise[..size * users.len()], control)?;
         for (&item, extras) in users.iter().zip(noise.chunks(size)) {

@@ -1,0 +1,346 @@
+"""One small valid call of everything in the compiled core, and extreme arguments in place of each of its arguments.
+
+``python core_calls.py NAME ...`` makes the calls of these names, with 4 GiB of addresses and two minutes of processor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from userdp import _core
+
+F = Fraction
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+
+LEVEL = _core.Level(F(1), F(1))
+SOURCE = _core.Source(1)
+SEED = _core.PublicSeed(bytes(32))
+P, Q = np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.5, 0.25])
+WEIGHTS = ([1, 2, 1], 4)
+MATRIX = _core.PmfMatrix.from_floats(np.array([P, Q, Q]))
+SCORES = np.array([1, 2, 3], np.int64)
+STARTS = np.array([0, 2, 4], np.uint64)
+ROWS = (np.array([0, 1, 1], np.uint32), np.array([0, 0, 1], np.uint32), 2, 2)
+BITS = np.array([[0, 1], [1, 1]], np.uint8)
+LABELS = np.array([0, 1, 1], np.uint8)
+FAMILY = [P, Q, WEIGHTS]
+RATE = _core.ExponentialRate(LEVEL, 1, False)
+GROUPED = _core.GroupedExponentialRate(LEVEL, 1, False)
+GRID = _core.Granularity(F(1, 4))
+SELECTION = _core.ScoreSelection(LEVEL, 1)
+SPACES = _core.VersionSpaces(np.array([[0, 1, 0], [1, 1, 0], [0, 0, 1]], np.uint8))
+REFUSAL = _core.RefusalTable(LEVEL, F(1, 100))
+TDLAP = _core.TruncatedDiscreteLaplaceTable(LEVEL, F(1, 100), False)
+GAUSSIAN = _core.DiscreteGaussian(F(4))
+LAPLACE = _core.DiscreteLaplaceTables(LEVEL, 0, 5)
+SWEEP = _core.ThresholdSweep(np.array([1, 2, 3], np.uint64), LABELS, ROWS[1], 2, 2, 5)
+USERS = _core.RowsOfUsers(ROWS[1], 2)
+POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+MEANS = _core.UserVectors.means(POINTS, USERS, "euclidean", 1.0, [0.0, 0.0], None)
+GRADIENTS = {"loss": "logistic", "parameter": 1.0, "theta": [0.0, 0.0], "bound": 1.0, "intercept": False}
+VECTOR = np.array([0.0, 1.0])
+DIRECT = _core.LocalRandomizer.randomized_response(LEVEL, 4, 0)
+NOISE = _core.ShuffleNoise(F(2), F(1, 2), 10, False)
+
+
+def stable_family() -> _core.StableFamily:
+    family = _core.StableFamily([2, 2], 2, 2)
+    family.mark([2, 0], [0, 2])
+    return family
+
+
+def gradients(records: Any, targets: Any, *values: Any) -> Any:
+    vectors = _core.UserVectors.gradients(records, targets, USERS, **dict(zip(GRADIENTS, values, strict=True)))
+    return vectors.clipped_sum(VECTOR, 1.0, 0.25)
+
+
+def means(*arguments: Any) -> Any:
+    return _core.UserVectors.means(*arguments).clipped_sum(VECTOR, 1.0, 0.25)
+
+
+CALLS: dict[str, Call] = {
+    "Level": (_core.Level, (F(2), F(1))),
+    "Level.root_below": (LEVEL.root_below, (3,)),
+    "ExponentialRate": (_core.ExponentialRate, (LEVEL, 1, False)),
+    "ExponentialRate.sample": (RATE.sample, (SCORES, SOURCE, True)),
+    "ExponentialRate.sample_many": (RATE.sample_many, (SCORES, SOURCE, 3, True)),
+    "ExponentialRate.numerators": (RATE.numerators, (SCORES, True)),
+    "ExponentialRate.weights": (RATE.weights, (SCORES, True)),
+    "check_groups": (_core.check_groups, (STARTS, SCORES, 9)),
+    "GroupedExponentialRate": (_core.GroupedExponentialRate, (LEVEL, 1, False)),
+    "GroupedExponentialRate.sample": (GROUPED.sample, (STARTS, SCORES, 9, SOURCE)),
+    "GroupedExponentialRate.sample_many": (GROUPED.sample_many, (STARTS, SCORES, 9, SOURCE, 3)),
+    "GroupedExponentialRate.numerators": (GROUPED.numerators, (STARTS, SCORES, 9)),
+    "GroupedExponentialRate.group_numerators": (GROUPED.group_numerators, (STARTS, SCORES, 9)),
+    "Granularity": (_core.Granularity, (F(1, 4),)),
+    "Granularity.sensitivity": (GRID.sensitivity, (F(1),)),
+    "Granularity.of_floats": (GRID.of_floats, (VECTOR, True)),
+    "Granularity.of_integers": (GRID.of_integers, (SCORES, True)),
+    "PmfMatrix.from_floats": (_core.PmfMatrix.from_floats, (np.array([P, Q]),)),
+    "PmfMatrix.from_normalised": (_core.PmfMatrix.from_normalised, (np.array([P, Q]),)),
+    "PmfMatrix.from_masses": (_core.PmfMatrix.from_masses, (FAMILY,)),
+    "PmfMatrix.row": (MATRIX.row, (1,)),
+    "StableFamily": (_core.StableFamily, ([2, 2], 2, 2)),
+    "StableFamily.vectors": (stable_family().vectors, ()),
+    "StableFamily.mark": (stable_family().mark, ([2, 0], [0, 2])),
+    "StableFamily.mark_rows": (stable_family().mark_rows, ([0, 1], [1, 2])),
+    "StableFamily.mark_bad_pairs": (stable_family().mark_bad_pairs, (MATRIX, LEVEL, F(1, 100), [1])),
+    "StableFamily.is_stable": (stable_family().is_stable, ([1, 1],)),
+    "StableFamily.smallest_stable_size": (stable_family().smallest_stable_size, ()),
+    "StableFamily.layer_sizes": (stable_family().layer_sizes, ()),
+    "StableFamily.sample": (stable_family().sample, (2, SOURCE.below)),
+    "StableFamily.exact_law": (stable_family().exact_law, ([0, 1, 1], 2)),
+    "StableFamily.law": (stable_family().law, ([0, 1, 1], 2)),
+    "StableFamily.exact_output_law": (stable_family().exact_output_law, ([0, 1, 1], 2, MATRIX)),
+    "StableFamily.output_bounds": (stable_family().output_bounds, ([0, 1, 1], 2, MATRIX)),
+    "Source": (_core.Source, (7,)),
+    "Source.listed": (_core.Source.listed, (b"bytes",)),
+    "Source.bits": (SOURCE.bits, ()),
+    "Source.below": (SOURCE.below, (5,)),
+    "Source.index_below": (SOURCE.index_below, (5,)),
+    "Source.subset": (SOURCE.subset, (5, 2)),
+    "Source.weighted": (SOURCE.weighted, ([1, 2],)),
+    "PublicSeed": (_core.PublicSeed, (bytes(32),)),
+    "PublicSeed.block": (SEED.block, ("label", 1, 2)),
+    "PublicSeed.race_keys": (SEED.race_keys, ("label", 1, 3)),
+    "PublicSeed.race": (SEED.race, ("label", 1, P, False, [b"a", b"b", b"c"])),
+    "PublicSeed.darts": (SEED.darts, ("label", 1, [1, 2, 1], 4, 100)),
+    "TruncatedDiscreteLaplaceTable": (_core.TruncatedDiscreteLaplaceTable, (LEVEL, F(1, 100), True)),
+    "TruncatedDiscreteLaplaceTable.sample": (TDLAP.sample, (SOURCE,)),
+    "TruncatedDiscreteLaplaceTable.sample_many": (TDLAP.sample_many, (SOURCE, 3)),
+    "DiscreteGaussian": (_core.DiscreteGaussian, (F(4),)),
+    "DiscreteGaussian.weights": (GAUSSIAN.weights, ()),
+    "DiscreteGaussian.release": (GAUSSIAN.release, (3, SOURCE)),
+    "DiscreteGaussian.release_many": (GAUSSIAN.release_many, (SCORES, SOURCE)),
+    "DiscreteLaplaceTables": (_core.DiscreteLaplaceTables, (LEVEL, 0, 5, 2)),
+    "DiscreteLaplaceTables.numerators": (LAPLACE.numerators, (3,)),
+    "DiscreteLaplaceTables.release": (LAPLACE.release, (3, SOURCE)),
+    "DiscreteLaplaceTables.release_many": (LAPLACE.release_many, (SCORES, SOURCE)),
+    "RefusalTable": (_core.RefusalTable, (LEVEL, F(1, 100))),
+    "RefusalTable.refuses": (REFUSAL.refuses, (3, SOURCE)),
+    "Coin.rational": (_core.Coin.rational, (F(1, 3),)),
+    "Coin.exp_of_minus": (_core.Coin.exp_of_minus, (F(1, 3),)),
+    "Coin.sample": (_core.Coin.rational(F(1, 3)).sample, (SOURCE,)),
+    "Coin.sample_many": (_core.Coin.rational(F(1, 3)).sample_many, (SOURCE, 3)),
+    "UniformInteger": (_core.UniformInteger, (3, 5)),
+    "UniformInteger.sample": (_core.UniformInteger(3, 5).sample, (SOURCE,)),
+    "UniformInteger.sample_many": (_core.UniformInteger(3, 5).sample_many, (SOURCE, 3)),
+    "VersionSpaces": (_core.VersionSpaces, (BITS,)),
+    "VersionSpaces.shattered": (SPACES.shattered, (1000,)),
+    "VersionSpaces.growth": (SPACES.growth, (2, 1000)),
+    "VersionSpaces.littlestone": (SPACES.littlestone, (1000,)),
+    "VersionSpaces.mistake_tree": (SPACES.mistake_tree, (1000,)),
+    "VersionSpaces.standard_optimal": (SPACES.standard_optimal, ([(0, True), (1, True)],)),
+    "VersionSpaces.explanations": (SPACES.explanations, ([(0, True), (1, True)],)),
+    "Categorical": (_core.Categorical, ([1, 2],)),
+    "Categorical.sample": (_core.Categorical([1, 2]).sample, (SOURCE,)),
+    "Categorical.sample_many": (_core.Categorical([1, 2]).sample_many, (SOURCE, 3)),
+    "NegativeBinomialTable": (_core.NegativeBinomialTable, (F(2), F(1, 2))),
+    "NegativeBinomialTable.sample": (_core.NegativeBinomialTable(F(2), F(1, 2)).sample, (SOURCE,)),
+    "NegativeBinomialTable.sample_many": (_core.NegativeBinomialTable(F(2), F(1, 2)).sample_many, (SOURCE, 3)),
+    "ShuffleNoise": (_core.ShuffleNoise, (F(2), F(1, 2), 10, False)),
+    "ShuffleNoise.calibrated": (_core.ShuffleNoise.calibrated, (LEVEL, F(1, 100), 10, 12, False, F(1, 20))),
+    "ShuffleNoise.delta": (NOISE.delta, (LEVEL,)),
+    "ShuffleNoise.quantile": (NOISE.quantile, (F(1, 20), 12)),
+    "ShuffleNoise.reports": (NOISE.reports, (SCORES, 5, False, SOURCE)),
+    "Geometric": (_core.Geometric, (F(1, 2),)),
+    "Geometric.sample": (_core.Geometric(F(1, 2)).sample, (SOURCE,)),
+    "Geometric.sample_many": (_core.Geometric(F(1, 2)).sample_many, (SOURCE, 3)),
+    "TwoSidedGeometric": (_core.TwoSidedGeometric, (LEVEL, F(2))),
+    "TwoSidedGeometric.probability": (_core.TwoSidedGeometric(LEVEL, F(2)).probability, (3,)),
+    "TwoSidedGeometric.sample": (_core.TwoSidedGeometric(LEVEL, F(2)).sample, (SOURCE,)),
+    "TwoSidedGeometric.sample_many": (_core.TwoSidedGeometric(LEVEL, F(2)).sample_many, (SOURCE, 3)),
+    "random_subsets": (_core.random_subsets, (SOURCE, 5, 2, 3)),
+    "kappa": (_core.kappa, (LEVEL, F(1, 100))),
+    "ScoreSelection": (_core.ScoreSelection, (LEVEL, 1)),
+    "ScoreSelection.pmf": (SELECTION.pmf, (SCORES,)),
+    "ScoreSelection.matrix_of_totals": (SELECTION.matrix_of_totals, (np.array([SCORES, SCORES]),)),
+    "ScoreSelection.matrix_of_subsets": (SELECTION.matrix_of_subsets, (np.array([SCORES, SCORES]), 1)),
+    "ScoreSelection.matrix_of_vectors": (
+        SELECTION.matrix_of_vectors,
+        (np.array([SCORES, SCORES]), [2, 2], np.array([[1, 1], [0, 2]], np.uint16)),
+    ),
+    "count_subsets": (_core.count_subsets, (5, 2)),
+    "subsets": (_core.subsets, (5, 2, 0, 3)),
+    "count_vectors_number": (_core.count_vectors_number, ([2, 3], 3)),
+    "count_vectors": (_core.count_vectors, ([2, 3], 3, 0, 2)),
+    "minimum_hitting_set": (_core.minimum_hitting_set, ([3, 6], 2)),
+    "smallest_window": (_core.smallest_window, ([1, 2, 3, 9], 2, 1, 3)),
+    "window_total_weights": (_core.window_total_weights, ([1, 2, 3, 9], 2, 0, 1)),
+    "window_total_law": (_core.window_total_law, ([1, 2, 3, 9], 2, 0, 1)),
+    "hockey_stick_float64": (_core.hockey_stick_float64, (P, Q, 1.0)),
+    "is_indistinguishable_float64": (_core.is_indistinguishable_float64, (P, Q, 1.0, 0.5)),
+    "hockey_stick": (_core.hockey_stick, (P, WEIGHTS, LEVEL)),
+    "hockey_stick_bounds": (_core.hockey_stick_bounds, (WEIGHTS, Q, LEVEL)),
+    "is_indistinguishable": (_core.is_indistinguishable, (P, Q, LEVEL, F(1, 100))),
+    "privacy_profile": (_core.privacy_profile, (P, Q, [LEVEL, LEVEL])),
+    "epsilon_at_delta": (_core.epsilon_at_delta, (P, Q, F(1, 100))),
+    "max_divergence": (_core.max_divergence, (P, WEIGHTS)),
+    "total_variation": (_core.total_variation, (P, WEIGHTS)),
+    "kl_divergence": (_core.kl_divergence, (P, WEIGHTS)),
+    "chi2_divergence": (_core.chi2_divergence, (P, WEIGHTS)),
+    "renyi_divergence": (_core.renyi_divergence, (P, WEIGHTS, F(2))),
+    "exp_bounds": (_core.exp_bounds, (LEVEL, 64)),
+    "ln_bounds": (_core.ln_bounds, (F(2),)),
+    "exp_weights": (_core.exp_weights, ([F(0), F(-1)], 64)),
+    "family_worst": (_core.family_worst, (FAMILY, [(0, 1), (2, 1)], LEVEL, F(1, 100))),
+    "family_exceeding": (_core.family_exceeding, (FAMILY, [(0, 1), (2, 1)], LEVEL, F(1, 100))),
+    "family_epsilon": (_core.family_epsilon, (FAMILY, [(0, 1), (2, 1)], F(1, 100))),
+    "family_profile": (_core.family_profile, (FAMILY, [(0, 1), (2, 1)], [LEVEL])),
+    "pairwise_exhaustive": (_core.pairwise_exhaustive, (MATRIX, LEVEL, "float64")),
+    "largest_shift": (_core.largest_shift, (MATRIX, LEVEL, F(1, 100), 2)),
+    "pairwise_maximum": (_core.pairwise_maximum, (MATRIX, LEVEL, F(1, 100))),
+    "pairwise_verdict": (_core.pairwise_verdict, (MATRIX, LEVEL, F(1, 100))),
+    "ThresholdSweep": (_core.ThresholdSweep, (np.array([1, 2, 3], np.uint64), LABELS, ROWS[1], 2, 2, 5)),
+    "ThresholdSweep.minimal_errors": (SWEEP.minimal_errors, ()),
+    "ThresholdSweep.groups": (SWEEP.groups, (1, 2)),
+    "ThresholdSweep.median_groups": (SWEEP.median_groups, (0, 4, 1)),
+    "quantised_masses": (_core.quantised_masses, (P, 8)),
+    "range_minimum": (_core.range_minimum, (STARTS, SCORES, 1, 3)),
+    "separating_threshold": (_core.separating_threshold, (10, 0.25, 0.75)),
+    "binomial_tail": (_core.binomial_tail, (10, 0.25, 3)),
+    "user_codes": (_core.user_codes, (SCORES,)),
+    "first_rows": (_core.first_rows, (ROWS[1], 2, 1)),
+    "user_errors": (_core.user_errors, (BITS, LABELS, ROWS, True)),
+    "user_errors_above": (_core.user_errors_above, (BITS, LABELS, ROWS, 1)),
+    "least_errors_above": (_core.least_errors_above, (BITS, LABELS, ROWS)),
+    "surrogate_scores": (_core.surrogate_scores, (BITS, BITS, LABELS, ROWS, 1, 1)),
+    "clipped_pairwise_scores": (_core.clipped_pairwise_scores, (np.array([[1, 2], [2, 1]], np.int32), 1)),
+    "psi_scores": (_core.psi_scores, (np.ones((2, 2, 2), np.int64), ROWS, 1)),
+    "scheffe_scores": (_core.scheffe_scores, (np.array([[1, 2], [2, 1]]), np.array([[1, 2]], np.uint32), 1)),
+    "LocalRandomizer.randomized_response": (_core.LocalRandomizer.randomized_response, (LEVEL, 4, 0)),
+    "LocalRandomizer.subset_selection": (_core.LocalRandomizer.subset_selection, (LEVEL, 4, 2, 0)),
+    "LocalRandomizer.hadamard_response": (_core.LocalRandomizer.hadamard_response, (LEVEL, 4, 0)),
+    "LocalRandomizer.report_many": (DIRECT.report_many, (SOURCE, SCORES)),
+    "bits_of_rows": (_core.bits_of_rows, (BITS.astype(np.int64), np.array([1, 0], np.uint64))),
+    "hadamard_transform": (_core.hadamard_transform, (np.arange(4),)),
+    "negative_binomial_divergence": (_core.negative_binomial_divergence, (F(2), F(1, 2), LEVEL, False)),
+    "random_permutation": (_core.random_permutation, (SOURCE, 5)),
+    "RowsOfUsers": (_core.RowsOfUsers, (ROWS[1], 2)),
+    "UserVectors.means": (means, (POINTS, USERS, "max", 1.0, [0.0, 0.0], [1, -1])),
+    "UserVectors.gradients": (gradients, (POINTS, np.array([1.0, -1.0, 1.0]), *GRADIENTS.values())),
+    "UserVectors.subset": (lambda users: MEANS.subset(users).clipped_sum(VECTOR, 1.0, 0.25), ([1],)),
+    "UserVectors.rotated": (lambda signs: MEANS.rotated(signs).clipped_sum(VECTOR, 1.0, 0.25), ([1, -1],)),
+    "UserVectors.clipped_sum": (MEANS.clipped_sum, (VECTOR, 1.0, 0.25)),
+    "UserVectors.winsorized_sum": (MEANS.winsorized_sum, (VECTOR, 8, 0.25)),
+    "UserVectors.bin_counts": (MEANS.bin_counts, (4, 1.0)),
+    "UserVectors.occupied_bins": (MEANS.occupied_bins, (0, 2, 4, 1.0)),
+    "UserVectors.counts_within": (MEANS.counts_within, (VECTOR, np.array([0.5, 1.0]))),
+}
+
+INTEGERS = [-1, 0, 1, *(2**bits + off for bits in (30, 31, 32, 40, 53, 62, 63, 64) for off in (-1, 0))]
+FLOATS = [0.0, -0.0, -1.0, 5e-324, 1e-300, 1e300, 1.7e308, math.inf, -math.inf, math.nan]
+HUGE = 10**4000
+FRACTIONS = [
+    F(0),
+    F(-1),
+    F(1),
+    F(1, HUGE),
+    F(HUGE),
+    F(HUGE, HUGE - 1),
+    F(10**61 + 1, 10**61),
+    F(1, 10**300),
+    F(2**40),
+    F(2**64),
+]
+
+
+def extremes(valid: Any) -> Iterator[Any]:
+    """What can stand in place of a valid argument and has its type."""
+    if isinstance(valid, bool):
+        return
+    if isinstance(valid, int):
+        yield from [*INTEGERS, HUGE]
+    elif isinstance(valid, float):
+        yield from FLOATS
+    elif isinstance(valid, Fraction):
+        yield from FRACTIONS
+    elif isinstance(valid, str):
+        yield from ["", "\0", "é" * 1000]
+    elif isinstance(valid, bytes):
+        yield from [b"", bytes(10**5)]
+    elif isinstance(valid, np.ndarray):
+        yield from extreme_arrays(valid)
+    elif isinstance(valid, _core.Level):
+        yield from levels()
+    elif isinstance(valid, _core.PmfMatrix):
+        yield from [_core.PmfMatrix.from_floats(np.ones((rows, 1))) for rows in (1, 7)]
+        yield _core.PmfMatrix.from_masses([([HUGE - 1, 1], HUGE), ([1, HUGE - 1], HUGE)])
+    elif isinstance(valid, list):
+        yield []
+        yield valid * 1000
+        yield range(2**40)
+        yield from ([extreme, *valid[1:]] for extreme in extremes(valid[0]))
+        yield from ([*valid[:-1], extreme] for extreme in extremes(valid[-1]))
+    elif isinstance(valid, tuple):
+        for place, part in enumerate(valid):
+            yield from ((*valid[:place], extreme, *valid[place + 1 :]) for extreme in extremes(part))
+
+
+def extreme_arrays(valid: np.ndarray[Any, Any]) -> Iterator[Any]:
+    """Arrays of the same type and number of axes: empty ones, long ones, of extreme numbers, in another order."""
+    yield np.zeros((0,) * valid.ndim, valid.dtype)
+    for axis in range(valid.ndim):
+        yield np.zeros((*valid.shape[:axis], 0, *valid.shape[axis + 1 :]), valid.dtype)
+        yield np.concatenate([valid] * 50, axis=axis)
+    if valid.ndim == 1:
+        yield valid[::-1]
+    if valid.dtype.kind == "f":
+        numbers = FLOATS
+    else:
+        bounds = np.iinfo(valid.dtype)
+        numbers = [bounds.min, bounds.max, bounds.max // 2 + 1, 0, 1]
+    for number in numbers:
+        yield np.full_like(valid, number)
+        one = valid.copy()
+        one.flat[-1:] = number
+        yield one
+
+
+def levels() -> Iterator[Any]:
+    for ratio in FRACTIONS:
+        for exponent in FRACTIONS:
+            if ratio > 0 and exponent >= 0 and (ratio == 1 or exponent == 0):
+                yield _core.Level(ratio, exponent)
+
+
+def variants(call: Call) -> Iterator[tuple[Any, ...]]:
+    """The arguments with each one replaced, and with all integers replaced at once."""
+    arguments = call[1]
+    yield arguments
+    for place, valid in enumerate(arguments):
+        for extreme in extremes(valid):
+            yield (*arguments[:place], extreme, *arguments[place + 1 :])
+    for number in INTEGERS:
+        yield tuple(number if type(valid) is int else valid for valid in arguments)
+
+
+def described(argument: Any) -> str:
+    text = repr(argument) if not isinstance(argument, _core.Level) else "Level"
+    return text if len(text) < 80 else f"{text[:60]}... ({type(argument).__name__})"
+
+
+def make(name: str) -> None:
+    """Makes all calls of a name; whatever is no error about an argument ends the process."""
+    call = CALLS[name]
+    for arguments in variants(call):
+        print(name, *map(described, arguments), sep=" | ", flush=True)
+        with contextlib.suppress(ValueError, TypeError, OverflowError, MemoryError):
+            call[0](*arguments)
+
+
+if __name__ == "__main__":
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
+    for name in sys.argv[1:]:
+        make(name)
