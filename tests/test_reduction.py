@@ -243,6 +243,29 @@ def test_concentration_formulas() -> None:
         assert best == min(level, group, key=lambda candidate: candidate.epsilon)
 
 
+@pytest.mark.parametrize("digits", [1, 5, 6, 7, 12, 20, 30, 61, 200, 323])
+@pytest.mark.parametrize("route", ["group", "concentration"])
+def test_levels_next_to_zero_keep_their_digits(digits: int, route: Any) -> None:
+    # ln(1 + x) is within x^2 / 2 of x - x^2 / 2 + x^3 / 3, and near (2 z)-series terms of any length of numerals.
+    x = F(1, 10**digits)
+    near = LogRatio(10**digits + 1, 10**digits)
+    exact = sum(((-1) ** (k + 1) * x**k / k for k in range(1, 40)), F(0))
+    level = generalization_level(near, "1e-9", n_items=100, beta=0.01, route=route)
+    same = generalization_level(exact, "1e-9", n_items=100, beta=0.01, route=route)
+    assert level.epsilon == pytest.approx(same.epsilon, rel=1e-15)
+    assert level.delta == pytest.approx(same.delta, rel=1e-15)
+    if route == "group":
+        assert F(level.epsilon) >= 100 * (exact - x**40) > 0
+
+
+def test_the_largest_item_level_below_a_level_next_to_zero() -> None:
+    near = LogRatio(10**61 + 1, 10**61)
+    common: dict[str, Any] = {"delta": 0, "item_delta": 0, "n_users": 10, "deletions": 2, "m": 3, "beta": 0.5}
+    largest = largest_item_epsilon(epsilon=near, **common)
+    assert 0 < largest < 1e-61
+    assert largest == pytest.approx(largest_item_epsilon(epsilon=F(1, 10**61), **common), rel=1e-7)
+
+
 def test_deletions_are_generalization_with_a_union_bound() -> None:
     n, r, m, beta = 12, 3, 40, 0.01
     subsets = math.comb(n, r)

@@ -122,6 +122,8 @@ def upper(level: PrivacyLevel, name: str = "epsilon") -> Fraction:
 def value_enclosure(level: PrivacyLevel) -> tuple[Fraction, Fraction]:
     """Fractions around epsilon itself; equal unless it is the logarithm of a fraction above 1."""
     lower, above = ln_enclosure(level.ratio)
+    if not lower:  # ln r below all floats: at least 1 - 1 / r, which is 0 for r = 1 only
+        lower = 1 - 1 / level.ratio
     return lower + level.exponent, above + level.exponent
 
 

@@ -99,7 +99,7 @@ def generalization_level(
     """
     with decimal.localcontext(_CONTEXT):
         e, d, failure = _upper(parse_level(epsilon)), _decimal(parse_delta(delta)) * _UP, _probability(beta, "beta")
-        return _level(e, d, positive(n_items, "n_items"), -_decimal(failure).ln() * _UP, slack, route)
+        return _level(e, d, positive(n_items, "n_items"), _ln(1 / failure) * _UP, slack, route)
 
 
 def deletion_level(
@@ -153,7 +153,7 @@ def deletion_level(
     with decimal.localcontext(_CONTEXT):
         e, d, failure = _upper(parse_level(epsilon)), _decimal(parse_delta(delta)) * _UP, _probability(beta, "beta")
         differing, log_pairs = _deletion_pairs(n_users, deletions, m)
-        return _level(e, d, differing, log_pairs - _decimal(failure).ln() * _UP, slack, route)
+        return _level(e, d, differing, log_pairs + _ln(1 / failure) * _UP, slack, route)
 
 
 def largest_item_epsilon(
@@ -202,7 +202,7 @@ def largest_item_epsilon(
         differing, log_pairs = _deletion_pairs(n_users, deletions, m)
         if differing == 0:
             return math.inf
-        moves = _moves(differing, log_pairs - _decimal(failure).ln() * _UP)
+        moves = _moves(differing, log_pairs + _ln(1 / failure) * _UP)
 
         def serves(e: Decimal) -> bool:
             if differing * e <= wanted and _group_delta(e, d, differing) <= threshold:
@@ -310,8 +310,17 @@ def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
+def _ln(ratio: Fraction) -> Decimal:
+    """Ln of a number >= 1. Near 1 its digits are in ratio - 1: ln(a/b) = 2 (z + z^3/3 + ...) for z = (a-b)/(a+b)."""
+    a, b = ratio.numerator, ratio.denominator
+    z = _decimal(Fraction(a - b, a + b))
+    if z > Decimal("1e-6"):
+        return _decimal(ratio).ln()
+    return 2 * z * (1 + z * z / 3 + z**4 / 5 + z**6 / 7) if z else z
+
+
 def _log(level: PrivacyLevel) -> Decimal:
-    return _decimal(level.exponent) + (_decimal(level.ratio).ln() if level.ratio != 1 else 0)
+    return _decimal(level.exponent) + _ln(level.ratio)
 
 
 def _upper(level: PrivacyLevel) -> Decimal:
