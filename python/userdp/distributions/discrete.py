@@ -28,7 +28,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.estimators.privacy import Budget, ExactEpsilon, Parts, split_budget
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import counted, shown
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import Draw, Program
 from userdp.users.containers import Grid
@@ -191,7 +191,7 @@ class SymbolBySymbol(SelectionPlan):
         return product(range(self.unit + 1), repeat=self.n_symbols)
 
     def n_outcomes(self) -> int:
-        return math.prod([self.unit + 1] * self.n_symbols)
+        return counted((self.unit + 1, self.n_symbols))
 
     def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
         return _projected(in_units(outcome, self.unit))
@@ -305,7 +305,7 @@ class DiscreteDistribution(DistributionEstimator):
         return ReleasePlan(
             budget,
             lambda table: selections.program(budget.parts, Symbols.of(table, table.X[:, 0], n_symbols)),
-            lambda: listed(selections.outcomes(), selections.n_outcomes(), "audit a larger alpha"),
+            lambda: listed(selections.outcomes, selections.n_outcomes(), "audit a larger alpha"),
             lambda drawn: {"probabilities_": selections.probabilities(drawn)},
         )
 

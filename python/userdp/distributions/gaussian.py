@@ -18,7 +18,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.estimators.privacy import Budget, Parts, split_budget
-from userdp.exact.numbers import parse_positive, shown
+from userdp.exact.numbers import counted, parse_positive, shown
 from userdp.mechanisms.composed import Draw, Program
 from userdp.users.containers import Grid
 from userdp.users.table import UserTable
@@ -84,7 +84,7 @@ class Projections:
         return product(where, own, both)
 
     def n_outcomes(self) -> int:
-        return math.prod([search.n_outcomes() for search in self.searches])
+        return counted(*((search.n_outcomes(), 1) for search in self.searches))
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return max(search.users_needed(budget, beta / len(self.searches), m) for search in self.searches)
@@ -208,9 +208,8 @@ class GaussianMean(DistributionEstimator):
             )
 
         def outcomes() -> Sequence[Hashable]:
-            size = math.prod(search.n_outcomes() for search in searches)
-            each = product(*(search.outcomes() for search in searches))
-            return listed(each, size, "audit a larger alpha")
+            size = counted(*((search.n_outcomes(), 1) for search in searches))
+            return listed(lambda: product(*(search.outcomes() for search in searches)), size, "audit a larger alpha")
 
         def fitted(drawn: Any) -> dict[str, Any]:
             white = [search.value(selected) for search, selected in zip(searches, drawn, strict=True)]
@@ -358,7 +357,7 @@ class GaussianDistribution(DistributionEstimator):
         return ReleasePlan(
             budget,
             lambda table: lambda draw: searches.draw(draw, budget.parts, table),
-            lambda: listed(searches.outcomes(), searches.n_outcomes(), "audit a larger alpha"),
+            lambda: listed(searches.outcomes, searches.n_outcomes(), "audit a larger alpha"),
             fitted,
         )
 

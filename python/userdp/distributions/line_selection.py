@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from userdp.distributions.covers import LARGEST_LINE, refuse_beyond
 from userdp.estimators.privacy import ExactEpsilon, Parts
+from userdp.exact.numbers import counted
 from userdp.learners.clipped_pairwise import ClippedSelection, clipping_bound, users_needed
 from userdp.mechanisms.composed import Draw
 
@@ -182,7 +183,7 @@ class Location:
         return product(*(range(part.n_points) for part in self.rounds))
 
     def n_outcomes(self) -> int:
-        return math.prod(part.n_points for part in self.rounds)
+        return counted(*((part.n_points, 1) for part in self.rounds))
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         return max(part.users_needed(budget, beta / len(self.rounds), m) for part in self.rounds)

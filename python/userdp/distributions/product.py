@@ -19,6 +19,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.estimators.privacy import Budget, Parts, split_budget
+from userdp.exact.numbers import counted
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import Program
 from userdp.users.containers import Grid
@@ -102,7 +103,7 @@ class ProductDistribution(DistributionEstimator):
         return ReleasePlan(
             budget,
             lambda table: selections.program(budget.parts, [Symbols.of(table, column, k) for column in table.X.T]),
-            lambda: listed(selections.outcomes(), selections.n_outcomes(), "audit a larger alpha"),
+            lambda: listed(selections.outcomes, selections.n_outcomes(), "audit a larger alpha"),
             lambda drawn: {"probabilities_": np.array(selections.probabilities(drawn))},
         )
 
@@ -179,7 +180,7 @@ class _Columns:
         return product(self.plan.outcomes(), repeat=self.d)
 
     def n_outcomes(self) -> int:
-        return math.prod([self.plan.n_outcomes()] * self.d)
+        return counted((self.plan.n_outcomes(), self.d))
 
     def probabilities(self, outcome: tuple[Any, ...]) -> list[npt.NDArray[np.float64]]:
         return [self.plan.probabilities(column) for column in outcome]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from userdp.accounting.budget_hook import Charge
 from userdp.estimators.privacy import Budget, PrivacyRecord, Unit
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import COUNTED
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import Program, law_of, run
@@ -27,17 +28,45 @@ MAX_OUTCOMES = 2**18
 """The most outcomes of an exact output distribution."""
 
 
-def listed(outcomes: Iterable[Hashable], size: int, cheaper: str) -> Sequence[Hashable]:
-    """All outcomes, if they are few enough; they are counted before any is listed.
+MOST_READ = 2**35
+"""The most numbers that are read again and again for an exact output distribution: some minutes."""
+
+
+def listed(outcomes: Callable[[], Iterable[Hashable]], size: int, cheaper: str) -> Sequence[Hashable]:
+    """All outcomes, if they are few enough: they are counted before anything is made of them.
 
     Raises
     ------
     BudgetError
         Otherwise.
     """
+    check_listed(size, cheaper)
+    return tuple(outcomes())
+
+
+def check_listed(size: int, cheaper: str) -> None:
+    """Refuse to list more outcomes than `MAX_OUTCOMES`; a count above `COUNTED` stands for any such."""
     if size > MAX_OUTCOMES:
-        raise BudgetError(f"there are {shown(size)} outcomes, too many to list (limit {MAX_OUTCOMES}); {cheaper}")
-    return tuple(outcomes)
+        count = "more than 10**300" if size > COUNTED else str(size) if size < 10**15 else f"about {Decimal(size):.1e}"
+        raise BudgetError(f"there are {count} outcomes, too many to list (limit {MAX_OUTCOMES}); {cheaper}")
+
+
+def exact_law(program: Callable[[UserTable], Program], outcomes: Sequence[Hashable], table: UserTable) -> Pmf:
+    """The law of a program on a table, which is read anew on every path: there are about as many as outcomes.
+
+    Raises
+    ------
+    BudgetError
+        When that is too much to read, or there are too many paths.
+    """
+    read = len(outcomes) * max(1, table.X.size)
+    if read > MOST_READ:
+        raise BudgetError(
+            f"the exact law reads the table about {len(outcomes)} times, {Decimal(read):.1e} numbers in all (limit "
+            f"{Decimal(MOST_READ):.1e}); audit fewer rows, fewer users or a coarser grid"
+        )
+    with np.errstate(all="ignore"):
+        return law_of(program(table), outcomes)
 
 
 @dataclass(frozen=True)
@@ -120,6 +149,4 @@ class ReleasePlan(Promise):
 
     def output_distribution(self, table: UserTable) -> Pmf:
         """The exact distribution of what `draw` returns. **Not private**: for audits."""
-        outcomes = self.outcomes()
-        with np.errstate(all="ignore"):
-            return law_of(self.program(table), outcomes)
+        return exact_law(self.program, self.outcomes(), table)

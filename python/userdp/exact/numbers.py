@@ -297,6 +297,20 @@ def capped_power(base: int, exponent: int, limit: int) -> int:
     return result
 
 
+COUNTED = 10**300
+"""Beyond this many, things are not counted."""
+
+
+def counted(*powers: tuple[int, int]) -> int:
+    """The product of base ** exponent, for bases >= 1, or some number above `COUNTED`; never long to compute."""
+    result = 1
+    for base, exponent in powers:
+        result *= capped_power(base, exponent, COUNTED)
+        if result > COUNTED:
+            break
+    return result
+
+
 def capped_binomial(total: int, size: int, limit: int) -> int:
     """C(total, size), or some number above the limit if it is above; never long to compute."""
     result = 1

@@ -144,7 +144,7 @@ class WinsorizedMean(UserLevelEstimator):
                 raise ValueError(
                     "public_seed must be given for an exact law: without one, each fit rotates differently"
                 )
-            return listed(method.outcomes(), method.n_outcomes(), "audit fewer users or a coarser grid")
+            return listed(method.outcomes, method.n_outcomes(), "audit fewer users or a coarser grid")
 
         def fitted(drawn: Any) -> dict[str, Any]:
             mean = method.mean(drawn)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimators.privacy import Budget, split_budget
+from userdp.exact.numbers import counted
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import laplace_noise, power_of_two_below
 from userdp.mechanisms.composed import Draw, Program
@@ -84,4 +85,4 @@ class FullRangeLaplace(MeanMethod):
 
     def n_outcomes(self) -> int:
         low, high = self.noise.bounds
-        return int((high - low + 1) ** self.problem.dimension)
+        return counted((high - low + 1, self.problem.dimension))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimators.privacy import Budget
+from userdp.exact.numbers import counted
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.private_radius import RadiusSearch
 from userdp.means.rounds import GaussianRounds, LaplaceRounds, RoundNoise, RoundPlan, one_round, planned_rounds
@@ -163,7 +164,9 @@ class IteratedMean(MeanMethod):
 
     def n_outcomes(self) -> int:
         d = self.problem.dimension
-        return math.prod(sum(len(self._sums(this)) ** d for this in possible) for possible in self.rounds)
+        return counted(
+            *((sum(counted((len(self._sums(this)), d)) for this in possible), 1) for possible in self.rounds)
+        )
 
     def _sums(self, this: _Round) -> range:
         return self.noise.released(this.mechanism, self.problem.n_users * this.reach)

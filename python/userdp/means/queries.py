@@ -18,16 +18,16 @@ from userdp.accounting.budget_hook import charges_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelMechanism
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import MAX_OUTCOMES, Promise, listed
+from userdp.estimators.plan import Promise, exact_law, listed
 from userdp.estimators.privacy import PrivacyRecord
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, capped_power, parse_delta, shown
+from userdp.exact.numbers import Delta, counted, parse_delta, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import PrivacyBudgetError
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanProblem
-from userdp.mechanisms.composed import Draw, law_of
+from userdp.mechanisms.composed import Draw
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import Progress, progress_bar, source_of, warn
 from userdp.users.table import UserTable, read_targets
@@ -78,9 +78,11 @@ class QueryPlan(Promise):
         method, number = self.answers.method, self.answers.number
         if method.rotated() and not self.given:
             raise ValueError("public_seed must be given for an exact law: without one, each fit rotates differently")
-        size = capped_power(method.n_outcomes(), number, MAX_OUTCOMES)
-        listed((), size, "audit fewer questions, fewer users or a coarser grid")
-        return tuple(product(tuple(method.outcomes()), repeat=number))
+        return listed(
+            lambda: product(method.outcomes(), repeat=number),
+            counted((method.n_outcomes(), number)),
+            "audit fewer questions, fewer users or a coarser grid",
+        )
 
 
 class QuerySession:
@@ -403,7 +405,7 @@ class WinsorizedQueries(UserLevelMechanism):
                 released.append(answer)
             return tuple(transcript)
 
-        return law_of(interaction, outcomes)
+        return exact_law(lambda _: interaction, outcomes, table)
 
     def _plan(self, n_users: int, n_features: int) -> QueryPlan:
         answers = plan_answers(self.method, self._problem(n_users), int(self.n_queries))

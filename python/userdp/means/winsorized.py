@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimators.privacy import Budget
+from userdp.exact.numbers import counted
 from userdp.means.full_range import FullRangeLaplace
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch, missing, power_of_two_below, range_epsilon, too_few_users
@@ -302,7 +303,7 @@ class WinsorizedBall(MeanMethod):
 
     def n_outcomes(self) -> int:
         most = self.problem.n_users * self.steps + self.noise.support
-        return int((self.lattice.n_bins * (2 * most + 1)) ** self.columns)
+        return counted((self.lattice.n_bins * (2 * most + 1), self.columns))
 
     def warnings(self) -> list[str]:
         cap = largest_range_epsilon(self.rho / self.columns)

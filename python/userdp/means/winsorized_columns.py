@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimators.privacy import Budget
+from userdp.exact.numbers import counted
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch, laplace_noise, missing, too_few_users
 from userdp.means.winsorized_budget import ColumnBudget
@@ -87,7 +88,7 @@ class WinsorizedColumns(MeanMethod):
 
     def n_outcomes(self) -> int:
         low, high = self.noise.bounds
-        return int((self.lattice.n_bins * (high - low + 1)) ** self.each.columns)
+        return counted((self.lattice.n_bins * (high - low + 1), self.each.columns))
 
     def warnings(self) -> list[str]:
         return too_few_users(self.name, self.problem, self.lattice, self.each.columns, self.each.cap)

@@ -18,7 +18,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.privacy import Budget
 from userdp.exact.epsilon import core_level, positive_epsilon
-from userdp.exact.numbers import Delta, Epsilon, parse_level
+from userdp.exact.numbers import Delta, Epsilon, counted, parse_level
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
 from userdp.mechanisms.composed import Draw
 from userdp.optimization.constraints import optional_length
@@ -94,7 +94,7 @@ class ClippedMean(MeanStep):
         return product(range(-self._ends(), self._ends() + 1), repeat=self.dimension)
 
     def n_answers(self, round: int) -> int:
-        return int((2 * self._ends() + 1) ** self.dimension)
+        return counted((2 * self._ends() + 1, self.dimension))
 
 
 @dataclass(frozen=True)

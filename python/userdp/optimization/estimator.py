@@ -126,7 +126,7 @@ class DescentEstimator(UserLevelEstimator):
 
         def outcomes() -> Sequence[Hashable]:
             self._check_exact()
-            return listed(descent.outcomes(), descent.n_outcomes(), "audit fewer users, steps or a coarser grid")
+            return listed(descent.outcomes, descent.n_outcomes(), "audit fewer users, steps or a coarser grid")
 
         return ReleasePlan(
             descent.budget(),

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.privacy import Budget
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, parse_level
+from userdp.exact.numbers import Delta, counted, parse_level
 from userdp.mechanisms.composed import Draw, Program
 from userdp.optimization.gradients import GradientRows
 from userdp.optimization.problem import DescentPlan, DescentProblem, number_of_rounds
@@ -234,10 +233,10 @@ class PhasedPlan(DescentPlan):
         return start
 
     def outcomes(self) -> Iterator[Hashable]:
-        return product(*(tuple(self.round(t, self._start).outcomes()) for t in range(self.phases.rounds)))
+        return product(*(self.round(t, self._start).outcomes() for t in range(self.phases.rounds)))
 
     def n_outcomes(self) -> int:
-        return prod(self.round(t, self._start).n_outcomes() for t in range(self.phases.rounds))
+        return counted(*((self.round(t, self._start).n_outcomes(), 1) for t in range(self.phases.rounds)))
 
     def warnings(self) -> list[str]:
         # The last round has the fewest users.

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import prod
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.privacy import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Epsilon, positive, shown
+from userdp.exact.numbers import Epsilon, counted, positive, shown
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import Draw, Program
 from userdp.optimization.constraints import LEAST, Constraint
@@ -251,10 +250,10 @@ class Rounds(DescentPlan):
         return self.optimizer.update(state, gradient)
 
     def outcomes(self) -> Iterator[Hashable]:
-        return product(*(tuple(self.step.answers(round)) for round in range(self.rounds)))
+        return product(*(self.step.answers(round) for round in range(self.rounds)))
 
     def n_outcomes(self) -> int:
-        return prod(self.step.n_answers(round) for round in range(self.rounds))
+        return counted(*((self.step.n_answers(round), 1) for round in range(self.rounds)))
 
     def warnings(self) -> list[str]:
         return self.step.warnings()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.privacy import Budget
-from userdp.exact.numbers import Delta, positive, shown
+from userdp.exact.numbers import Delta, counted, positive, shown
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS
 from userdp.means.plan import MeanProblem
@@ -357,7 +357,7 @@ class TrackingRounds(DescentPlan):
         return product(one, repeat=self.rounds)
 
     def n_outcomes(self) -> int:
-        return int((2 * self._ends() + 1) ** (self.problem.dimension * self.rounds))
+        return counted((2 * self._ends() + 1, self.problem.dimension * self.rounds))
 
 
 @lru_cache(maxsize=64)
