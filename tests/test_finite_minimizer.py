@@ -169,6 +169,15 @@ def test_bad_parameters(parameters: dict[str, Any], error: type[Exception], mess
         FiniteMinimizer(**{"epsilon": 1, "m": 1, **parameters}).fit(np.eye(3), groups=range(3))
 
 
-def test_too_much_work_is_refused() -> None:
-    with pytest.raises(BudgetError, match="measurements"):
-        FiniteMinimizer(epsilon=1, m=1, stopping_probability=2.0**-50).fit(np.eye(3), groups=range(3))
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"stopping_probability": 2.0**-50},
+        # An hour and more, which was once accepted.
+        {"stopping_probability": 2.0**-23},
+        {"most_runs": 2**23, "hide_time": True},
+    ],
+)
+def test_too_much_work_is_refused(parameters: dict[str, Any]) -> None:
+    with pytest.raises(BudgetError, match=r"measurements of 3 users .* about .* hours; at most 523904 .*: raise"):
+        FiniteMinimizer(epsilon=1, m=1, **parameters).release_plan(n_users=3, n_features=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan, listed
+from userdp.estimators.plan import ReleasePlan, check_listed
 from userdp.estimators.privacy import Budget, equal_part
 from userdp.exact.numbers import exact_number, parse_delta, shown
 from userdp.exact.pmf import Pmf
@@ -32,8 +33,12 @@ if TYPE_CHECKING:
     from userdp import _core
 
 
-MOST_WORK = 2**40
-"""The most users that may be expected to be looked at in all runs together."""
+MOST_WORK = 2**31
+"""The most users that may be expected to be looked at in all measurements together: some minutes of work."""
+PER_HOUR = 7 * 10**9
+"""About as many users are looked at in an hour."""
+LEAST_WORK = 2**12
+"""A measurement takes no less time than looking at so many users."""
 
 
 @estimator
@@ -175,10 +180,12 @@ class FiniteMinimizer(UserLevelEstimator):
         expected = math.ceil(1 / selection.stopping_probability)
         most = selection.most_runs or expected
         runs = most if selection.hide_time else min(most, expected)
-        if runs * n_users > MOST_WORK:
+        work = runs * (LEAST_WORK + n_users)
+        if work > MOST_WORK:
             raise BudgetError(
-                f"about {runs} measurements of {n_users} users are expected, and at most {MOST_WORK} users are "
-                "looked at; raise stopping_probability or alpha, or set most_runs"
+                f"about {runs} measurements of {n_users} users are expected, which take about "
+                f"{Decimal(work) / PER_HOUR:.1e} hours; at most {MOST_WORK // (LEAST_WORK + n_users)} are made of so "
+                "many users: raise stopping_probability or alpha, set most_runs, or leave out candidates"
             )
 
         def program(table: UserTable) -> Program:
@@ -190,7 +197,7 @@ class FiniteMinimizer(UserLevelEstimator):
             return lambda draw: draw(selection, programs)
 
         def outcomes() -> Sequence[Hashable]:
-            listed((), n_features * method.n_outcomes(), "audit fewer users or a coarser grid")
+            check_listed(n_features * method.n_outcomes(), "audit fewer users or a coarser grid")
             values = {_value(method, outcome) for outcome in method.outcomes()}
             return [(value, index) for value in sorted(values) for index in range(n_features)]
 
