@@ -13,7 +13,7 @@ use userdp_core::{
 
 const HUGE: [usize; 5] = [1 << 40, 1 << 61, 1 << 63, usize::MAX - 1, usize::MAX];
 
-fn refused<T>(result: Result<T, Error>) -> bool {
+fn refused<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::TooLarge { .. } | Error::Memory { .. } | Error::InvalidArgument { .. }))
 }
 
@@ -38,12 +38,12 @@ fn counts_near_the_largest_are_refused() {
     let control = Control::new();
     let sweep = ThresholdSweep::new(&[1], &[0], &[0], 1, 1, 5, &control).expect("valid rows");
     for huge in HUGE {
-        assert!(refused(race::keys(&PublicSeed::new([0; 32]), "label", 0, huge, &control)));
-        assert!(refused(RowsOfUsers::new(&[0], huge, &control)));
-        assert!(refused(UserRows::new(&[0], &[0], huge, 1)));
-        assert!(refused(first_rows(&[0], huge, 1, &control)));
-        assert!(refused(ThresholdSweep::new(&[1], &[0], &[0], huge, 1, 5, &control)));
-        assert!(refused(sweep.groups(0, huge, &control)));
-        assert!(refused(Source::system().subset(huge, MOST_CHOSEN + 1)));
+        assert!(refused(&race::keys(&PublicSeed::new([0; 32]), "label", 0, huge, &control)));
+        assert!(refused(&RowsOfUsers::new(&[0], huge, &control)));
+        assert!(refused(&UserRows::new(&[0], &[0], huge, 1)));
+        assert!(refused(&first_rows(&[0], huge, 1, &control)));
+        assert!(refused(&ThresholdSweep::new(&[1], &[0], &[0], huge, 1, 5, &control)));
+        assert!(refused(&sweep.groups(0, huge, &control)));
+        assert!(refused(&Source::system().subset(huge, MOST_CHOSEN + 1)));
     }
 }
