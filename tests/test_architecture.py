@@ -110,6 +110,12 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
     assert "userdp._core" not in loaded.split()
 
 
+def test_nothing_is_silenced_for_the_whole_process() -> None:
+    """Filters of warnings belong to all threads: what is private must not be able to warn in the first place."""
+    words = ("catch_warnings", "simplefilter", "filterwarnings", "np.seterr", "numpy.seterr")
+    assert not [path for path in MODULES.values() if any(word in path.read_text() for word in words)]
+
+
 def test_the_face_lists_what_it_has() -> None:
     fresh("import userdp; [getattr(userdp, name) for name in dir(userdp)]")
     assert set(FLOORS) - {"runtime", "checker", "demo", "cli"} <= set(dir(userdp))
