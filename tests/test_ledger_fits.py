@@ -158,6 +158,20 @@ def test_a_fit_inside_of_two_ledgers_is_charged_to_both() -> None:
         model.fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
 
 
+def test_charges_that_end_in_another_order_leave_nothing() -> None:
+    """As two ledgers do that fit one estimator in two threads."""
+    model = classifier()
+    before = dict(vars(model))
+    blocks = [(contextvars.copy_context(), charging(model, PrivacyLedger(1).spend)) for _ in range(2)]
+    for context, block in blocks:
+        context.run(block.__enter__)
+    for context, block in blocks:
+        with pytest.raises(RuntimeError, match="without asking the ledger"):
+            context.run(block.__exit__, None, None, None)
+    assert vars(model) == before
+    model.fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+
+
 def test_fit_refuses_what_is_not_private_or_protects_others() -> None:
     ledger = PrivacyLedger(1)
     with pytest.warns(InsecureRandomnessWarning), pytest.raises(ValueError, match="not private: random_state"):

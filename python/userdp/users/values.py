@@ -35,7 +35,12 @@ def _of_real(value: Any) -> float:
 def _of_fraction(value: Any) -> float:
     """As `_of_real`; Python's fractions have attributes that anybody can set."""
     top, bottom = getattr(value, "_numerator", None), getattr(value, "_denominator", None)
-    return _of_real(Fraction(top, bottom)) if type(top) is int and type(bottom) is int and bottom else math.nan
+    if not (type(top) is int and type(bottom) is int and bottom):
+        return math.nan
+    try:
+        return top / bottom
+    except OverflowError:
+        return math.inf if (top > 0) == (bottom > 0) else -math.inf
 
 
 def _of_text(value: Any) -> float:
