@@ -1,4 +1,4 @@
-"""Asks estimators for exact laws that are too large, with 2 GiB of addresses, and prints what comes."""
+"""Asks estimators for exact laws that are too large, with 8 GiB of addresses, and prints what comes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asked(made: Any, columns: int) -> str:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+    resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
     warnings.simplefilter("ignore")
     for name in NAMES:
         for columns in (1, 30):
