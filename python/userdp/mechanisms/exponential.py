@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Epsilon, shown
+from userdp.exact.numbers import Epsilon
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
@@ -230,7 +230,7 @@ def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
     try:
         array = np.asarray(scores)
     except (ValueError, TypeError):
-        raise TypeError(f"scores must be a vector of numbers; got {shown(scores)}") from None
+        raise TypeError(f"scores must be a vector of numbers; got a {type(scores).__name__}") from None
     if array.ndim != 1:
         raise ValueError(f"scores must be a vector, one score for each candidate; got the shape {array.shape}")
     kind = array.dtype.kind
@@ -238,16 +238,16 @@ def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
         beyond = np.flatnonzero(array > np.uint64(2**63 - 1))
         if beyond.size:
             index = beyond[0]
-            raise ValueError(f"scores: the score at index {index} is {array[index]}; it must be at most 2**63 - 1")
+            raise ValueError(f"scores: the score at index {index} must be at most 2**63 - 1")
     if kind in "iu":
         return np.require(array, np.int64, ["C", "A"])
     if kind != "f" or array.dtype.itemsize > 8:
         raise TypeError(
             "scores must be integers of 64 bits or floats, in one array; got "
-            f"{shown(scores)} of dtype {array.dtype}" + (" (ints beyond 64 bits?)" if kind == "O" else "")
+            f"a {type(scores).__name__} of dtype {array.dtype}" + (" (ints beyond 64 bits?)" if kind == "O" else "")
         )
     if getattr(scores, "dtype", None) is None and isinstance(scores, Iterable):
         for index, score in enumerate(scores):
             if np.asarray(score).dtype.kind in "iu" and abs(int(score)) > EXACT_INTEGERS:
-                raise ValueError(f"scores: the score {score} at index {index} would be rounded beside floats")
+                raise ValueError(f"scores: the score at index {index} would be rounded beside floats")
     return np.require(array, np.float64, ["C", "A"])

@@ -103,15 +103,15 @@ class GroupedScores:
         try:
             listed = [tuple(triple) for triple in triples]
         except TypeError:
-            raise TypeError(f"groups must be triples (start, end, score); got {shown(triples)}") from None
+            raise TypeError(f"groups must be triples (start, end, score); got a {type(triples).__name__}") from None
         for index, triple in enumerate(listed):
             if len(triple) != 3 or not all(is_integer(number) for number in triple):
-                raise TypeError(f"groups: entry {index} must be three ints (start, end, score); got {shown(triple)}")
+                raise TypeError(f"groups: entry {index} must be three ints (start, end, score)")
             start, end, score = (int(number) for number in triple)
             if start > end:
-                raise ValueError(f"groups: entry {index} ends at {end}, before it begins at {start}")
+                raise ValueError(f"groups: entry {index} ends before it begins")
             if expected is not None and start != expected:
-                raise ValueError(f"groups: entry {index} must begin at {expected}, after the one before; got {start}")
+                raise ValueError(f"groups: entry {index} must begin right after the one before ends")
             starts.append(start)
             scores.append(score)
             expected = end + 1
@@ -152,13 +152,13 @@ def _vector(values: Any, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise TypeError(f"{name} is a masked array; fill in the masked values first")
     if not isinstance(values, np.ndarray):
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise TypeError(f"{accepted}; got {shown(values)}")
+            raise TypeError(f"{accepted}; got a {type(values).__name__}")
         values = list(values)
         if not all(is_integer(value) for value in values):
-            raise TypeError(f"{accepted}; got {shown(values)}")
+            raise TypeError(f"{accepted}; got a {type(values).__name__}")
         for value in values:
             if not limits.min <= value <= limits.max:
-                raise ValueError(f"{accepted}; got {shown(value)}")
+                raise ValueError(f"{accepted}; one is beyond")
         values = np.array([int(value) for value in values], dtype=dtype)
     if values.dtype.kind not in "iu":
         raise TypeError(f"{accepted}; got the dtype {values.dtype}")
@@ -167,7 +167,7 @@ def _vector(values: Any, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if not np.can_cast(values.dtype, dtype) and values.size:
         for value in (int(values.min()), int(values.max())):
             if not limits.min <= value <= limits.max:
-                raise ValueError(f"{accepted}; got {value}")
+                raise ValueError(f"{accepted}; one is beyond")
     vector = np.require(values, dtype, ["C", "A"]).view(np.ndarray)
     vector.flags.writeable = False
     return vector

@@ -232,7 +232,7 @@ class PrivateRange:
         """
         places = np.asarray(bins)
         if places.ndim != 1 or not places.size or not np.issubdtype(places.dtype, np.integer):
-            raise TypeError(f"bins must be a vector of integers, one for each user; got {shown(bins)}")
+            raise TypeError(f"bins must be a vector of integers, one for each user; got a {type(bins).__name__}")
         if places.min() < NOBODY or places.max() >= self.n_bins:
             raise ValueError(f"bins must be from 0 to {self.n_bins - 1}, or -1 for a user without rows")
         occupied, counts = np.unique(places[places != NOBODY], return_counts=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeAlias, TypeVar
 
-from userdp.exact.numbers import is_integer, shown
+from userdp.exact.numbers import is_integer
 from userdp.users.table import read_items
 
 Item: TypeAlias = "int | str | bytes"
@@ -55,18 +55,18 @@ def present(counts: Counts, item_of: Callable[[object], ItemT | None]) -> list[t
         For counts that are not of items, or negative.
     """
     if not isinstance(counts, Mapping):
-        raise TypeError(f"counts must be a mapping from items to counts; got {shown(counts)}")
+        raise TypeError(f"counts must be a mapping from items to counts; got a {type(counts).__name__}")
     found: dict[type, list[tuple[ItemT, int]]] = {kind: [] for kind in _TYPES}
     for key, count in counts.items():
         if type(count) is not int and not is_integer(count):
-            raise TypeError(f"counts: the count of {shown(key)} must be an int; got {shown(count)}")
+            raise TypeError(f"counts must be ints; one is a {type(count).__name__}")
         if count < 0:
-            raise ValueError(f"counts: the count {count} of {shown(key)} is negative")
+            raise ValueError("counts must be at least 0; one is negative")
         if key is None:
             continue
         item = item_of(key)
         if item is None:
-            raise ValueError(f"counts: {shown(key)} is not an item of this selection")
+            raise ValueError("counts must be of items of this selection; one key is none")
         if count:
             found[type(item)].append((item, int(count)))
     return [entry for entries in found.values() for entry in sorted(entries)]
