@@ -171,7 +171,6 @@ CALLS: dict[str, Call] = {
     "subsets": (_core.subsets, (5, 2, 0, 3)),
     "count_vectors_number": (_core.count_vectors_number, ([2, 3], 3)),
     "count_vectors": (_core.count_vectors, ([2, 3], 3, 0, 2)),
-    "minimum_hitting_set": (_core.minimum_hitting_set, ([3, 6], 2)),
     "smallest_window": (_core.smallest_window, ([1, 2, 3, 9], 2, 1, 3)),
     "window_total_weights": (_core.window_total_weights, ([1, 2, 3, 9], 2, 0, 1)),
     "window_total_law": (_core.window_total_law, ([1, 2, 3, 9], 2, 0, 1)),

@@ -197,7 +197,7 @@ def test_sizes_depend_on_public_numbers() -> None:
 
 
 def test_few_kept_sets_of_many_labelled_users() -> None:
-    """Too many users for a grid of subsets, and one kept: a smallest hitting set decides."""
+    """Too many users for a grid of subsets, and one kept: a smallest vertex cover decides."""
     reveal = finite_algorithm((0, 1))(lambda kept: [1 - kept[0][0], kept[0][0]])
     delstab = DelStab(reveal, epsilon=1, delta="1e-2", calibration="tight")
     n = delstab.min_users

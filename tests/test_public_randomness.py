@@ -136,5 +136,5 @@ def test_what_is_no_label_is_refused(label, error):
 
 def test_too_many_keys_are_refused():
     for count in (2**30 + 1, 2**70):
-        with pytest.raises(BudgetError, match="2\\^30"):
+        with pytest.raises(BudgetError, match=r"count: .* no list of keys"):
             PublicSeed(SEED).race_keys("a", 0, count)

@@ -42,10 +42,6 @@ INTERRUPTED = {
         mixture = [int(size > 0) for size in family.layer_sizes()]
         call = lambda: [family.law(mixture, 11) for _ in range(100)]
     """,
-    "a hitting set": """
-        edges = [sum(1 << (31 * i + j * j + 7 * i * j) % 97 for j in range(9)) for i in range(500)]
-        call = lambda: [_core.minimum_hitting_set(edges, 40) for _ in range(1000)]
-    """,
 }
 SCRIPT = """
 import os, signal, sys, threading

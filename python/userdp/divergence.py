@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.exact.epsilon import level_of
-from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_level
+from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_level, shown
 from userdp.exact.pmf_input import Masses, PmfLike, is_table, masses_of, rows_of
 
 __all__ = [
@@ -421,5 +421,5 @@ def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str
         raise TypeError("order must be a positive float, int, Fraction or decimal string; got a LogRatio")
     exact = parse_level(order, "order").exponent
     if not 0 < exact <= 2**32:
-        raise ValueError(f"order must be positive and at most 2**32, or inf; got {order!r}")
+        raise ValueError(f"order must be positive and at most 2**32, or inf; got {shown(order)}")
     return _floats(p, q, lambda p, q: _core.renyi_divergence(p, q, exact))

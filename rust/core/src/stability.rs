@@ -11,7 +11,6 @@
 
 mod bad_pairs;
 mod counting;
-mod hitting;
 mod law;
 mod order;
 mod outputs;
@@ -22,7 +21,6 @@ mod transform;
 mod typed;
 mod windows;
 
-pub use hitting::minimum_hitting_set;
 pub use law::{Law, Mixture};
 pub use typed::StableFamily;
 pub use windows::{Totals, WindowTotal, smallest_window};

@@ -84,9 +84,7 @@ mod _core {
     #[pymodule_export]
     use crate::shuffle::{PyShuffleNoise, negative_binomial_divergence, random_permutation};
     #[pymodule_export]
-    use crate::stability::{
-        PyStableFamily, minimum_hitting_set, smallest_window, window_total_law, window_total_weights,
-    };
+    use crate::stability::{PyStableFamily, smallest_window, window_total_law, window_total_weights};
     #[pymodule_export]
     use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 

@@ -200,24 +200,6 @@ impl PyStableFamily {
     }
 }
 
-/// A smallest set of users that meets every edge, all as bit masks; None when it has more than `limit` users.
-#[pyfunction]
-pub(crate) fn minimum_hitting_set(
-    py: Python<'_>,
-    edges: Items<BigUint>,
-    limit: usize,
-) -> PyResult<Option<BigUint>> {
-    let edges: Vec<Vec<u64>> = edges.iter().map(BigUint::to_u64_digits).collect();
-    let users = run(py, None, |control| stability::minimum_hitting_set(&edges, limit, control))?;
-    Ok(users.map(|users| {
-        let mut mask = BigUint::ZERO;
-        for user in users {
-            mask.set_bit(user as u64, true);
-        }
-        mask
-    }))
-}
-
 /// (r*, start of the window) for sorted values; None when r* exceeds the limit.
 #[pyfunction]
 pub(crate) fn smallest_window(
