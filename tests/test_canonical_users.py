@@ -260,6 +260,11 @@ def cycle() -> list[Any]:
     return value
 
 
+def no_text() -> Any:
+    """An array of texts of which one is none: NumPy raises when it is looked at."""
+    return np.array([97, 1 << 30], dtype=np.uint32).view("U1")
+
+
 def doubled(times: int) -> Any:
     value: Any = (0,)
     for _ in range(times):
@@ -307,6 +312,10 @@ REFUSED: list[Any] = [
     *(Decimal("1E+999999999999999999"), Decimal("1E-1999999999999999997"), Decimal(f"0E{MOST_BITS + 1}")),
     *(broken_fraction(), broken_uuid(), uuid.UUID.__new__(uuid.UUID), 1 << MOST_BITS, F(1, 1 << MOST_BITS)),
     *(cycle(), doubled(MOST_DEPTH - 1), doubled(25), "a" * 5001, ("a" * 600,) * 10),
+    *(no_text(), no_text()[1:].reshape(()), no_text().reshape(2, 1), box(no_text())),
+    # Of no size, and larger than any memory when written out.
+    *(np.empty((10**12, 0)), np.broadcast_to(np.array("a" * 600), 10**12)),
+    np.broadcast_to(np.zeros(1), (10**6, 10**6)),
 ]
 
 
@@ -325,6 +334,23 @@ def test_everything_else_is_refused_without_a_look(place: int, monkeypatch: pyte
         assert private_users([value], "dataset") == (None,)
     with pytest.raises(TypeError, match=r"^universe: example 1 is .*UUIDs"):
         read_universe((1, value))
+
+
+def test_an_array_counts_like_the_tuple_that_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for array in (np.arange(6.0).reshape(2, 3), np.array([["a", "bc"]]), np.empty((3, 0)), box((1, 2))):
+        listed = array.tolist()
+        for size in range(1, 20):
+            monkeypatch.setattr(encoding, "MOST_SIZE", size)
+            found = private_users([array, listed], "dataset")
+            assert found[0] == found[1]
+        assert found[0] is not None
+
+
+def test_no_array_of_a_person_raises_in_a_release() -> None:
+    algorithm = SymmetricAlgorithm((0, 1), lambda users: ["1/2", "1/2"])
+    people = [(0,)] * 5 + [no_text(), (no_text(),), np.empty((10**12, 0))]
+    with pytest.warns(InsecureRandomnessWarning):
+        assert DelStab(algorithm, **SMALL).release(people, random_state=1) is BOTTOM
 
 
 def test_members_that_python_takes_for_one_are_refused() -> None:

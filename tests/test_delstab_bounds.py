@@ -16,7 +16,7 @@ from delstab_engines import inner_laws
 from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
-from userdp.delstab import DelStab, cover, kept
+from userdp.delstab import DelStab, cover, kept, small
 from userdp.delstab.choices import Choices, most_choices
 from userdp.delstab.cover import most_steps, smallest_cover
 from userdp.delstab.engines import WorstCase
@@ -262,7 +262,7 @@ def test_small_pools_against_the_core() -> None:
                     laws[key] = source.choices(menu, weights=(8, 8, 8, 2, 1, 1 if instance % 3 == 0 else 0))[0]  # noqa: B023
             return inner.evaluate([lambda key=key: laws[key] for key in keys])
 
-        small = SmallPools(lambda active, row: tuple(row), laws_of, inner)
+        pools = SmallPools(lambda active, row: tuple(row), laws_of, inner)
         family = _core.StableFamily(list(counts), deletions, deletions)
         keys = [tuple(c - s for c, s in zip(counts, row, strict=True)) for row in family.vectors().tolist()]
         matrix, incompatible = inner.matrix(laws_of(keys))
@@ -271,8 +271,37 @@ def test_small_pools_against_the_core() -> None:
         seen.add(smallest)
         for room in range(1, deletions + 2):
             expected = smallest is None or smallest >= room
-            assert small.needs(tuple(range(len(counts))), counts, kept_users, room) is expected
+            assert pools.needs(tuple(range(len(counts))), counts, kept_users, room) is expected
     assert seen >= {None, 0, 1, 2}
+
+
+def test_small_pools_keep_few_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many outputs fewer laws are kept from one pool to the next, and the answers stay the same."""
+    monkeypatch.setattr(small, "MAX_MASSES", 5000)
+    outputs = range(1000)
+
+    def law_of(key: Any) -> list[F]:
+        source = random.Random(str(key))
+        first = source.choice((F(1, 100), F(1, 100), F(1, 2))) + F(source.randint(1, 10**9), 10**12)
+        return [first, 1 - first, *[F(0)] * 998]
+
+    inner = inner_laws(outputs, F(3, 2), F(1, 100))
+    ours, fresh = (
+        SmallPools(
+            lambda active, row: (tuple(active), row),
+            lambda keys: inner.evaluate([lambda key=key: law_of(key) for key in keys]),
+            inner,
+        )
+        for _ in range(2)
+    )
+    seen = set()
+    for active in itertools.combinations(range(6), 3):
+        fresh._forget()
+        found = ours.needs(active, (1, 1, 1), 2, 1)
+        assert found is fresh.needs(active, (1, 1, 1), 2, 1)
+        seen.add(found)
+        assert len(ours._examples) * len(outputs) <= 5000 + 1000 * len(fresh._examples)
+    assert seen == {True, False}
 
 
 # ------------------------------------------------------------------ random datasets

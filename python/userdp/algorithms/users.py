@@ -88,5 +88,5 @@ def _user(user: Any, name: str) -> User:
 def _private(user: Any) -> User | None:
     try:
         return _user(user, "")
-    except (TypeError, MemoryError, RecursionError):
+    except Exception:
         return None

@@ -18,6 +18,8 @@ MAX_WORK = 20_000
 """Kept sets, and comparisons of vectors, of a pool that is decided here."""
 MAX_KNOWN = 1 << 20
 """Verdicts that are kept for the next pool."""
+MAX_MASSES = 1 << 21
+"""Probabilities of the laws that they are about, in integers of any length."""
 
 Vector = tuple[int, ...]
 
@@ -55,7 +57,7 @@ class SmallPools:
     def needs(self, active: Sequence[int], counts: Vector, kept: int, room: int) -> bool | None:
         """True when no set of fewer than `room` users is stable, False when one is; None for larger pools."""
         held = len(self._class_of_key), len(self._alike), MAX_ROWS * len(self._rows), MAX_ROWS**2 * len(self._joins)
-        if max(held) > MAX_KNOWN:
+        if max(held) > MAX_KNOWN or len(self._examples) * len(self._inner.outputs) > MAX_MASSES:
             self._forget()
         rows = self._kept_vectors(counts, kept)
         if len(rows) > MAX_ROWS:

@@ -156,8 +156,11 @@ class _Writer:
     def of_array(self, value: Any, depth: int) -> Any:
         if not has_codes(value.dtype):
             return self.unknown(value, f"is an array of dtype {value.dtype}")
-        self.pay(value.size, value)
-        return self.code(value.tolist(), depth)
+        # Part by part: rows without columns, and one long text in many places, take no room in the array itself.
+        try:
+            return [self.code(part, depth + 1) for part in value] if value.ndim else self.code(value.item(), depth + 1)
+        except (ValueError, SystemError):  # how NumPy meets characters that are none
+            return self.unknown(value, "is an array with texts that are none")
 
     def of_frozenset(self, value: frozenset[Any], depth: int) -> Any:
         found = {_text(code): code for code in (self.code(member, depth + 1) for member in value)}
