@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -299,6 +300,48 @@ def test_bad_files_are_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: P
         assert (code, out, err.startswith("userdp: error: ")) == (2, "", True), (name, err)
         code, out, err = run(capsys, "verify", str(path))
         assert (code, out, err.startswith("userdp: error: ")) == (2, "", True), (name, err)
+
+
+NO_MECHANISMS = """
+class Unlistable:
+    outputs = 5
+    def pmf(self, dataset):
+        return [0, 1]
+
+class Unhashable(Unlistable):
+    outputs = ([0], [1])
+
+text, nothing, unlistable, unhashable = "respond", None, Unlistable(), Unhashable()
+"""
+
+
+def test_what_is_no_mechanism_is_bad_input(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_path: Path) -> None:
+    """Of a report that it is given with it says nothing."""
+    (tmp_path / "no_mechanisms.py").write_text(NO_MECHANISMS)
+    report = tmp_path / "report.json"
+    audit = ("--epsilon", "ln(3)", "--delta", "0", "--universe", "[0, 1]", "--n-users", "1")
+    assert run(capsys, "audit", f"{mechanism}:respond", *audit, "--certificate", str(report))[0] == 0
+    for name in ("text", "nothing", "unlistable", "Unlistable"):
+        target = f"{tmp_path / 'no_mechanisms.py'}:{name}"
+        code, out, err = run(capsys, "verify", str(report), "--mechanism", target)
+        assert (code, out, err.startswith("userdp: error: mechanism")) == (2, "", True), (name, err)
+    for name in ("text", "nothing", "unlistable", "unhashable"):
+        code, out, err = run(capsys, "audit", f"{tmp_path / 'no_mechanisms.py'}:{name}", *audit)
+        assert (code, out, err.startswith("userdp: error: mechanism")) == (2, "", True), (name, err)
+
+
+def test_names_that_a_terminal_cannot_show_are_escaped(
+    monkeypatch: pytest.MonkeyPatch, mechanism: str, tmp_path: Path
+) -> None:
+    source = Path(mechanism).read_text()
+    path = tmp_path / "named.py"
+    path.write_text(source + "\nrespond.name = 'Gerät'\n", encoding="utf-8")
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+    claim = ("--epsilon", "ln(3)", "--delta", "0", "--universe", "[0, 1]", "--n-users", "1")
+    assert main(("audit", f"{path}:respond", *claim)) == 0
+    sys.stdout.flush()
+    assert shown.getvalue().startswith(b"Ger\\xe4t: HOLDS")
 
 
 def test_a_sampled_report_establishes_nothing(

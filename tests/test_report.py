@@ -11,6 +11,7 @@ import json
 import math
 import os
 import pickle
+import random
 import runpy
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
+from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.algorithms.forms import ASSUMPTIONS
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.checker import check as _checker
@@ -230,6 +231,48 @@ def test_pmf_objects_with_fractions_are_read_exactly() -> None:
     assert response().verify(lambda dataset: Exact(Response().pmf(dataset))).finding == "established"
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [{0: F(1, 2), 1: F(1, 2)}, {0, 1}, "01", b"\x00\x01", [False, True]],
+    ids=["dict", "set", "text", "bytes", "bools"],
+)
+def test_verify_reads_no_pmf_where_audits_read_none(returned: Any) -> None:
+    """What yields 0 and 1 when it is iterated over is not the pmf of a constant answer."""
+
+    @finite_algorithm(outputs=(0, 1))
+    def constant(dataset: tuple[Any, ...]) -> list[int]:
+        return [0, 1]
+
+    report = audit_user_level(constant, universe=(0, 1), n_users=1, n_examples=1, epsilon=0, delta=0)
+    assert report.verify(constant).finding == "established"
+    outcome = report.verify(lambda dataset: returned)
+    assert outcome.finding == "wrong"
+    assert outcome.problems[0].startswith("the mechanism fails on dataset 0: ")
+
+
+class Silent:
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        raise RuntimeError("no outputs today")
+
+    def pmf(self, dataset: tuple[Any, ...]) -> list[int]:
+        return [0, 1]
+
+
+class Unlistable:
+    outputs = 5
+
+    def pmf(self, dataset: tuple[Any, ...]) -> list[int]:
+        return [0, 1]
+
+
+@pytest.mark.parametrize("mechanism", ["respond", 5, [0.5, 0.5], Response, Silent(), Unlistable()])
+def test_verify_says_what_is_no_mechanism(mechanism: Any) -> None:
+    """It is no defect of the report."""
+    with pytest.raises(TypeError, match="mechanism"):
+        response().verify(mechanism)
+
+
 def test_verify_checks_the_text_that_was_loaded() -> None:
     """Loading keeps what it read: an unknown field, or one changed byte, does not disappear on the way."""
     text = response().to_json()
@@ -400,6 +443,7 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     def stated_otherwise(dataset: tuple[Any, ...]) -> bool:
         return dataset not in seen
 
+    monkeypatch.setattr("random.SystemRandom", lambda: random.Random(1))  # of few pairs, a draw may miss them
     drawn, digest = ground.verify(Worse()).problems
     assert drawn.startswith("a pair drawn by this check exceeds what the report claims")
     assert digest == "pmfs_digest is not that of the mechanism's pmfs"

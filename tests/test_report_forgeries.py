@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from userdp.algorithms import SymmetricAlgorithm, finite_algorithm
-from userdp.audit import audit_user_level
+from userdp.audit import audit_dataset, audit_user_level
 from userdp.checker import check as checker
 from userdp.checker import limits, spaces, values
 from userdp.report import AuditReport
@@ -264,6 +264,41 @@ def test_json_has_one_meaning(old: str, new: str) -> None:
     assert old in text
     with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
         AuditReport.from_json(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("empty", ["dataset", "records"])
+def test_a_claim_about_nothing_is_no_report(empty: str) -> None:
+    """Without pairs every mechanism would be found private; audits refuse it."""
+    report = audit_dataset(deaf, ((0,),), records=((1,),), epsilon=0, delta=0).to_dict()
+    structure = report["question"]["structure"]
+    structure |= {empty: [], "replaceable": [] if empty == "dataset" else [0]}
+    report |= {"datasets": 1, "pairs": 0, "pmf_of": [0]}
+    with pytest.raises(ValueError, match="dataset and records must not be empty"):
+        AuditReport.from_json(json.dumps(sealed(report)))
+    assert checker.check(sealed(report), honest.pmf).finding == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("pmf_of",), {}),
+        (("pmfs",), {}),
+        (("pmf_pairs",), ""),
+        (("result", "witness", "event"), {}),
+        (("result", "witness", "event"), ""),
+        (("result", "witness", "ranks"), {"a": 0, "b": 1}),
+    ],
+)
+def test_lists_are_lists(path: tuple[str, ...], value: Any) -> None:
+    """An empty object or text is not another way to write the empty event."""
+    report = audit_user_level(honest, universe=(0, 1), n_users=2, n_examples=1, epsilon=9, delta=0).to_dict()
+    assert checker.check(report, honest.pmf).finding == "established"
+    part = report
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    with pytest.raises(ValueError, match="must be lists"):
+        AuditReport.from_json(json.dumps(sealed(report)))
 
 
 def test_reports_of_format_1_are_refused_with_the_reason() -> None:

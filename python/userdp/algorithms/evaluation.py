@@ -37,8 +37,14 @@ def outputs_of(mechanism: Any) -> tuple[Any, ...]:
         )
     if isinstance(mechanism.outputs, (str, bytes)):
         raise TypeError("mechanism.outputs must be a tuple of outputs; got a string")
-    outputs = tuple(mechanism.outputs)
-    if not outputs or len(set(outputs)) != len(outputs):
+    try:
+        outputs = tuple(mechanism.outputs)
+        distinct = len(set(outputs))
+    except TypeError:
+        raise TypeError(
+            f"mechanism.outputs must be a tuple of hashable outputs; got {shown(mechanism.outputs)}"
+        ) from None
+    if not outputs or distinct != len(outputs):
         raise ValueError("mechanism.outputs must be a non-empty tuple of distinct outputs")
     return outputs
 

@@ -366,6 +366,9 @@ def _check_keys(question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         need(isinstance(part, dict) and set(part) == expected, f"{name} has missing or unknown fields")
     if "universe" in structure:
         _distinct(structure["universe"], "universe")
+    witness = result["witness"] or {}
+    lists = [*witness.values(), structure.get("replaceable", [])]
+    need(all(isinstance(part, list) for part in lists), "ranks, event and replaceable must be lists")
 
 
 def read_form(report: Any) -> Space:
@@ -382,6 +385,8 @@ def read_form(report: Any) -> Space:
     need(all(isinstance(report[name], str) for name in ("mechanism", "userdp_version")), "names must be strings")
     need(isinstance(report["outputs"], list) and len(report["outputs"]) > 0, "outputs must be a non-empty list")
     _distinct(report["outputs"], "outputs")
+    lists = ("pmfs", "pmf_of", "pmf_pairs")
+    need(all(isinstance(report[name], list) for name in lists), "pmfs, pmf_of and pmf_pairs must be lists")
     question, result = report["question"], report["result"]
     _check_keys(question, result)
     decode(report["outputs"], str)  # which may be objects of which only a text is left

@@ -74,6 +74,7 @@ class _Listed(Space):
         else:
             users, records = structure["dataset"], structure["records"]
             need(isinstance(users, list) and isinstance(records, list), "dataset and records must be tuples")
+            need(bool(users and records), "dataset and records must not be empty")
             self.replaceable, self.users, self.records = structure["replaceable"], len(users), len(records)
             self._check_positions(question["engine"], structure)
             self.pairs = len(self.replaceable) * self.records

@@ -21,6 +21,7 @@ For ``delstab`` 0 means an answer or a refusal, and for ``demo`` 1 a verdict oth
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no error of the program
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = options.run(options)
     except KeyboardInterrupt:

@@ -21,10 +21,10 @@ def load_mechanism(target: str) -> Any:
         module = _import_file(Path(source)) if source.endswith(".py") else _import_module(source)
     except (Exception, SystemExit) as error:
         raise ValueError(f"mechanism: importing {source} failed: {type(error).__name__}: {error}") from error
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        raise ValueError(f"mechanism: {source} has no {name!r}") from None
+    found = getattr(module, name, None)
+    if found is None:
+        raise ValueError(f"mechanism: {source} has no {name!r}")
+    return found
 
 
 def _import_module(name: str) -> ModuleType:

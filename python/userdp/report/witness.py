@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from userdp.algorithms.finite import relative_error
 from userdp.algorithms.forms import form_of
 from userdp.checker import check as checker
 from userdp.checker import spaces, values
 from userdp.exact.encoding import encode
 from userdp.exact.pmf import Pmf, aligned
+from userdp.exact.pmf_input import fractions_of, masses_of
 
 
 class Structure(Mapping[str, Any]):
@@ -115,37 +114,50 @@ def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mech
     mechanism : finite algorithm or callable
     outputs : tuple
         The outputs that the report states.
+
+    Raises
+    ------
+    TypeError
+        For what is no mechanism.
     """
-    problems, order = [], outputs
-    own = getattr(mechanism, "outputs", None)
-    if own is not None:
-        order = tuple(own)
-        if encode(order) != encode(outputs):
-            problems.append("the mechanism has other outputs than the report states")
-    error = Fraction(0)
+    problems, error = [], Fraction(0)
     try:
-        error = relative_error(getattr(mechanism, "pmf_error", 0))
+        own, pmf = getattr(mechanism, "outputs", None), getattr(mechanism, "pmf", mechanism)
+        stated, form = getattr(mechanism, "pmf_error", 0), form_of(mechanism)
+        order = outputs if own is None or isinstance(mechanism, type) else tuple(own)
+        code = encode(order)
+    except Exception as wrong:
+        raise TypeError(f"mechanism: what it declares cannot be read: {type(wrong).__name__}: {wrong}") from wrong
+    if isinstance(mechanism, type) or not callable(pmf):
+        kind = f"the class {mechanism.__name__}" if isinstance(mechanism, type) else type(mechanism).__name__
+        raise TypeError(
+            "mechanism must be a FiniteAlgorithm, with .outputs and .pmf(dataset), or a function from datasets to "
+            f"pmfs; got {kind}"
+        )
+    if code != encode(outputs):
+        problems.append("the mechanism has other outputs than the report states")
+    try:
+        error = relative_error(stated)
     except (TypeError, ValueError) as wrong:
         problems.append(f"the mechanism's pmf_error is no relative error: {wrong}")
-    form = form_of(mechanism)
     declared = checker.Declared(
         symmetric=form != "labelled",
         statistic_of=mechanism.statistic_of if form == "additive" else None,
         pmf_error=error,
         by_construction=form in ("additive", "score"),
     )
-    return _exact_pmf(getattr(mechanism, "pmf", mechanism), order), declared, problems
+    return _exact_pmf(pmf, order), declared, problems
 
 
 def _exact_pmf(pmf: Callable[[tuple[Any, ...]], Any], outputs: tuple[Any, ...]) -> checker.Mechanism:
-    """Read whatever a finite algorithm returns as a pmf, exactly, in the order of the outputs."""
+    """Read whatever a finite algorithm returns as a pmf, exactly, in the order of the outputs, as audits do."""
 
     def masses(dataset: tuple[Any, ...]) -> list[Fraction]:
         result = pmf(dataset)
         if isinstance(result, Pmf):
             result = aligned(result, outputs)
         if hasattr(result, "fractions"):
-            return list(result.fractions())
-        return [Fraction(mass.item() if isinstance(mass, np.generic) else mass) for mass in result]
+            result = list(result.fractions())
+        return list(fractions_of(masses_of(result, "the pmf")))
 
     return masses
