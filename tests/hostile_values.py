@@ -111,6 +111,11 @@ def _hidden() -> pd.Series[Any]:
     return series
 
 
+def no_texts(count: int) -> Any:
+    """An array of texts that NumPy holds and Python has not: a look at one raises SystemError."""
+    return np.full(count, 1 << 30, dtype=np.uint32).view("U1")
+
+
 VALUES: dict[str, Any] = {
     "None": None,
     "nan": float("nan"),
@@ -174,6 +179,7 @@ VALUES: dict[str, Any] = {
 IN_LISTS: dict[str, Any] = {
     "an odd fraction": _tampered(),
     "an array of any length": np.broadcast_to(np.int8(3), 2**45),
+    "texts of characters that are none": no_texts(1),
     "an odd series": _hidden(),
     "a date beyond Python's": pd.Series(pa.array([2**60], type=pa.timestamp("s")), dtype="timestamp[s][pyarrow]"),
 }

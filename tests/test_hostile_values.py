@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from frozen_cases import SEED, classifiers
-from hostile_values import CATEGORIES, IN_LISTS, NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought
+from hostile_values import CATEGORIES, IN_LISTS, NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought, no_texts
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators.base import UserLevelMechanism
 from userdp.exceptions import InsecureRandomnessWarning
@@ -179,6 +179,23 @@ def test_a_value_in_a_list_moves_nobody(value: Any) -> None:
                         for each in (y, labels)
                     )
                     same(*tables)
+
+
+def test_texts_of_characters_that_are_none_are_no_values() -> None:
+    """NumPy and Arrow hold them, and raise when they are looked at."""
+    ends = pa.py_buffer(np.arange(4, dtype=np.int32).tobytes())
+    arrow = pa.StringArray.from_buffers(3, ends, pa.py_buffer(b"ab\xff"))
+    array = np.concatenate([np.array(["a", "b"]), no_texts(1)])
+    rows, classes, selection = np.eye(3), ("b", "a"), ApproximateSelection(epsilon=1, delta=1e-6)
+    for odd in (array, arrow, pd.Series(arrow, dtype=pd.ArrowDtype(pa.string()))):
+        assert UserTable.read(rows, odd, groups=[1, 2, 3], m=1, classes=classes).labels.tolist() == [1, 0, 0]
+        assert selection.tally(odd) == {"a": 1, "b": 1, None: 1}
+        with pytest.raises(ValueError, match="row 2 has no user id"):
+            UserTable.read(rows, groups=odd, m=1)
+    for odd in ([["a"], ["b"], no_texts(1)], ["a", "b", no_texts(1)]):
+        assert UserTable.read(rows, odd, groups=[1, 2, 3], m=1, classes=classes).labels.tolist() == [1, 0, 0]
+    protocol = local.BitwiseMajority(epsilon=1, n_bits=2, n_users=4, round_id="x")
+    assert len(protocol.client(slot=1).report(no_texts(2))) == len(protocol.client(slot=2).report([0, 0]))
 
 
 @pytest.mark.parametrize("kind", TABLES)

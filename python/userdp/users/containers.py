@@ -17,7 +17,7 @@ import array
 import math
 import sys
 from collections import UserString, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, TypeAlias
@@ -123,10 +123,10 @@ class Column:
 
     def objects(self) -> list[object]:
         """The values one by one, None for those that are missing."""
-        listed: list[object] = self.values.tolist() if self.values.dtype.kind in "biufUST" else list(self.values)
+        found = values_of(self.values)
         if self.missing is None:
-            return listed
-        return [None if gone else value for value, gone in zip(listed, self.missing.tolist(), strict=True)]
+            return found
+        return [None if gone else value for value, gone in zip(found, self.missing.tolist(), strict=True)]
 
 
 def _whole(value: object) -> int:
@@ -302,7 +302,7 @@ def members_of(value: Any, most: int) -> list[Any] | None:
     if kind is deque:
         return list(islice(value, most))
     if kind is np.ndarray:
-        return list(value[:most]) if value.ndim == 1 else None
+        return values_of(value[:most]) if value.ndim == 1 else None
     pandas = sys.modules.get("pandas")
     if pandas is not None and kind is pandas.Series and type(value.array).__module__.startswith("pandas."):
         try:
@@ -310,6 +310,28 @@ def members_of(value: Any, most: int) -> list[Any] | None:
         except Exception:  # such as a date beyond those of Python
             return None
     return None
+
+
+def values_of(vector: Array) -> list[Any]:
+    """An array's values one by one; None for a text whose characters are none, at which NumPy raises."""
+    if vector.dtype.kind not in "biufUST":
+        return list(vector)
+    try:
+        found: list[Any] = vector.tolist()
+        return found
+    except (ValueError, SystemError):
+        return _one_by_one(lambda place: vector[place : place + 1].tolist()[0], len(vector))
+
+
+def _one_by_one(get: Callable[[int], object], length: int) -> list[object]:
+    """Values by place, None where a look at one raises."""
+    found: list[object] = []
+    for place in range(length):
+        try:
+            found.append(get(place))
+        except Exception:
+            found.append(None)
+    return found
 
 
 # --- vectors
@@ -499,7 +521,10 @@ def _column_of_series(series: Any, name: str, *, unwrap: bool = True, others: bo
 
 
 def _objects(series: Any) -> Array:
-    return object_array(series.to_list())
+    try:
+        return object_array(series.to_list())
+    except Exception:  # a text that is none, in Arrow's memory
+        return object_array(_one_by_one(lambda place: series[place], len(series)))
 
 
 def _column_of_categories(native: Any, series: Any, label: str) -> Column:

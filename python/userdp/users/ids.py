@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from userdp.exact.encoding import INTEGER_TYPES
 from userdp.exact.numbers import shown
-from userdp.users.containers import Column, is_sequence, object_array, read_column
+from userdp.users.containers import Column, is_sequence, object_array, read_column, values_of
 from userdp.users.values import LARGEST_WHOLE
 
 Key: TypeAlias = "tuple[str, Any]"
@@ -313,16 +313,18 @@ def read_ids(groups: Any, n_rows: int, *, compared: bool = True) -> tuple[npt.ND
         if empty.size:
             raise ValueError(f"{name}: row {empty[0]} has no user id")
         distinct, inverse = np.unique(column.values, return_inverse=True)
-        return inverse.astype(np.uint32).reshape(-1), [_key(user) for user in distinct.tolist()]
+        users = values_of(distinct)
+        if None not in users:
+            return inverse.astype(np.uint32).reshape(-1), [_key(user) for user in users]
     keys = _keys(column.objects(), name, "row")
     first: dict[Key, int] = {}
     for row, key in enumerate(keys):
         first.setdefault(key, row)
     if compared:
         _refuse_alike(first, name)
-    listed = sorted(first)
-    code_of = {key: code for code, key in enumerate(listed)}
-    return np.fromiter(map(code_of.__getitem__, keys), dtype=np.uint32, count=len(keys)), listed
+    known = sorted(first)
+    code_of = {key: code for code, key in enumerate(known)}
+    return np.fromiter(map(code_of.__getitem__, keys), dtype=np.uint32, count=len(keys)), known
 
 
 def _vector(groups: Any, name: str) -> Column:

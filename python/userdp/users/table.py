@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from userdp.exact.numbers import positive, shown
 from userdp.runtime import warn
-from userdp.users.containers import Column, Grid, read_column, read_grid, select_column
+from userdp.users.containers import Column, Grid, read_column, read_grid, select_column, values_of
 from userdp.users.ids import Users, encode_users
 from userdp.users.values import LARGEST_WHOLE, real_of, text_of
 
@@ -316,9 +316,9 @@ def equal_labels(column: Column, classes: Classes, label: Any) -> npt.NDArray[np
     elif values.dtype.kind in "US" and (values.dtype.kind == "U") == isinstance(label, str):
         equal = np.asarray(values == label)
     elif classes.kind == "number":
-        equal = np.fromiter((real_of(value) == label for value in values), dtype=np.bool_, count=len(values))
+        equal = np.fromiter((real_of(value) == label for value in values_of(values)), dtype=np.bool_, count=len(values))
     else:
-        equal = np.fromiter((text_of(value) == label for value in values.tolist()), dtype=np.bool_, count=len(values))
+        equal = np.fromiter((text_of(value) == label for value in values_of(values)), dtype=np.bool_, count=len(values))
     return equal if column.missing is None else equal & ~column.missing
 
 
