@@ -388,3 +388,8 @@ def test_groups_may_name_a_column_of_a_frame(library: str) -> None:
             UserTable.read(frame, groups=bad, m=2)
     with pytest.raises(TypeError, match="groups='who' names a column, and X is a ndarray"):
         UserTable.read(np.ones((4, 1)), groups="who", m=2)
+
+
+def test_columns_of_one_name_are_refused_by_the_name_of_the_argument() -> None:
+    with pytest.raises(ValueError, match="X has several columns of one name"):
+        UserTable.read(pd.DataFrame(np.eye(2), columns=["a", "a"]), groups=[1, 2], m=1)

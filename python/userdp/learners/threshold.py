@@ -152,7 +152,8 @@ NO_THRESHOLD_IS_BETTER = 0
 class ThresholdClassifier(PointReader, UserLevelClassifier):
     """Predict by whether a feature is above a threshold that is chosen privately for users: pure DP.
 
-    Points are the integers 1, ..., N. The threshold u is one of 0, ..., N and predicts the second class for x > u.
+    Points are the integers 1, ..., N. The threshold u is one of 0, ..., N and predicts the second class for x > u. So
+    `classes` lists the label of small points first: in the other order no threshold fits, and any may be drawn.
 
     Attributes
     ----------

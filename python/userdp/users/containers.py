@@ -466,10 +466,14 @@ def _is_series(frame: Any) -> bool:
 def _narwhals(container: Any, name: str) -> Any:
     """A frame or series of narwhals, of one that is no longer lazy; refused by its type if it is none."""
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
     if isinstance(container, (nw.DataFrame, nw.Series)):
         return container
-    wrapped = nw.from_native(_known(container), pass_through=True, allow_series=True)
+    try:
+        wrapped = nw.from_native(_known(container), pass_through=True, allow_series=True)
+    except DuplicateError:
+        raise ValueError(f"{name} has several columns of one name; rename them") from None
     if isinstance(wrapped, nw.LazyFrame):
         return wrapped.collect()
     if isinstance(wrapped, (nw.DataFrame, nw.Series)):
