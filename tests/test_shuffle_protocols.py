@@ -8,6 +8,7 @@ import math
 import os
 import pickle
 import runpy
+import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -19,6 +20,7 @@ import pytest
 
 from userdp import LogRatio
 from userdp.exceptions import BudgetError
+from userdp.protocols.once import OneReport
 from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
 
 pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.InsecureRandomnessWarning")
@@ -192,6 +194,17 @@ def test_a_forked_process_has_no_report_left() -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     client.report(1)
+
+
+def test_a_process_that_was_forked_during_a_report_does_not_wait_for_it() -> None:
+    right = OneReport()
+    with right._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # which ends the child if it waits
+            os._exit(7 if not right.use() else 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert right.use()
 
 
 def test_a_user_who_reports_twice_is_protected_as_two_users_are() -> None:

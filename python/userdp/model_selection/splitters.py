@@ -6,6 +6,7 @@ docs/model-selection.md.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from hashlib import sha256
@@ -118,9 +119,9 @@ class PublicSplitter(BaseCrossValidator):  # type: ignore[misc]
     def _places(self, users: list[bytes], split: int) -> list[int]:
         return [place_of(user, int(self.random_state), type(self).__name__, split) for user in users]
 
+    @abstractmethod
     def _parts(self, users: list[bytes]) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
         """Which users each split learns from and tests on."""
-        raise NotImplementedError
 
 
 class UserKFold(PublicSplitter):

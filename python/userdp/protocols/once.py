@@ -32,8 +32,10 @@ class OneReport:
 
     def use(self) -> bool:
         """True for the first caller; of threads that call at the same time, for one."""
+        if self._process != os.getpid():  # asked first: the lock may have been held when the process was forked
+            return False
         with self._lock:
-            first = not self._used and self._process == os.getpid()
+            first = not self._used
             self._used = True
             return first
 
