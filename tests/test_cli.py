@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -115,11 +116,90 @@ def test_usage_errors_exit_with_2(capsys: pytest.CaptureFixture[str], words: tup
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("words", ["", "nothing", "divergence 1 1", "divergence 1 1 --epsilon -1"])
-def test_argument_errors_exit_with_2(words: str) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(words.split())
-    assert stopped.value.code == 2
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "the following arguments are required: command (see userdp --help)"),
+        ("nothing", "command: invalid choice: 'nothing'"),
+        ("divergence 1 1", "the following arguments are required: --epsilon (see userdp divergence --help)"),
+        (
+            "divergence 1 1 --epsilon -1",
+            "--epsilon: '-1' is not a privacy parameter >= 0; accepted: 1, 0.5, 3/4, ln(3)",
+        ),
+        ("divergence 1 1 --epsilon abc", "--epsilon: 'abc' is not"),
+        ("divergence 1 1 --epsilon ln(1/2)", "--epsilon: 'ln(1/2)' is not"),
+        ("divergence 1 1 --epsilon ln(3", "--epsilon: 'ln(3' is not"),
+        ("divergence 1 1 --epsilon 1 --delta 2", "--delta: '2' is not a probability from 0 to 1; accepted: 0, 1e-6,"),
+        ("divergence missing.json 1 --epsilon 1", "p: missing.json: No such file or directory"),
+        ("audit x:y --universe [0 --n-users 1 --epsilon 1 --delta 0", "--universe: the list is not JSON"),
+        ("audit x:y --universe 0,1 --n-users 0 --epsilon 1 --delta 0", "--n-users: '0' is not a whole number >= 1"),
+        ("audit x:y --universe 0,1 --n-users 2 --epsilon 1 --delta 0 --level all", "--level: invalid choice: 'all'"),
+        ("lddp x:y --dataset missing.json -r 1 --epsilon 1 --delta 0", "--dataset: missing.json: No such file"),
+        ("lddp x:y --dataset missing.json -r 1.5 --epsilon 1 --delta 0", "--dataset: missing.json"),
+        ("lddp x:y -r 1.5 --epsilon 1 --delta 0", "--deletions/-r: '1.5' is not a whole number >= 0; accepted: 0, 1,"),
+        ("completion tcsh", "shell: invalid choice: 'tcsh'"),
+    ],
+)
+def test_argument_errors_name_the_option(capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
+    code, out, err = run(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(f"userdp: error: {message}")
+
+
+def test_errors_of_the_library_name_the_option(
+    capsys: pytest.CaptureFixture[str], mechanism: str, tmp_path: Path
+) -> None:
+    (tmp_path / "users.json").write_text("[[0], [1]]")
+    words = ("--dataset", str(tmp_path / "users.json"), "--epsilon", "1", "--delta", "0", "-r", "3")
+    code, _, err = run(capsys, "lddp", f"{mechanism}:respond", *words)
+    assert code == 2
+    assert err.startswith("userdp: error: --deletions must be")
+
+
+def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(*words: str) -> str:
+        with pytest.raises(SystemExit) as stopped:
+            main([*words, "--help"])
+        assert stopped.value.code == 0
+        return capsys.readouterr().out
+
+    assert "\n  70   an error of the program\n" in shown()
+    for command in ("divergence", "audit", "lddp", "delstab", "verify", "demo", "completion"):
+        assert f"\nexamples:\n  userdp {command}" in shown(command)
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last of some words."""
+    line = " ".join(f"'{word}'" for word in words)
+    ask = f'{script}\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words) - 1}\n_userdp\necho "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    code, script, _ = run(capsys, "completion", "bash")
+    assert code == 0
+    assert completed(script, "userdp", "d") == ["divergence", "delstab", "demo"]
+    assert completed(script, "userdp", "audit", "--n-") == ["--n-users", "--n-examples"]
+    assert completed(script, "userdp", "audit", "m:n", "--level", "") == ["user", "item"]
+    assert completed(script, "userdp", "delstab", "m:n", "--calibration", "p") == ["paper"]
+    assert completed(script, "userdp", "completion", "z") == ["zsh"]
+    # Files and numbers are left to the shell.
+    for words in (("audit", "m:n", "--dataset", ""), ("audit", "m:n", "--epsilon", ""), ("verify", "rep")):
+        assert completed(script, "userdp", *words) == []
+    assert run(capsys, "completion", "zsh")[1].endswith(script)
+    fish = run(capsys, "completion", "fish")[1].splitlines()
+    assert "complete -c userdp -n '__fish_seen_subcommand_from audit' -l level -x -a 'user item'" in fish
+    assert "complete -c userdp -n '__fish_seen_subcommand_from lddp' -l deletions -s r -r" in fish
+
+
+def test_a_universe_is_json_or_a_comma_list(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
+    claim = ("audit", f"{mechanism}:respond", "--epsilon", "ln(3)", "--delta", "0", "--n-users", "2", "--universe")
+    found = run_json(capsys, *claim, "[0, 1]")
+    assert found == run_json(capsys, *claim, "0, 1")
+    assert found[1]["datasets"] == 4
 
 
 def test_audit_exit_codes(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
@@ -231,7 +311,7 @@ def test_lddp_refusals(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_p
     assert "SymmetricAlgorithm" in err
     code, out, err = run(capsys, "lddp", f"{mechanism}:respond", *words, "-r", "61")
     assert (code, out) == (2, "")
-    assert "r must be" in err
+    assert "--deletions must be" in err
     code, _, err = run(capsys, "lddp", f"{mechanism}:broken", *words, "-r", "1")
     assert code == 2
     assert "positions (0,)" in err
@@ -311,7 +391,26 @@ class Unlistable:
 class Unhashable(Unlistable):
     outputs = ([0], [1])
 
+class Raising(Unlistable):
+    @property
+    def outputs(self):
+        return 1 / 0
+
+class Endless(Unlistable):
+    @property
+    def outputs(self):
+        yield 1 / 0
+
+class Unnamed(Unlistable):
+    outputs = (0, 1)
+    name = property(lambda self: {}["name"])
+
+class Vague(Unlistable):
+    outputs = (0, 1)
+    pmf_error = property(lambda self: int("much"))
+
 text, nothing, unlistable, unhashable = "respond", None, Unlistable(), Unhashable()
+raising, endless, unnamed, vague = Raising(), Endless(), Unnamed(), Vague()
 """
 
 
@@ -324,8 +423,8 @@ def test_what_is_no_mechanism_is_bad_input(capsys: pytest.CaptureFixture[str], m
     for name in ("text", "nothing", "unlistable", "Unlistable"):
         target = f"{tmp_path / 'no_mechanisms.py'}:{name}"
         code, out, err = run(capsys, "verify", str(report), "--mechanism", target)
-        assert (code, out, err.startswith("userdp: error: mechanism")) == (2, "", True), (name, err)
-    for name in ("text", "nothing", "unlistable", "unhashable"):
+        assert (code, out, err.startswith("userdp: error: --mechanism")) == (2, "", True), (name, err)
+    for name in ("text", "nothing", "unlistable", "unhashable", "raising", "endless", "unnamed", "vague"):
         code, out, err = run(capsys, "audit", f"{tmp_path / 'no_mechanisms.py'}:{name}", *audit)
         assert (code, out, err.startswith("userdp: error: mechanism")) == (2, "", True), (name, err)
 

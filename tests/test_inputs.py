@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from userdp import LogRatio, Pmf, exact_pmf
+from userdp.accounting import PrivacyCost, PrivacyLedger, compose_optimal, zcdp_delta
+from userdp.delstab.calibration import calibrate
 from userdp.divergence import (
     chi2_divergence,
     epsilon_at_delta,
@@ -23,6 +25,8 @@ from userdp.divergence import (
     renyi_divergence,
     total_variation,
 )
+from userdp.exact.numbers import parse_level
+from userdp.protocols.local import KRandomizedResponse
 
 GOOD = [0.5, 0.5]
 CALLS = [
@@ -59,7 +63,7 @@ BAD_PMFS = {
     "0-d": np.array(1.0),
     "3-d": np.full((1, 1, 2), 0.5),
     "scalar": 0.5,
-    "text": "0.5,0.5",
+    "text": "0.5;0.5",
     "bytes": b"11",
     "None": None,
     "complex": np.array([0.5, 0.5j]),
@@ -179,6 +183,15 @@ BAD_EPSILONS = [
     1j,
     [1],
     "1/0",
+    "ln(1/2)",
+    "ln(0)",
+    "ln()",
+    "ln(1/0)",
+    "ln(inf)",
+    "ln(3",
+    "2ln(3)",
+    "ln(ln(3))",
+    "ln(1e999999999)",
 ]
 
 
@@ -193,7 +206,7 @@ def test_bad_epsilon(epsilon: Any) -> None:
         with pytest.raises((ValueError, TypeError), match="epsilons"):
             privacy_profile(p, q, [epsilon])
     with pytest.raises(TypeError, match="epsilons"):
-        privacy_profile(GOOD, GOOD, "1")
+        privacy_profile(GOOD, GOOD, 1)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +227,39 @@ def test_every_kind_of_epsilon(epsilon: Any) -> None:
     assert hockey_stick(p, q, epsilon) == hockey_stick(p, q, 1)
 
 
-@pytest.mark.parametrize("order", [0, -1, math.nan, -math.inf, "x", None, True, LogRatio(2, 1), 2**33])
+@pytest.mark.parametrize("text", ["ln(3)", "ln(3/1)", " ln( 3 ) ", "ln(3.0)", "ln(6/2)"])
+def test_logarithms_are_log_ratios(text: str) -> None:
+    assert parse_level(text) == parse_level(LogRatio(3)) != parse_level(3)
+    p, q = ["3/4", "1/4"], ["1/4", "3/4"]
+    assert is_indistinguishable(p, q, epsilon=text, delta=0)
+    assert compose_optimal(text, 2, 0) == LogRatio(9)
+    assert PrivacyCost(text) == PrivacyCost(LogRatio(3))
+    assert PrivacyLedger(text).epsilon == LogRatio(3)
+    assert calibrate("optimal", text, "0.01") == calibrate("optimal", LogRatio(3), "0.01")
+    described = [KRandomizedResponse(epsilon=e, n_items=3, n_users=9, round_id="r") for e in (text, LogRatio(3))]
+    assert described[0].pmf(0) == described[1].pmf(0)
+    # What is no privacy level takes no logarithm: of rho = ln 3 nothing may be left but 0.
+    for wrong in (
+        lambda: zcdp_delta(text, 1),
+        lambda: PrivacyCost(rho=text),
+        lambda: renyi_divergence(p, q, text),
+        lambda: is_indistinguishable(p, q, epsilon=1, delta=text),
+    ):
+        with pytest.raises(ValueError, match="not a decimal number or a fraction"):
+            wrong()
+
+
+def test_a_text_lists_exact_numbers() -> None:
+    p, q = ["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"]
+    assert hockey_stick("1/2, 1/3, 1/6", "1/6,1/3,1/2", "ln(2)") == hockey_stick(p, q, LogRatio(2))
+    assert hockey_stick("1/2, 1/3, 1/6", q, 0) == hockey_stick(p, q, 0)
+    assert (privacy_profile(p, q, "0, 0.5, ln(2)") == privacy_profile(p, q, [0, "1/2", LogRatio(2)])).all()
+    for wrong in ("", "1/2,,1/2", "1/2 1/2", "1/2,1/3"):
+        with pytest.raises(ValueError, match=r"\bp\b"):
+            hockey_stick(wrong, q, 0)
+
+
+@pytest.mark.parametrize("order", [0, -1, math.nan, -math.inf, "x", None, True, LogRatio(2, 1), "ln(3)", 2**33])
 def test_bad_order(order: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="order"):
         renyi_divergence(GOOD, GOOD, order)

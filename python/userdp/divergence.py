@@ -2,7 +2,8 @@
 
 Every function takes two pmfs `p` and `q` over the same k outputs: array-likes of shape (k,), or of shape (N, k), which
 are then taken row by row. Float masses are the exact dyadic numbers they are (and must sum to 1 within 1e-9); ints,
-Fractions and decimal strings are exact (and must sum to exactly 1), and so is a `Pmf`.
+Fractions and decimal strings are exact (and must sum to exactly 1), and so is a `Pmf`. A text lists exact masses, as on
+the command line: "1/2, 1/4, 1/4".
 
 The results are exact mathematics: a returned float is the one nearest to the exact value, bounds are rounded outwards,
 and comparisons with delta are always decided, in exact arithmetic where floats cannot.
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.exact.epsilon import level_of
-from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_level, shown
+from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, listed, parse_delta, parse_exact, shown
 from userdp.exact.pmf_input import Masses, PmfLike, is_table, masses_of, rows_of
 
 __all__ = [
@@ -74,6 +75,7 @@ class Verdict:
 
 def _pairs(p: Any, q: Any, evaluate: Callable[[Masses, Masses], T]) -> T | list[T]:
     """Apply `evaluate` to the pair, or to each pair of rows."""
+    p, q = listed(p), listed(q)
     table_p, table_q = is_table(p), is_table(q)
     if table_p != table_q:
         raise ValueError("p and q must both be 1-D, or both be 2-D with the same number of rows")
@@ -239,7 +241,8 @@ def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.Ar
     >>> privacy_profile([0.75, 0.25], [0.25, 0.75], [0, LogRatio(2, 1), 2])
     array([0.5 , 0.25, 0.  ])
     """
-    if isinstance(epsilons, (str, LogRatio)) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
+    epsilons = listed(epsilons)
+    if isinstance(epsilons, LogRatio) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
         raise TypeError("epsilons must be a one-dimensional sequence of privacy parameters")
     levels = [level_of(epsilon, "epsilons") for epsilon in epsilons]  # type: ignore[union-attr]
     return np.array(_pairs(p, q, lambda p, q: _core.privacy_profile(p, q, levels)), dtype=np.float64)
@@ -417,9 +420,7 @@ def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str
     """
     if isinstance(order, (float, np.floating)) and math.isinf(order) and order > 0:
         return max_divergence(p, q)
-    if isinstance(order, LogRatio):
-        raise TypeError("order must be a positive float, int, Fraction or decimal string; got a LogRatio")
-    exact = parse_level(order, "order").exponent
+    exact = parse_exact(order, "order", "a positive float, int, Fraction or decimal string")
     if not 0 < exact <= 2**32:
         raise ValueError(f"order must be positive and at most 2**32, or inf; got {shown(order)}")
     return _floats(p, q, lambda p, q: _core.renyi_divergence(p, q, exact))

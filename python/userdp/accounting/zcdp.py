@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 
 from userdp.exact.epsilon import LEAST_BOUND, exp_above, ln_enclosure, ln_float, shortened, upper, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_exact, parse_level, positive, shown
 
 FLOAT_RANGE = 1e300
 MOST_EXPONENT = 2**20
@@ -26,9 +26,10 @@ def parse_rho(value: Delta, name: str = "rho") -> Fraction:
     TypeError, ValueError
         Naming the argument.
     """
-    if isinstance(value, LogRatio):
-        raise TypeError(f"{name} must be a non-negative float, int, Fraction or decimal string; got {shown(value)}")
-    return parse_level(value, name).exponent
+    rho = parse_exact(value, name, "a non-negative float, int, Fraction or decimal string")
+    if rho < 0:
+        raise ValueError(f"{name} must be >= 0; got {shown(value)}")
+    return rho
 
 
 def pure_to_zcdp(epsilon: Epsilon) -> Fraction:

@@ -22,6 +22,14 @@ BATCH = 1024
 FLOAT_TOTAL_TOLERANCE = 1e-9
 
 
+def _declared(mechanism: Any, name: str, default: Any) -> Any:
+    """What a mechanism says of itself, before any dataset is looked at; a property that raises is bad input."""
+    try:
+        return getattr(mechanism, name, default)
+    except Exception as error:
+        raise ValueError(f"mechanism.{name} cannot be read: {type(error).__name__}: {error}") from error
+
+
 def outputs_of(mechanism: Any) -> tuple[Any, ...]:
     """The mechanism's outputs, checked.
 
@@ -29,21 +37,24 @@ def outputs_of(mechanism: Any) -> tuple[Any, ...]:
     ------
     TypeError
         If the mechanism is not a `FiniteAlgorithm`.
+    ValueError
+        If its outputs cannot be read, are none, or are not distinct.
     """
-    if not isinstance(mechanism, FiniteAlgorithm):
+    declared = _declared(mechanism, "outputs", None)
+    if declared is None or not isinstance(mechanism, FiniteAlgorithm):
         raise TypeError(
             f"mechanism must be a FiniteAlgorithm, with .outputs and .pmf(dataset); got {type(mechanism).__name__}. "
             "userdp.algorithms.finite_algorithm makes one of a function"
         )
-    if isinstance(mechanism.outputs, (str, bytes)):
+    if isinstance(declared, (str, bytes)):
         raise TypeError("mechanism.outputs must be a tuple of outputs; got a string")
     try:
-        outputs = tuple(mechanism.outputs)
+        outputs = tuple(declared)
         distinct = len(set(outputs))
     except TypeError:
-        raise TypeError(
-            f"mechanism.outputs must be a tuple of hashable outputs; got {shown(mechanism.outputs)}"
-        ) from None
+        raise TypeError(f"mechanism.outputs must be a tuple of hashable outputs; got {shown(declared)}") from None
+    except Exception as error:
+        raise ValueError(f"mechanism.outputs cannot be listed: {type(error).__name__}: {error}") from error
     if not outputs or distinct != len(outputs):
         raise ValueError("mechanism.outputs must be a non-empty tuple of distinct outputs")
     return outputs
@@ -51,12 +62,12 @@ def outputs_of(mechanism: Any) -> tuple[Any, ...]:
 
 def pmf_error_of(mechanism: Any) -> Fraction:
     """The mechanism's declared relative pmf error, 0 by default."""
-    return relative_error(getattr(mechanism, "pmf_error", 0))
+    return relative_error(_declared(mechanism, "pmf_error", 0))
 
 
 def mechanism_name(mechanism: Any) -> str:
     """A name for reports."""
-    name = getattr(mechanism, "name", None) or getattr(mechanism, "__name__", None)
+    name = _declared(mechanism, "name", None) or getattr(mechanism, "__name__", None)
     return name if isinstance(name, str) else type(mechanism).__name__
 
 

@@ -1,58 +1,69 @@
 """The command line: ``userdp`` and ``python -m userdp``.
 
-Results go to stdout, progress and errors to stderr. Exit codes:
-
-===  ==================================================================================================
-0    the claim is established
-1    the claim is refuted
-2    bad input: arguments, files, or a mechanism that is none
-3    refused for budget
-4    undetermined within a declared pmf_error
-5    not established: a sampled report, or a check without the mechanism or of a part (audit, verify)
-6    the report is wrong: it contradicts itself or the mechanism (verify)
-70   an error of the program
-130  interrupted
-141  output closed
-===  ==================================================================================================
-
-For ``delstab`` 0 means an answer or a refusal, and for ``demo`` 1 a verdict other than the expected one.
+Results go to stdout, progress and errors to stderr. ``userdp --help`` lists the exit codes, and each command's
+``--help`` its options with examples.
 """
 
 from __future__ import annotations
 
 import argparse
+import dis
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from userdp.cli import _audit, _delstab, _demo, _divergence, _lddp, _verify
-from userdp.cli._common import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_UNEXPECTED, EXIT_USAGE
-from userdp.cli._errors import is_refusal
+from userdp.cli import commands, demo
+from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
+from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
 
 __all__ = ["main"]
 
+_PACKAGE = Path(__file__).parent.parent
+EXIT_CODES = """\
+exit codes:
+  0    the claim is established
+  1    the claim is refuted; for demo, a verdict is not the expected one
+  2    bad input: arguments, files, or a mechanism that is none
+  3    refused for budget
+  4    undetermined within a declared pmf_error
+  5    not established: a sampled report, or a check without the mechanism or of a part (audit, verify)
+  6    the report is wrong: it contradicts itself or the mechanism (verify)
+  70   an error of the program
+  130  interrupted
+  141  output closed
+delstab leaves with 0 when it answers and when it refuses."""
 
-def _parser() -> argparse.ArgumentParser:
+
+def _parser() -> Parser:
     from importlib.metadata import version
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="userdp",
-        description="Exact, certified answers to user-level differential privacy questions.",
-        epilog="exit codes: 0 the claim is established, 1 it is refuted, 2 bad input, 3 refused for budget, "
-        "4 undetermined within a declared pmf_error, 5 not established (a sampled report, or one that was checked in "
-        "part), 6 a wrong report, 70 an error of the program, 130 interrupted",
+        description="Exact, certified answers to user-level differential privacy questions. Each command has its own "
+        "--help, with examples.",
+        epilog=EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"userdp {version('userdp')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for module in (_divergence, _audit, _lddp, _delstab, _verify, _demo):
-        module.add_command(commands)
+    known = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for add in (
+        commands.add_divergence,
+        commands.add_audit,
+        commands.add_lddp,
+        commands.add_delstab,
+        commands.add_verify,
+        demo.add_demo,
+    ):
+        add(known)
+    add_completion(known, parser)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line and return its exit code; ``--help`` and ``--version`` raise SystemExit, as usual.
 
     Parameters
     ----------
@@ -64,26 +75,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    options = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no error of the program
         sys.stdout.reconfigure(errors="backslashreplace")
+    parser, options = _parser(), argparse.Namespace(command=None)
     try:
+        options = parser.parse_args(arguments)
         code: int = options.run(options)
     except KeyboardInterrupt:
         print("userdp: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return commands.EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader has seen enough; keep the interpreter from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE_CLOSED
+        return commands.EXIT_PIPE_CLOSED
     except BudgetError as error:
         print(f"userdp: refused: {error}", file=sys.stderr)
-        return EXIT_BUDGET
+        return commands.EXIT_BUDGET
     except BaseException as error:
+        if isinstance(error, SystemExit) and options.command is None:  # --help and --version
+            raise
         if is_refusal(error):
-            print(f"userdp: error: {error}", file=sys.stderr)
-            return EXIT_USAGE
+            print(f"userdp: error: {_with_option(str(error), parser, options.command)}", file=sys.stderr)
+            return commands.EXIT_USAGE
         # A crash must not look like a verdict, and neither must a mechanism that ends the program.
         print(f"userdp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
-        return EXIT_UNEXPECTED
+        return commands.EXIT_UNEXPECTED
     return code
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an exception says that the input is bad, and is no failure of the program.
+
+    One about a file by name does. Others do if a ``raise`` statement of this package raised them, as those that name an
+    argument; a TypeError from adding None to 1 does not.
+    """
+    if isinstance(error, OSError):
+        return error.filename is not None
+    if isinstance(error, UsageError):
+        return True
+    if not isinstance(error, (ValueError, TypeError, ImportError, RuntimeError)) or isinstance(error, RecursionError):
+        return False
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    raised = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+    return raised and _PACKAGE in Path(code.co_filename).parents
+
+
+def _with_option(message: str, parser: Parser, command: str | None) -> str:
+    """The message of a library call, which begins with an argument's name, with the option that gave it."""
+    if command is None:
+        return message
+    for action in options_of(commands_of(parser)[command]):
+        name = "r" if action.dest == "deletions" else action.dest
+        if action.option_strings and re.match(rf"{name}\b", message):
+            return action.option_strings[0] + message[len(name) :]
+    return message

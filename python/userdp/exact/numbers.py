@@ -18,6 +18,7 @@ import numpy as np
 MAX_EXPONENT_DIGITS = 5
 MAX_DIGITS = 4300
 _DECIMAL_EXPONENT = re.compile(r"[eE]([+-]?[\d_]+)")
+_LOGARITHM = re.compile(r"\s*ln\(([^()]*)\)\s*")
 
 
 @dataclass(frozen=True, init=False, slots=True)
@@ -25,7 +26,8 @@ class LogRatio:
     """The privacy level epsilon = ln(numerator / denominator), exactly.
 
     Use it where e^epsilon is the rational number that the mechanism was built from, as in randomised
-    response: ``LogRatio(3, 1)`` is ln 3, and no rounding separates the claim from the mechanism.
+    response: ``LogRatio(3, 1)`` is ln 3, and no rounding separates the claim from the mechanism. Wherever a level is
+    read, the texts "ln(3)" and "ln(3/2)" mean the same as ``LogRatio(3, 1)`` and ``LogRatio(3, 2)``.
 
     Parameters
     ----------
@@ -121,6 +123,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
+def listed(values: Any) -> Any:
+    """The parts of a text such as "1/2, 1/4, 1/4"; anything else as it is."""
+    return values.split(",") if isinstance(values, str) else values
+
+
 def is_integer(value: Any) -> bool:
     """Whether a value is an integer: neither a bool nor a NumPy duration, which is an integer to ``numbers``."""
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
@@ -200,7 +207,7 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        A non-negative privacy parameter. A float is the dyadic number it is.
+        A non-negative privacy parameter. A float is the dyadic number it is; the text "ln(3/2)" is `LogRatio(3, 2)`.
     name : str
         The argument's name, for messages.
 
@@ -215,7 +222,12 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     """
     if isinstance(epsilon, LogRatio):
         return PrivacyLevel(epsilon.ratio, Fraction(0))
-    accepted = "a non-negative float, int, Fraction, decimal string or LogRatio"
+    if isinstance(epsilon, str) and (logarithm := _LOGARITHM.fullmatch(epsilon)):
+        ratio = parse_exact(logarithm[1], name, "the logarithm of a number")
+        if ratio < 1:
+            raise ValueError(f"{name}={shown(epsilon)} is below 0, or no number; ln(x) needs x >= 1")
+        return PrivacyLevel(ratio, Fraction(0))
+    accepted = "a non-negative float, int, Fraction, decimal string such as '0.1', '1/3' or 'ln(3/2)', or LogRatio"
     value = parse_exact(epsilon, name, accepted)
     if value < 0:
         raise ValueError(f"{name} must be >= 0; got {shown(epsilon)}")

@@ -18,6 +18,7 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    listed,
     nearest_float,
     parse_delta,
     parse_level,
@@ -218,7 +219,8 @@ class SharedNoise:
 
     def profile(self, epsilons: Sequence[Epsilon] | npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Certified delta at each epsilon, rounded up."""
-        if isinstance(epsilons, (str, LogRatio)) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
+        epsilons = listed(epsilons)
+        if isinstance(epsilons, LogRatio) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
             raise TypeError("epsilons must be a one-dimensional sequence of privacy parameters")
         levels: list[Any] = [level_of(epsilon, "epsilons") for epsilon in epsilons]  # type: ignore[union-attr]
         return np.array([round_up(self.core.delta(level)[1]) for level in levels], dtype=np.float64)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from userdp.cli._audit import summary_of
-from userdp.cli._common import EXIT_HOLDS, EXIT_VIOLATED, add_json_argument, holds_word, print_json
+from userdp.cli.arguments import add_json_option
+from userdp.cli.commands import EXIT_HOLDS, EXIT_VIOLATED, audit_summary, holds_word, print_json
 
 if TYPE_CHECKING:
     from userdp.demo import DemoAudit
@@ -22,17 +22,18 @@ INTRODUCTION = (
 )
 
 
-def add_command(commands: Any) -> None:
+def add_demo(commands: Any) -> None:
     """Add the command to the parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "demo",
         help="audit two releases on real people's data",
         description="Audit a private vote and an item-level count on the wage panel of 545 people (needs the extra: "
         "pip install 'userdp[demo]'). Exit code 0 when every verdict is the expected one, the refutation included.",
+        epilog="examples:\n  userdp demo\n  userdp demo --output panel.html --certificates certificates",
     )
     parser.add_argument("--output", type=Path, default=Path("report.html"), help="page to write (default report.html)")
     parser.add_argument("--certificates", type=Path, help="folder to write the audits' JSON certificates into")
-    add_json_argument(parser)
+    add_json_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             (options.certificates / f"audit-{number}.json").write_text(audit.report.to_json(), encoding="utf-8")
     succeeded = all(audit.as_expected for audit in audits)
     if options.json:
-        parts = [{"title": audit.title, "expected": audit.expected, **summary_of(audit.report)} for audit in audits]
+        parts = [{"title": audit.title, "expected": audit.expected, **audit_summary(audit.report)} for audit in audits]
         print_json({"schema_version": 1, "as_expected": succeeded, "audits": parts})
     else:
         for audit in audits:
