@@ -40,7 +40,7 @@ def seconds(call: Callable[[], Any], rounds: int) -> tuple[float, Any]:
 # --- families of pmfs ------------------------------------------------------------------------------
 
 
-def normalised(weights: Floats) -> Floats:
+def normalized(weights: Floats) -> Floats:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
@@ -50,7 +50,7 @@ def exponential_mechanism(n: int, r: int, outputs: int, rate: float, seed: int =
     scores = random.binomial(6, 0.2 + 0.6 * random.random(outputs), (n, outputs))
     deleted = np.array(list(itertools.combinations(range(n), r)))
     totals = scores.sum(axis=0) - scores[deleted].sum(axis=1)
-    return normalised(np.exp(-rate * (totals - totals.min(axis=1, keepdims=True))))
+    return normalized(np.exp(-rate * (totals - totals.min(axis=1, keepdims=True))))
 
 
 def dirichlet(rows: int, outputs: int, seed: int = 7) -> Floats:
@@ -66,7 +66,7 @@ def four_types(counts: tuple[int, int, int, int], deletions: int, outputs: int, 
     grid = grid[grid.sum(axis=1) <= deletions]
     vectors = np.column_stack([grid, deletions - grid.sum(axis=1)])
     totals = (np.array(counts) - vectors) @ scores
-    return normalised(np.exp(-rate * (totals - totals.min(axis=1, keepdims=True)).astype(np.float64)))
+    return normalized(np.exp(-rate * (totals - totals.min(axis=1, keepdims=True)).astype(np.float64)))
 
 
 # --- baselines -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Divergences beside what people use for the same job, in one process and one run.
+"""Divergences beside what users use for the same job, in one process and one run.
 
 Prints markdown tables (or JSON with ``--json``); see benches/README.md for the method. A library that is not
 installed loses its column. Other kernels of this package run in child processes that take their turn in

@@ -52,14 +52,14 @@ BATCH = 1_000_000
 Result = dict[str, Any]
 
 
-# --- agreement: everybody draws from the law that is claimed for it ---------------------------------
+# --- agreement: everybody draws from the distribution that is claimed for it ---------------------------------
 
 
 def check_selector(selector: Selector, draws: int = 4000) -> None:
     scores = np.array([3, 0, 1, 2], dtype=np.int64)
     argument = selector.ready(scores)
     counts = Counter(int(selector.draw(argument)) for _ in range(draws))
-    for i, mass in enumerate(selector.law(scores)):
+    for i, mass in enumerate(selector.distribution(scores)):
         deviation = abs(counts[i] - draws * mass) / math.sqrt(draws * mass * (1 - mass))
         expect(deviation < 6, f"{selector.name}: candidate {i} drawn {counts[i]} times of {draws}, expected {mass:.4f}")
 
@@ -134,7 +134,7 @@ def batches(title: str, noises: Sequence[Noise], options: argparse.Namespace) ->
     times = take_turns([Candidate(noise.name, noise.draw, [()]) for noise in noises], options.rounds, options.seconds)
     draws = {noise.name: noise.draws for noise in noises}
     return {
-        "law": title,
+        "pmf": title,
         "draws_per_second": {name: draws[name] / times.median(name) for name in draws},
         "ratio": {name: times.ratio(name, "numpy") * draws["numpy"] / draws[name] for name in draws},
     }
@@ -169,12 +169,12 @@ def truncated_noise(epsilon: str, delta: str, options: argparse.Namespace) -> Re
     return batches(title, [numpy_table(probabilities, BATCH), ours], options)
 
 
-def other_laws(options: argparse.Namespace) -> list[Result]:
-    """The laws without a peer that claims more than floats, in batches of the size that both sides are given."""
+def other_pmfs(options: argparse.Namespace) -> list[Result]:
+    """The pmfs without a peer that claims more than floats, in batches of the size that both sides are given."""
     random = np.random.default_rng()
     weights = list(range(1, 101))
     sums = np.cumsum(weights) / sum(weights)
-    laws: list[tuple[str, int, Callable[[int], Any], Callable[[int], Any]]] = [
+    pmfs: list[tuple[str, int, Callable[[int], Any], Callable[[int], Any]]] = [
         ("coin, p = 1/3", BATCH, BiasedCoin(probability="1/3").sample, lambda n: random.random(n) < 1 / 3),
         ("coin, p = e^-1", BATCH, BiasedCoin(log_probability=-1).sample, lambda n: random.random(n) < math.exp(-1)),
         ("integers 0 to 999", BATCH, UniformInteger(low=0, high=999).sample, lambda n: random.integers(1000, size=n)),
@@ -205,7 +205,7 @@ def other_laws(options: argparse.Namespace) -> list[Result]:
         ),
     ]
     found = []
-    for title, draws, ours, theirs in laws:
+    for title, draws, ours, theirs in pmfs:
         mine, its = (np.abs(sample(4000).astype(np.float64)) for sample in (ours, theirs))
         spread = math.sqrt((mine.var() + its.var()) / 4000)
         expect(abs(mine.mean() - its.mean()) < 6 * spread, f"{title}: mean size {mine.mean()}, numpy's {its.mean()}")
@@ -258,9 +258,9 @@ def per_second(row: Result, name: str) -> str:
     return f"{row['draws_per_second'][name]:.3g}/s ({row['ratio'][name]:.3g})"
 
 
-def laws_table(head: str, rows: Sequence[Result]) -> list[str]:
+def pmfs_table(head: str, rows: Sequence[Result]) -> list[str]:
     names = list(dict.fromkeys(name for row in rows for name in row["ratio"]))
-    return table([head, *names], [[row["law"], *(per_second(row, name) for name in names)] for row in rows])
+    return table([head, *names], [[row["pmf"], *(per_second(row, name) for name in names)] for row in rows])
 
 
 def markdown(report: Result) -> str:
@@ -294,19 +294,19 @@ def markdown(report: Result) -> str:
             "",
             "### Discrete Laplace noise on a value in 0 to 10^6: draws a second (time per draw over numpy's)",
             "",
-            *laws_table("law", report["geometric"]),
+            *pmfs_table("pmf", report["geometric"]),
             "",
             "### Truncated discrete Laplace noise, likewise",
             "",
-            *laws_table("law", report["truncated"]),
+            *pmfs_table("pmf", report["truncated"]),
             "",
             "### Discrete Gaussian noise, likewise",
             "",
-            *laws_table("law", report["gaussian"]),
+            *pmfs_table("pmf", report["gaussian"]),
             "",
-            "### Other laws, likewise",
+            "### Other distributions, likewise",
             "",
-            *laws_table("law", report["laws"]),
+            *pmfs_table("pmf", report["pmfs"]),
             "",
             "### From the constructor to the first draw",
             "",
@@ -331,7 +331,7 @@ def main() -> None:
         "geometric": [geometric_noise(scale, peers, options) for scale in (1, 10, 1000)],
         "truncated": [truncated_noise(*parameters, options) for parameters in (("1", "1e-6"), ("0.1", "1e-6"))],
         "gaussian": [gaussian_noise(sigma, peers, options) for sigma in (1, 10, 1000, 10**9)],
-        "laws": other_laws(options),
+        "pmfs": other_pmfs(options),
         "first": first_draws(5),
     }
     text = json.dumps(report, indent=1)

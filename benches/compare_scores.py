@@ -1,4 +1,4 @@
-"""User-level scores beside vectorised numpy, in one process and one run, on two threads each.
+"""User-level scores beside vectorized numpy, in one process and one run, on two threads each.
 
 Prints markdown tables (or JSON with ``--json``); see benches/README.md for the method. Set the threads of numpy's BLAS
 (``OPENBLAS_NUM_THREADS=2``) and of the core (``RAYON_NUM_THREADS=2``) before the start; without them this program does.

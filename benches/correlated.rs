@@ -13,7 +13,7 @@ const ITEMS: usize = 1_000_000;
 fn benches(criterion: &mut Criterion) {
     let (seed, control) = (PublicSeed::new([7; 32]), Control::new());
     let weights: Vec<f64> = (0..ITEMS).map(|item| 1.0 / (1.0 + (item % 1000) as f64)).collect();
-    let keys = || race::keys(&seed, "bench", 0, ITEMS, &control).expect("not cancelled");
+    let keys = || race::keys(&seed, "bench", 0, ITEMS, &control).expect("not canceled");
     let plain = || race::winner(&seed, "bench", 0, Weights::Plain(&weights), &control).expect("weights");
     let sums: Vec<f64> = keys().iter().zip(&weights).map(|(key, weight)| key + weight.ln()).collect();
     assert_eq!(sums[plain()], sums.iter().copied().fold(f64::NEG_INFINITY, f64::max));

@@ -1,4 +1,4 @@
-"""DelStab at real parameters: laws, refusal probabilities, refusals for budget, and memory, in one run.
+"""DelStab at real parameters: distributions, refusal probabilities, refusals for budget, and memory, in one run.
 
 Prints a markdown table. epsilon = 1, delta = 1e-6, calibration "paper" (192 deletions). Inner algorithms: the
 exponential mechanism on sums of random integer scores, one row of scores for each type of user, made by the core;
@@ -37,9 +37,10 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, answer
 
 
-def laws(quick: bool) -> None:
+def pmfs(quick: bool) -> None:
     print(
-        "| users by type | outputs | inner epsilon | kept multisets | r* | P[refuse] | law, certified | total width |"
+        "| users by type | outputs | inner epsilon | kept multisets | r* | P[refuse] | distribution, "
+        "certified | total width |"
     )
     print("|---|---|---|---|---|---|---|---|")
     cases = [((800, 700, 500), 8, rate) for rate in ("0.002", "0.004", "0.005", "0.006", "0.01")]
@@ -49,11 +50,11 @@ def laws(quick: bool) -> None:
     for counts, outputs, rate in cases:
         algorithm, users = vote(counts, outputs, rate)
         mechanism = DelStab(algorithm, epsilon=1, delta="1e-6", calibration="paper", max_types=len(counts))
-        elapsed, law = timed(lambda: mechanism.output_distribution(users, exact=False))  # noqa: B023
+        elapsed, pmf = timed(lambda: mechanism.output_distribution(users, exact=False))  # noqa: B023
         kept = math.comb(mechanism.deletions + len(counts) - 1, len(counts) - 1)
-        bounds = isinstance(law, PmfBounds)
-        width = f"{float((law.upper - law.lower).sum()):.1e}" if bounds else "exact"
-        smallest = law.smallest_stable_size if bounds else None
+        bounds = isinstance(pmf, PmfBounds)
+        width = f"{float((pmf.upper - pmf.lower).sum()):.1e}" if bounds else "exact"
+        smallest = pmf.smallest_stable_size if bounds else None
         refusal = float(mechanism.refusal_probability(users)) if smallest is not None else 1.0
         print(
             f"| {counts} | {outputs} | {rate} | {kept:,} | {smallest} | {refusal:.3g} | {elapsed:.2f} s | {width} |",
@@ -90,14 +91,14 @@ def refusals() -> None:
         return [0.5, 0.5]
 
     many = tuple((i,) for i in range(2000))
-    labelled = type("Labelled", (), {"outputs": (0, 1), "pmf": staticmethod(constant)})()
+    labeled = type("Labeled", (), {"outputs": (0, 1), "pmf": staticmethod(constant)})()
     cases: list[tuple[str, Callable[[], Any]]] = [
-        ("check_lddp, 2,000 labelled users, r = 100", lambda: check_lddp(labelled, many, r=100, epsilon=1, delta=0)),
+        ("check_lddp, 2,000 labeled users, r = 100", lambda: check_lddp(labeled, many, r=100, epsilon=1, delta=0)),
         (
             "check_lddp, 2,000 types, r = 100",
             lambda: check_lddp(SymmetricAlgorithm((0, 1), constant), many, r=100, epsilon=1, delta=0),
         ),
-        ("DelStab, 2,000 labelled users", lambda: DelStab(labelled, epsilon=1, delta="1e-6").refusal_probability(many)),
+        ("DelStab, 2,000 labeled users", lambda: DelStab(labeled, epsilon=1, delta="1e-6").refusal_probability(many)),
         (
             "DelStab, 10 types admitted",
             lambda: DelStab(SymmetricAlgorithm((0, 1), constant), epsilon=1, delta="1e-6", max_types=10).plan(2000),
@@ -117,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="no families of over a million kept multisets")
     quick = parser.parse_args().quick
-    laws(quick)
+    pmfs(quick)
     additive()
     refusals()
     print(f"\nPeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")

@@ -22,7 +22,7 @@ LEVELS = {(1, "1e-6"): 92, (2, "1e-4"): 2, (2, "1e-6"): 2, (4, "1e-6"): 2, (8, "
 """And how often: at the first one nearly all of 80 users are left out, and a release takes milliseconds."""
 EVEN, ODD = [0.5, 0.5], [0.25, 0.75]
 SHARES = (0.0, 0.001, 0.02, 0.3)
-"""How often a kept set gets the other law, which the first is not compatible with."""
+"""How often a kept set gets the other distribution, which the first is not compatible with."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Work:
     share: float = 0
     choices: int = 0
     kept_sets: int = 0
-    laws: int = 0
+    pmfs: int = 0
 
 
 def watched() -> Work:
@@ -57,18 +57,18 @@ def watched() -> Work:
 
 
 def algorithm(work: Work) -> SymmetricAlgorithm:
-    """A law by the kept multiset, or by the set of kinds, made up as it is asked for."""
+    """A distribution by the kept multiset, or by the set of kinds, made up as it is asked for."""
 
-    def law(users: Any) -> list[float]:
-        work.laws += 1
+    def pmf(users: Any) -> list[float]:
+        work.pmfs += 1
         key = tuple(sorted(set(users))) if work.seed % 2 else users
         return ODD if hash((work.seed, key)) % 10_000 < 10_000 * work.share else EVEN
 
-    return SymmetricAlgorithm((0, 1), law)
+    return SymmetricAlgorithm((0, 1), pmf)
 
 
 def dataset(source: random.Random, n: int) -> tuple[tuple[int], ...]:
-    """Kinds as likely as each other or as unlike as can be; and, rarely, one or two giants beside people who are alone.
+    """Kinds as likely as each other or as unlike as can be; and, rarely, one or two giants beside users who are alone.
 
     The last are what takes longest.
     """
@@ -106,7 +106,7 @@ def main() -> None:
         n = source.randint(mechanism.deletions, 80)
         plan = mechanism.plan(n)
         users = dataset(source, n)
-        work.choices = work.kept_sets = work.laws = 0
+        work.choices = work.kept_sets = work.pmfs = 0
         before = time.perf_counter()
         try:
             answer = mechanism.release(users)
@@ -118,17 +118,20 @@ def main() -> None:
         assert work.kept_sets <= plan.kept_sets, seed
         refused += answer is mechanism.outputs[-1]
         row = rows.setdefault(level, [0, 0, 0, 0, 0, 0, 0])
-        found = (elapsed, work.choices, work.kept_sets, work.laws, plan.choices, plan.kept_sets)
+        found = (elapsed, work.choices, work.kept_sets, work.pmfs, plan.choices, plan.kept_sets)
         rows[level] = [row[0] + 1, *(max(pair) for pair in zip(row[1:], found, strict=True))]
         if seed % 10_000 == 0:
             print(f"<!-- {seed}: {time.perf_counter() - start:.0f} s -->", flush=True)
-    print("| ε, δ | datasets | longest release | most choices decided | of | most kept sets of one | of | most laws |")
+    print(
+        "| ε, δ | datasets | longest release | most choices decided | of | most kept sets of one | "
+        "of | most distributions |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for (epsilon, delta), row in sorted(rows.items(), key=str):
-        count, elapsed, choices, kept_sets, laws, all_choices, all_kept = row
+        count, elapsed, choices, kept_sets, pmfs, all_choices, all_kept = row
         print(
             f"| {epsilon}, {delta} | {count:,} | {elapsed:.2f} s | {choices:,} | {all_choices:,} | {kept_sets:,} | "
-            f"{all_kept:,} | {laws:,} |"
+            f"{all_kept:,} | {pmfs:,} |"
         )
     total = time.perf_counter() - start
     print(f"\n{done:,} datasets in {total:.0f} s, {refused:,} refusals, peak memory ", end="")

@@ -8,8 +8,8 @@ fresh rows, with the labels averaged out, above that of the best theta for these
 
 Equal effort of tuning: every method has the same number of settings. Each setting is run on separate tuning seeds, the
 one with the least mean excess risk is then run on fresh seeds, and only those count. Choosing is on fresh data of the
-same law, so that it costs no privacy here; with real data it would cost some, the same for all methods. "Equal T" is
-the clipped descent with as many steps, without clipping or noise.
+same distribution, so that it costs no privacy here; with real data it would cost some, the same for all methods. "Equal
+T" is the clipped descent with as many steps, without clipping or noise.
 
 Users come from NumPy's generator, noise from the operating system.
 """

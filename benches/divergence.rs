@@ -16,7 +16,7 @@ use userdp_core::{
     pmf::Pmf,
 };
 
-/// A reproducible pmf: a linear congruential walk, normalised.
+/// A reproducible pmf: a linear congruential walk, normalized.
 fn pmf(length: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let raw: Vec<f64> = (0..length)
@@ -37,7 +37,7 @@ fn benches(criterion: &mut Criterion) {
         let (p, q) = (pmf(length, 1), pmf(length, 2));
         let exact = |p, q| {
             let (p, q) = (Pmf::from_floats(p, "p").expect("a pmf"), Pmf::from_floats(q, "q").expect("a pmf"));
-            let difference = Difference::new(&p, &q, &level, &control).expect("not cancelled");
+            let difference = Difference::new(&p, &q, &level, &control).expect("not canceled");
             difference.to_f64(&level, Direction::Nearest)
         };
         let fast = quick_hockey_stick_of_floats(&p, &q, &level).expect("valid pmfs, settled by one pass");

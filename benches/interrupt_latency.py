@@ -31,27 +31,27 @@ def calls() -> dict[str, Callable[[], object]]:
     scores = source.integers(0, 5, (4, 4))
     counts = [600, 500, 500, 400]
     family = _core.StableFamily(counts, 192, 96)
-    laws = _core.ScoreSelection(_core.Level(Fraction(1), Fraction(1, 200)), 4).matrix_of_vectors(
+    distributions = _core.ScoreSelection(_core.Level(Fraction(1), Fraction(1, 200)), 4).matrix_of_vectors(
         scores, counts, family.vectors()
     )
 
     def bad_pairs() -> None:
         fresh = _core.StableFamily(counts, 192, 96)
-        fresh.mark_bad_pairs(laws, level, Fraction(1, 10**7), [])
+        fresh.mark_bad_pairs(distributions, level, Fraction(1, 10**7), [])
 
-    def output_law() -> None:
+    def output_pmf() -> None:
         marked = _core.StableFamily(counts, 192, 96)
         marked.mark_rows([0], [1])
         smallest = marked.smallest_stable_size() or 0
         for _ in range(100):
-            marked.output_bounds([0] * smallest + [1] * (97 - smallest), 97, laws)
+            marked.output_bounds([0] * smallest + [1] * (97 - smallest), 97, distributions)
 
     return {
         "largest divergence of 40,000 unlike pmfs": lambda: [
             pairwise_max_divergence(rows, epsilon=0.1) for _ in range(100)
         ],
         "bad pairs of 1.2 million pmfs": bad_pairs,
-        "law of a release, 1.2 million kept multisets": output_law,
+        "distribution of a release, 1.2 million kept multisets": output_pmf,
         "worst of 2 million exact pairs": lambda: [
             _core.family_worst(pmfs, pairs, level, Fraction(0), None) for _ in range(100)
         ],

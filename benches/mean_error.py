@@ -1,11 +1,12 @@
 """Errors of the methods of `WinsorizedMean` with their exact noise, side by side in one run.
 
-    python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--laws signs,zipf,...]
+    python benches/mean_error.py [--quick] [--runs 1000:100,10000:30] [--distributions signs,zipf,...]
 
-Records are in the unit ball of 64 columns (--columns), independent and of one law for all users, unless the law says
-otherwise. What is drawn for a user is the mean of the user's m records, from its exact law (binomial and multinomial
-counts); the rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root mean squares of the L2
-distance from the mean of the *law*, times 1000, with their standard errors; every method sees the same people.
+Records are in the unit ball of 64 columns (--columns), independent and of one distribution for all users, unless the
+distribution says otherwise. What is drawn for a user is the mean of the user's m records, from its exact distribution
+(binomial and multinomial counts); the rest is the code that `WinsorizedMean.fit` runs on those means. Errors are root
+mean squares of the L2 distance from the mean of the *distribution*, times 1000, with their standard errors; every
+method sees the same users.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ D = 64
 DELTA = Fraction(1, 10**6)
 
 People = tuple[np.ndarray, np.ndarray]
-Law = Callable[[int, int, np.random.Generator], People]
+Distribution = Callable[[int, int, np.random.Generator], People]
 
 
 def signs(n: int, m: int, rng: np.random.Generator) -> People:
@@ -38,7 +39,7 @@ def signs(n: int, m: int, rng: np.random.Generator) -> People:
     return (2 * counts - m) / (m * math.sqrt(D)), np.full(D, 0.35 / math.sqrt(D))
 
 
-def centred(n: int, m: int, rng: np.random.Generator) -> People:
+def centered(n: int, m: int, rng: np.random.Generator) -> People:
     """As "signs" with mean 0: users are exactly as far from the mean as the default radius promises."""
     counts = rng.binomial(m, 0.5, size=(n, D))
     return (2 * counts - m) / (m * math.sqrt(D)), np.zeros(D)
@@ -46,9 +47,9 @@ def centred(n: int, m: int, rng: np.random.Generator) -> People:
 
 def zipf(n: int, m: int, rng: np.random.Generator) -> People:
     """One of 64 unit vectors, number k with probability proportional to 1/k."""
-    law = 1 / np.arange(1, D + 1)
-    law /= law.sum()
-    return rng.multinomial(m, law, size=n) / m, law
+    pmf = 1 / np.arange(1, D + 1)
+    pmf /= pmf.sum()
+    return rng.multinomial(m, pmf, size=n) / m, pmf
 
 
 def line(n: int, m: int, rng: np.random.Generator) -> People:
@@ -65,27 +66,27 @@ def skewed_line(n: int, m: int, rng: np.random.Generator) -> People:
 
 def sparse(n: int, m: int, rng: np.random.Generator) -> People:
     """Zero, but one of the first four unit vectors with probability 1/10: skewed and concentrated."""
-    law = np.zeros(D)
-    law[:4] = 0.1 / len(law[:4])
-    return rng.multinomial(m, np.append(law, 0.9), size=n)[:, :D] / m, law
+    pmf = np.zeros(D)
+    pmf[:4] = 0.1 / len(pmf[:4])
+    return rng.multinomial(m, np.append(pmf, 0.9), size=n)[:, :D] / m, pmf
 
 
 def different(n: int, m: int, rng: np.random.Generator) -> People:
-    """As "signs", with people who differ: each has a mean of their own, at a distance of 0.1 in root mean square."""
+    """As "signs", with users who differ: each has a mean of their own, at a distance of 0.1 in root mean square."""
     shift = 0.1 / math.sqrt(D) * np.where(rng.random((n, D)) < 0.5, 1, -1)
     counts = rng.binomial(m, (1 + 0.35 + shift * math.sqrt(D)) / 2)
     return (2 * counts - m) / (m * math.sqrt(D)), np.full(D, 0.35 / math.sqrt(D))
 
 
 def corner(n: int, m: int, rng: np.random.Generator) -> People:
-    """As "signs", but one user in twenty has the opposite mean: clipped towards the others."""
+    """As "signs", but one user in twenty has the opposite mean: clipped toward the others."""
     odd = rng.random((n, 1)) < 0.05
     counts = rng.binomial(m, np.where(odd, 0.325, 0.675), size=(n, D))
     return (2 * counts - m) / (m * math.sqrt(D)), np.full(D, 0.9 * 0.35 / math.sqrt(D))
 
 
-LAWS: dict[str, Law] = {
-    law.__name__: law for law in (signs, centred, zipf, line, skewed_line, sparse, different, corner)
+PMFS: dict[str, Distribution] = {
+    pmf.__name__: pmf for pmf in (signs, centered, zipf, line, skewed_line, sparse, different, corner)
 }
 CELLS = [(n, m, epsilon) for n in (1000, 10_000) for m in (1, 16, 256) for epsilon in ("0.5", "1")]
 
@@ -107,7 +108,7 @@ def planned(method: str, n: int, m: int, epsilon: str, private_radius: bool = Fa
 
 
 def released(plan: MeanMethod, people: np.ndarray) -> np.ndarray:
-    """What `WinsorizedMean.fit` releases for people with these means."""
+    """What `WinsorizedMean.fit` releases for users with these means."""
     present = np.ones(len(people), dtype=bool)
     if plan.rotated():
         signs = signs_of(PublicSeed.random(), D)
@@ -143,7 +144,9 @@ class Errors:
         return f"{self.rms:.3g} ({self.standard_error:.2g})"
 
 
-def cell(law: Law, n: int, m: int, epsilon: str, methods: list[str], runs: int, rng: np.random.Generator) -> list[str]:
+def cell(
+    pmf: Distribution, n: int, m: int, epsilon: str, methods: list[str], runs: int, rng: np.random.Generator
+) -> list[str]:
     """One row of the table."""
     plans = {
         method: planned(*(("iterated", n, m, epsilon, True) if method == "searched" else (method, n, m, epsilon)))
@@ -151,7 +154,7 @@ def cell(law: Law, n: int, m: int, epsilon: str, methods: list[str], runs: int, 
     }
     errors = {method: Errors() for method in ["none", *methods]}
     for _ in range(runs):
-        people, truth = law(n, m, rng)
+        people, truth = pmf(n, m, rng)
         errors["none"].add(people.mean(axis=0), truth)
         for method, plan in plans.items():
             errors[method].add(released(plan, people), truth)
@@ -167,29 +170,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few runs, n = 1000 only")
     parser.add_argument("--runs", default="1000:100,10000:30", help="runs for each number of users")
-    parser.add_argument("--laws", default=",".join(LAWS))
+    parser.add_argument("--distributions", default=",".join(PMFS))
     parser.add_argument("--methods", default="auto,gaussian,practical,searched")
-    parser.add_argument("--seed", type=int, default=0, help="of the people; the noise is fresh each time")
+    parser.add_argument("--seed", type=int, default=0, help="of the users; the noise is fresh each time")
     parser.add_argument("--columns", type=int, default=64)
     options = parser.parse_args()
-    global D  # the laws above are of D columns
+    global D  # the distributions above are of D columns
     D = options.columns
     runs = {int(n): int(times) for n, times in (pair.split(":") for pair in options.runs.split(","))}
     cells = [c for c in CELLS if c[0] in runs]
     if options.quick:
         runs, cells = {1000: 10}, [c for c in CELLS if c[0] == 1000]
     methods = options.methods.split(",")
-    for name in options.laws.split(","):
+    for name in options.pmfs.split(","):
         rng = np.random.default_rng(options.seed)
         head = ["users", "m", "epsilon", "auto is", "predicted", "no privacy", *methods, "auto / best", "runs"]
         print(
-            f"\n{name}: {LAWS[name].__doc__}\n",
+            f"\n{name}: {PMFS[name].__doc__}\n",
             "|".join(["", *head, ""]),
             "|".join(["", *["-"] * len(head), ""]),
             sep="\n",
         )
         for n, m, epsilon in cells:
-            print("|".join(["", *cell(LAWS[name], n, m, epsilon, methods, runs[n], rng), ""]), flush=True)
+            print("|".join(["", *cell(PMFS[name], n, m, epsilon, methods, runs[n], rng), ""]), flush=True)
 
 
 if __name__ == "__main__":

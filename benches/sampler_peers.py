@@ -1,4 +1,4 @@
-"""What the comparison of samplers measures beside userdp: scores, and the peers' ways to draw, each with its law."""
+"""What the comparison of samplers measures beside userdp: scores, and the peers' ways to draw, each with its pmf."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ def make_scores(k: int, profile: str) -> list[Scores]:
     return found
 
 
-# --- laws, for the check before the times -----------------------------------------------------------
+# --- distributions, for the check before the times -----------------------------------------------------------
 
 
-def exponential_law(scores: Scores) -> list[float]:
+def exponential_pmf(scores: Scores) -> list[float]:
     """P[i] proportional to e^(-score / scale)."""
     weights = [math.exp(-int(score) / SCORE_SCALE) for score in scores]
     return [weight / sum(weights) for weight in weights]
 
 
-def permute_and_flip_law(scores: Scores) -> list[float]:
+def permute_and_flip_pmf(scores: Scores) -> list[float]:
     """Candidates in random order, each taken with probability e^(-(score - best) / scale) when it is reached."""
     chances = [math.exp(-(int(score) - int(min(scores))) / SCORE_SCALE) for score in scores]
-    law = [0.0] * len(chances)
+    pmf = [0.0] * len(chances)
     orders = list(itertools.permutations(range(len(chances))))
     for order in orders:
         left = 1.0 / len(orders)
         for i in order:
-            law[i] += left * chances[i]
+            pmf[i] += left * chances[i]
             left *= 1.0 - chances[i]
-    return law
+    return pmf
 
 
 # --- selection --------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Selector:
     name: str
     ready: Callable[[Scores], Any]
     draw: Callable[[Any], Any]
-    law: Callable[[Scores], list[float]] = exponential_law
+    pmf: Callable[[Scores], list[float]] = exponential_pmf
 
 
 def numpy_selectors() -> list[Selector]:
@@ -116,12 +116,12 @@ class Peers:
             if not math.isclose(select.map(1.0), expected):
                 raise SystemExit(f"OpenDP calibrates differently: {select.map(1.0)} for {expected}")
             # An array of floats is the input that it takes fastest.
-            found.append(Selector("OpenDP", lambda scores: -scores.astype(np.float64), select, permute_and_flip_law))
+            found.append(Selector("OpenDP", lambda scores: -scores.astype(np.float64), select, permute_and_flip_pmf))
         if self.diffprivlib is not None:
             mechanism = self.diffprivlib.Exponential
 
             def draw(utilities: Any) -> Any:
-                return mechanism(epsilon=EPSILON, sensitivity=1.0, utility=utilities).randomise()
+                return mechanism(epsilon=EPSILON, sensitivity=1.0, utility=utilities).randomize()
 
             found.append(Selector("diffprivlib", lambda scores: (-scores).tolist(), draw))
         return found
@@ -143,7 +143,7 @@ class Peers:
             mechanism = self.diffprivlib.GeometricTruncated(
                 epsilon=1.0 / scale, sensitivity=1, lower=lower, upper=upper
             )
-            found.append(Noise("diffprivlib", lambda: [mechanism.randomise(VALUE) for _ in range(2000)], 2000))
+            found.append(Noise("diffprivlib", lambda: [mechanism.randomize(VALUE) for _ in range(2000)], 2000))
         return found
 
     def gaussian_noise(self, sigma: int) -> list[Noise]:
@@ -188,7 +188,7 @@ def numpy_gaussian(sigma: int, draws: int) -> Noise:
 
 
 def numpy_table(probabilities: list[float], draws: int) -> Noise:
-    """The inverse of the distribution function of a finite law."""
+    """The inverse of the distribution function of a finite distribution."""
     random = np.random.default_rng()
     sums = np.cumsum(probabilities)
     return Noise("numpy", lambda: np.searchsorted(sums, random.random(draws) * sums[-1], side="right"), draws)

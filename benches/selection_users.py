@@ -82,15 +82,15 @@ def main() -> None:
         f"epsilon 1, delta 1e-6, beta {BETA}; {arguments.trials} trials at each n, so that three standard errors of a"
     )
     print(f"rate of beta / 3 are {error:.4f}; *range* has the exact n of rates that are off by so much\n")
-    print("| neighbours | t | agreement | planned | range | sure | one rival | all differ |\n" + "|---" * 8 + "|")
-    for neighbours in ("add-remove", "replace"):
-        selection = ApproximateSelection(epsilon=1, delta="1e-6", neighbours=neighbours)
+    print("| neighbors | t | agreement | planned | range | sure | one rival | all differ |\n" + "|---" * 8 + "|")
+    for neighbors in ("add-remove", "replace"):
+        selection = ApproximateSelection(epsilon=1, delta="1e-6", neighbors=neighbors)
         for agreement in AGREEMENTS:
             p = float(agreement)
             plan = selection.users_needed(agreement=agreement, beta=BETA)
             low, high = (planned_at(selection, p, BETA / 3 + sign * error) for sign in (1, -1))
             found = [simulated(wins, selection, p, arguments.trials, rng) for wins in (sure, one_rival, all_differ)]
-            cells = [neighbours, selection.half_width, agreement, plan, f"{low} to {high}", *found]
+            cells = [neighbors, selection.half_width, agreement, plan, f"{low} to {high}", *found]
             print("| " + " | ".join(map(str, cells)) + " |", flush=True)
     print(f"\nSeed of the users {arguments.seed}, {time.perf_counter() - began:.0f} s.")
 

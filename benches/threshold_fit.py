@@ -42,7 +42,7 @@ def measure(rows: int, users: int) -> dict[str, float]:
 
     m = rows // users
     learner = ThresholdClassifier(epsilon=1, domain_size=DOMAIN, m=m, exact_integers=True)
-    # What is imported and started at the first call, on a few people.
+    # What is imported and started at the first call, on a few users.
     few = people(1000, 100)
     learner.fit(few[0], few[1], groups=few[2])
     points, labels, ids = people(rows, users)

@@ -2,10 +2,10 @@
 
     python benches/threshold_users.py [--quick] [--seed SEED] [--jobs 1]
 
-A trial draws a task and people's examples, fits a `ThresholdClassifier` as it comes (epsilon 1, 2^20 points), and
+A trial draws a task and users' examples, fits a `ThresholdClassifier` as it comes (epsilon 1, 2^20 points), and
 succeeds when the error of the threshold is at most 0.1 above the least possible one, which is known. Data come from
 NumPy's generator, seeded afresh; what the mechanisms draw comes from the operating system. The naive baseline keeps one
-example of each person (m = 1).
+example of each user (m = 1).
 
 1. *Users needed*: the least n, on a grid with steps of 5 per cent, with a success rate of 0.9, by bisection; 200 trials
    at each n, 2,000 for the baseline.
@@ -58,7 +58,7 @@ def task(kind: str, noise: float, rng: np.random.Generator) -> Task:
     """A random task.
 
     hard: thresholds outside a cluster of 32 places are only 0.12 worse than the best one, which is in its middle.
-    clump: all examples are at 32 neighbouring places. spread: 64 places over the whole domain.
+    clump: all examples are at 32 neighboring places. spread: 64 places over the whole domain.
     """
     middle = int(rng.integers(2000, POINTS - 2000))
     cluster = np.arange(middle - ATOMS // 2 + 1, middle + ATOMS // 2 + 1)

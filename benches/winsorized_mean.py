@@ -4,7 +4,7 @@
 
 Records are -1 or 1 with mean 0.3; what is drawn for a user is the mean of m of them. Errors are root mean squares times
 1000: "by noise" from the mean of the users' means, beside the formula sqrt(2) W / (n epsilon_noise), and "total" from
-0.3. Every method sees the same people.
+0.3. Every method sees the same users.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reports that are private before they leave the user's machine: three machines, of which two hold one file each.
 
-The organiser writes down the protocol as JSON. Every user makes one message from it, with nothing but their own answer
+The organizer writes down the protocol as JSON. Every user makes one message from it, with nothing but their own answer
 and their slot. The counting machine reads the JSON and the messages; nobody else sees an answer.
 """
 
@@ -11,7 +11,7 @@ from userdp.protocols import local
 DRINKS = ("coffee", "mate", "tea", "water")
 
 
-def organiser() -> str:
+def organizer() -> str:
     """The public description that everybody gets."""
     protocol = local.for_items(epsilon=2, n_items=len(DRINKS), n_users=4000, round_id="drinks-week-1", default=3)
     return protocol.to_json()
@@ -33,7 +33,7 @@ def counter(description: str, messages: list[bytes]) -> local.LocalServer:
 
 def main() -> None:
     """Everybody in one process; 2,000 of 4,000 like mate."""
-    description = organiser()
+    description = organizer()
     answers = ["mate", "tea", "mate", "cola"] * 1000
     messages = [user(description, slot, drink) for slot, drink in enumerate(answers)]
     messages += [messages[0], b"hello"]

@@ -90,7 +90,7 @@ def errors(dollars: str, years: Sequence[int]) -> dict[str, list[float]]:
 
 
 def plot(path: str) -> None:
-    """Error against the number of years: measured, and predicted for people who differ only by chance."""
+    """Error against the number of years: measured, and predicted for users who differ only by chance."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(RANGES), figsize=(9, 4), layout="constrained", sharey=True)

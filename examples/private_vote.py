@@ -1,4 +1,4 @@
-"""A private vote on real people: refused on 545 of them, answered on 2,725.
+"""A private vote on real users: refused on 545 of them, answered on 2,725.
 
 545 men told in each of eight years whether a union had set their wage (Vella and Verbeek 1998). The question is
 whether most of them have ever been in a union. The answer is a plain majority, without any noise, so by itself it
@@ -23,22 +23,22 @@ COPIES = (1, 3, 5, 10, 20)
 
 
 def ever_member(person: tuple[int, ...]) -> int:
-    """One vote per person, however many years he answered."""
+    """One vote per user, however many years he answered."""
     return int(any(person))
 
 
-def majority_law(members: int, n_people: int) -> list[int]:
+def majority_pmf(members: int, n_people: int) -> list[int]:
     """The probabilities of "no" and "yes": this is no noisy count, but the truth."""
     return [0, 1] if 2 * members > n_people else [1, 0]
 
 
 majority = AdditiveAlgorithm(
-    ("no", "yes"), ever_member, majority_law, statistic_range=(0, 1), name="majority of ever members"
+    ("no", "yes"), ever_member, majority_pmf, statistic_range=(0, 1), name="majority of ever members"
 )
 
 
 def delstab(calibration: Calibration = "optimal") -> DelStab:
-    """(1, 10^-6)-DP for the replacement of a person. relation="exact" compares only the totals that can occur."""
+    """(1, 10^-6)-DP for the replacement of a user. relation="exact" compares only the totals that can occur."""
     return DelStab(majority, epsilon=EPSILON, delta=DELTA, calibration=calibration, relation="exact")
 
 
@@ -52,8 +52,8 @@ def tell(people: Dataset, many: Dataset) -> None:
     print(f"A vote at epsilon = {EPSILON}, delta = {DELTA}, explained (this is not private):")
     print(private.explain(people), end="\n\n")
 
-    # The advice is "more users". The same proportions with more people are a wider margin, and the number left out
-    # stays: here the panel is repeated, every copy a person of his own. How soon that helps is a matter of the
+    # The advice is "more users". The same proportions with more users are a wider margin, and the number left out
+    # stays: here the panel is repeated, every copy a user of his own. How soon that helps is a matter of the
     # calibration: all three are proved, they differ in the constants.
     print(f"{'people':>8}  {'calibration':<12} {'left out':>8} {'r*':>4}  probability of a refusal")
     for copies in COPIES:
@@ -67,22 +67,25 @@ def tell(people: Dataset, many: Dataset) -> None:
     print()
     for crowd in (people, many):
         released = private.release(crowd)
-        print(f"Release for {len(crowd):,} people: {'refused' if released is BOTTOM else released}")
+        print(f"Release for {len(crowd):,} users: {'refused' if released is BOTTOM else released}")
 
     # On the larger crowd the answer is certain, although one man more or less could never be told from it.
-    law = private.pmf(many)
-    print("Its law there: " + ", ".join(f"{o} {p}" for o, p in zip(private.outputs, law.fractions(), strict=True)))
+    pmf = private.pmf(many)
+    print(
+        "Its distribution there: "
+        + ", ".join(f"{o} {p}" for o, p in zip(private.outputs, pmf.fractions(), strict=True))
+    )
 
 
 def check() -> bool:
-    """Decide the promise on a world that is small enough: seven people, two answers each, every history, exactly."""
+    """Decide the promise on a world that is small enough: seven users, two answers each, every history, exactly."""
 
     def audited(mechanism: FiniteAlgorithm) -> AuditReport:
         return audit_user_level(mechanism, universe=(0, 1), n_users=7, n_examples=2, epsilon=8, delta="0.01")
 
     bare = audited(majority)
     private = audited(DelStab(majority, epsilon=8, delta="0.01", relation="exact"))
-    print(f"\nAll {private.datasets} datasets of 7 people with two answers, {private.pairs} neighbouring pairs:")
+    print(f"\nAll {private.datasets} datasets of 7 users with two answers, {private.pairs} neighboring pairs:")
     for name, report in (("the bare majority", bare), ("DelStab of it", private)):
         verdict = "holds" if report.holds else "violated"
         print(f"  {name}: {verdict}, worst delta {report.worst_delta.upper:.3g}")

@@ -1,4 +1,4 @@
-"""What tests of private bisection share: known cases, rational bases, and near laws."""
+"""What tests of private bisection share: known cases, rational bases, and near distributions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "agnostic_threshold_cases.json").read_text())["cases"]
 
 NEAR = F(1, 2**30)
-"""The library's laws are next to the ideal ones: epsilon is lowered by 2^-36."""
+"""The library's distributions are next to the ideal ones: epsilon is lowered by 2^-36."""
 
 
 def cases(kind: str) -> list[Any]:
@@ -26,7 +26,7 @@ def cases(kind: str) -> list[Any]:
 
 
 def worst_ratios(mechanism: str) -> list[Any]:
-    """Cases of the largest ratio of a mechanism's probabilities between neighbours."""
+    """Cases of the largest ratio of a mechanism's probabilities between neighbors."""
     return [case for case in cases("exact_epsilon") if mechanism in case.values[0]["mechanism"]]
 
 

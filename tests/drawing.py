@@ -1,4 +1,4 @@
-"""Draws against laws: what the statistical tests of the samplers share."""
+"""Draws against distributions: what the statistical tests of the samplers share."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def with_a_bias(draws: Draws, outcome: int) -> Draws:
 def assert_near(pmf: Sequence[Fraction], ideal: Sequence[Fraction], distance: Fraction) -> None:
     assert sum(pmf) == 1
     total_variation = sum(abs(a - b) for a, b in zip(pmf, ideal, strict=True)) / 2
-    print(f"total variation distance to the ideal law {float(total_variation):.3g}")
+    print(f"total variation distance to the ideal distribution {float(total_variation):.3g}")
     assert total_variation <= distance

@@ -150,7 +150,7 @@ def laws() -> Any:
         BiasedCoin(probability="1/3"),
         BiasedCoin(log_probability=-1),
     ]
-    return [[law.sample(random_state=7), np.asarray(law.sample(40, random_state=8))] for law in made]
+    return [[pmf.sample(random_state=7), np.asarray(pmf.sample(40, random_state=8))] for pmf in made]
 
 
 @case
@@ -217,7 +217,7 @@ def few_scores() -> ScoreSelection:
     return ScoreSelection(("a", "b", "c"), lambda user: [user[0], 1 - user[0], user[-1]], epsilon="0.1", sensitivity=1)
 
 
-def labelled() -> Any:
+def labeled() -> Any:
     @algorithms.finite_algorithm(("no", "yes"))
     def second(dataset: Any) -> Any:
         votes = sum(any(user) for user in dataset)
@@ -234,7 +234,7 @@ def delstab() -> Any:
             private = DelStab(majority(), epsilon=8, delta="0.01", calibration=calibration, relation=relation)
             found.append([private.release(PEOPLE, random_state=s) for s in range(8)])
             found.append(private.output_distribution(PEOPLE, exact=True))
-    for algorithm, people in ((noisy_majority(), PEOPLE), (few_scores(), PEOPLE), (labelled(), PEOPLE[:12])):
+    for algorithm, people in ((noisy_majority(), PEOPLE), (few_scores(), PEOPLE), (labeled(), PEOPLE[:12])):
         private = DelStab(algorithm, epsilon=8, delta="0.01")
         found.append([private.release(people, random_state=s) for s in range(8)])
         found.append(private.output_distribution(people, exact=True))
@@ -260,8 +260,8 @@ def decided(report: Any) -> Any:
 @case
 def audits() -> Any:
     found = []
-    for algorithm in (majority(), noisy_majority(), few_scores(), labelled()):
-        for neighbours in ("replace", "add-remove"):
+    for algorithm in (majority(), noisy_majority(), few_scores(), labeled()):
+        for neighbors in ("replace", "add-remove"):
             found.append(
                 decided(
                     audit_user_level(
@@ -271,7 +271,7 @@ def audits() -> Any:
                         n_examples=2,
                         epsilon=1,
                         delta="0.01",
-                        neighbours=neighbours,
+                        neighbors=neighbors,
                     )
                 )
             )
@@ -290,11 +290,11 @@ def audits_of_learners() -> Any:
     mean = WinsorizedMean(epsilon=1, bound=1, m=1, method="laplace", steps=4)
     algorithm = as_finite_algorithm(learner)
     values = [(x, y) for x in (1, 3) for y in (0, 1)]
-    laws = [
+    pmfs = [
         learner.output_distribution(np.array([[1], [2], [3], [3]]), [0, 1, 1, 0], groups=[1, 1, 2, 2]),
         mean.output_distribution(np.array([[0.5], [-0.5]]), groups=[1, 2]),
     ]
-    return [decided(audit_user_level(algorithm, universe=values, n_users=2, n_examples=2, epsilon=1, delta=0)), laws]
+    return [decided(audit_user_level(algorithm, universe=values, n_users=2, n_examples=2, epsilon=1, delta=0)), pmfs]
 
 
 # --- learners
@@ -308,7 +308,7 @@ WORDS = np.array(["no", "yes"])[LABELS.astype(int)]
 
 
 def forms() -> list[tuple[str, Any, Any, Any]]:
-    """The same rows in the forms in which people bring them, some of them ragged and with values that are missing."""
+    """The same rows in the forms in which users bring them, some of them ragged and with values that are missing."""
     frame = pd.DataFrame({"x": POINTS[:, 0]})
     nullable = pd.DataFrame({"x": pd.array(POINTS[:, 0], dtype="Int64")})
     nullable.loc[3, "x"] = None
@@ -584,9 +584,9 @@ def costs() -> Any:
 def selections() -> Any:
     items = ["tea"] * 90 + ["milk"] * 10 + [None, 7, b"x"]
     found: list[Any] = []
-    for neighbours in ("replace", "add-remove"):
-        approximate = ApproximateSelection(epsilon=1, delta="1e-6", neighbours=neighbours, default="tea")
-        pure = PureSelection(epsilon=1, n_items=2**64, neighbours=neighbours)
+    for neighbors in ("replace", "add-remove"):
+        approximate = ApproximateSelection(epsilon=1, delta="1e-6", neighbors=neighbors, default="tea")
+        pure = PureSelection(epsilon=1, n_items=2**64, neighbors=neighbors)
         found.append([approximate.release(items, random_state=s) for s in range(4)])
         found.append([pure.release([2**63] * 30 + list(range(100)), random_state=s) for s in range(4)])
         found.append(approximate.pmf({"tea": 40, "milk": 38}))

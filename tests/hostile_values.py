@@ -1,4 +1,4 @@
-"""Values that nobody should give, and the containers in which people bring data."""
+"""Values that nobody should give, and the containers in which users bring data."""
 
 from __future__ import annotations
 

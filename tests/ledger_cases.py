@@ -1,4 +1,4 @@
-"""People, records and fits for tests of ledgers."""
+"""Users, records and fits for tests of ledgers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """All paths of a program, and what its draws may tell together.
 
 If on every path the arguments of each draw change by at most the sensitivity that the mechanism is made for, between
-neighbours that drew the same before, and the mechanisms' epsilons add up to at most epsilon on every path, then by
-adaptive composition the program is epsilon-DP. That is sharper than the law of a program's outcome, which hides much
-of what the draws lose.
+neighbors that drew the same before, and the mechanisms' epsilons add up to at most epsilon on every path, then by
+adaptive composition the program is epsilon-DP. That is sharper than the distribution of a program's outcome, which
+hides much of what the draws lose.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def largest_change(program_of: Callable[[Any], Program], pairs: Iterable[tuple[Any, Any]]) -> tuple[float, float]:
-    """The largest change of an argument between neighbours, and the largest sum of epsilons along a path.
+    """The largest change of an argument between neighbors, and the largest sum of epsilons along a path.
 
     The programs must take the same paths on all datasets; infinite change if they do not.
     """
@@ -82,10 +82,10 @@ def largest_change(program_of: Callable[[Any], Program], pairs: Iterable[tuple[A
 
 
 def worst_loss(program_of: Callable[[Any], Program], pairs: Iterable[tuple[Any, Any]]) -> float:
-    """The largest privacy loss of everything that is drawn along a path, between neighbours; infinite if paths differ.
+    """The largest privacy loss of everything that is drawn along a path, between neighbors; infinite if paths differ.
 
     What a learner releases is a function of it, so this is an upper bound of the learner's loss, and sharper than what
-    the law of its outcome shows.
+    the distribution of its outcome shows.
     """
     known: dict[Any, dict[tuple[Any, ...], float]] = {}
 

@@ -1,4 +1,4 @@
-"""Statistical-query algorithms and people for tests."""
+"""Statistical-query algorithms and users for tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OneMean(StatisticalQueryAlgorithm):
 
 
 def data_of(users: list[list[tuple[Any, int]]], m: int | None = None) -> UserTable:
-    """People's rows, in an order in which no one's rows are side by side."""
+    """Users' rows, in an order in which no one's rows are side by side."""
     rows = [(place, user, *row) for user, theirs in enumerate(users) for place, row in enumerate(theirs)]
     rows.sort(key=lambda row: row[:2])
     width = len(rows[0][2])

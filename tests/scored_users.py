@@ -1,4 +1,4 @@
-"""Users with labelled points, and their scores by the core."""
+"""Users with labeled points, and their scores by the core."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ def cases(kind: str) -> list[Any]:
     return found
 
 
-def approximate(q: Fraction, t: int, neighbours: Any = "add-remove") -> ApproximateSelection:
+def approximate(q: Fraction, t: int, neighbors: Any = "add-remove") -> ApproximateSelection:
     """Noise next to P[x] = q^|x| / Z on -t, ..., t, calibrated at ln(1 / q) for each item that may change."""
-    items = 2 if neighbours == "replace" else 1
+    items = 2 if neighbors == "replace" else 1
     ends, wider = (truncated_laplace(q, width)[0] if width else F(1, 3) for width in (t, t - 1))
     level = (1 / q) ** items
     selection = ApproximateSelection(
-        epsilon=LogRatio(level.numerator, level.denominator), delta=items * (ends + wider) / 2, neighbours=neighbours
+        epsilon=LogRatio(level.numerator, level.denominator), delta=items * (ends + wider) / 2, neighbors=neighbors
     )
     assert selection.half_width == t
     return selection
@@ -41,15 +41,15 @@ def noise_of(selection: ApproximateSelection) -> list[Fraction]:
 
 
 def audited(
-    selection: Any, items: Sequence[Any], n: int, epsilon: Any, delta: Any, neighbours: str, law: Any = None
+    selection: Any, items: Sequence[Any], n: int, epsilon: Any, delta: Any, neighbors: str, distribution: Any = None
 ) -> Any:
-    """All data of n users with these items, against all neighbours; `law` from counts, in place of the selection's."""
+    """All data of n users with these items, against all neighbors; `pmf` from counts, in place of the selection's."""
     outputs = (*items, BOTTOM)
 
     def pmf(dataset: Any) -> Pmf:
         counts = selection.tally([user[0] for user in dataset])
-        if law is not None:
-            return Pmf.from_weights(law([counts[item] for item in items]), outputs)
+        if distribution is not None:
+            return Pmf.from_weights(distribution([counts[item] for item in items]), outputs)
         found = selection.pmf(counts)
         weight_of = dict(zip(found.outputs, found.weights, strict=True))
         return Pmf(outputs, tuple(weight_of.get(output, 0) for output in outputs))
@@ -61,5 +61,5 @@ def audited(
         n_examples=1,
         epsilon=epsilon,
         delta=delta,
-        neighbours=neighbours,  # type: ignore[arg-type]
+        neighbors=neighbors,  # type: ignore[arg-type]
     )

@@ -95,17 +95,17 @@ def test_population_is_the_smallest_multiple() -> None:
         assert one_by_one == size
 
 
-def test_random_lemmas_hold_on_random_laws() -> None:
+def test_random_lemmas_hold_on_random_pmfs() -> None:
     # The triangle inequality, tight form, on actual distributions.
     source = random.Random(6)
 
-    def law() -> list[F]:
+    def pmf() -> list[F]:
         weights = [source.randrange(0, 5) for _ in range(3)]
         weights[source.randrange(3)] += 1
         return [F(weight, sum(weights)) for weight in weights]
 
     for _ in range(2000):
-        p, q, r = law(), law(), law()
+        p, q, r = pmf(), pmf(), pmf()
         e1, e2 = (1 + F(source.randrange(0, 9), 4) for _ in range(2))
         d1 = max(oracle.hockey_stick(p, q, e1), oracle.hockey_stick(q, p, e1))
         d2 = max(oracle.hockey_stick(q, r, e2), oracle.hockey_stick(r, q, e2))

@@ -1,4 +1,4 @@
-"""Every rounding of the accounting is towards less privacy claimed: enclosures made wide only raise what is claimed.
+"""Every rounding of the accounting is toward less privacy claimed: enclosures made wide only raise what is claimed.
 
 Real enclosures are too narrow for a wrong end to show. So here they are a thousandth wide, and whatever should be an
 upper bound must be one still, by visibly more than before, and whatever should be a lower bound likewise.

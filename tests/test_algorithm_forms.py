@@ -85,18 +85,18 @@ LIARS = {
 def test_an_overridden_pmf_is_audited_itself(base: type[Any], liar: str) -> None:
     algorithm = LIARS[liar](base)
     assert isinstance(algorithm, FiniteAlgorithm)
-    assert form_of(algorithm) == "labelled"
+    assert form_of(algorithm) == "labeled"
     report = audit_user_level(algorithm, universe=(0, 1), n_users=2, n_examples=1, epsilon="0.01", delta=0)
-    assert (report.engine, report.holds, report.lower) == ("labelled", False, 1.0)
+    assert (report.engine, report.holds, report.lower) == ("labeled", False, 1.0)
     one = audit_dataset(algorithm, [(0,), (1,)], records=[(1,)], epsilon="0.01", delta=0)
-    assert (one.engine, one.lower) == ("labelled", 1.0)
+    assert (one.engine, one.lower) == ("labeled", 1.0)
     lddp = check_lddp(algorithm, [(0,), (1,), (1,)], r=1, epsilon="0.01", delta=0)
     assert (lddp.engine, lddp.lower) == ("general", 1.0)
     for engine in ("symmetric", "additive"):
         with pytest.raises(TypeError, match=f"engine='{engine}' needs"):
             audit_user_level(algorithm, universe=(0, 1), n_users=1, n_examples=1, epsilon=1, delta=0, engine=engine)
     release = DelStab(algorithm, epsilon=8, delta="0.01")
-    assert release.plan(release.min_users).engine == "labelled"
+    assert release.plan(release.min_users).engine == "labeled"
     assert not release.symmetric
     with pytest.raises(TypeError, match="relation='distance' needs an AdditiveAlgorithm"):
         DelStab(algorithm, epsilon=8, delta="0.01", relation="distance")
@@ -114,10 +114,10 @@ def test_an_overridden_pmf_is_audited_itself(base: type[Any], liar: str) -> None
 )
 def test_what_the_pmf_is_made_from_counts_too(base: type[Any], name: str) -> None:
     own = getattr(base, name)
-    assert form_of(type("Own", (base,), {name: lambda self, *given: own(self, *given)})()) == "labelled"
+    assert form_of(type("Own", (base,), {name: lambda self, *given: own(self, *given)})()) == "labeled"
     algorithm = base()
     setattr(algorithm, name, getattr(algorithm, name))
-    assert form_of(algorithm) == "labelled"
+    assert form_of(algorithm) == "labeled"
 
 
 @pytest.mark.parametrize(("base", "form"), [(Additive, "additive"), (Score, "score"), (Symmetric, "symmetric")])
@@ -133,15 +133,15 @@ def test_subclasses_and_copies_with_the_pmf_of_the_base_keep_its_engine(base: ty
 def test_symmetry_is_claimed_where_the_pmf_is_defined() -> None:
     assert form_of(type("Own", (Additive,), {"pmf": shouting, "symmetric": True})()) == "symmetric"
     assert form_of(type("Plain", (), {"outputs": (0, 1), "pmf": shouting, "symmetric": True})()) == "symmetric"
-    assert form_of(type("Plain", (), {"outputs": (0, 1), "pmf": shouting})()) == "labelled"
+    assert form_of(type("Plain", (), {"outputs": (0, 1), "pmf": shouting})()) == "labeled"
     bare = type("Bare", (), {})()
     vars(bare).update(outputs=(0, 1), pmf=first, symmetric=True)
     assert form_of(bare) == "symmetric"
     bare.symmetric = 1
-    assert form_of(bare) == "labelled"
+    assert form_of(bare) == "labeled"
     release = DelStab(Additive(), epsilon=8, delta="0.01")
     assert form_of(release) == "symmetric"
-    assert form_of(type("Own", (DelStab,), {"pmf": shouting})(Additive(), epsilon=8, delta="0.01")) == "labelled"
+    assert form_of(type("Own", (DelStab,), {"pmf": shouting})(Additive(), epsilon=8, delta="0.01")) == "labeled"
 
 
 def test_blocks_go_with_the_pmf_that_they_were_written_for() -> None:
@@ -167,13 +167,13 @@ def test_a_report_of_the_additive_engine_is_not_confirmed_by_an_overridden_pmf()
 
 
 def test_assumptions_name_what_each_engine_takes_for_granted() -> None:
-    assert [assumptions_of(engine)[2:] for engine in ("labelled", "general", "symmetric", "types")] == [
+    assert [assumptions_of(engine)[2:] for engine in ("labeled", "general", "symmetric", "types")] == [
         *((), ()),
         *(("symmetry",), ("symmetry",)),
     ]
     assert assumptions_of("additive")[2:] == ("additivity",)
     assert assumptions_of("score")[2:] == ("score-form",)
-    for engine in ("labelled", "symmetric", "additive", "score"):
+    for engine in ("labeled", "symmetric", "additive", "score"):
         assert set(assumptions_of(engine)) <= set(ASSUMPTIONS)
     result = check_lddp(Score(), [(0,), (1,)], r=1, epsilon=1, delta=0)
     assert result.assumptions == assumptions_of("score")

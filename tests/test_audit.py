@@ -23,33 +23,33 @@ F = Fraction
 Dataset = tuple[tuple[int, ...], ...]
 
 
-def random_law(source: random.Random, size: int) -> list[F]:
+def random_pmf(source: random.Random, size: int) -> list[F]:
     weights = [source.choice((0, 1, 2, 3, 7)) for _ in range(size)]
     weights[source.randrange(size)] += 1
     return [F(weight, sum(weights)) for weight in weights]
 
 
-def labelled(source: random.Random, size: int) -> Any:
-    laws: dict[Dataset, list[F]] = {}
-    return finite_algorithm(range(size))(lambda x: laws.setdefault(x, random_law(source, size)))
+def labeled(source: random.Random, size: int) -> Any:
+    pmfs: dict[Dataset, list[F]] = {}
+    return finite_algorithm(range(size))(lambda x: pmfs.setdefault(x, random_pmf(source, size)))
 
 
 def symmetric(source: random.Random, size: int) -> Any:
-    laws: dict[Dataset, list[F]] = {}
-    return SymmetricAlgorithm(range(size), lambda x: laws.setdefault(tuple(sorted(x)), random_law(source, size)))
+    pmfs: dict[Dataset, list[F]] = {}
+    return SymmetricAlgorithm(range(size), lambda x: pmfs.setdefault(tuple(sorted(x)), random_pmf(source, size)))
 
 
 def additive(source: random.Random, size: int) -> Any:
-    laws: dict[tuple[int, int], list[F]] = {}
+    pmfs: dict[tuple[int, int], list[F]] = {}
     return AdditiveAlgorithm(
         range(size),
         statistic=lambda user: 2 * sum(user) - 1,
-        pmf_of_total=lambda total, n: laws.setdefault((total, n), random_law(source, size)),
+        pmf_of_total=lambda total, n: pmfs.setdefault((total, n), random_pmf(source, size)),
         statistic_range=(0, 3),
     )
 
 
-MAKERS = {"labelled": labelled, "symmetric": symmetric, "additive": additive}
+MAKERS = {"labeled": labeled, "symmetric": symmetric, "additive": additive}
 LEVELS = [
     (LogRatio(2, 1), F(2), F(0)),
     (LogRatio(7, 3), F(7, 3), F(0)),
@@ -85,13 +85,13 @@ def test_universe_audits_agree_with_brute_force(engine: str, kind: str) -> None:
         if kind == "item-level":
             report = audit_item_level(mechanism, **common)
         else:
-            report = audit_user_level(mechanism, **common, neighbours="replace" if kind == "user-level" else kind)
+            report = audit_user_level(mechanism, **common, neighbors="replace" if kind == "user-level" else kind)
         structure = dict(report.structure)
         expected = oracle.audit(
             lambda x, mechanism=mechanism: mechanism.pmf(x),
             mechanism.outputs,
             kind="item-level" if kind == "item-level" else "user-level",
-            neighbours="add-remove" if kind == "add-remove" else "replace",
+            neighbors="add-remove" if kind == "add-remove" else "replace",
             engine=engine,
             structure=structure,
             ratio=ratio,
@@ -145,7 +145,7 @@ def test_dataset_audits_agree_with_brute_force(engine: str) -> None:
         assert report.verify(mechanism=mechanism).finding == "established"
         # Leaving out users of the same kind loses nothing: the worst over all positions is the same.
         whole = audit_dataset(
-            mechanism, dataset, records=records, epsilon=LogRatio(3, 2), delta="1/10", engine="labelled"
+            mechanism, dataset, records=records, epsilon=LogRatio(3, 2), delta="1/10", engine="labeled"
         )
         assert whole.worst_delta == report.worst_delta
         assert whole.exp_epsilon == report.exp_epsilon
@@ -155,13 +155,13 @@ def test_engines_agree_on_one_mechanism() -> None:
     mechanism = additive(random.Random(3), 3)
     reports = [
         audit_user_level(mechanism, universe=(0, 1), n_users=3, n_examples=2, epsilon="0.3", delta="0.2", engine=engine)
-        for engine in ("labelled", "symmetric", "additive")
+        for engine in ("labeled", "symmetric", "additive")
     ]
     assert len({(report.holds, report.worst_delta, report.exp_epsilon) for report in reports}) == 1
     assert [report.datasets for report in reports] == [64, 20, 9]
 
 
-def randomised_response(ratio: F) -> Any:
+def randomized_response(ratio: F) -> Any:
     truth = ratio / (1 + ratio)
 
     @finite_algorithm(outputs=(0, 1))
@@ -173,10 +173,10 @@ def randomised_response(ratio: F) -> Any:
 
 
 @pytest.mark.parametrize("ratio", [F(2), F(3), F(10), F(101, 100), F(10**12 + 1, 10**12)])
-def test_randomised_response_has_exactly_its_epsilon(ratio: F) -> None:
+def test_randomized_response_has_exactly_its_epsilon(ratio: F) -> None:
     epsilon = LogRatio(ratio.numerator, ratio.denominator)
     report = audit_user_level(
-        randomised_response(ratio), universe=(0, 1), n_users=2, n_examples=2, epsilon=epsilon, delta=0
+        randomized_response(ratio), universe=(0, 1), n_users=2, n_examples=2, epsilon=epsilon, delta=0
     )
     print(f"worst delta at ln({ratio}): {report.worst_delta}")
     assert report.holds
@@ -184,7 +184,7 @@ def test_randomised_response_has_exactly_its_epsilon(ratio: F) -> None:
     assert report.worst_delta.upper == 0
     below = LogRatio(*(ratio - (ratio - 1) / 10**9).as_integer_ratio())
     refuted = audit_user_level(
-        randomised_response(ratio), universe=(0, 1), n_users=2, n_examples=2, epsilon=below, delta=0
+        randomized_response(ratio), universe=(0, 1), n_users=2, n_examples=2, epsilon=below, delta=0
     )
     assert refuted.holds is False
 
@@ -192,8 +192,8 @@ def test_randomised_response_has_exactly_its_epsilon(ratio: F) -> None:
 def test_half_the_noise_fails_the_same_audit() -> None:
     claim = LogRatio(3, 1)
     arguments: dict[str, Any] = {"universe": (0, 1), "n_users": 2, "n_examples": 2, "epsilon": claim, "delta": 0}
-    assert audit_user_level(randomised_response(F(3)), **arguments).holds
-    assert not audit_user_level(randomised_response(F(9)), **arguments).holds  # half the noise: twice the epsilon
+    assert audit_user_level(randomized_response(F(3)), **arguments).holds
+    assert not audit_user_level(randomized_response(F(9)), **arguments).holds  # half the noise: twice the epsilon
 
 
 def test_wrong_by_one_part_in_a_trillion_is_refuted() -> None:
@@ -209,7 +209,7 @@ def test_wrong_by_one_part_in_a_trillion_is_refuted() -> None:
 
 
 def test_a_float_softmax_misses_its_epsilon_by_rounding_and_is_told_so() -> None:
-    # Logistic noise with exactly e^(1/2) between the two laws, computed in floats as people do.
+    # Logistic noise with exactly e^(1/2) between the two distributions, computed in floats as users do.
     def floats(dataset: Dataset) -> Any:
         weights = np.exp(np.array([0.5 if dataset[0][0] == 0 else 0.0, 0.0 if dataset[0][0] == 0 else 0.5]))
         return weights / weights.sum()
@@ -239,8 +239,8 @@ def test_exact_pmf_of_logits_can_be_audited() -> None:
 
 
 def test_declared_pmf_error_leaves_a_band_undetermined() -> None:
-    laws = {0: [0.75, 0.25], 1: [0.25, 0.75]}
-    mechanism = finite_algorithm((0, 1), pmf_error="1e-9")(lambda dataset: laws[dataset[0][0]])
+    pmfs = {0: [0.75, 0.25], 1: [0.25, 0.75]}
+    mechanism = finite_algorithm((0, 1), pmf_error="1e-9")(lambda dataset: pmfs[dataset[0][0]])
     common: dict[str, Any] = {"universe": (0, 1), "n_users": 1, "n_examples": 1, "epsilon": 0}
     verdicts = {delta: audit_user_level(mechanism, delta=delta, **common) for delta in (0.4, 0.5, 0.6)}
     assert [report.holds for report in verdicts.values()] == [False, None, True]
@@ -263,7 +263,7 @@ def test_equal_stated_pmfs_may_differ_within_their_error() -> None:
 
 
 def test_profile_is_the_maximum_over_all_pairs() -> None:
-    mechanism = labelled(random.Random(9), 3)
+    mechanism = labeled(random.Random(9), 3)
     report = audit_user_level(mechanism, universe=(0, 1), n_users=2, n_examples=1, epsilon=0, delta=0)
     for ratio, value in zip((F(1), F(3, 2), F(4)), report.profile([0, LogRatio(3, 2), LogRatio(4, 1)]), strict=True):
         worst = max(
@@ -276,7 +276,7 @@ def test_profile_is_the_maximum_over_all_pairs() -> None:
 
 
 def test_pair_audit() -> None:
-    mechanism = randomised_response(F(3))
+    mechanism = randomized_response(F(3))
     report = audit_pair(mechanism, [(0,)], [[1]], epsilon=LogRatio(2, 1), delta="1/5")
     assert report.holds is False  # 3/4 - 2/4 = 1/4
     assert report.worst_delta.lower == report.worst_delta.upper == 0.25
@@ -305,7 +305,7 @@ def test_batches_are_used_and_checked() -> None:
         audit_user_level(Batched(), universe=(0, 1), n_users=3, n_examples=1, epsilon=1, delta=0)
 
 
-BAD_LAWS: dict[str, Any] = {
+BAD_DISTRIBUTIONS: dict[str, Any] = {
     "nan": [math.nan, 1.0],
     "negative": [-0.1, 1.1],
     "sum": [0.5, 0.6],
@@ -318,9 +318,9 @@ BAD_LAWS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("law", BAD_LAWS.values(), ids=BAD_LAWS.keys())
-def test_a_bad_pmf_names_the_dataset(law: Any) -> None:
-    mechanism = finite_algorithm((0, 1))(lambda dataset: law if dataset == ((1,), (0,)) else [0.5, 0.5])
+@pytest.mark.parametrize("pmf", BAD_DISTRIBUTIONS.values(), ids=BAD_DISTRIBUTIONS.keys())
+def test_a_bad_pmf_names_the_dataset(pmf: Any) -> None:
+    mechanism = finite_algorithm((0, 1))(lambda dataset: pmf if dataset == ((1,), (0,)) else [0.5, 0.5])
     with pytest.raises((ValueError, TypeError), match=r"\(\(1,\), \(0,\)\)"):
         audit_user_level(mechanism, universe=(0, 1), n_users=2, n_examples=1, epsilon=1, delta=0)
 
@@ -334,7 +334,7 @@ def test_a_mechanism_that_raises_names_the_dataset(maker: Any) -> None:
 
 def test_a_mechanism_that_changes_its_mind_is_refused() -> None:
     source = random.Random(1)
-    mechanism = finite_algorithm((0, 1))(lambda dataset: random_law(source, 2))
+    mechanism = finite_algorithm((0, 1))(lambda dataset: random_pmf(source, 2))
     with pytest.raises(ValueError, match="deterministic"):
         audit_user_level(mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=1, delta=0)
 
@@ -361,7 +361,7 @@ COMMON: dict[str, Any] = {"universe": (0, 1), "n_users": 2, "n_examples": 1, "ep
         ({"n_examples": 0}, "n_examples"),
         ({"epsilon": -1}, "epsilon"),
         ({"delta": 2}, "delta"),
-        ({"neighbours": "swap"}, "neighbours"),
+        ({"neighbors": "swap"}, "neighbors"),
         ({"engine": "fast"}, "engine"),
         ({"engine": "additive"}, "engine"),
         ({"engine": "symmetric"}, "engine"),
@@ -369,7 +369,7 @@ COMMON: dict[str, Any] = {"universe": (0, 1), "n_users": 2, "n_examples": 1, "ep
 )
 def test_bad_arguments(changes: dict[str, Any], name: str) -> None:
     with pytest.raises((ValueError, TypeError), match=name):
-        audit_user_level(randomised_response(F(3)), **{**COMMON, **changes})
+        audit_user_level(randomized_response(F(3)), **{**COMMON, **changes})
 
 
 @pytest.mark.parametrize("mechanism", [None, lambda dataset: [1.0], 3])
@@ -385,7 +385,7 @@ HUGE: list[dict[str, Any]] = [
     {"n_examples": 10**400},
     {"universe": (0,), "n_users": 10**9},
 ]
-TOO_LARGE_LABELLED: list[dict[str, Any]] = [
+TOO_LARGE_LABELED: list[dict[str, Any]] = [
     {"n_users": 64},
     {"universe": range(10**6), "n_users": 10**6},
     {"universe": range(30_000)},
@@ -400,10 +400,10 @@ def test_huge_audits_are_refused_up_front(changes: dict[str, Any], maker: str) -
         audit_user_level(MAKERS[maker](random.Random(0), 2), **{**COMMON, **changes})
 
 
-@pytest.mark.parametrize("changes", TOO_LARGE_LABELLED)
-def test_too_large_for_the_labelled_engine(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", TOO_LARGE_LABELED)
+def test_too_large_for_the_labeled_engine(changes: dict[str, Any]) -> None:
     with pytest.raises(BudgetError, match=r"datasets .* Cheaper: .*SymmetricAlgorithm"):
-        audit_user_level(randomised_response(F(3)), **{**COMMON, **changes})
+        audit_user_level(randomized_response(F(3)), **{**COMMON, **changes})
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_too_large_for_the_cheaper_engines(maker: str, changes: dict[str, Any]) 
 
 
 def test_many_people_with_an_additive_statistic() -> None:
-    # 545 people with 256 possible histories each: totals, not datasets, are what is enumerated.
+    # 545 users with 256 possible histories each: totals, not datasets, are what is enumerated.
     mechanism = AdditiveAlgorithm(
         ("low", "high"),
         sum,
@@ -430,7 +430,7 @@ def test_many_people_with_an_additive_statistic() -> None:
     )
     report = audit_user_level(mechanism, universe=(0, 1), n_users=545, n_examples=8, epsilon=0, delta="1/100")
     assert report.datasets == 8 * 545 + 1
-    # Replacing a person moves the total by at most 8: delta = 8 / (8 * 545 + 2).
+    # Replacing a user moves the total by at most 8: delta = 8 / (8 * 545 + 2).
     assert F(report.worst_delta.lower) <= F(8, 8 * 545 + 2) <= F(report.worst_delta.upper)
     x, x2, _ = report.witness
     assert abs(sum(map(sum, x)) - sum(map(sum, x2))) == 8
@@ -439,7 +439,7 @@ def test_many_people_with_an_additive_statistic() -> None:
 def test_budget_and_range_arguments() -> None:
     for budget in ("x", math.nan, 1.5, True):
         with pytest.raises(TypeError, match="budget"):
-            audit_user_level(randomised_response(F(3)), **COMMON, budget=budget)
+            audit_user_level(randomized_response(F(3)), **COMMON, budget=budget)
     for bad in (3, (0, 1, 2), (0.5, 1)):
         with pytest.raises(TypeError, match="statistic_range"):
             AdditiveAlgorithm((0, 1), sum, lambda total, n: [1.0, 0.0], statistic_range=bad)  # type: ignore[arg-type]
@@ -447,11 +447,11 @@ def test_budget_and_range_arguments() -> None:
         finite_algorithm(([1], [2]))
     for universe in ({0: 1}, {0, 1}):
         with pytest.raises(TypeError, match="universe"):
-            audit_user_level(randomised_response(F(3)), **{**COMMON, "universe": universe})
+            audit_user_level(randomized_response(F(3)), **{**COMMON, "universe": universe})
 
 
 def test_outputs_of_a_pmf_are_matched_by_name() -> None:
-    # The same law, written in either order, is the same law.
+    # The same distribution, written in either order, is the same distribution.
     mechanism = finite_algorithm((1, 0))(lambda d: Pmf((0, 1), (3, 1)) if d[0][0] else Pmf((1, 0), (1, 3)))
     report = audit_user_level(mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=0, delta=0)
     assert report.holds
@@ -460,9 +460,9 @@ def test_outputs_of_a_pmf_are_matched_by_name() -> None:
     assert not audit_user_level(named, universe=(0, 1), n_users=1, n_examples=1, epsilon=0, delta=0).holds
 
 
-def test_one_law_written_in_floats_and_in_fractions_is_one_law() -> None:
-    laws: list[Any] = [[0.5, 0.5], [F(1, 2), F(1, 2)], np.array([0.5, 0.5]), Pmf.from_weights([7, 7])]
-    mechanism = finite_algorithm((0, 1))(lambda dataset: laws[dataset[0][0]])
+def test_one_pmf_written_in_floats_and_in_fractions_is_one_pmf() -> None:
+    pmfs: list[Any] = [[0.5, 0.5], [F(1, 2), F(1, 2)], np.array([0.5, 0.5]), Pmf.from_weights([7, 7])]
+    mechanism = finite_algorithm((0, 1))(lambda dataset: pmfs[dataset[0][0]])
     report = audit_user_level(mechanism, universe=range(4), n_users=1, n_examples=1, epsilon=0, delta=0)
     assert len(report.pmfs) == 1
     assert report.verify(mechanism=mechanism).finding == "established"
@@ -476,12 +476,12 @@ def test_equal_records_of_different_types_stay_apart() -> None:
 
 
 def test_pairs_that_differ_in_several_users_name_none() -> None:
-    report = audit_pair(randomised_response(F(3)), [(0,)] * 3, [(1,)] * 3, epsilon=0, delta=0)
+    report = audit_pair(randomized_response(F(3)), [(0,)] * 3, [(1,)] * 3, epsilon=0, delta=0)
     assert report.witness.changed_user is None
 
 
 def test_dataset_arguments() -> None:
-    mechanism = randomised_response(F(3))
+    mechanism = randomized_response(F(3))
     good: dict[str, Any] = {"records": [(0,)], "epsilon": 1, "delta": 0}
     for bad in (3, "ab", [1, 2], [None]):
         with pytest.raises((ValueError, TypeError), match="dataset"):
@@ -510,7 +510,7 @@ def test_algorithm_arguments() -> None:
 
 def test_progress_is_reported() -> None:
     seen: list[tuple[int, int]] = []
-    audit_user_level(randomised_response(F(3)), **COMMON, progress=lambda done, total: seen.append((done, total)))
+    audit_user_level(randomized_response(F(3)), **COMMON, progress=lambda done, total: seen.append((done, total)))
     assert (4, 4) in seen
     with pytest.raises(TypeError, match="progress"):
-        audit_user_level(randomised_response(F(3)), **COMMON, progress="yes")  # type: ignore[arg-type]
+        audit_user_level(randomized_response(F(3)), **COMMON, progress="yes")  # type: ignore[arg-type]

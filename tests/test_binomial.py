@@ -107,9 +107,9 @@ def test_tails_of_many_trials(m: int) -> None:
     for p in probabilities:
         if not 0 < p < 1:  # the ends are elsewhere
             continue
-        centre, deviation = m * p, (m * p * (1 - p)) ** 0.5
+        center, deviation = m * p, (m * p * (1 - p)) ** 0.5
         for distance in (-6, -2, -0.5, 0, 0.5, 1, 3, 9):
-            t = min(m - 1, max(0, round(centre + distance * deviation)))
+            t = min(m - 1, max(0, round(center + distance * deviation)))
             expected = oracle.long_tail(m, F(p), t)
             assert abs(Decimal(_core.binomial_tail(m, p, t)) - expected) <= Decimal(TOLERANCE), (m, p, t)
 
@@ -133,7 +133,7 @@ def test_gaps_of_many_trials(m: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "p"), [(1_000_000, 0.25), (1_000_000, 1e-7), (1_000_000, 1 - 2e-7), (30, 0.5)])
-def test_neighbouring_floats_are_told_apart_to_full_relative_accuracy(m: int, p: float) -> None:
+def test_neighboring_floats_are_told_apart_to_full_relative_accuracy(m: int, p: float) -> None:
     q = float(np.nextafter(p, 1))
     threshold, gap, _ = _core.separating_threshold(m, p, q)
     expected = float(oracle.long_tail(m, F(q), threshold) - oracle.long_tail(m, F(p), threshold))

@@ -1,4 +1,4 @@
-"""One identity of what people give to finite algorithms: injective codes, and nothing shown but what they decode to."""
+"""One identity of what users give to finite algorithms: injective codes, and nothing shown but what they decode to."""
 
 from __future__ import annotations
 
@@ -415,7 +415,7 @@ def test_every_engine_shows_canonical_values_only(form: int) -> None:
     algorithm = spy.algorithms()[form]
     people = [*MIXED, (1,), (2,)]
     audit_pair(algorithm, people[:2], people[2:4], epsilon=1, delta=0)
-    for engine in ("labelled", "symmetric", "additive")[: form + 1 if form < 3 else 2]:
+    for engine in ("labeled", "symmetric", "additive")[: form + 1 if form < 3 else 2]:
         audit_dataset(algorithm, people, records=MIXED, epsilon=1, delta=0, engine=engine)  # type: ignore[arg-type]
         universe = [np.longlong(3), np.float32(0.5), (np.int8(1),)]
         audit_user_level(
@@ -467,13 +467,13 @@ def test_lookalikes_cannot_be_told_apart_behind_delstab(name: str) -> None:
     """An algorithm that knows one of them from the other by anything at all does not see it."""
     usual, odd = LOOKALIKES[name]
 
-    def law(kept: Any) -> list[int]:
+    def pmf(kept: Any) -> list[int]:
         marked = any(
             example is odd or (type(example) is type(odd) and type(odd) is not int) for user in kept for example in user
         )
         return [0, 1] if marked else [1, 0]
 
-    for algorithm in (SymmetricAlgorithm((0, 1), law), finite_algorithm((0, 1))(law)):
+    for algorithm in (SymmetricAlgorithm((0, 1), pmf), finite_algorithm((0, 1))(pmf)):
         delstab = DelStab(algorithm, **SMALL)
         for people in ([(usual,)] * 6, [(usual,)] * 5 + [(odd,)], [(0,)] * 5 + [(odd,)], [(0,)] * 6):
             for seed in range(5):
@@ -525,20 +525,20 @@ def test_spellings_of_one_are_the_same_by_one_rule() -> None:
             assert audit_user_level(algorithm, universe=(one, other), **asked).datasets == 2
     assert sum(identity(a) == identity(b) for a, b in itertools.combinations(ONES, 2)) == 6 + 3 + 1
     with pytest.raises(ValueError, match="distinct examples"):
-        read_distribution({float("nan"): 1, float("nan"): 2}, None, "law")
-    law = read_distribution({1.0: 1, F(1, 2): 3}, (F(1, 2), np.float32(1)), "law")
-    assert law.weights == (3, 1)
+        read_distribution({float("nan"): 1, float("nan"): 2}, None, "pmf")
+    pmf = read_distribution({1.0: 1, F(1, 2): 3}, (F(1, 2), np.float32(1)), "pmf")
+    assert pmf.weights == (3, 1)
 
 
 def test_reports_hold_the_codes_and_the_checker_reads_them_itself() -> None:
     universe = [value for value in PLAIN if not isinstance(value, np.generic) or isinstance(value, np.float32)]
     by_key = {key_of(value): value for value in universe}
 
-    def law(dataset: Any) -> list[F]:
+    def pmf(dataset: Any) -> list[F]:
         weight = 1 + sum(map(ord, key_of(dataset))) % 7
         return [F(weight, 10), F(10 - weight, 10)]
 
-    algorithm = finite_algorithm((0, 1))(law)
+    algorithm = finite_algorithm((0, 1))(pmf)
     report = audit_user_level(
         algorithm, universe=list(by_key.values()), n_users=1, n_examples=1, epsilon="0.1", delta=0
     )
@@ -550,7 +550,7 @@ def test_reports_hold_the_codes_and_the_checker_reads_them_itself() -> None:
         assert stored == code_of(value)
 
 
-# --- datasets that lose people
+# --- datasets that lose users
 
 
 @pytest.mark.parametrize(

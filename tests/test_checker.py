@@ -32,8 +32,8 @@ def check(report: Any, *given: Any, **named: Any) -> list[str]:
 audit, seal, multiplier, hockey_stick = (_oracle[name] for name in ("audit", "seal", "multiplier", "hockey_stick"))
 
 
-def randomised_response(dataset: tuple[Any, ...]) -> list[Fraction]:
-    """Report one person's bit, right with probability 3/4."""
+def randomized_response(dataset: tuple[Any, ...]) -> list[Fraction]:
+    """Report one user's bit, right with probability 3/4."""
     return [F(1, 4), F(3, 4)] if dataset[0][0] else [F(3, 4), F(1, 4)]
 
 
@@ -66,10 +66,10 @@ def summed(n: int, m: int = 1, universe: tuple[Any, ...] = (0, 1)) -> dict[str, 
 ONE = {"dataset": ((0,), (1,), (1,), (0,)), "records": ((0,), (1,), (2,))}
 CASES: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
     "pair": (
-        randomised_response,
+        randomized_response,
         {"kind": "pair", "structure": {"x": ((0,),), "x2": ((1,),)}, "ratio": F(2), "delta": F(1, 4)},
     ),
-    "response": (randomised_response, {"kind": "user-level", "structure": population(2), "ratio": F(3)}),
+    "response": (randomized_response, {"kind": "user-level", "structure": population(2), "ratio": F(3)}),
     "ordered": (
         ordered,
         {"kind": "user-level", "structure": population(2, 2), "exponent": F(1, 5), "delta": F(1, 8)},
@@ -135,12 +135,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
                 "kind": "user-level",
                 "structure": (summed if engine == "additive" else population)(3, 1, (0, 1, 2)),
                 "engine": engine,
-                "neighbours": "add-remove",
+                "neighbors": "add-remove",
                 "exponent": F(1, 30),
                 "delta": F(1, 60),
             },
         )
-        for engine in ("labelled", "symmetric", "additive")
+        for engine in ("labeled", "symmetric", "additive")
     },
     "infinite": (
         revealing,
@@ -189,13 +189,13 @@ def scaled(text: str, factor: float) -> str:
 
 
 def _shift(report: Report) -> None:
-    """Move a third of the smallest mass of the witness's first law to another output."""
-    law = report["pmfs"][report["pmf_of"][report["result"]["witness"]["ranks"][0]]]
-    masses = [F(mass) for mass in law]
+    """Move a third of the smallest mass of the witness's first distribution to another output."""
+    distribution = report["pmfs"][report["pmf_of"][report["result"]["witness"]["ranks"][0]]]
+    masses = [F(mass) for mass in distribution]
     low = masses.index(min(mass for mass in masses if mass > 0))
     other = (low + 1) % len(masses)
     moved = masses[low] / 3
-    law[low], law[other] = str(masses[low] - moved), str(masses[other] + moved)
+    distribution[low], distribution[other] = str(masses[low] - moved), str(masses[other] + moved)
 
 
 def _swap_witness(report: Report) -> None:
@@ -242,7 +242,7 @@ TAMPERINGS: dict[str, Callable[[Report], None]] = {
     "delta above 1": _set("question", "delta", to="2"),
     "declare error": _set("question", "pmf_error", to="1/1000"),
     "shift mass": _shift,
-    "negative mass": _set("pmfs", 0, to=lambda law: ["-1", *law[1:-1], "2"]),
+    "negative mass": _set("pmfs", 0, to=lambda distribution: ["-1", *distribution[1:-1], "2"]),
     "sum above 1": _set("pmfs", 0, 0, to=lambda text: str(F(text) + F(1, 10**6))),
     "drop pmf": _set("pmfs", to=lambda pmfs: pmfs[:-1]),
     "repeat pmf": _set("pmfs", to=lambda pmfs: [*pmfs, pmfs[-1]]),
@@ -273,7 +273,7 @@ TAMPERINGS: dict[str, Callable[[Report], None]] = {
     "sampled": _set("verification", to="sampled"),
     "kind": _set("question", "kind", to="item-level"),
     "engine": _set("question", "engine", to="additive"),
-    "neighbours": _set("question", "neighbours", to="add-remove"),
+    "neighbors": _set("question", "neighbors", to="add-remove"),
     "fewer users": _set("question", "structure", "n_users", to=lambda n: n - 1),
     "more users": _set("question", "structure", "n_users", to=lambda n: n + 1),
     "smaller universe": _set("question", "structure", "universe", to=lambda universe: universe[:-1]),
@@ -329,17 +329,17 @@ def test_equal_stated_pmfs_may_differ_in_truth() -> None:
     assert check(seal(report))[0].startswith("pmf_pairs is not the set")
 
 
-def test_witness_must_be_neighbours() -> None:
-    """Ranks 0 and 3 differ in both users; rank 3 has the pmf of a neighbour, so the divergence is right."""
+def test_witness_must_be_neighbors() -> None:
+    """Ranks 0 and 3 differ in both users; rank 3 has the pmf of a neighbor, so the divergence is right."""
     report = report_of("response")
     assert report["pmf_of"][2] == report["pmf_of"][3]
     report["result"]["witness"]["ranks"] = [0, 3]
-    assert check(seal(report)) == ["the witness datasets are not neighbours"]
+    assert check(seal(report)) == ["the witness datasets are not neighbors"]
 
 
 def test_negative_masses_are_refused() -> None:
     with pytest.raises(ValueError, match="negative mass"):
-        _exact.Law.read(["-1/2", "3/2"], 2)
+        _exact.Distribution.read(["-1/2", "3/2"], 2)
 
 
 @pytest.mark.parametrize("share", [F(4, 10), F(6, 10)])
@@ -348,9 +348,9 @@ def test_decisions_beyond_the_first_precision(share: Fraction) -> None:
     x = F(1, 10**40)
     q = [F(1, 4), F(3, 4)]
     p = [q[0] * (1 + x + share * x**2), 1 - q[0] * (1 + x + share * x**2)]
-    laws = {((0,),): p, ((1,),): q}
+    distributions = {((0,),): p, ((1,),): q}
     arguments = {"kind": "pair", "structure": {"x": ((0,),), "x2": ((1,),)}, "exponent": x}
-    report = audit(laws.__getitem__, (0, 1), **arguments)
+    report = audit(distributions.__getitem__, (0, 1), **arguments)
     assert report["result"]["holds"] is (share < F(1, 2))
     assert check(report) == []
     report["result"]["holds"] = share > F(1, 2)
@@ -370,8 +370,10 @@ def test_tampered_error_and_infinite_reports() -> None:
 
 def test_flat_profile_needs_the_least_epsilon() -> None:
     """With delta = P(q = 0) the divergence equals delta from some E on; only the first such E is right."""
-    laws = {((0,),): [F(1, 2), F(1, 4), F(1, 4)], ((1,),): [F(0), F(1, 2), F(1, 2)]}
-    report = audit(laws.__getitem__, (0, 1, 2), kind="pair", structure={"x": ((0,),), "x2": ((1,),)}, delta=F(1, 2))
+    distributions = {((0,),): [F(1, 2), F(1, 4), F(1, 4)], ((1,),): [F(0), F(1, 2), F(1, 2)]}
+    report = audit(
+        distributions.__getitem__, (0, 1, 2), kind="pair", structure={"x": ((0,),), "x2": ((1,),)}, delta=F(1, 2)
+    )
     assert report["result"]["exp_epsilon"] == "1"
     assert check(report) == []
     report["result"] |= {"exp_epsilon": "3/2", "epsilon": [math.log(1.5).hex()] * 2}
@@ -419,7 +421,7 @@ def test_people_are_no_texts_of_objects() -> None:
     assert "<cat>" in problem
     report = report_of("response")
     report["outputs"][0] = {"repr": "<cat>"}
-    assert check(seal(report), randomised_response) == []
+    assert check(seal(report), randomized_response) == []
 
 
 def _leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -464,16 +466,16 @@ def test_malformed_reports_are_problems_and_never_exceptions(name: str) -> None:
 @pytest.mark.parametrize("delta", [F(0), F(1, 10**300), F(1, 10)])
 def test_extreme_levels_and_masses(epsilon: Fraction, delta: Fraction) -> None:
     tiny = F(1, 10**300)
-    laws = {
+    distributions = {
         ((0,),): [tiny, 1 - 2 * tiny, tiny],
         ((1,),): [tiny * (1 + F(1, 10**12)), 1 - 3 * tiny, tiny * (2 - F(1, 10**12))],
         ((2,),): [F(1, 3), F(2, 3), F(0)],
     }
-    for x, y in itertools.combinations(laws, 2):
+    for x, y in itertools.combinations(distributions, 2):
         arguments = {"kind": "pair", "structure": {"x": x, "x2": y}, "exponent": epsilon, "delta": delta}
-        report = audit(laws.__getitem__, ("a", "b", "c"), **arguments)
+        report = audit(distributions.__getitem__, ("a", "b", "c"), **arguments)
         assert check(report) == []
-        assert check(report, laws.__getitem__) == []
+        assert check(report, distributions.__getitem__) == []
         report["result"]["holds"] = not report["result"]["holds"]
         assert check(seal(report)) == ["holds is not what the pmfs decide"]
 
@@ -505,8 +507,8 @@ def test_huge_levels_do_not_need_their_value() -> None:
 def test_random_structures(seed: int) -> None:
     """Counts, pairs and verdicts of random small audits agree with brute force."""
     source = random.Random(seed)
-    engine = source.choice(["labelled", "symmetric", "additive"])
-    kind, neighbours = source.choice(
+    engine = source.choice(["labeled", "symmetric", "additive"])
+    kind, neighbors = source.choice(
         [("user-level", "replace"), ("item-level", "replace"), ("user-level", "add-remove")]
     )
     size, m, n = source.choice([(1, 1, 3), (2, 1, 1), (2, 1, 4), (3, 1, 3), (2, 2, 2), (3, 2, 1), (4, 1, 2)])
@@ -514,21 +516,21 @@ def test_random_structures(seed: int) -> None:
     if engine == "additive":
         structure["statistics"] = tuple(source.randrange(-2, 4) for _ in range(size**m))
     values = list(itertools.product(range(size), repeat=m))
-    laws: dict[Any, list[Fraction]] = {}
+    distributions: dict[Any, list[Fraction]] = {}
 
     def pmf(dataset: tuple[Any, ...]) -> list[Fraction]:
-        key: Any = dataset if engine == "labelled" else (len(dataset), tuple(sorted(dataset)))
+        key: Any = dataset if engine == "labeled" else (len(dataset), tuple(sorted(dataset)))
         if engine == "additive":
             key = len(dataset), sum(structure["statistics"][values.index(user)] for user in dataset)
-        if key not in laws:
+        if key not in distributions:
             weights = [source.choice([0, 1, 1, 2, 5]) for _ in range(3)]
             weights[0] += not any(weights)
-            laws[key] = [F(weight, sum(weights)) for weight in weights]
-        return laws[key]
+            distributions[key] = [F(weight, sum(weights)) for weight in weights]
+        return distributions[key]
 
     arguments = {
         "kind": kind,
-        "neighbours": neighbours,
+        "neighbors": neighbors,
         "engine": engine,
         "structure": structure,
         "exponent": source.choice([F(0), F(1, 3), F(2)]),
@@ -544,7 +546,7 @@ def test_random_structures(seed: int) -> None:
     assert all(a < b < space.datasets for a, b in edges)
 
 
-def test_drawn_pairs_are_neighbours_and_reproducible() -> None:
+def test_drawn_pairs_are_neighbors_and_reproducible() -> None:
     question = report_of("symmetric")["question"]
     question["structure"]["n_users"] = 40
     space = _spaces.space_of(question)

@@ -36,10 +36,10 @@ def ask(*_: Any) -> list[Fraction]:
     raise Asked
 
 
-def audit_takes(engine: str, size: int, n: int, m: int, kind: str, neighbours: str) -> bool:
+def audit_takes(engine: str, size: int, n: int, m: int, kind: str, neighbors: str) -> bool:
     """Whether an audit of this size is begun."""
     mechanism: Any = {
-        "labelled": finite_algorithm((0, 1))(ask),
+        "labeled": finite_algorithm((0, 1))(ask),
         "symmetric": SymmetricAlgorithm((0, 1), ask),
         "additive": AdditiveAlgorithm((0, 1), sum, ask, statistic_range=(0, m * (size - 1))),
     }[engine]
@@ -49,7 +49,7 @@ def audit_takes(engine: str, size: int, n: int, m: int, kind: str, neighbours: s
         if kind == "item-level":
             audit_item_level(mechanism, **claim)
         else:
-            audit_user_level(mechanism, **claim, neighbours=neighbours)
+            audit_user_level(mechanism, **claim, neighbors=neighbors)
     except BudgetError:
         return False
     except RuntimeError as error:
@@ -57,14 +57,14 @@ def audit_takes(engine: str, size: int, n: int, m: int, kind: str, neighbours: s
     return False
 
 
-def checker_takes(engine: str, size: int, n: int, m: int, kind: str, neighbours: str) -> bool:
+def checker_takes(engine: str, size: int, n: int, m: int, kind: str, neighbors: str) -> bool:
     """Whether a report of this size is enumerated."""
     structure: dict[str, Any] = {"universe": list(range(size)), "n_users": n, "n_examples": m}
     if engine == "additive":
         if size**m > limits.MAX_DATASETS:
             return False
         structure["statistics"] = [sum(value) for value in itertools.product(range(size), repeat=m)]
-    question = {"kind": kind, "neighbours": neighbours, "engine": engine, "structure": structure}
+    question = {"kind": kind, "neighbors": neighbors, "engine": engine, "structure": structure}
     try:
         spaces.space_of(question)
     except spaces.Problem:
@@ -72,7 +72,7 @@ def checker_takes(engine: str, size: int, n: int, m: int, kind: str, neighbours:
     return True
 
 
-LABELLED = [(2, 16, 1), (2, 17, 1), (2, 20, 1), (2, 21, 1), (2000, 1, 1), (20_001, 1, 1), (19_990, 1, 1), (3, 12, 1)]
+LABELED = [(2, 16, 1), (2, 17, 1), (2, 20, 1), (2, 21, 1), (2000, 1, 1), (20_001, 1, 1), (19_990, 1, 1), (3, 12, 1)]
 SYMMETRIC = [(2, 6320, 1), (2, 6330, 1), (3, 420, 1), (3, 450, 1), (70, 3, 1), (1, 1000, 3), (1, 3_000_000, 1)]
 ADDITIVE = [
     (2, 3000, 1),
@@ -85,13 +85,13 @@ ADDITIVE = [
     (15_000, 1, 1),
 ]
 SIZES = [
-    *(("labelled", *size, "user-level", change) for size in LABELLED for change in ("replace", "add-remove")),
+    *(("labeled", *size, "user-level", change) for size in LABELED for change in ("replace", "add-remove")),
     *(("symmetric", *size, "user-level", change) for size in SYMMETRIC for change in ("replace", "add-remove")),
     *(("additive", *size, "user-level", change) for size in ADDITIVE for change in ("replace", "add-remove")),
     *(("additive", *size, "item-level", "replace") for size in [(2, 40, 10), (40, 30, 1), (15_000, 1, 1), (50, 2, 2)]),
     *(
         (engine, *size, "item-level", "replace")
-        for engine in ("labelled", "symmetric")
+        for engine in ("labeled", "symmetric")
         for size in [(2, 2, 9), (3, 4, 3)]
     ),
 ]

@@ -229,9 +229,9 @@ def test_audit_item_level_and_add_remove(capsys: pytest.CaptureFixture[str], mec
     space = ("--universe", "[0, 1]", "--n-users", "2", "--n-examples", "2", "--epsilon", "ln(3)", "--delta", "0")
     code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--level", "item")
     assert (code, result["kind"], result["pairs"], result["exp_epsilon"]) == (0, "item-level", 32, "3")
-    code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--neighbours", "add-remove")
-    assert (code, result["neighbours"]) == (0, "add-remove")
-    both = ("--level", "item", "--neighbours", "add-remove")
+    code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--neighbors", "add-remove")
+    assert (code, result["neighbors"]) == (0, "add-remove")
+    both = ("--level", "item", "--neighbors", "add-remove")
     assert run(capsys, "audit", f"{mechanism}:respond", *space, *both)[0] == 2
 
 

@@ -1,6 +1,6 @@
-"""``userdp delstab``: explanations, laws and releases, on votes whose stable sets can be told by hand.
+"""``userdp delstab``: explanations, distributions and releases, on votes whose stable sets can be told by hand.
 
-At epsilon = 8, delta = 0.01 "optimal" leaves 4 users out and refuses surely above 2. Of nine people, five are kept.
+At epsilon = 8, delta = 0.01 "optimal" leaves 4 users out and refuses surely above 2. Of nine users, five are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ parity = SymmetricAlgorithm((0, 1), lambda dataset: [total(dataset) % 2, 1 - tot
 additive = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda t, n: ["1/2", "1/2"], statistic_range=(0, 1))
 
 @finite_algorithm(outputs=(None, "no"))
-def labelled(dataset):
+def labeled(dataset):
     return [1, 0]
 
 @finite_algorithm(outputs=(0, 1))
@@ -82,16 +82,16 @@ def test_the_explanation_says_that_it_is_not_private(
     assert (nothing_to_say["smallest_stable_size"], nothing_to_say["advice"]) == (0, [])
 
 
-def test_laws(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
+def test_pmfs(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
     words = ("--dataset", people(tmp_path, ones=1), *LEVEL)
-    law = run_json(capsys, f"{algorithms}:constant", *words, "--law")
-    assert (law["outputs"], law["probabilities"]) == (["no", "yes", None], ["1/4", "3/4", "0"])
-    assert law["private"] is False
-    # One person is left out of every stable set, and the eight others are nobody: no other output, only refusals.
+    pmf = run_json(capsys, f"{algorithms}:constant", *words, "--distribution")
+    assert (pmf["outputs"], pmf["probabilities"]) == (["no", "yes", None], ["1/4", "3/4", "0"])
+    assert pmf["private"] is False
+    # One user is left out of every stable set, and the eight others are nobody: no other output, only refusals.
     refusal = F(run_json(capsys, f"{algorithms}:anybody", *words)["exact_refusal_probability"])
-    law = run_json(capsys, f"{algorithms}:anybody", *words, "--law")
-    assert list(map(F, law["probabilities"])) == [1 - refusal, 0, refusal]
-    code, out, _ = run(capsys, f"{algorithms}:constant", *words, "--law")
+    pmf = run_json(capsys, f"{algorithms}:anybody", *words, "--distribution")
+    assert list(map(F, pmf["probabilities"])) == [1 - refusal, 0, refusal]
+    code, out, _ = run(capsys, f"{algorithms}:constant", *words, "--distribution")
     assert code == 0
     assert out.splitlines()[1:] == ["no: 0.25", "yes: 0.75", "BOTTOM: 0"]
     assert "NOT private" in out.splitlines()[0]
@@ -110,7 +110,7 @@ def test_releases_print_the_output_only(capsys: pytest.CaptureFixture[str], algo
     assert run(capsys, f"{algorithms}:parity", *five) == (0, "BOTTOM\n", "")
     refused = run_json(capsys, f"{algorithms}:parity", *five)
     assert (refused["refused"], refused["output"]) == (True, None)
-    answered = run_json(capsys, f"{algorithms}:labelled", *five)
+    answered = run_json(capsys, f"{algorithms}:labeled", *five)
     assert (answered["refused"], answered["output"]) == (False, None)
 
 
@@ -138,18 +138,18 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_pat
         (f"{algorithms}:constant", *nine, *LEVEL, "--relation", "distance"),
         (f"{algorithms}:constant", *nine, *LEVEL, "--max-types", "0"),
         (f"{algorithms}:constant", "--dataset", "missing.json", *LEVEL),
-        # Fewer people than are left out.
+        # Fewer users than are left out.
         (f"{algorithms}:constant", *nine, "--epsilon", "1", "--delta", "1e-6", "--release"),
     ):
         code, out, err = run(capsys, *words)
         assert (code, out) == (2, "")
         assert err.startswith("userdp: error: ")
     hundred = ("--dataset", people(tmp_path, ones=5, of=100))
-    code, out, err = run(capsys, f"{algorithms}:labelled", *hundred, *LEVEL, "--release")
+    code, out, err = run(capsys, f"{algorithms}:labeled", *hundred, *LEVEL, "--release")
     assert (code, out) == (3, "")
     assert "Cheaper" in err
     assert run(capsys, f"{algorithms}:slow", *nine, *LEVEL)[0] == 130
-    code, out, err = run(capsys, f"{algorithms}:constant", *nine, *LEVEL, "--release", "--law")
+    code, out, err = run(capsys, f"{algorithms}:constant", *nine, *LEVEL, "--release", "--distribution")
     assert (code, out) == (2, "")
     assert "not allowed with argument --release" in err
 

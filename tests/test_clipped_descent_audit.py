@@ -1,4 +1,4 @@
-"""The law of the transcripts of clipped descents, over all neighbours in small universes; and planted bugs."""
+"""The distribution of the transcripts of clipped descents, over all neighbors in small universes; and planted bugs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _forget_plans() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law has thousands of paths, and the same few sums along them."""
+    """A distribution has thousands of paths, and the same few sums along them."""
     fair, known = GradientRows.at, {}
 
     def at(self: Any, theta: Any) -> Any:

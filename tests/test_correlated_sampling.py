@@ -1,4 +1,4 @@
-"""Shared draws and their exact laws, against their definitions in plain Python."""
+"""Shared draws and their exact distributions, against their definitions in plain Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fractions(weights):
     return [Fraction(weight, sum(weights)) for weight in weights]
 
 
-# --- the exact laws
+# --- the exact distributions
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case["kind"] == "corr_sampling"], ids=lambda c: c["input"])
@@ -87,7 +87,7 @@ def test_the_race_is_never_worse_than_darts(parts, total):
     assert strictly or parts == 2
 
 
-def test_joint_law_of_darts_has_the_right_marginals():
+def test_joint_pmf_of_darts_has_the_right_marginals():
     rng = np.random.default_rng(0)
     for size in (1, 2, 6):
         p, q = (fractions((rng.integers(0, 9, size) + (np.arange(size) == 0)).tolist()) for _ in range(2))
@@ -99,10 +99,10 @@ def test_joint_law_of_darts_has_the_right_marginals():
         assert disagreement_probability(p, q, method="darts") == 1 - agreement
 
 
-def test_laws_are_read_exactly():
+def test_pmfs_are_read_exactly():
     p, q = [0.1, 0.2, 0.7], [0.2, 0.2, 0.6]
-    sums = [sum(map(Fraction, law)) for law in (p, q)]
-    exact = [[Fraction(mass) / total for mass in law] for law, total in zip((p, q), sums, strict=True)]
+    sums = [sum(map(Fraction, pmf)) for pmf in (p, q)]
+    exact = [[Fraction(mass) / total for mass in pmf] for pmf, total in zip((p, q), sums, strict=True)]
     for method in METHODS:
         assert disagreement_probability(p, q, method=method) == disagreement_probability(*exact, method=method)
     half = Pmf(("a", "b"), (1, 1))
@@ -142,7 +142,7 @@ def test_long_races_stay_fast_and_are_refused_when_not():
         ([], [], ValueError, "empty"),
     ],
 )
-def test_what_is_no_pair_of_laws_is_refused(p, q, error, words):
+def test_what_is_no_pair_of_pmfs_is_refused(p, q, error, words):
     for ask in (disagreement_probability, joint_distribution):
         with pytest.raises(error, match=words):
             ask(p, q)
@@ -219,12 +219,12 @@ def test_darts_are_thrown_as_documented():
 def test_darts_round_probabilities_by_largest_remainders():
     from userdp import _core
 
-    assert _core.quantised_masses(([1, 1, 1], 3), 8) == [3, 3, 2]
-    assert _core.quantised_masses(([0, 1, 2], 3), 10) == [0, 3, 7]
+    assert _core.quantized_masses(([1, 1, 1], 3), 8) == [3, 3, 2]
+    assert _core.quantized_masses(([0, 1, 2], 3), 10) == [0, 3, 7]
     floats = np.array([0.1, 0.2, 0.7])
     total = 2**62
     exact = [total * Fraction(mass) / sum(map(Fraction, floats.tolist())) for mass in floats.tolist()]
-    rounded = _core.quantised_masses(floats, total)
+    rounded = _core.quantized_masses(floats, total)
     assert sum(rounded) == total
     assert all(abs(whole - mass) < 1 for whole, mass in zip(rounded, exact, strict=True))
     sampler = CorrelatedSampler(SEED, method="darts")
@@ -234,13 +234,13 @@ def test_darts_round_probabilities_by_largest_remainders():
 
 
 @pytest.mark.parametrize("method", ["race", "darts"])
-def test_draws_have_their_law_and_agree_as_often_as_they_should(method):
+def test_draws_have_their_pmf_and_agree_as_often_as_they_should(method):
     trials = 20_000
     p, q = [0.5, 0.25, 0.125, 0.125], [0.375, 0.25, 0.0, 0.375]
     sampler, stranger = CorrelatedSampler(SEED, method=method), CorrelatedSampler(bytes(32), method=method)
     draws_p, draws_q, others = (
-        np.array([which.sample(law, query=query) for query in range(trials)])
-        for which, law in ((sampler, p), (sampler, q), (stranger, q))
+        np.array([which.sample(pmf, query=query) for query in range(trials)])
+        for which, pmf in ((sampler, p), (sampler, q), (stranger, q))
     )
     slack = hoeffding_slack(trials)
     for item in range(4):

@@ -1,4 +1,4 @@
-"""The classifier whose users vote with shared randomness: its exact law, audits, and what it keeps to itself."""
+"""The classifier whose users vote with shared randomness: its exact pmf, audits, and what it keeps to itself."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def people(n_users: int = 200, m: int = 30) -> tuple[Any, Any, Any]:
     return X, (X[:, 0] > 3).astype(int), np.repeat(np.arange(n_users), m)
 
 
-# --- audits: all neighbouring datasets, on the law that fit draws from
+# --- audits: all neighboring datasets, on the distribution that fit draws from
 
 
 @pytest.mark.parametrize(
     ("model", "n_users", "m"),
     [(model, n, m) for model in DELTA for n, m in ((2, 1), (2, 2), (3, 1))] + [("central-approx", 7, 1)],
 )
-def test_every_pair_of_neighbours_is_within_the_budget(model: str, n_users: int, m: int) -> None:
+def test_every_pair_of_neighbors_is_within_the_budget(model: str, n_users: int, m: int) -> None:
     learner = as_finite_algorithm(classifier(model, m=m))
     report = audit_user_level(
         learner, universe=EXAMPLES, n_users=n_users, n_examples=m, epsilon=LogRatio(4), delta=DELTA[model]
@@ -118,15 +118,15 @@ def test_without_the_margin_for_new_votes_the_central_selection_is_found_out(mon
 
 
 def _shifted(pmf: Callable[..., Any]) -> Callable[..., Any]:
-    """The law when every vote that is there counts once more."""
+    """The distribution when every vote that is there counts once more."""
     return lambda self, counts: pmf(self, {item: count + bool(count) for item, count in counts.items()})
 
 
-# --- the law
+# --- the distribution
 
 
 @pytest.mark.parametrize("model", ["central-approx", "central-pure"])
-def test_the_law_is_that_of_the_selection_on_the_votes(model: str) -> None:
+def test_the_pmf_is_that_of_the_selection_on_the_votes(model: str) -> None:
     X, y, users = people(9, 3)
     estimator = classifier(model, concepts=Thresholds(8), m=3, gamma=30)
     learner = RepresentationLearner(Thresholds(8), gamma=30)
@@ -138,23 +138,25 @@ def test_the_law_is_that_of_the_selection_on_the_votes(model: str) -> None:
         else PureSelection(epsilon=LogRatio(4), n_items=9)
     )
     expected = dict(zip(*(lambda pmf: (pmf.outputs, pmf.fractions()))(selection.pmf(votes)), strict=True))
-    law = estimator.output_distribution(X, y, groups=users)
-    found = {outcome: mass for outcome, mass in zip(law.outputs, law.fractions(), strict=True) if mass}
+    distribution = estimator.output_distribution(X, y, groups=users)
+    found = {
+        outcome: mass for outcome, mass in zip(distribution.outputs, distribution.fractions(), strict=True) if mass
+    }
     assert found == {outcome: mass for outcome, mass in expected.items() if mass}
 
 
-def test_the_law_of_a_local_round_is_that_of_all_reports() -> None:
+def test_the_pmf_of_a_local_round_is_that_of_all_reports() -> None:
     protocol = local.KRandomizedResponse(epsilon=1, n_items=3, n_users=2, round_id="a")
-    law = LocalRound(protocol, range(3)).pmf([2, 1])
+    distribution = LocalRound(protocol, range(3)).pmf([2, 1])
     first, second = (dict(zip(pmf.outputs, pmf.fractions(), strict=True)) for pmf in (protocol.pmf(2), protocol.pmf(1)))
     # Of two reports the smaller symbol is selected: one vote each.
     expected = {
         item: sum(first[a] * second[b] for a in range(3) for b in range(3) if min(a, b) == item) for item in range(3)
     }
-    assert dict(zip(law.outputs, law.fractions(), strict=True)) == expected
+    assert dict(zip(distribution.outputs, distribution.fractions(), strict=True)) == expected
 
 
-def test_a_shuffled_round_has_no_law_but_says_where_the_guarantee_is() -> None:
+def test_a_shuffled_round_has_no_pmf_but_says_where_the_guarantee_is() -> None:
     X, y, users = people(3, 1)
     with pytest.raises(BudgetError, match="certified_delta"):
         classifier("shuffle", concepts=Thresholds(8)).output_distribution(X, y, groups=users)
@@ -205,7 +207,7 @@ def test_a_seed_is_drawn_for_every_fit_and_kept() -> None:
     seeds = [fit.public_seed_ for fit in fits]
     assert len(set(seeds)) == 2
     assert all(PublicSeed(seed).hex == seed for seed in seeds)
-    with pytest.raises(ValueError, match="public_seed must be given for an exact law"):
+    with pytest.raises(ValueError, match="public_seed must be given for an exact distribution"):
         fits[0].output_distribution(X, y, groups=users)
 
 
@@ -236,9 +238,9 @@ def test_what_one_user_has_changes_that_users_vote_only() -> None:
 def test_a_user_without_rows_votes_for_the_default() -> None:
     X, y, users = people(4, 5)
     estimator = classifier("central-pure", concepts=Thresholds(8), m=5, gamma=1000, enrolled=[0, 1, 2, 3, 99])
-    law = estimator.output_distribution(X, y, groups=users)
+    pmf = estimator.output_distribution(X, y, groups=users)
     votes = PureSelection(epsilon=LogRatio(4), n_items=9).pmf({0: 1, **_votes_of(X, y, users)})
-    assert [Fraction(weight, law.total) for weight in law.weights if weight] == votes.fractions()
+    assert [Fraction(weight, pmf.total) for weight in pmf.weights if weight] == votes.fractions()
 
 
 def _votes_of(X: Any, y: Any, users: Any) -> Counter[int]:
@@ -266,9 +268,9 @@ def test_votes_for_no_hypothesis_count_as_the_default() -> None:
 
     X = np.arange(1, 11)[:, None]
     estimator = classifier("central-pure", concepts=Thresholds(8), gamma=None, stable_learner=Odd())
-    law = estimator.output_distribution(X, X[:, 0] > 0, groups=np.arange(10))
+    pmf = estimator.output_distribution(X, X[:, 0] > 0, groups=np.arange(10))
     expected = PureSelection(epsilon=LogRatio(4), n_items=9).pmf({0: 10})
-    assert [Fraction(weight, law.total) for weight in law.weights if weight] == expected.fractions()
+    assert [Fraction(weight, pmf.total) for weight in pmf.weights if weight] == expected.fractions()
 
 
 def test_a_representation_is_voted_for_instead_of_the_class() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from law_draws import fits, listed, seeded, words_of
-from oracle import laws as oracle
+from distribution_draws import fits, listed, seeded, words_of
+from oracle import distributions as oracle
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import (
     Geometric,
@@ -43,16 +43,16 @@ COUNTS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("r", "p"), COUNTS)
 def test_counts_are_within_the_certified_distance(r: Any, p: Any) -> None:
-    law = NegativeBinomial(r=r, p=p)
-    weights = law.pmf().weights
+    pmf = NegativeBinomial(r=r, p=p)
+    weights = pmf.pmf().weights
     assert sum(weights) == WORD
-    assert law.pmf().outputs == tuple(range(len(weights)))
+    assert pmf.pmf().outputs == tuple(range(len(weights)))
     ideal = oracle.negative_binomial(F(r), F(p), len(weights) + 1)
     with localcontext() as context:
         context.prec = oracle.DIGITS
         masses = [Decimal(weight) / WORD for weight in weights]
         excess = [max(mass - exact, Decimal(0)) for mass, exact in zip(masses, ideal, strict=False)]
-        certified = Decimal(law.certified_distance.numerator) / law.certified_distance.denominator
+        certified = Decimal(pmf.certified_distance.numerator) / pmf.certified_distance.denominator
         slack = Decimal("1e-90")
         # Only the first of the largest entries is above the ideal mass, and by no more than was certified.
         largest = weights.index(max(weights))
@@ -63,17 +63,17 @@ def test_counts_are_within_the_certified_distance(r: Any, p: Any) -> None:
             if k != largest:
                 assert math.floor((exact - slack) * WORD) <= weight <= math.floor((exact + slack) * WORD)
         assert ideal[len(weights)] * WORD <= 1
-    assert law.certified_distance <= F(len(weights) * 2, WORD) + F(1, 2**110)
-    assert law.certified_distance < F(1, 2**108)
+    assert pmf.certified_distance <= F(len(weights) * 2, WORD) + F(1, 2**110)
+    assert pmf.certified_distance < F(1, 2**108)
 
 
 @pytest.mark.parametrize(("r", "p"), [(1, F(1, 2)), (2, F(1, 3)), (7, F(9, 10)), (40, F(1, 100))])
 def test_counts_of_whole_r(r: int, p: Fraction) -> None:
-    law = NegativeBinomial(r=r, p=p)
-    fractions = law.pmf().fractions()
+    pmf = NegativeBinomial(r=r, p=p)
+    fractions = pmf.pmf().fractions()
     ideal = oracle.negative_binomial_exactly(r, p, len(fractions))
     distance = sum(max(mass - exact, F(0)) for mass, exact in zip(fractions, ideal, strict=True))
-    assert distance <= law.certified_distance
+    assert distance <= pmf.certified_distance
     # The other half of the same distance, with the tail beyond the table.
     below = sum(max(exact - mass, F(0)) for mass, exact in zip(fractions, ideal, strict=True)) + 1 - sum(ideal)
     assert below == distance
@@ -81,8 +81,8 @@ def test_counts_of_whole_r(r: int, p: Fraction) -> None:
 
 def test_convention_of_p() -> None:
     # Mean r p / (1 - p), not numpy's r (1 - p) / p: 4 rather than 1 here.
-    law = NegativeBinomial(r=2, p=F(2, 3))
-    mean = sum(k * mass for k, mass in enumerate(law.pmf().fractions()))
+    pmf = NegativeBinomial(r=2, p=F(2, 3))
+    mean = sum(k * mass for k, mass in enumerate(pmf.pmf().fractions()))
     assert abs(mean - 4) < F(1, 2**100)
 
 
@@ -115,13 +115,13 @@ def convolved(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 def test_count_draws() -> None:
-    law = NegativeBinomial(r="2.5", p="0.8")
-    draws = seeded(law, 1_000_000, 13)
-    cumulative = list(accumulate(law.pmf().weights))
+    pmf = NegativeBinomial(r="2.5", p="0.8")
+    draws = seeded(pmf, 1_000_000, 13)
+    cumulative = list(accumulate(pmf.pmf().weights))
     expected = [sum(edge <= word for edge in cumulative) for word in words_of(13, 500)]
     assert draws[:500].tolist() == expected
     counts = np.bincount(draws, minlength=len(cumulative)).tolist()
-    assert fits(counts, law.pmf().fractions(), 1_000_000)
+    assert fits(counts, pmf.pmf().fractions(), 1_000_000)
     other = NegativeBinomial(r="2.5", p="0.79").pmf().fractions()
     other += [F(0)] * (len(counts) - len(other))
     assert not fits(counts, other, 1_000_000)
@@ -140,7 +140,7 @@ SUCCESSES = [F(1, 2), F(1, 3), F(9, 10), 1 - F(1, 10**30), F(1, 1000), F(0.1), F
 
 @pytest.mark.parametrize("p", SUCCESSES, ids=str)
 def test_geometric_draws_of_listed_bits(p: Fraction) -> None:
-    law, q = Geometric(p=p), 1 - p
+    pmf, q = Geometric(p=p), 1 - p
     source = random.Random(5)
     cases = [[source.getrandbits(128) >> shift, source.getrandbits(128)] for shift in (0, 0, 0, 1, 30, 64, 100, 127)]
     cases += [[WORD - 1, 7], [0, 5], [0, 0, 9], [1, 0]]
@@ -154,7 +154,7 @@ def test_geometric_draws_of_listed_bits(p: Fraction) -> None:
     powers = oracle.rational_powers(q) if q.denominator <= 10 else powers_by_logarithm(q)
     for words in cases:
         spare = [source.getrandbits(128) for _ in range(3)]
-        assert law._draw(listed([*words, *spare])) == oracle.geometric(powers, [*words, *spare]), words
+        assert pmf._draw(listed([*words, *spare])) == oracle.geometric(powers, [*words, *spare]), words
 
 
 def powers_by_logarithm(q: Fraction) -> oracle.Powers:
@@ -172,28 +172,28 @@ def powers_by_logarithm(q: Fraction) -> oracle.Powers:
 
 def test_geometric_ties_need_more_bits() -> None:
     # q = 1/3: U = 0.0101... is q itself, as far as its words are all the same.
-    third, law = WORD // 3, Geometric(p=F(2, 3))
+    third, pmf = WORD // 3, Geometric(p=F(2, 3))
     for ties in (1, 2, 3):
-        assert law._draw(listed([third] * ties + [0, 0])) == 1
-        assert law._draw(listed([third] * ties + [WORD - 1, 0])) == 0
+        assert pmf._draw(listed([third] * ties + [0, 0])) == 1
+        assert pmf._draw(listed([third] * ties + [WORD - 1, 0])) == 0
         with pytest.raises(OSError, match="used up"):
-            law._draw(listed([third] * ties))
+            pmf._draw(listed([third] * ties))
 
 
 def test_geometric_draws() -> None:
-    law = Geometric(p=F(1, 5))
-    draws = seeded(law, 300_000, 14)
+    pmf = Geometric(p=F(1, 5))
+    draws = seeded(pmf, 300_000, 14)
     powers = oracle.rational_powers(F(4, 5))
     assert draws[:300].tolist() == [oracle.geometric(powers, [word]) for word in words_of(14, 300)]
     size = 200
     counts = np.bincount(draws, minlength=size)[:size].tolist()
-    assert fits(counts, [law.probability(x) for x in range(size)], 300_000)
+    assert fits(counts, [pmf.probability(x) for x in range(size)], 300_000)
     assert not fits(counts, [F(19, 100) * F(81, 100) ** x for x in range(size)], 300_000)
 
 
 def test_geometric_probabilities() -> None:
-    law = Geometric(p="1/3")
-    assert [law.probability(x) for x in range(3)] == [F(1, 3), F(2, 9), F(4, 27)]
+    pmf = Geometric(p="1/3")
+    assert [pmf.probability(x) for x in range(3)] == [F(1, 3), F(2, 9), F(4, 27)]
     assert [Geometric(p=1).probability(x) for x in (0, 1, 10**9)] == [1, 0, 0]
     assert Geometric(p=1).sample(4).tolist() == [0, 0, 0, 0]
     with pytest.raises(BudgetError, match="bits"):

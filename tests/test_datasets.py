@@ -45,7 +45,7 @@ def test_is_the_published_balanced_panel(panel):
 
 
 def test_published_means(panel):
-    # Vella and Verbeek, table of sample means: 24.4 % of person-years unionised, 11.8 years of schooling,
+    # Vella and Verbeek, table of sample means: 24.4 % of user-years unionised, 11.8 years of schooling,
     # 11.6 % black, 15.6 % Hispanic.
     assert round(float(panel.column("union").mean()), 3) == 0.244
     assert round(float(panel.column("educ").mean()), 1) == 11.8
@@ -134,12 +134,12 @@ def test_record_order_does_not_matter(monkeypatch, tmp_path, panel, rows):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda body: body[1:], "4359 records of 545 persons"),
-        (lambda body: body[8:], "4352 records of 544 persons"),
+        (lambda body: body[1:], "4359 records of 545 users"),
+        (lambda body: body[8:], "4352 records of 544 users"),
         (lambda body: [*body, body[0]], "two records for 1980"),
         (lambda body: [[body[0][0], "1979", *body[0][2:]], *body[1:]], r"years \[1979"),
     ],
-    ids=["record missing", "person missing", "record twice", "wrong year"],
+    ids=["record missing", "user missing", "record twice", "wrong year"],
 )
 def test_unbalanced_panel_is_refused(monkeypatch, tmp_path, rows, change, message):
     fake_linearmodels(monkeypatch, tmp_path, [rows[0], *change(rows[1:])])

@@ -1,4 +1,4 @@
-"""DelStab as people meet it: parameters, releases, diagnostics, refusals."""
+"""DelStab as users meet it: parameters, releases, diagnostics, refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def noisy(kept: Any) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
-LABELLED = finite_algorithm(range(3))(noisy)
+LABELED = finite_algorithm(range(3))(noisy)
 SYMMETRIC = SymmetricAlgorithm(range(3), noisy)
 ADDITIVE = AdditiveAlgorithm(
     range(3), lambda user: user[0], lambda total, n_users: noisy(((total,),)), statistic_range=(0, 1)
@@ -101,33 +101,33 @@ def test_pickles() -> None:
     assert again.pmf(users((0,) * 6)) == delstab.pmf(users((0,) * 6))
 
 
-# ------------------------------------------------------------------ laws and releases
+# ------------------------------------------------------------------ distributions and releases
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
-@pytest.mark.parametrize("algorithm", [LABELLED, SYMMETRIC, ADDITIVE], ids=["labelled", "types", "additive"])
-def test_releases_follow_the_law(calibration: Any, algorithm: Any) -> None:
+@pytest.mark.parametrize("algorithm", [LABELED, SYMMETRIC, ADDITIVE], ids=["labeled", "types", "additive"])
+def test_releases_follow_the_pmf(calibration: Any, algorithm: Any) -> None:
     delstab = DelStab(algorithm, **SMALL, calibration=calibration, relation="exact")
     people = users((0,) * (delstab.deletions - 1) + (1, 1))
-    law = delstab.pmf(people)
-    assert delstab.refusal_probability(people) == law.fractions()[-1]
+    pmf = delstab.pmf(people)
+    assert delstab.refusal_probability(people) == pmf.fractions()[-1]
     draws = 600
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRandomnessWarning)
         counts = Counter(delstab.release(people, random_state=seed) for seed in range(draws))
     assert set(counts) <= set(delstab.outputs)
-    for output, mass in zip(law.outputs, law.probabilities.tolist(), strict=True):
+    for output, mass in zip(pmf.outputs, pmf.probabilities.tolist(), strict=True):
         assert abs(counts[output] - draws * mass) <= 5 * (draws * mass * (1 - mass)) ** 0.5 + 3
 
 
 def test_windows_release_what_they_state() -> None:
     delstab = DelStab(ADDITIVE, **SMALL)
     people = users((0, 0, 0, 0, 0, 1, 1))
-    law = delstab.pmf(people)
+    pmf = delstab.pmf(people)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRandomnessWarning)
         counts = Counter(delstab.release(people, random_state=seed) for seed in range(2000))
-    for output, mass in zip(law.outputs, law.probabilities.tolist(), strict=True):
+    for output, mass in zip(pmf.outputs, pmf.probabilities.tolist(), strict=True):
         assert abs(counts[output] - 2000 * mass) <= 5 * (2000 * mass * (1 - mass)) ** 0.5 + 3
     assert delstab.plan(7).engine == "additive"
     assert delstab.plan(7).relation == "distance"
@@ -155,10 +155,10 @@ def test_engines_agree_on_one_algorithm() -> None:
     for _ in range(20):
         people = users(source.choices((0, 1), k=source.randint(4, 9)))
         made = [DelStab(algorithm, **SMALL, relation="exact") for algorithm in (scores, plain, ordered, additive)]
-        laws = [delstab.pmf(people).fractions() for delstab in made]
-        assert laws[0] == laws[1] == laws[2] == laws[3]
+        pmfs = [delstab.pmf(people).fractions() for delstab in made]
+        assert pmfs[0] == pmfs[1] == pmfs[2] == pmfs[3]
         assert len({delstab.smallest_stable_size(people) for delstab in made}) == 1
-    assert [delstab.plan(8).engine for delstab in made] == ["types", "types", "labelled", "types"]
+    assert [delstab.plan(8).engine for delstab in made] == ["types", "types", "labeled", "types"]
 
 
 def test_float_masses_are_divided_by_their_sum() -> None:
@@ -188,7 +188,7 @@ def test_sizes_depend_on_public_numbers() -> None:
     with pytest.raises(ValueError, match=r"n_users=15; .* 16 users are left out"):
         DelStab(SYMMETRIC, **SMALL, calibration="paper").release(users((0,) * 15))
     with pytest.raises(BudgetError, match=r"SymmetricAlgorithm .* AdditiveAlgorithm"):
-        DelStab(LABELLED, **SMALL).release(users((0,) * 200))
+        DelStab(LABELED, **SMALL).release(users((0,) * 200))
     with pytest.raises(BudgetError, match="max_types=40"):
         DelStab(SYMMETRIC, **SMALL, max_types=40).release(users((0,) * 200))
     wide = AdditiveAlgorithm((0,), lambda user: 0, lambda total, n: [1], statistic_range=(0, 10**6))
@@ -196,7 +196,7 @@ def test_sizes_depend_on_public_numbers() -> None:
         DelStab(wide, **SMALL).release(users((0,) * 9))
 
 
-def test_few_kept_sets_of_many_labelled_users() -> None:
+def test_few_kept_sets_of_many_labeled_users() -> None:
     """Too many users for a grid of subsets, and one kept: a smallest vertex cover decides."""
     reveal = finite_algorithm((0, 1))(lambda kept: [1 - kept[0][0], kept[0][0]])
     delstab = DelStab(reveal, epsilon=1, delta="1e-2", calibration="tight")
@@ -211,7 +211,7 @@ def test_few_kept_sets_of_many_labelled_users() -> None:
 # ------------------------------------------------------------------ diagnostics
 
 
-def test_bounds_enclose_the_exact_law() -> None:
+def test_bounds_enclose_the_exact_pmf() -> None:
     source = random.Random(3)
     for calibration in CALIBRATIONS:
         delstab = DelStab(SYMMETRIC, **SMALL, calibration=calibration)
@@ -230,7 +230,7 @@ def test_bounds_enclose_the_exact_law() -> None:
             assert next(size for size, sets in enumerate(bounds.layer_sizes) if sets) == bounds.smallest_stable_size
 
 
-def test_large_laws_come_as_bounds() -> None:
+def test_large_pmfs_come_as_bounds() -> None:
     outputs = range(4)
     wide = AdditiveAlgorithm(
         outputs,
@@ -273,8 +273,8 @@ def test_explanations_of_windows_and_failures() -> None:
     broken = DelStab(SymmetricAlgorithm((0, 1), lambda kept: 1 / 0), **SMALL).explain(users((0,) * 6))
     assert broken.smallest_stable_size is None
     assert broken.refusal_probability == 1
-    labelled = DelStab(LABELLED, **SMALL).explain(users((0, 1, 1, 0, 1)))
-    assert "positions" in str(labelled)
+    labeled = DelStab(LABELED, **SMALL).explain(users((0, 1, 1, 0, 1)))
+    assert "positions" in str(labeled)
 
 
 def test_shifted_ranges_and_clamped_statistics() -> None:
@@ -288,5 +288,5 @@ def test_shifted_ranges_and_clamped_statistics() -> None:
         range(3), lambda u: 100 * u[0] - 5, lambda total, n: noisy(((total,),)), statistic_range=(0, 1)
     )
     people = users((0, 0, 1, 0, 1, 1, 0))
-    laws = [DelStab(algorithm, **SMALL).pmf(people) for algorithm in (near, shifted, clamped)]
-    assert laws[0] == laws[1] == laws[2]
+    pmfs = [DelStab(algorithm, **SMALL).pmf(people) for algorithm in (near, shifted, clamped)]
+    assert pmfs[0] == pmfs[1] == pmfs[2]

@@ -1,4 +1,4 @@
-"""User-level audits of DelStab over all datasets and neighbours, against the brute-force reference; and mutants."""
+"""User-level audits of DelStab over all datasets and neighbors, against the brute-force reference; and mutants."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def inner_multiplier(delstab: DelStab) -> Fraction:
 
 
 def response(n_types: int) -> Callable[[tuple[int, ...]], list[Fraction]]:
-    """Randomised response of the most frequent type among the kept, by count vector."""
+    """Randomized response of the most frequent type among the kept, by count vector."""
 
-    def law(counts: tuple[int, ...]) -> list[Fraction]:
+    def pmf(counts: tuple[int, ...]) -> list[Fraction]:
         winner = counts.index(max(counts))
         return [1 - F(n_types - 1, 1000) if output == winner else F(1, 1000) for output in range(n_types)]
 
-    return law
+    return pmf
 
 
 def ladder(counts: tuple[int, ...]) -> list[Fraction]:
-    """The least popular laws: outcome 1 with probability 21 d, d and 0 for the types, d the paper's delta-bar."""
+    """The least popular pmfs: outcome 1 with probability 21 d, d and 0 for the types, d the paper's delta-bar."""
     low = F(3, 21100)
     steps = (21 * low, low, F(0))
     mass = sum((F(count, sum(counts)) * step for count, step in zip(counts, steps, strict=True)), F(0))
@@ -69,30 +69,30 @@ def audited(delstab: DelStab, n_types: int, n_users: int, epsilon: Any = EPSILON
     )
 
 
-def worst_of_types(delstab: DelStab, law: Any, n_types: int, n_users: int) -> tuple[Fraction, Any]:
-    def as_dict(counts: tuple[int, ...]) -> reference.Law:
-        return dict(enumerate(law(counts)))
+def worst_of_types(delstab: DelStab, pmf: Any, n_types: int, n_users: int) -> tuple[Fraction, Any]:
+    def as_dict(counts: tuple[int, ...]) -> reference.Distribution:
+        return dict(enumerate(pmf(counts)))
 
     compatible = reference.relation(as_dict, inner_multiplier(delstab), delstab.delta_bar)
     typed = reference.Typed(as_dict, n_users, delstab.deletions, compatible, sizes(delstab))
-    laws = {
+    pmfs = {
         counts: typed.algorithm_1(counts) if delstab.kappa else typed.optimal(counts, chain(delstab))
         for counts in reference.vectors(n_users, (n_users,) * n_types)
     }
-    return reference.worst(laws, reference.typed_neighbours(n_types, n_users), E)
+    return reference.worst(pmfs, reference.typed_neighbors(n_types, n_users), E)
 
 
-def of_types(law: Any, n_types: int) -> SymmetricAlgorithm:
+def of_types(distribution: Any, n_types: int) -> SymmetricAlgorithm:
     def pmf(kept: Any) -> Any:
         values = [user[0] for user in kept]
-        return law(tuple(map(values.count, range(n_types))))
+        return distribution(tuple(map(values.count, range(n_types))))
 
-    return SymmetricAlgorithm(range(len(law((1,) + (0,) * (n_types - 1)))), pmf)
+    return SymmetricAlgorithm(range(len(distribution((1,) + (0,) * (n_types - 1)))), pmf)
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 @pytest.mark.parametrize(
-    ("law", "n_types", "extra"),
+    ("pmf", "n_types", "extra"),
     [
         (response(2), 2, (1, 2, 3, 4)),
         (response(3), 3, (1, 2)),
@@ -101,12 +101,12 @@ def of_types(law: Any, n_types: int) -> SymmetricAlgorithm:
     ],
     ids=["response-2", "response-3", "ladder", "noisy-count"],
 )
-def test_worst_delta_of_types(calibration: Any, law: Any, n_types: int, extra: tuple[int, ...]) -> None:
-    delstab = DelStab(of_types(law, n_types), epsilon=EPSILON, delta=DELTA, calibration=calibration)
+def test_worst_delta_of_types(calibration: Any, pmf: Any, n_types: int, extra: tuple[int, ...]) -> None:
+    delstab = DelStab(of_types(pmf, n_types), epsilon=EPSILON, delta=DELTA, calibration=calibration)
     for more in extra:
         n_users = delstab.deletions + more
         report = audited(delstab, n_types, n_users)
-        expected, _ = worst_of_types(delstab, law, n_types, n_users)
+        expected, _ = worst_of_types(delstab, pmf, n_types, n_users)
         assert report.holds
         assert report.engine == "symmetric"
         assert 0 < F(report.worst_delta.lower) <= expected <= F(report.worst_delta.upper) <= DELTA
@@ -118,8 +118,8 @@ def test_worst_delta_of_types(calibration: Any, law: Any, n_types: int, extra: t
 def test_published_audits(case: dict[str, Any]) -> None:
     """The table over 2^128 differs from the ideal noise in the last places; nothing else differs."""
     given = case["input"]
-    law = response(2) if given["K"] == 2 else ladder
-    delstab = DelStab(of_types(law, given["K"]), epsilon=EPSILON, delta=F(given["delta"]), calibration="paper")
+    pmf = response(2) if given["K"] == 2 else ladder
+    delstab = DelStab(of_types(pmf, given["K"]), epsilon=EPSILON, delta=F(given["delta"]), calibration="paper")
     report = audited(delstab, given["K"], given["n"])
     assert report.holds
     published = F(case["expected"]["worst_delta"])
@@ -127,27 +127,27 @@ def test_published_audits(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("more", [1, 2])
-def test_worst_delta_of_labelled_users(more: int) -> None:
+def test_worst_delta_of_labeled_users(more: int) -> None:
     """An algorithm that looks at the order."""
 
-    def law(kept: Any) -> list[Fraction]:
+    def pmf(kept: Any) -> list[Fraction]:
         return [F(1, 50), F(49, 50)] if kept[0] == (0,) else [F(49, 50), F(1, 50)]
 
-    delstab = DelStab(finite_algorithm((0, 1))(law), epsilon=EPSILON, delta=DELTA)
+    delstab = DelStab(finite_algorithm((0, 1))(pmf), epsilon=EPSILON, delta=DELTA)
     n_users = delstab.deletions + more
     report = audited(delstab, 2, n_users)
 
-    def as_dict(kept: Any) -> reference.Law:
-        return dict(enumerate(law(kept)))
+    def as_dict(kept: Any) -> reference.Distribution:
+        return dict(enumerate(pmf(kept)))
 
     compatible = reference.relation(as_dict, inner_multiplier(delstab), delstab.delta_bar)
     datasets = itertools.product([(0,), (1,)], repeat=n_users)
-    laws = {x: reference.optimal(x, as_dict, chain(delstab), delstab.deletions, compatible) for x in datasets}
-    expected, _ = reference.worst(laws, reference.labelled_neighbours([(0,), (1,)], n_users), E)
-    assert report.engine == "labelled"
+    pmfs = {x: reference.optimal(x, as_dict, chain(delstab), delstab.deletions, compatible) for x in datasets}
+    expected, _ = reference.worst(pmfs, reference.labeled_neighbors([(0,), (1,)], n_users), E)
+    assert report.engine == "labeled"
     assert report.holds
     assert F(report.worst_delta.lower) <= expected <= F(report.worst_delta.upper) <= DELTA
-    print(f"optimal, labelled, n={n_users}: worst delta {float(expected):.4g}, claimed {float(DELTA)}")
+    print(f"optimal, labeled, n={n_users}: worst delta {float(expected):.4g}, claimed {float(DELTA)}")
 
 
 @pytest.mark.parametrize("calibration", ["tight", "optimal"])
@@ -164,17 +164,17 @@ def test_worst_delta_of_windows(calibration: Any) -> None:
         n_users = delstab.deletions + more
         report = audited(delstab, 3, n_users)
         distance = delstab._totals[n_users].distance
-        laws = {}
+        pmfs = {}
         for counts in reference.vectors(n_users, (n_users,) * 3):
             values = [value for value, count in enumerate(counts) for _ in range(count)]
-            laws[counts] = reference.window_law(
+            pmfs[counts] = reference.window_pmf(
                 values,
                 lambda total: dict(enumerate(pmf_of_total(total, more))),  # noqa: B023
                 chain(delstab),
                 delstab.deletions,
                 distance,
             )
-        expected, _ = reference.worst(laws, reference.typed_neighbours(3, n_users), E)
+        expected, _ = reference.worst(pmfs, reference.typed_neighbors(3, n_users), E)
         assert report.engine == "symmetric"
         assert report.holds
         assert F(report.worst_delta.lower) <= expected <= F(report.worst_delta.upper) <= DELTA
@@ -184,12 +184,12 @@ def test_worst_delta_of_windows(calibration: Any) -> None:
 
 @pytest.mark.parametrize("calibration", ["tight", "optimal"])
 def test_pools_of_few_types_keep_the_promise(calibration: Any) -> None:
-    """More distinct users than admitted: S removes all but the best of them, and neighbours cannot tell."""
+    """More distinct users than admitted: S removes all but the best of them, and neighbors cannot tell."""
     delstab = DelStab(of_types(noisy_count, 3), epsilon=EPSILON, delta=DELTA, calibration=calibration, max_types=2)
     n_users = delstab.deletions + 2
     report = audited(delstab, 3, n_users)
 
-    def as_dict(counts: tuple[int, ...]) -> reference.Law:
+    def as_dict(counts: tuple[int, ...]) -> reference.Distribution:
         return dict(enumerate(noisy_count(counts)))
 
     class FewTypes(reference.Typed):
@@ -218,11 +218,11 @@ def test_certificates_check_themselves() -> None:
 # ------------------------------------------------------------------ mutants that the audits must flag
 
 
-def reveal(kept: Any) -> reference.Law:
+def reveal(kept: Any) -> reference.Distribution:
     return {kept[0][0]: F(1)}
 
 
-def half(kept: Any) -> reference.Law:
+def half(kept: Any) -> reference.Distribution:
     return {0: F(1)} if kept[0] == (0,) else {0: F(1, 2), 1: F(1, 2)}
 
 
@@ -232,8 +232,8 @@ def mutant(algorithm: Any, deletions: int, compatible: Any, pick: str) -> Any:
 
     @finite_algorithm((0, 1, BOTTOM))
     def released(dataset: Any) -> list[Fraction]:
-        law = reference.algorithm_1(dataset, algorithm, noise, deletions, compatible, pick)
-        return [law.get(output, F(0)) for output in (0, 1, reference.BOTTOM)]
+        pmf = reference.algorithm_1(dataset, algorithm, noise, deletions, compatible, pick)
+        return [pmf.get(output, F(0)) for output in (0, 1, reference.BOTTOM)]
 
     return released
 
@@ -243,7 +243,7 @@ BOUND = F(1, 22) + 21 * NOISE_DELTA
 
 
 @pytest.mark.parametrize(
-    "case", [c for c in CASES if c["kind"] == "delstab_audit_labelled"], ids=lambda case: case["id"]
+    "case", [c for c in CASES if c["kind"] == "delstab_audit_labeled"], ids=lambda case: case["id"]
 )
 def test_half_the_deletions_are_flagged(case: dict[str, Any]) -> None:
     """With 2 kappa deletions and the first stable set the promise is broken outright; with 4 kappa it is kept."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from delstab_engines import inner_laws
+from delstab_engines import inner_pmfs
 from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
@@ -31,9 +31,9 @@ def people(counts: Any) -> tuple[tuple[int], ...]:
     return tuple((kind,) for kind, count in enumerate(counts) for _ in range(count))
 
 
-def of_types(law: Any) -> SymmetricAlgorithm:
-    """An algorithm whose law depends on the set of distinct users who are kept."""
-    return SymmetricAlgorithm((0, 1), lambda users: law(tuple(sorted({user[0] for user in users}))))
+def of_types(pmf: Any) -> SymmetricAlgorithm:
+    """An algorithm whose distribution depends on the set of distinct users who are kept."""
+    return SymmetricAlgorithm((0, 1), lambda users: pmf(tuple(sorted({user[0] for user in users}))))
 
 
 def at_random(share: float, seed: int) -> SymmetricAlgorithm:
@@ -98,7 +98,7 @@ def test_releases_end(name: str, epsilon: int, delta: str, counts: Any, work: di
 
 def test_covers_are_refused_before_they_take_too_long() -> None:
     one = finite_algorithm((0, 1))(lambda users: EVEN)
-    # 130 people of whom one is kept: a vertex cover of a graph that is up to the data.
+    # 130 users of whom one is kept: a vertex cover of a graph that is up to the data.
     delstab = DelStab(one, epsilon="0.55", delta="1e-6")
     assert delstab.min_users > 120
     with pytest.raises(BudgetError, match=r"one user kept, and up to [\d,]+ steps .* Cheaper: a SymmetricAlgorithm"):
@@ -252,20 +252,20 @@ def test_small_pools_against_the_core() -> None:
         counts = tuple(source.choices((1, 1, 2, 3), k=source.randint(1, 4)))
         kept_users = source.randint(1, sum(counts))
         deletions = sum(counts) - kept_users
-        inner = inner_laws((0, 1), F(3, 2), F(1, 10))
+        inner = inner_pmfs((0, 1), F(3, 2), F(1, 10))
         menu = [EVEN, EVEN, EVEN, [F(9, 20), F(11, 20)], ODD, None]
-        laws: dict[Any, Any] = {}
+        pmfs: dict[Any, Any] = {}
 
-        def laws_of(keys: Any, laws: Any = laws, menu: Any = menu, inner: Any = inner) -> Any:
+        def pmfs_of(keys: Any, pmfs: Any = pmfs, menu: Any = menu, inner: Any = inner) -> Any:
             for key in keys:
-                if key not in laws:
-                    laws[key] = source.choices(menu, weights=(8, 8, 8, 2, 1, 1 if instance % 3 == 0 else 0))[0]  # noqa: B023
-            return inner.evaluate([lambda key=key: laws[key] for key in keys])
+                if key not in pmfs:
+                    pmfs[key] = source.choices(menu, weights=(8, 8, 8, 2, 1, 1 if instance % 3 == 0 else 0))[0]  # noqa: B023
+            return inner.evaluate([lambda key=key: pmfs[key] for key in keys])
 
-        pools = SmallPools(lambda active, row: tuple(row), laws_of, inner)
+        pools = SmallPools(lambda active, row: tuple(row), pmfs_of, inner)
         family = _core.StableFamily(list(counts), deletions, deletions)
         keys = [tuple(c - s for c, s in zip(counts, row, strict=True)) for row in family.vectors().tolist()]
-        matrix, incompatible = inner.matrix(laws_of(keys))
+        matrix, incompatible = inner.matrix(pmfs_of(keys))
         family.mark_bad_pairs(matrix, inner.level, inner.delta, incompatible, lambda done, total: None)
         smallest = family.smallest_stable_size()
         seen.add(smallest)
@@ -275,21 +275,21 @@ def test_small_pools_against_the_core() -> None:
     assert seen >= {None, 0, 1, 2}
 
 
-def test_small_pools_keep_few_laws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many outputs fewer laws are kept from one pool to the next, and the answers stay the same."""
+def test_small_pools_keep_few_pmfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many outputs fewer distributions are kept from one pool to the next, and the answers stay the same."""
     monkeypatch.setattr(small, "MAX_MASSES", 5000)
     outputs = range(1000)
 
-    def law_of(key: Any) -> list[F]:
+    def distribution_of(key: Any) -> list[F]:
         source = random.Random(str(key))
         first = source.choice((F(1, 100), F(1, 100), F(1, 2))) + F(source.randint(1, 10**9), 10**12)
         return [first, 1 - first, *[F(0)] * 998]
 
-    inner = inner_laws(outputs, F(3, 2), F(1, 100))
+    inner = inner_pmfs(outputs, F(3, 2), F(1, 100))
     ours, fresh = (
         SmallPools(
             lambda active, row: (tuple(active), row),
-            lambda keys: inner.evaluate([lambda key=key: law_of(key) for key in keys]),
+            lambda keys: inner.evaluate([lambda key=key: distribution_of(key) for key in keys]),
             inner,
         )
         for _ in range(2)
@@ -315,11 +315,11 @@ def test_random_datasets_are_within_the_bound(work: dict[str, int]) -> None:
         epsilon, delta = source.choice(levels)
         seed, share = instance, source.choice((0, 0.02, 0.3))
 
-        def law(total: int, n_users: int, seed: int = seed, share: float = share) -> Any:
+        def pmf(total: int, n_users: int, seed: int = seed, share: float = share) -> Any:
             return ODD if random.Random(f"{seed} {total}").random() < share else EVEN
 
-        counted = AdditiveAlgorithm((0, 1), lambda user: user[0], law, statistic_range=(0, 80))
-        listed = SymmetricAlgorithm((0, 1), lambda users: law(sum(user[0] for user in users), len(users)))
+        counted = AdditiveAlgorithm((0, 1), lambda user: user[0], pmf, statistic_range=(0, 80))
+        listed = SymmetricAlgorithm((0, 1), lambda users: pmf(sum(user[0] for user in users), len(users)))
         made = [
             DelStab(each, epsilon=epsilon, delta=delta, relation=relation)
             for each, relation in ((counted, "exact"), (listed, "auto"))

@@ -1,4 +1,4 @@
-"""Plausible versions of DelStab that are wrong: each fails on a named pair of neighbours, and the package does not."""
+"""Plausible versions of DelStab that are wrong: each fails on a named pair of neighbors, and the package does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from delstab_engines import inner_laws, law_of, stability
+from delstab_engines import distribution_of, inner_pmfs, stability
 from oracle import delstab as reference
 from userdp import LogRatio
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
@@ -57,7 +57,7 @@ def removed_by(values: Sequence[int], deletions: int, test: Test) -> int | None:
     return next((r for r in range(deletions + 1) if first_window(values, r, kept, test) is not None), None)
 
 
-def windowed(test: Callable[[Sequence[int]], Test], law: Callable[[int], reference.Law]) -> Any:
+def windowed(test: Callable[[Sequence[int]], Test], pmf: Callable[[int], reference.Distribution]) -> Any:
     """Algorithm 1 with 4 deletions and windows for S, under any test: wrong unless the test is the distance's."""
 
     @finite_algorithm((0, 1, BOTTOM))
@@ -71,7 +71,7 @@ def windowed(test: Callable[[Sequence[int]], Test], law: Callable[[int], referen
                 continue
             kept = list(itertools.combinations(window, len(values) - 4))
             for chosen in kept:
-                for output, mass in law(sum(chosen)).items():
+                for output, mass in pmf(sum(chosen)).items():
                     masses[output] += probability * mass / len(kept)
         return [masses[output] for output in (0, 1, BOTTOM)]
 
@@ -83,15 +83,15 @@ def by_values(algorithm: AdditiveAlgorithm) -> Any:
 
     @finite_algorithm((0, 1, BOTTOM))
     def released(dataset: Any) -> list[Fraction]:
-        found = stability(algorithm, dataset, 4, inner_laws((0, 1), INNER, INNER_DELTA), limit=2, relation="exact")
-        law = law_of(found, (0, 1), dict(enumerate(NOISE)))
-        return [law.get(output, F(0)) for output in (0, 1, reference.BOTTOM)]
+        found = stability(algorithm, dataset, 4, inner_pmfs((0, 1), INNER, INNER_DELTA), limit=2, relation="exact")
+        pmf = distribution_of(found, (0, 1), dict(enumerate(NOISE)))
+        return [pmf.get(output, F(0)) for output in (0, 1, reference.BOTTOM)]
 
     return released
 
 
-def of_predicate(predicate: Callable[[int], bool]) -> tuple[AdditiveAlgorithm, Callable[[int], reference.Law]]:
-    """The algorithm that tells whether the total has a property, and its law."""
+def of_predicate(predicate: Callable[[int], bool]) -> tuple[AdditiveAlgorithm, Callable[[int], reference.Distribution]]:
+    """The algorithm that tells whether the total has a property, and its distribution."""
 
     def pmf_of_total(total: int, n_users: int) -> list[Fraction]:
         return [F(not predicate(total)), F(predicate(total))]
@@ -107,15 +107,15 @@ def users(values: Sequence[int]) -> tuple[tuple[int], ...]:
 def test_windows_are_not_exact_for_a_general_relation() -> None:
     """Totals in [2, 4] are alike and nothing else: dropping a middle user helps, no window does."""
 
-    def law(total: int, n_users: int) -> list[Fraction]:
+    def pmf(total: int, n_users: int) -> list[Fraction]:
         return [F(output == (2 if 2 <= total <= 4 else total)) for output in range(9)]
 
     def compatible(a: int, b: int) -> bool:
         return a == b or {a, b} <= {2, 3, 4}
 
-    algorithm = AdditiveAlgorithm(range(9), lambda user: user[0], law, statistic_range=(0, 2))
+    algorithm = AdditiveAlgorithm(range(9), lambda user: user[0], pmf, statistic_range=(0, 2))
     values = (0, 0, 1, 2, 2)
-    found = stability(algorithm, users(values), 2, inner_laws(range(9), INNER, INNER_DELTA), relation="exact")
+    found = stability(algorithm, users(values), 2, inner_pmfs(range(9), INNER, INNER_DELTA), relation="exact")
     assert removed_by(values, 2, occurring(compatible)) == 2
     assert found.smallest == reference.smallest_stable_size_of_totals(values, 2, compatible) == 1
 
@@ -132,8 +132,8 @@ def odd(total: int) -> bool:
     ],
 )
 def test_windows_under_a_parity_break_the_promise(test: Callable[[Compatible], Test], x: Any, x2: Any) -> None:
-    algorithm, law = of_predicate(odd)
-    wrong = windowed(lambda values: test(lambda a, b: odd(a) == odd(b)), law)
+    algorithm, pmf = of_predicate(odd)
+    wrong = windowed(lambda values: test(lambda a, b: odd(a) == odd(b)), pmf)
     verdict = audit_pair(wrong, users(x), users(x2), epsilon=EPSILON, delta=BOUND)
     assert not verdict.holds
     assert verdict.worst_delta.lower > 0.9
@@ -141,7 +141,7 @@ def test_windows_under_a_parity_break_the_promise(test: Callable[[Compatible], T
 
 
 def test_a_distance_from_the_totals_that_occur_breaks_the_promise() -> None:
-    algorithm, law = of_predicate(lambda total: total >= 3)
+    algorithm, pmf = of_predicate(lambda total: total >= 3)
 
     def within_data(values: Sequence[int]) -> Test:
         totals = sorted({sum(chosen) for chosen in itertools.combinations(values, len(values) - 4)})
@@ -154,7 +154,7 @@ def test_a_distance_from_the_totals_that_occur_breaks_the_promise() -> None:
 
     x, x2 = (0, 0, 0, 0, 1, 1), (0, 0, 0, 1, 1, 2)
     assert [removed_by(values, 4, within_data(values)) for values in (x, x2)] == [0, 3]
-    assert not audit_pair(windowed(within_data, law), users(x), users(x2), epsilon=EPSILON, delta=BOUND).holds
+    assert not audit_pair(windowed(within_data, pmf), users(x), users(x2), epsilon=EPSILON, delta=BOUND).holds
     assert audit_pair(by_values(algorithm), users(x), users(x2), epsilon=EPSILON, delta=BOUND).holds
     # The package's distance is that of all totals of the public range: nothing but equal totals is near here.
     delstab = DelStab(algorithm, epsilon=EPSILON, delta="0.06")
@@ -164,7 +164,7 @@ def test_a_distance_from_the_totals_that_occur_breaks_the_promise() -> None:
     assert delstab._totals[6].distance == 0
 
 
-LAWS: dict[Any, tuple[int, ...]] = {
+PMFS: dict[Any, tuple[int, ...]] = {
     0: (0, 3, 3),
     1: (2, 4, 0),
     2: (3, 2, 1),
@@ -181,16 +181,16 @@ def test_windows_jump_by_two_where_the_exact_size_does_not() -> None:
     algorithm = AdditiveAlgorithm(
         range(3),
         lambda user: user[0],
-        lambda total, n_users: [F(mass, 6) for mass in LAWS[total]],
+        lambda total, n_users: [F(mass, 6) for mass in PMFS[total]],
         statistic_range=(0, 2),
     )
     compatible = reference.relation(
-        lambda total: {output: F(mass, 6) for output, mass in enumerate(LAWS[total])}, F(1), F(1, 2)
+        lambda total: {output: F(mass, 6) for output, mass in enumerate(PMFS[total])}, F(1), F(1, 2)
     )
     assert [{a, b} for a, b in itertools.combinations(range(7), 2) if not compatible(a, b)] == bad
     x, x2 = (0, 0, 0, 0, 2, 2, 2), (0, 0, 0, 1, 2, 2, 2)
     assert [removed_by(values, 4, occurring(compatible)) for values in (x, x2)] == [0, 2]
-    inner = inner_laws(range(3), F(1), F(1, 2))
+    inner = inner_pmfs(range(3), F(1), F(1, 2))
     sizes: dict[tuple[int, ...], int | None] = {}
     for values in itertools.combinations_with_replacement(range(3), 7):
         sizes[values] = stability(algorithm, users(values), 4, inner, relation="exact").smallest
@@ -205,16 +205,16 @@ def test_windows_jump_by_two_where_the_exact_size_does_not() -> None:
 def test_codes_by_rank_break_the_promise() -> None:
     """Users coded by rank among the values present: a value that nobody keeps changes what the kept ones are called."""
 
-    def law(kept: Any) -> list[Fraction]:
+    def pmf(kept: Any) -> list[Fraction]:
         return [F((2,) not in kept), F((2,) in kept)]
 
     def ranked(dataset: Any) -> Any:
         rank = {value: place for place, value in enumerate(sorted(set(dataset)))}
         return tuple((rank[user],) for user in dataset)
 
-    algorithm = SymmetricAlgorithm((0, 1), law)
+    algorithm = SymmetricAlgorithm((0, 1), pmf)
     x, x2 = users((0, 0, 0, 0, 2, 2)), users((0, 0, 0, 1, 2, 2))
-    inner = inner_laws((0, 1), INNER, INNER_DELTA)
+    inner = inner_pmfs((0, 1), INNER, INNER_DELTA)
     assert [stability(algorithm, ranked(dataset), 4, inner).smallest for dataset in (x, x2)] == [0, 2]
     assert [stability(algorithm, dataset, 4, inner).smallest for dataset in (x, x2)] == [2, 2]
 
@@ -222,21 +222,21 @@ def test_codes_by_rank_break_the_promise() -> None:
 def test_a_memo_by_equality_answers_for_the_wrong_user() -> None:
     """True == 1, but an algorithm may tell them apart; so do the engines, whoever else is in the dataset."""
 
-    def law(kept: Any) -> list[Fraction]:
+    def pmf(kept: Any) -> list[Fraction]:
         odd_one = any(user[0] is True for user in kept)
         return [F(not odd_one), F(odd_one)]
 
-    inner = inner_laws((0, 1), INNER, INNER_DELTA)
+    inner = inner_pmfs((0, 1), INNER, INNER_DELTA)
     dataset = ((1,), (1,), (True,), (1,), (1,), (1,))
     without = ((1,), (1,), (1,), (1,), (1,), (1,))
-    for algorithm in (SymmetricAlgorithm((0, 1), law), finite_algorithm((0, 1))(law)):
+    for algorithm in (SymmetricAlgorithm((0, 1), pmf), finite_algorithm((0, 1))(pmf)):
         assert stability(algorithm, dataset, 4, inner).smallest == 1
         assert stability(algorithm, dataset[::-1], 4, inner).smallest == 1
         assert stability(algorithm, without, 4, inner).smallest == 0
 
     # The memo that is not used: the first of two equal kept sets answers for both.
     memo: dict[Any, list[Fraction]] = {}
-    confused = SymmetricAlgorithm((0, 1), lambda kept: memo.setdefault(tuple(sorted(kept)), law(kept)))
+    confused = SymmetricAlgorithm((0, 1), lambda kept: memo.setdefault(tuple(sorted(kept)), pmf(kept)))
     assert stability(finite_algorithm((0, 1))(confused.pmf), dataset, 4, inner).smallest == 0
 
 
@@ -269,15 +269,15 @@ def test_exact_ties_end(calibration: Any, ratio: tuple[int, int], delta: Fractio
 def test_batches_serve_no_release() -> None:
     """Batched float arithmetic changes last bits with the size of the batch, which depends on the other users."""
 
-    def law(kept: Any) -> list[float]:
+    def pmf(kept: Any) -> list[float]:
         return [0.25, 0.75] if any(user[0] for user in kept) else [0.5, 0.5]
 
     class Batched(SymmetricAlgorithm):
         def pmf_batch(self, datasets: Any) -> list[list[float]]:
             ulp = 2.0**-52 if len(datasets) > 3 else 0.0
-            return [law(kept) if law(kept)[0] == 0.25 else [0.5 + ulp, 0.5 - ulp] for kept in datasets]
+            return [pmf(kept) if pmf(kept)[0] == 0.25 else [0.5 + ulp, 0.5 - ulp] for kept in datasets]
 
-    algorithm = Batched((0, 1), law)
+    algorithm = Batched((0, 1), pmf)
     x, x2 = users((0, 0, 0, 0, 1, 1)), users((0, 0, 0, 1, 1, 2))
 
     def in_one_batch(dataset: Any) -> int | None:
@@ -288,5 +288,5 @@ def test_batches_serve_no_release() -> None:
 
     # 1/2 = 2 * 1/4 is just compatible, and one unit in the last place more is not.
     assert [in_one_batch(dataset) for dataset in (x, x2)] == [0, 2]
-    inner = inner_laws((0, 1), F(2), F(0))
+    inner = inner_pmfs((0, 1), F(2), F(0))
     assert [stability(algorithm, dataset, 4, inner).smallest for dataset in (x, x2)] == [0, 0]

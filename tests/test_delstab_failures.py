@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {"epsilon": LogRatio(8000, 1), "delta": "0.06"}
 """Four deletions."""
 
 
-@pytest.mark.parametrize("make", [SymmetricAlgorithm, lambda outputs, law: finite_algorithm(outputs)(law)])
+@pytest.mark.parametrize("make", [SymmetricAlgorithm, lambda outputs, pmf: finite_algorithm(outputs)(pmf)])
 @pytest.mark.parametrize(
     "failure",
     [lambda: 1 / 0, lambda: [F(1, 2)], lambda: [0.5, 0.6], lambda: [float("nan"), 1.0], lambda: None, sys.exit],
@@ -43,10 +43,10 @@ SMALL: dict[str, Any] = {"epsilon": LogRatio(8000, 1), "delta": "0.06"}
 def test_failures_are_private(make: Any, failure: Any) -> None:
     """Where the algorithm fails it is as if it said something that nobody else says."""
 
-    def law(kept: Any) -> Any:
+    def pmf(kept: Any) -> Any:
         return failure() if any(user[0] == 7 for user in kept) else [F(1, 2), F(1, 2)]
 
-    delstab = DelStab(make((0, 1), law), **SMALL)
+    delstab = DelStab(make((0, 1), pmf), **SMALL)
     for odd, expected in ((0, 0), (1, 1), (2, 2), (3, 3), (6, None)):
         people = users((7,) * odd + (1,) * (6 - odd))
         assert delstab.smallest_stable_size(people) == expected
@@ -81,17 +81,17 @@ def test_pmfs_that_change_are_noticed_in_diagnostics() -> None:
 
 def test_a_declared_error_makes_the_relation_stricter() -> None:
     """Kept sets that the declared error leaves undecided count as different."""
-    # log-ratio of the two laws: just within the inner level, so any declared error decides.
+    # log-ratio of the two distributions: just within the inner level, so any declared error decides.
     inner = DelStab(SYMMETRIC, **SMALL).epsilon_bar
     assert isinstance(inner, LogRatio)
     p = F(1, 1000)
     q = p * inner.ratio + F(1, 120)
 
-    def law(kept: Any) -> list[Fraction]:
+    def pmf(kept: Any) -> list[Fraction]:
         return [1 - q, q] if kept[0][0] else [1 - p, p]
 
     sizes = {
-        error: DelStab(SymmetricAlgorithm((0, 1), law, pmf_error=error), **SMALL).smallest_stable_size(
+        error: DelStab(SymmetricAlgorithm((0, 1), pmf, pmf_error=error), **SMALL).smallest_stable_size(
             users((0, 0, 0, 0, 1))
         )
         for error in (0, "0.0001", "0.2", "0.9")
@@ -144,8 +144,8 @@ def test_equal_sets_with_members_in_different_orders() -> None:
         SymmetricAlgorithm((0, 1), lambda kept: [1, 0] if next(iter(kept[0][0]), 0) == 0 else [0, 1]), **SMALL
     )
     people = users((one,) + (other,) * 6)
-    neighbour = users((frozenset(),) + (other,) * 6)
-    assert delstab.pmf(people).fractions() == delstab.pmf(neighbour).fractions()
+    neighbor = users((frozenset(),) + (other,) * 6)
+    assert delstab.pmf(people).fractions() == delstab.pmf(neighbor).fractions()
     report = audit_user_level(delstab, universe=(one, frozenset()), n_users=5, n_examples=1, **SMALL, progress=False)
     assert report.holds
 
@@ -172,12 +172,12 @@ def test_scores_that_fail_are_private_in_releases_and_errors_in_diagnostics() ->
 
 
 def test_totals_are_certified_for_all_data_at_once() -> None:
-    """The distance is that of the public range, and so are its errors: they say nothing about the people."""
+    """The distance is that of the public range, and so are its errors: they say nothing about the users."""
 
-    def law(total: int, n_users: int) -> list[Fraction]:
+    def pmf(total: int, n_users: int) -> list[Fraction]:
         return [F(1, 2), F(1, 2)] if total < 6 else [F(1), F(0)]
 
-    delstab = DelStab(AdditiveAlgorithm((0, 1), lambda user: user[0], law, statistic_range=(0, 3)), **SMALL)
+    delstab = DelStab(AdditiveAlgorithm((0, 1), lambda user: user[0], pmf, statistic_range=(0, 3)), **SMALL)
     for values in ((0,) * 6, (3,) * 6, (0, 1, 2, 3, 3, 3)):
         delstab.release(users(values))
         assert delstab._totals[6].distance == 0
@@ -202,7 +202,7 @@ def test_more_types_than_admitted() -> None:
     assert DelStab(same, **SMALL, max_types=2).release(users(range(300))) is BOTTOM
 
 
-def test_declared_errors_of_labelled_users() -> None:
+def test_declared_errors_of_labeled_users() -> None:
     """An error so large that even equal masses may differ leaves nothing compatible, in both ways to decide."""
     ordered = finite_algorithm((0, 1), pmf_error="0.99")(lambda kept: [F(1, 2), F(1, 2)])
     assert DelStab(ordered, **SMALL).smallest_stable_size(users((0,) * 6)) is None
@@ -213,26 +213,26 @@ def test_declared_errors_of_labelled_users() -> None:
 
 @pytest.mark.parametrize("kind", ["list", "array", "generator"])
 def test_answers_in_one_reused_object_are_read_at_once(kind: str) -> None:
-    """Neither the certified distance nor the laws may be those of the last question."""
+    """Neither the certified distance nor the distributions may be those of the last question."""
     own: Any = np.zeros(2) if kind == "array" else [0.0, 0.0]
 
-    def law(total: int, n_users: int) -> Any:
+    def pmf(total: int, n_users: int) -> Any:
         own[:] = [0.0, 1.0] if total > 1 else [0.75, 0.25]
         return (mass for mass in own) if kind == "generator" else own
 
-    additive = AdditiveAlgorithm((0, 1), lambda user: user[0], law, statistic_range=(0, 1))
-    symmetric = SymmetricAlgorithm((0, 1), lambda kept: law(sum(user[0] for user in kept), 2))
-    labelled = finite_algorithm((0, 1))(lambda kept: law(sum(user[0] for user in kept), 2))
+    additive = AdditiveAlgorithm((0, 1), lambda user: user[0], pmf, statistic_range=(0, 1))
+    symmetric = SymmetricAlgorithm((0, 1), lambda kept: pmf(sum(user[0] for user in kept), 2))
+    labeled = finite_algorithm((0, 1))(lambda kept: pmf(sum(user[0] for user in kept), 2))
     people, mixed = users((0,) * 6), users((0, 0, 0, 0, 1, 1))
-    for algorithm, size in ((additive, 2), (symmetric, 1), (labelled, 1)):
+    for algorithm, size in ((additive, 2), (symmetric, 1), (labeled, 1)):
         delstab = DelStab(algorithm, **SMALL)
         assert delstab.pmf(people).fractions() == [F(3, 4), F(1, 4), 0]
         assert delstab.smallest_stable_size(mixed) == size
         assert delstab.release(people) in (0, 1)
 
 
-def test_float_laws_are_taken_over_their_exact_sums() -> None:
-    """However the laws are written, and for all engines, what is compared and drawn is the exact quotient."""
+def test_float_pmfs_are_taken_over_their_exact_sums() -> None:
+    """However the distributions are written, and for all engines, what is compared and drawn is the exact quotient."""
     weights = [0.1, 0.2, 0.7000000000000001]
     total = sum(map(F, weights))
     assert total != 1

@@ -19,7 +19,7 @@ F = Fraction
 ROOT = Path(__file__).parent.parent
 
 
-def band_law(total: int, largest: int) -> list[F]:
+def band_pmf(total: int, largest: int) -> list[F]:
     """The mechanism by its definition: weight (5/8)^distance, distances capped."""
     weights = []
     for low in range(0, 100, 5):
@@ -34,8 +34,8 @@ def band_law(total: int, largest: int) -> list[F]:
 @pytest.mark.parametrize("total", [0, 1, 26, 27, 28, 130, 272, 518, 544, 545])
 def test_the_release_is_the_exponential_mechanism(total: int) -> None:
     people = ((1,) * 8,) * total + ((0,) * 8,) * (545 - total)
-    assert union_vote(8).pmf(people).fractions() == band_law(total, 545)
-    assert person_year_count(8).pmf(people).fractions() == band_law(8 * total, 8 * 545)
+    assert union_vote(8).pmf(people).fractions() == band_pmf(total, 545)
+    assert person_year_count(8).pmf(people).fractions() == band_pmf(8 * total, 8 * 545)
 
 
 def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFix
     assert sum(a != b for a, b in zip(x, x2, strict=True)) == 1
     # The witness by the mechanism's definition, against e^1 + 10^-6.
     totals = [sum(map(sum, dataset)) for dataset in (x, x2)]
-    p, q = (band_law(total, 8 * 545) for total in totals)
+    p, q = (band_pmf(total, 8 * 545) for total in totals)
     inside = [BANDS.index(band) for band in event]
     low, high = oracle.exp_bounds(F(1))
     assert sum(p[o] for o in inside) - high * sum(q[o] for o in inside) > F(1, 10**6)

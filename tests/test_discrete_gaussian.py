@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise against fractions: weights, distance to the ideal law, draws, privacy, bad input."""
+"""Discrete Gaussian noise against fractions: weights, distance to the ideal distribution, draws, privacy, bad input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from drawing import assert_follows, follows, histogram, seeded
 from oracle import discrete_gaussian as oracle
 from oracle.divergence import exp_bounds
-from oracle.ideal_laws import normalised
+from oracle.ideal_distributions import normalized
 from userdp import _core
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.mechanisms import DiscreteGaussian
@@ -43,7 +43,7 @@ WIDE = [F(10**9), F(2**80), F(2**82) - F(1, 3), F(2**111) + 1, F(2**112)]
 Integers = npt.NDArray[np.int64]
 
 
-# --- the law
+# --- the distribution
 
 
 @pytest.mark.parametrize("sigma_squared", LISTED)
@@ -148,7 +148,7 @@ def test_minus_zero_is_rejected() -> None:
         assert released(noise, [minus, minus, plus, minus, one], 2) == [0, -model.cell * (len(model.masses) - 1)]
 
 
-# --- draws against the law
+# --- draws against the distribution
 
 DRAWS = 4_000_000
 
@@ -161,12 +161,12 @@ def drawn(noise: DiscreteGaussian, size: int = DRAWS) -> Integers:
 
 
 @pytest.mark.parametrize("sigma_squared", [F(1, 4), F(1), F(5), F(100), F(2000)])
-def test_draws_follow_the_ideal_law(sigma_squared: Fraction) -> None:
+def test_draws_follow_the_ideal_pmf(sigma_squared: Fraction) -> None:
     noise = DiscreteGaussian(sigma_squared=sigma_squared)
     reach, draws = noise.support, drawn(noise)
 
     def masses(variance: Fraction) -> list[Fraction]:
-        return normalised(oracle.ideal_weights(variance, reach))
+        return normalized(oracle.ideal_weights(variance, reach))
 
     ideal = masses(sigma_squared)
     counts = histogram(draws, ideal, -reach)
@@ -179,8 +179,8 @@ def test_draws_follow_the_ideal_law(sigma_squared: Fraction) -> None:
 
 
 @pytest.mark.parametrize("sigma_squared", [F(10**9), F(2**80), F(2**82) - 1, F(2**112)])
-def test_wide_draws_follow_the_normal_law(sigma_squared: Fraction) -> None:
-    # In cells of sigma / 16 the two laws agree to 2^-10 of a cell at 10^9: less than 4 million draws can tell.
+def test_wide_draws_follow_the_normal_pmf(sigma_squared: Fraction) -> None:
+    # In cells of sigma / 16 the two distributions agree to 2^-10 of a cell at 10^9: less than 4 million draws can tell.
     noise, steps = DiscreteGaussian(sigma_squared=sigma_squared), 80
     draws, sigma = drawn(noise), math.isqrt(int(sigma_squared))
 
@@ -201,7 +201,7 @@ def test_wide_draws_follow_the_normal_law(sigma_squared: Fraction) -> None:
 
 def test_single_draws_and_the_systems_entropy() -> None:
     noise = DiscreteGaussian(sigma_squared=9)
-    masses = normalised(oracle.ideal_weights(F(9), noise.support))
+    masses = normalized(oracle.ideal_weights(F(9), noise.support))
     single = np.array([noise.sample(3) - 3 for _ in range(30_000)])
     small = np.concatenate([noise.sample(np.zeros(size, dtype=np.int64)) for size in range(300)])
     for draws in (
@@ -266,15 +266,15 @@ def test_shapes_and_types() -> None:
     assert repr(DiscreteGaussian(rho="1/2", sensitivity=4)) == "DiscreteGaussian(rho='1/2', sensitivity=4)"
 
 
-def test_laws_of_tuples_are_products() -> None:
+def test_pmfs_of_tuples_are_products() -> None:
     noise = DiscreteGaussian(sigma_squared="0.3")
     first, second = noise.pmf(4), noise.pmf(-1)
     both = noise.pmf((4, -1))
     assert noise.pmf(np.array([[4], [-1]])) == both
     assert both.total == first.total * second.total
-    law = dict(zip(both.outputs, both.weights, strict=True))
+    distribution = dict(zip(both.outputs, both.weights, strict=True))
     for (x, p), (y, q) in product(*(zip(pmf.outputs, pmf.weights, strict=True) for pmf in (first, second))):
-        assert law[x, y] == p * q
+        assert distribution[x, y] == p * q
     assert noise.pmf((4,)).outputs == tuple((x,) for x in first.outputs)
     assert noise.pmf(()).outputs == ((),)
 
@@ -314,7 +314,7 @@ def test_bad_values() -> None:
     for value in (1.0, (1, 1.0), "1"):
         with pytest.raises(TypeError, match="values must be an int"):
             noise.pmf(value)  # type: ignore[arg-type]
-    with pytest.raises(BudgetError, match="the law of 2 integers"):
+    with pytest.raises(BudgetError, match="the distribution of 2 integers"):
         noise.pmf((1, 2))
     with pytest.raises(BudgetError, match="outputs"):
         DiscreteGaussian(sigma_squared=2**112).pmf(0)

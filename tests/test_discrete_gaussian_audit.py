@@ -1,4 +1,4 @@
-"""The privacy of discrete Gaussian noise, on the laws that are drawn: exact audits, each failed by half the noise."""
+"""The privacy of discrete Gaussian noise, on the pmfs that are drawn: exact audits, each failed by half the noise."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ F = Fraction
 
 
 def probabilities(noise: DiscreteGaussian, value: int, outputs: range) -> list[Fraction]:
-    """The law of the release of a value, on outputs that may reach beyond it."""
+    """The distribution of the release of a value, on outputs that may reach beyond it."""
     pmf = noise.pmf(value)
-    law = dict(zip(pmf.outputs, pmf.weights, strict=True))
-    return [F(law.get(output, 0), pmf.total) for output in outputs]
+    distribution = dict(zip(pmf.outputs, pmf.weights, strict=True))
+    return [F(distribution.get(output, 0), pmf.total) for output in outputs]
 
 
 def half_as_wide(noise: DiscreteGaussian) -> DiscreteGaussian:
@@ -33,10 +33,10 @@ def half_as_wide(noise: DiscreteGaussian) -> DiscreteGaussian:
 
 
 def renyi_holds(noise: DiscreteGaussian, shift: int, order: int, rho: Fraction) -> bool:
-    """Whether the sum of P^order Q^(1 - order), over what both laws reach, is at most e^((order - 1) order rho).
+    """Whether the sum of P^order Q^(1 - order), over what both pmfs reach, is at most e^((order - 1) order rho).
 
-    For integers the ideal sum over all integers equals the bound, so that a part in 2^70 is left for the law's distance
-    to the ideal one.
+    For integers the ideal sum over all integers equals the bound, so that a part in 2^70 is left for the distribution's
+    distance to the ideal one.
     """
     reach = noise.support
     outputs = range(shift - reach, reach + 1)
@@ -98,12 +98,12 @@ def test_counts_of_users() -> None:
     def count(noise: DiscreteGaussian) -> AdditiveAlgorithm:
         outputs = range(-noise.support, noise.support + 5)
 
-        def law(total: int, _: int) -> Pmf:
+        def distribution(total: int, _: int) -> Pmf:
             pmf = noise.pmf(total)
             weights = dict(zip(pmf.outputs, pmf.weights, strict=True))
             return Pmf(tuple(outputs), tuple(weights.get(output, 0) for output in outputs))
 
-        return AdditiveAlgorithm(outputs, lambda user: sum(user), law, statistic_range=(0, 2))
+        return AdditiveAlgorithm(outputs, lambda user: sum(user), distribution, statistic_range=(0, 2))
 
     noise = DiscreteGaussian(rho="1/8", sensitivity=2)
     assert noise.sigma_squared == 16
@@ -122,13 +122,13 @@ def test_sums_of_vectors() -> None:
     def sums(noise: DiscreteGaussian) -> SymmetricAlgorithm:
         outputs = tuple(itertools.product(range(-noise.support, noise.support + 3), repeat=2))
 
-        def law(dataset: Any) -> Pmf:
+        def distribution(dataset: Any) -> Pmf:
             ones = sum(user[0] for user in dataset)
             pmf = noise.pmf((ones, len(dataset) - ones))
             weights = dict(zip(pmf.outputs, pmf.weights, strict=True))
             return Pmf(outputs, tuple(weights.get(output, 0) for output in outputs))
 
-        return SymmetricAlgorithm(outputs, law)
+        return SymmetricAlgorithm(outputs, distribution)
 
     noise = DiscreteGaussian(sigma_squared=2)
     rho = F(2) / (2 * noise.sigma_squared)

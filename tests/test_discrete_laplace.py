@@ -1,4 +1,4 @@
-"""Discrete Laplace noise against fractions: laws, privacy over all pairs, every boundary of the draws, bad input."""
+"""Discrete Laplace noise against fractions: pmfs, privacy over all pairs, every boundary of the draws, bad input."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def reference(epsilon: Any, width: int, tables: _core.DiscreteLaplaceTables) -> 
     return oracle.digits(Level(level.ratio, level.exponent), width, len(low), len(high))
 
 
-def law_of(tables: _core.DiscreteLaplaceTables, value: int) -> list[Fraction]:
+def distribution_of(tables: _core.DiscreteLaplaceTables, value: int) -> list[Fraction]:
     numerators, bits = tables.numerators(value)
     assert sum(numerators) == 2**bits
     return [F(numerator, 2**bits) for numerator in numerators]
@@ -74,25 +74,25 @@ def enclosure(epsilon: Any) -> Fraction:
 
 
 @pytest.mark.parametrize(("epsilon", "low", "high", "low_bits"), PARAMETERS)
-def test_laws_are_the_references_and_private(epsilon: Any, low: int, high: int, low_bits: int | None) -> None:
+def test_pmfs_are_the_references_and_private(epsilon: Any, low: int, high: int, low_bits: int | None) -> None:
     tables, width = tables_of(epsilon, low, high, low_bits), high - low
     expected = reference(epsilon, width, tables)
-    assert tables.digits == (expected.centre, expected.high, expected.rest, expected.low, expected.flat_bits)
+    assert tables.digits == (expected.center, expected.high, expected.rest, expected.low, expected.flat_bits)
     assert tables.bytes_per_draw == (16 if len(expected.low) == 1 and expected.flat_bits == 0 else 32)
-    laws = [law_of(tables, value) for value in range(low, high + 1)]
-    assert all(law == expected.law(offset, width) for offset, law in enumerate(laws))
-    assert law_of(tables, low - 5) == laws[0]
-    assert law_of(tables, 2**63 - 1) == laws[-1]
-    assert laws[0] == laws[-1][::-1]
+    pmfs = [distribution_of(tables, value) for value in range(low, high + 1)]
+    assert all(pmf == expected.distribution(offset, width) for offset, pmf in enumerate(pmfs))
+    assert distribution_of(tables, low - 5) == pmfs[0]
+    assert distribution_of(tables, 2**63 - 1) == pmfs[-1]
+    assert pmfs[0] == pmfs[-1][::-1]
     if width % 2 == 0:
-        assert laws[width // 2] == laws[width // 2][::-1]
+        assert pmfs[width // 2] == pmfs[width // 2][::-1]
     multiplier = enclosure(epsilon)
-    assert oracle.is_private(laws, multiplier)
+    assert oracle.is_private(pmfs, multiplier)
     # The certified bound covers all ratios, and does not exceed E; an epsilon a ten-thousandth smaller is not met.
-    assert oracle.is_private(laws, tables.largest_ratio)
+    assert oracle.is_private(pmfs, tables.largest_ratio)
     assert tables.largest_ratio <= multiplier
     if multiplier < 2**64 and width > 1:
-        assert not oracle.is_private(laws, 1 + (multiplier - 1) * F(9999, 10000))
+        assert not oracle.is_private(pmfs, 1 + (multiplier - 1) * F(9999, 10000))
 
 
 @pytest.mark.parametrize(("epsilon", "high"), [(F(1, 4), 3000), (F(1, 40), 3000), (F(1, 1000), 3000)])
@@ -101,7 +101,7 @@ def test_long_ranges_are_private(epsilon: Any, high: int) -> None:
     multiplier = enclosure(epsilon)
     top, bottom = multiplier.numerator, multiplier.denominator
     before, _ = tables.numerators(0)
-    # All pairs of neighbouring values come down to these offsets and their mirror images, and a few more.
+    # All pairs of neighboring values come down to these offsets and their mirror images, and a few more.
     for value in [*range(1, 40), *range(high // 2 - 20, high // 2 + 20), *range(high - 40, high + 1)]:
         one, _ = tables.numerators(value - 1)
         two, _ = tables.numerators(value)
@@ -114,11 +114,11 @@ def test_long_ranges_are_private(epsilon: Any, high: int) -> None:
     ("ratio", "high", "low_bits"),
     [(F(2), 40, None), (F(2), 300, 3), (F(11, 10), 300, None), (F(11, 10), 1200, None), (F(101, 100), 600, 3)],
 )
-def test_laws_are_next_to_the_ideal(ratio: Fraction, high: int, low_bits: int | None) -> None:
+def test_pmfs_are_next_to_the_ideal(ratio: Fraction, high: int, low_bits: int | None) -> None:
     tables = tables_of(LogRatio(ratio.numerator, ratio.denominator), 0, high, low_bits)
     worst = F(0)
     for value in (0, 1, high // 3, high // 2, high):
-        pairs = zip(law_of(tables, value), oracle.ideal(ratio, value, high), strict=True)
+        pairs = zip(distribution_of(tables, value), oracle.ideal(ratio, value, high), strict=True)
         worst = max(worst, sum(abs(p - q) for p, q in pairs) / 2)
     print(f"E={ratio}, width {high}: total variation to the ideal 2^{math.log2(worst):.1f}")
     assert worst < F(1, 2**80)
@@ -138,7 +138,7 @@ def edges(numerators: Sequence[int], scale: int) -> list[int]:
 def test_every_boundary_of_the_draws(epsilon: Any, low: int, high: int, low_bits: int | None) -> None:
     tables = tables_of(epsilon, low, high, low_bits)
     expected = reference(epsilon, high - low, tables)
-    firsts = edges([expected.centre, *expected.high, expected.rest], 2)
+    firsts = edges([expected.center, *expected.high, expected.rest], 2)
     seconds = [0, WHOLE - 1, WHOLE // 2, WHOLE // 2 - 1]
     if tables.bytes_per_draw == 16:
         seconds = [0]
@@ -183,7 +183,7 @@ def test_the_widest_ranges_do_not_overflow() -> None:
                         assert release == min(max(noisy, low), high)
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_pmf() -> None:
     # Hoeffding: each of the 41 frequencies is further off than sqrt(11 / draws) with probability below 2 e^-22.
     noise, draws = DiscreteLaplace(scale=3, bounds=(0, 40)), 400_000
     with pytest.warns(InsecureRandomnessWarning):
@@ -227,7 +227,7 @@ def test_audit_of_all_values(arguments: dict[str, Any], width: int) -> None:
     assert noise.certified_epsilon_per_unit * arguments["sensitivity"] <= noise.certified_epsilon * (1 + 1e-15)
 
 
-def test_the_root_of_a_ratio_is_rounded_towards_privacy() -> None:
+def test_the_root_of_a_ratio_is_rounded_toward_privacy() -> None:
     level = core_level(parse_level(LogRatio(10)))
     for degree in (1, 2, 3, 7, 1000):
         tables = _core.DiscreteLaplaceTables(level.root_below(degree), 0, 5)

@@ -296,7 +296,7 @@ def test_chi2_at_exact_midpoints_rounds_to_even() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, F(1, 10**300), F(1, 10**30)])
-def test_epsilon_of_geometric_laws_beyond_floats(delta: F) -> None:
+def test_epsilon_of_geometric_pmfs_beyond_floats(delta: F) -> None:
     # Ratios 2^-i (up to the totals) from 1 to 2^-600: most of the breakpoints are far outside the range of floats.
     p, q = (Pmf.from_weights([base ** (600 - i) for i in range(600)]) for base in (2, 4))
     x, y = p.fractions(), q.fractions()

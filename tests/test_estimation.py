@@ -283,7 +283,7 @@ def test_bad_values_count_as_defaults():
         mean.set_params(on_invalid="raise").fit(values, groups=groups)
 
 
-# What is found: on this data the exact laws fail with probabilities below 1e-7.
+# What is found: on this data the exact distributions fail with probabilities below 1e-7.
 
 
 @pytest.mark.parametrize("method", ["joint", "coarse-to-fine", "symbols"])
@@ -295,12 +295,12 @@ def test_a_distribution_is_found(method):
     found = learner.fit(X, groups=groups).probabilities_
     assert found.sum() == pytest.approx(1)
     assert np.abs(found - truth).sum() / 2 <= 0.4
-    if method == "coarse-to-fine":  # its law has thousands of paths; 4e-18 when it was computed once
+    if method == "coarse-to-fine":  # its distribution has thousands of paths; 4e-18 when it was computed once
         return
-    law = learner.output_distribution(X, groups=groups)
-    distances = [np.abs(learner._selections().probabilities(outcome) - truth).sum() / 2 for outcome in law.outputs]
-    missed = sum(weight for weight, distance in zip(law.weights, distances, strict=True) if distance > 0.4)
-    assert Fraction(missed, law.total) < Fraction(1, 10**12)
+    pmf = learner.output_distribution(X, groups=groups)
+    distances = [np.abs(learner._selections().probabilities(outcome) - truth).sum() / 2 for outcome in pmf.outputs]
+    missed = sum(weight for weight, distance in zip(pmf.weights, distances, strict=True) if distance > 0.4)
+    assert Fraction(missed, pmf.total) < Fraction(1, 10**12)
 
 
 @pytest.mark.parametrize("method", ["joint", "coordinate"])

@@ -79,7 +79,7 @@ def test_a_variance_of_1_is_known():
     assert learner.covariance_ == pytest.approx(np.eye(2))
 
 
-def test_laws_that_are_too_large_are_refused():
+def test_pmfs_that_are_too_large_are_refused():
     with pytest.raises(BudgetError, match="outcomes"):
         GaussianMean(epsilon=1, radius=1, n_columns=5, m=1).output_distribution(np.zeros((2, 5)), groups=[0, 1])
 

@@ -18,7 +18,7 @@ needs_panel = pytest.mark.skipif(importlib.util.find_spec("linearmodels") is Non
 
 
 def smallest_stable(members: int, others: int, deletions: int) -> int:
-    """r* of the majority by its definition: on every way to go on from S, the kept people answer the same."""
+    """r* of the majority by its definition: on every way to go on from S, the kept users answer the same."""
     kept = members + others - deletions
 
     def stable(m: int, o: int) -> bool:
@@ -48,11 +48,11 @@ def test_private_vote(capsys: pytest.CaptureFixture[str]) -> None:
         expected = smallest_stable(copies * members, copies * (len(people) - members), int(deletions))
         assert int(smallest) == expected
         assert (float(refusal) == 0) == (expected == 0)
-        # The refusal's law is symmetric around a quarter of the deletions.
+        # The refusal's distribution is symmetric around a quarter of the deletions.
         assert (float(refusal) > 0.5) == (4 * expected > int(deletions))
     # One refusal in 4,446 draws is no refusal: the line for the panel itself is not asserted.
-    assert "Release for 2,725 people: yes" in out
-    assert "Its law there: no 0, yes 1, BOTTOM 0" in out
+    assert "Release for 2,725 users: yes" in out
+    assert "Its distribution there: no 0, yes 1, BOTTOM 0" in out
     assert "the bare majority: violated, worst delta 1\n" in out
     assert "DelStab of it: holds" in out
 
@@ -91,10 +91,10 @@ def test_decision_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{7.0**21:.0e} possible lists; at most {2 * (21 + 20) + 3} queries" in out
     agreed = int(re.search(r"agreed in (\d+) of 300 pairs", out)[1])  # type: ignore[index]
     assert agreed > 270
-    # Whatever the seed: a wrong rule errs on 1/16 of the rows at least, and joins for a person below 1/25, which is 2.9
+    # Whatever the seed: a wrong rule errs on 1/16 of the rows at least, and joins for a user below 1/25, which is 2.9
     # standard deviations away. So fewer than 78 of 100 have the common list with probability below 1e-9 at most, and
     # others would need 24 votes for one and the same other list besides.
-    assert "81 people are enough" in out
+    assert "81 users are enough" in out
     assert "if x7: 0; else if not x2: 1; else if x5: 1; else 0" in out
     assert "right on 100.0% of fresh rows" in out
     assert "epsilon = 1.0, delta = 1e-06" in out

@@ -98,7 +98,7 @@ def test_sensitivities_are_rounded_up_to_the_grid() -> None:
     assert mechanism(sensitivity="0.1", granularity=0.25).certified_epsilon == mechanism().certified_epsilon
 
 
-def test_a_grid_gives_the_law_of_its_integers() -> None:
+def test_a_grid_gives_the_pmf_of_its_integers() -> None:
     scores = [0.1, -0.3, 2.49, 2.5, -1e-300]
     coarse = mechanism(sensitivity=F(3, 4), granularity=0.5)
     fine = mechanism(sensitivity=2)
@@ -318,7 +318,7 @@ def test_an_integer_random_state_warns_about_the_callers_line() -> None:
 
 
 @pytest.mark.parametrize(("candidates", "draws"), [(30, 300_000), (5000, 50_000)])
-def test_draws_follow_the_law(candidates: int, draws: int) -> None:
+def test_draws_follow_the_pmf(candidates: int, draws: int) -> None:
     choice = mechanism()
     scores = np.arange(candidates) * 7919 % 31
     with pytest.warns(InsecureRandomnessWarning):
@@ -329,9 +329,9 @@ def test_draws_follow_the_law(candidates: int, draws: int) -> None:
     for score, mass in zip(scores, choice.pmf(scores).weights, strict=True):
         masses[score] += F(mass, 2**128)
 
-    def statistic(law: list[Fraction]) -> tuple[float, int]:
+    def statistic(pmf: list[Fraction]) -> tuple[float, int]:
         cells = [(0, F(0))]
-        for count, mass in zip(found.tolist(), law, strict=True):
+        for count, mass in zip(found.tolist(), pmf, strict=True):
             cells[-1] = (cells[-1][0] + count, cells[-1][1] + mass)
             if cells[-1][1] * draws > 30:
                 cells.append((0, F(0)))

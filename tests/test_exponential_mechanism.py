@@ -81,21 +81,21 @@ def test_weights_are_the_references() -> None:
     assert compared >= 8000
 
 
-def test_laws_and_draws_are_the_references() -> None:
+def test_pmfs_and_draws_are_the_references() -> None:
     masses = draws = 0
-    for law in CASES["laws"]:
-        rate, long = core_rate(law["rate"]), isinstance(law["scores"], int)
-        values = [(i * i * 7919 + 13) % 1009 for i in range(law["scores"])] if long else law["scores"]
+    for pmf in CASES["pmfs"]:
+        rate, long = core_rate(pmf["rate"]), isinstance(pmf["scores"], int)
+        values = [(i * i * 7919 + 13) % 1009 for i in range(pmf["scores"])] if long else pmf["scores"]
         scores = np.array(values, dtype=np.int64)
         numerators = rate.numerators(scores, False)
         assert sum(numerators) == WHOLE
         assert oracle.pmf(values, rate.bits_per_unit) == numerators if len(values) <= 1000 else True
-        expected = [int(n, 16) for n in law["pmf"]]
+        expected = [int(n, 16) for n in pmf["pmf"]]
         assert [numerators[0], numerators[-1]] == expected if long else numerators == expected
         masses += len(expected)
 
-        bits = [int(u, 16) for u, _ in law["draws"]]
-        indices = [index for _, index in law["draws"]]
+        bits = [int(u, 16) for u, _ in pmf["draws"]]
+        indices = [index for _, index in pmf["draws"]]
         assert rate.sample_many(scores, listed(bits), len(bits), False).tolist() == indices
         assert rate.sample_many(~scores, listed(bits), len(bits), True).tolist() == indices
         singles = listed(bits)
@@ -103,7 +103,7 @@ def test_laws_and_draws_are_the_references() -> None:
         for u, index in zip(bits[:: 8 if long else 1], indices[:: 8 if long else 1], strict=True):
             assert oracle.draw(values, rate.bits_per_unit, u) == index
         draws += len(bits)
-    sizes = [law["scores"] for law in CASES["laws"] if isinstance(law["scores"], int)]
+    sizes = [pmf["scores"] for pmf in CASES["pmfs"] if isinstance(pmf["scores"], int)]
     assert min(sizes) < 4096 < max(sizes)  # both ways to compute a draw
     print(f"{masses} numerators and {draws} draws compared")
     assert masses >= 1500
@@ -156,11 +156,11 @@ def test_the_worst_ratio_over_all_scores_is_within_epsilon(epsilon: F, sensitivi
         assert oracle.worst_ratio(all_weights(rate, sensitivity), sensitivity, 2**24) > limit
 
 
-# --- exact ratios of neighbours
+# --- exact ratios of neighbors
 
 
 def largest_excess(source: random.Random, *, halved: bool, monotone: bool, instances: int) -> tuple[F, int]:
-    """The largest N_i / (e^epsilon N'_i) over random neighbours, and how many ratios that is over."""
+    """The largest N_i / (e^epsilon N'_i) over random neighbors, and how many ratios that is over."""
     worst, compared = F(0), 0
     while compared < instances:
         epsilon = source.choice((F(1, 100), F(1, 10), F(1), F(5, 2), F(8), F(40)))
@@ -184,7 +184,7 @@ def largest_excess(source: random.Random, *, halved: bool, monotone: bool, insta
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-def test_neighbours_are_within_epsilon_and_half_the_noise_is_not(monotone: bool) -> None:
+def test_neighbors_are_within_epsilon_and_half_the_noise_is_not(monotone: bool) -> None:
     worst, compared = largest_excess(random.Random(5), halved=False, monotone=monotone, instances=12_000)
     print(f"{compared} exact ratios, the largest {float(worst - 1):.3g} above e^epsilon")
     assert compared >= 10_000
@@ -219,10 +219,10 @@ def test_replacing_a_group_costs_its_size() -> None:
 def winner_of_counts(choice: ExponentialMechanism, universe: int) -> SymmetricAlgorithm:
     """Each user has one value; the candidates are the values, and their scores how many users have them."""
 
-    def law(dataset: Any) -> Any:
+    def pmf(dataset: Any) -> Any:
         return choice.pmf(np.bincount([value for (value,) in dataset], minlength=universe))
 
-    return SymmetricAlgorithm(range(universe), law)
+    return SymmetricAlgorithm(range(universe), pmf)
 
 
 def audit(choice: ExponentialMechanism, epsilon: Any) -> Any:

@@ -98,12 +98,12 @@ def never_underflows(coefficients: Sequence[int]) -> bool:
     return coefficients[0] < 2**64 and coefficients[-1] >= 0 and all(b <= a for a, b in pairwise(coefficients))
 
 
-def around(coefficients: Sequence[int], centre: Fraction) -> list[Fraction]:
-    """The coefficients in h of c_0 - x c_1 + x^2 c_2 - ... at x = centre + h."""
+def around(coefficients: Sequence[int], center: Fraction) -> list[Fraction]:
+    """The coefficients in h of c_0 - x c_1 + x^2 c_2 - ... at x = center + h."""
     found = [F((-1) ** j * c) for j, c in enumerate(coefficients)]
     for first in range(len(found) - 1):
         for j in range(len(found) - 2, first - 1, -1):
-            found[j] += centre * found[j + 1]
+            found[j] += center * found[j + 1]
     return found
 
 

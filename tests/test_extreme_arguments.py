@@ -51,9 +51,9 @@ def test_extreme_arguments_are_answered_or_refused(names: list[str]) -> None:
     assert "panicked" not in done.stderr
 
 
-def test_exact_laws_are_refused_before_anything_is_listed() -> None:
+def test_exact_pmfs_are_refused_before_anything_is_listed() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    script = str(Path(core_calls.__file__).with_name("exact_law_calls.py"))
+    script = str(Path(core_calls.__file__).with_name("exact_distribution_calls.py"))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     answers = done.stdout.splitlines()

@@ -71,11 +71,11 @@ def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
         order = sorted(range(len(one_run)), key=lambda i: one_run.outputs[i])
         masses = one_run.fractions()
-        law = least_outcome([masses[i] for i in order], {10: Fraction(1)})
-        return Pmf.from_weights(law, [one_run.outputs[i] for i in order])
+        pmf = least_outcome([masses[i] for i in order], {10: Fraction(1)})
+        return Pmf.from_weights(pmf, [one_run.outputs[i] for i in order])
 
     assert audited(2, 1, method="laplace").holds
-    monkeypatch.setattr(RepeatedSelection, "law", capped)
+    monkeypatch.setattr(RepeatedSelection, "distribution", capped)
     report = audited(2, 1, method="laplace")
     print(f"a fixed number of 10 runs: epsilon {report.epsilon}")
     assert not report.holds
@@ -109,19 +109,19 @@ def test_the_best_candidate_is_found(method: str) -> None:
     assert abs(learner.value_ + 0.8) < 0.1
 
 
-def test_the_law_is_drawn_from() -> None:
+def test_the_pmf_is_drawn_from() -> None:
     rows, groups = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]), [1, 2, 3]
     learner = FiniteMinimizer(epsilon=6, m=1, method="laplace", steps=1, stopping_probability="1/3", random_state=1)
-    law = learner.output_distribution(rows, groups=groups)
+    pmf = learner.output_distribution(rows, groups=groups)
     expected: dict[int, Fraction] = {}
-    for (_, index), mass in zip(law.outputs, law.fractions(), strict=True):
+    for (_, index), mass in zip(pmf.outputs, pmf.fractions(), strict=True):
         expected[index] = expected.get(index, Fraction(0)) + mass
     counts = {0: 0, 1: 0}
     for seed in range(400):
         with pytest.warns(InsecureRandomnessWarning):
             counts[learner.set_params(random_state=seed).fit(rows, groups=groups).index_] += 1
     share, p = counts[0] / 400, float(expected[0])
-    print(f"candidate 0: {share:.3f} of draws, {p:.3f} in the law")
+    print(f"candidate 0: {share:.3f} of draws, {p:.3f} in the distribution")
     # 6 standard deviations: fewer than 1e-8 of right programs fail.
     assert abs(share - p) < 6 * (p * (1 - p) / 400) ** 0.5
 

@@ -20,7 +20,7 @@ from userdp.item_to_user import GeneralizationReport, audit_perfect_generalizati
 F = Fraction
 
 
-def random_law(source: random.Random, size: int) -> list[F]:
+def random_pmf(source: random.Random, size: int) -> list[F]:
     weights = [source.choice((0, 1, 2, 3, 7)) for _ in range(size)]
     weights[source.randrange(size)] += 1
     return [F(weight, sum(weights)) for weight in weights]
@@ -47,14 +47,14 @@ def test_against_all_samples(symmetric: bool) -> None:
     source = random.Random(40 + symmetric)
     nonzero = 0
     for _ in range(120):
-        laws: dict[Any, list[F]] = {}
+        pmfs: dict[Any, list[F]] = {}
         outputs = source.randrange(1, 4)
 
-        def pmf(x: Any, laws: Any = laws, outputs: int = outputs) -> list[F]:
+        def pmf(x: Any, pmfs: Any = pmfs, outputs: int = outputs) -> list[F]:
             key = tuple(sorted(x)) if symmetric else x
-            if key not in laws:
-                laws[key] = source.choice([*laws.values(), random_law(source, outputs), random_law(source, outputs)])
-            return laws[key]  # type: ignore[no-any-return]
+            if key not in pmfs:
+                pmfs[key] = source.choice([*pmfs.values(), random_pmf(source, outputs), random_pmf(source, outputs)])
+            return pmfs[key]  # type: ignore[no-any-return]
 
         mechanism = (SymmetricAlgorithm if symmetric else lambda o, f: finite_algorithm(o)(f))(range(outputs), pmf)
         universe = "xyz"[: source.randrange(1, 4)]
@@ -63,7 +63,7 @@ def test_against_all_samples(symmetric: bool) -> None:
         weights = [[source.randrange(0, 4) for _ in universe] for _ in range(2)]
         for row in weights:
             row[source.randrange(len(row))] += 1
-        simulator = source.choice([None, random_law(source, outputs)])
+        simulator = source.choice([None, random_pmf(source, outputs)])
         report = audit_perfect_generalization(
             mechanism,
             universe=tuple(universe),
@@ -74,7 +74,7 @@ def test_against_all_samples(symmetric: bool) -> None:
             delta=delta,
             simulator=simulator,
         )
-        assert report.engine == ("symmetric" if symmetric else "labelled")
+        assert report.engine == ("symmetric" if symmetric else "labeled")
         for position, row in enumerate(weights):
             distribution = {example: F(weight, sum(row)) for example, weight in zip(universe, row, strict=True)}
             weighted = oracle.samples(distribution, n_users, n_examples)
@@ -116,8 +116,8 @@ def test_perfect_generalization_does_not_give_the_sample_kind_at_the_same_beta()
     assert sample.holds is False
 
 
-def test_randomised_response_by_hand() -> None:
-    # One bit kept with probability 3/4: laws (3/4, 1/4) and (1/4, 3/4) are alike from e^epsilon = 3 on.
+def test_randomized_response_by_hand() -> None:
+    # One bit kept with probability 3/4: distributions (3/4, 1/4) and (1/4, 3/4) are alike from e^epsilon = 3 on.
     @finite_algorithm(outputs=(0, 1))
     def respond(dataset: Any) -> list[str]:
         return ["1/4", "3/4"] if dataset[0][0] else ["3/4", "1/4"]
@@ -133,10 +133,10 @@ def test_randomised_response_by_hand() -> None:
     assert audit(respond, n_users=1, epsilon=math.log(3) + 1e-15).beta == 0
 
 
-def test_constant_float_laws_are_perfect_at_zero() -> None:
-    law = np.random.default_rng(1).dirichlet(np.ones(7))
-    assert sum(map(F, law.tolist())) != 1
-    constant = SymmetricAlgorithm(range(7), lambda dataset: law)
+def test_constant_float_pmfs_are_perfect_at_zero() -> None:
+    pmf = np.random.default_rng(1).dirichlet(np.ones(7))
+    assert sum(map(F, pmf.tolist())) != 1
+    constant = SymmetricAlgorithm(range(7), lambda dataset: pmf)
     report = audit(constant, n_users=5, distributions=["1/3", "2/3"], epsilon=0, delta=0)
     assert report.perfect == report.sample_perfect == (F(0),)
     assert report.pmfs == 1
@@ -149,7 +149,7 @@ def test_multisets_weigh_what_their_orders_do() -> None:
 
     mechanism = SymmetricAlgorithm((0, 1), pmf)
     options: dict[str, Any] = {"n_users": 3, "n_examples": 2, "distributions": [[1, 2], [5, 1]], "delta": "0.01"}
-    fast, slow = audit(mechanism, **options), audit(mechanism, engine="labelled", **options)
+    fast, slow = audit(mechanism, **options), audit(mechanism, engine="labeled", **options)
     assert fast.datasets == 20
     assert slow.datasets == 64
     assert (fast.sample_perfect, fast.perfect) == (slow.sample_perfect, slow.perfect)
@@ -270,5 +270,5 @@ def test_refusals_come_before_the_work() -> None:
         number = sum(2**place for place, user in enumerate(dataset) if user[0])
         return [F(number, 2**13), 1 - F(number, 2**13)]
 
-    with pytest.raises(BudgetError, match="distinct laws"):
+    with pytest.raises(BudgetError, match="distinct distributions"):
         audit(reveal, n_users=13)

@@ -1,4 +1,4 @@
-"""People's mean gradients: against fractions and differences of values, and unmoved by other people."""
+"""Users' mean gradients: against fractions and differences of values, and unmoved by other users."""
 
 from __future__ import annotations
 

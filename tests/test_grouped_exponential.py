@@ -43,7 +43,7 @@ def listed(bits: list[int]) -> _core.Source:
 
 
 def encoded(source: random.Random, function: list[int], first: int = 0) -> GroupedScores:
-    """Groups of a score function on neighbours, cut where it changes and at random elsewhere, with empty groups."""
+    """Groups of a score function on neighbors, cut where it changes and at random elsewhere, with empty groups."""
     starts, scores = [], []
     for place, score in enumerate(function):
         if place == 0 or score != function[place - 1] or source.random() < 0.3:
@@ -58,7 +58,7 @@ def encoded(source: random.Random, function: list[int], first: int = 0) -> Group
     return GroupedScores(starts, scores, first + len(function) - 1)
 
 
-def law(choice: GroupedExponentialMechanism, groups: GroupedScores) -> tuple[int, ...]:
+def output_distribution(choice: GroupedExponentialMechanism, groups: GroupedScores) -> tuple[int, ...]:
     return choice.pmf(groups).weights
 
 
@@ -82,7 +82,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("epsilon", [F(1, 10**6), F(1), F(80)])
-def test_laws_and_draws_are_the_references(shape: str, epsilon: Fraction) -> None:
+def test_pmfs_and_draws_are_the_references(shape: str, epsilon: Fraction) -> None:
     starts, scores, last = SHAPES[shape]
     choice = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=2)
     groups = GroupedScores(starts, scores, last)
@@ -115,7 +115,7 @@ def test_laws_and_draws_are_the_references(shape: str, epsilon: Fraction) -> Non
 def test_draws_at_the_ends_of_points() -> None:
     choice = GroupedExponentialMechanism(epsilon=1, sensitivity=1)
     groups = GroupedScores([2, 2, 5, 9], [9, 1, 0, 3], 12)
-    ends = list(itertools.accumulate(law(choice, groups)))
+    ends = list(itertools.accumulate(output_distribution(choice, groups)))
     bits, expected = [0], [2]
     for point, end in zip(range(2, 13), ends, strict=True):
         bits.append(end - 1)
@@ -138,7 +138,7 @@ def test_a_range_of_2_to_64_points_is_uniform_when_scores_are_equal() -> None:
 
 
 @pytest.mark.parametrize("case", CASES["cases"])
-def test_ideal_laws_of_huge_ranges(case: dict[str, Any]) -> None:
+def test_ideal_pmfs_of_huge_ranges(case: dict[str, Any]) -> None:
     base = F(case["base"])
     # 2 sensitivity ln(1 / base) per unit of score.
     choice = GroupedExponentialMechanism(epsilon=LogRatio(base.denominator**2, base.numerator**2), sensitivity=1)
@@ -165,7 +165,7 @@ def test_the_cutting_of_groups_changes_nothing() -> None:
         assert choice.pmf(one) == choice.pmf(singles)
 
 
-def test_the_law_is_that_of_listed_candidates() -> None:
+def test_the_pmf_is_that_of_listed_candidates() -> None:
     source = random.Random(4)
     near = far = 0
     for _ in range(300):
@@ -187,11 +187,11 @@ def test_the_law_is_that_of_listed_candidates() -> None:
     assert min(near, far) >= 20
 
 
-# --- exact ratios of neighbours
+# --- exact ratios of neighbors
 
 
 def largest_excess(source: random.Random, *, halved: bool, monotone: bool, instances: int) -> tuple[Fraction, int]:
-    """The largest N_x / (e^epsilon N'_x) over random neighbouring score functions, and how many ratios that is over."""
+    """The largest N_x / (e^epsilon N'_x) over random neighboring score functions, and how many ratios that is over."""
     worst, compared = F(0), 0
     while compared < instances:
         epsilon = source.choice((F(1, 100), F(1, 10), F(1), F(5, 2), F(8), F(40)))
@@ -206,7 +206,10 @@ def largest_excess(source: random.Random, *, halved: bool, monotone: bool, insta
         steps = [0 if monotone else -sensitivity, 0, sensitivity]
         moved = [score + source.choice(steps) for score in function]
         # Each is cut in its own way: the groups depend on the data.
-        p, q = law(choice, encoded(source, function)), law(choice, encoded(source, moved))
+        p, q = (
+            output_distribution(choice, encoded(source, function)),
+            output_distribution(choice, encoded(source, moved)),
+        )
         for a, b in itertools.chain(zip(p, q, strict=True), zip(q, p, strict=True)):
             worst = max(worst, F(a, b) / exp_of(epsilon)[0])
             compared += 1
@@ -214,7 +217,7 @@ def largest_excess(source: random.Random, *, halved: bool, monotone: bool, insta
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-def test_neighbours_are_within_epsilon_and_half_the_noise_is_not(monotone: bool) -> None:
+def test_neighbors_are_within_epsilon_and_half_the_noise_is_not(monotone: bool) -> None:
     worst, compared = largest_excess(random.Random(5), halved=False, monotone=monotone, instances=12_000)
     print(f"{compared} exact ratios, the largest {float(worst - 1):.3g} above e^epsilon")
     assert compared >= 10_000
@@ -292,7 +295,7 @@ def test_audits_of_a_median_with_every_dataset() -> None:
 # --- draws
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_pmf() -> None:
     choice = GroupedExponentialMechanism(epsilon=1, sensitivity=1)
     points = GroupedScores([2, 2, 5, 9], [9, 1, 0, 6], 12)
     draws = seeded(choice.sample, points, size=1_000_000).astype(np.int64) - 2
@@ -367,7 +370,7 @@ def test_arguments_out_of_range_are_refused() -> None:
             make(**arguments)  # type: ignore[arg-type]
 
 
-def test_laws_of_too_many_points_are_refused() -> None:
+def test_pmfs_of_too_many_points_are_refused() -> None:
     choice = GroupedExponentialMechanism(epsilon=1, sensitivity=1)
     with pytest.raises(BudgetError, match=r"4194305 candidates .* group_probabilities\(\) takes any number"):
         choice.pmf([(0, 2**22, 0)])

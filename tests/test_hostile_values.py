@@ -1,4 +1,4 @@
-"""What one person gives, in whatever container, changes nothing that is read of anybody else, and raises nothing."""
+"""What one user gives, in whatever container, changes nothing that is read of anybody else, and raises nothing."""
 
 from __future__ import annotations
 
@@ -425,7 +425,7 @@ class Verbatim(StableLearner):
 
     def item(self, X: Any, labels: Any, seed: Any) -> Any:
         if np.isnan(X).any():
-            raise SystemExit("a person's rows end the process")
+            raise SystemExit("a user's rows end the process")
         return X.dtype.str, X.tobytes(), (X**20).tobytes()
 
 

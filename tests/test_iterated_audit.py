@@ -1,4 +1,4 @@
-"""Exact laws of the iterated clipped mean on tiny universes, from the program that `fit` runs; and planted bugs."""
+"""Exact pmfs of the iterated clipped mean on tiny universes, from the program that `fit` runs; and planted bugs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ F = Fraction
 
 EPSILON, DELTA = 2, F(1, 10)
 LOUD = {"epsilon": 5, "delta": F(3, 10)}
-"""So little noise that laws of two rounds and a search are short."""
+"""So little noise that distributions of two rounds and a search are short."""
 
 TWO_ROUNDS = RoundPlan((F(3, 10), F(7, 10)), (1.0, 0.5), 1.0, 0.5)
 LINE = [-1.0, 0.25, 1.0]
@@ -47,7 +47,7 @@ def _forget_plans() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law has thousands of paths, and the same few sums along them."""
+    """A distribution has thousands of paths, and the same few sums along them."""
     monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: RememberedVectors(MeanVectors(*a, **given)))
 
 
@@ -106,7 +106,7 @@ def test_two_rounds(two_rounds: None) -> None:
 
 
 def test_two_rounds_and_a_private_radius(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    # two candidates of fifteen, so that the law can be listed; half of the budget, so that the search is seen
+    # two candidates of fifteen, so that the distribution can be listed; half of the budget, so that the search is seen
     monkeypatch.setattr(radius_module, "STEPS", range(-4, 5, 8))
     monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
     report = audited(learner("iterated", private_radius=True, **LOUD), [-1.0, 1.0])
@@ -138,17 +138,17 @@ def test_half_the_noise_fails(method: str, two_rounds: None, monkeypatch: pytest
 
 
 def widest_range(choice: ExponentialMechanism, n_users: int) -> float:
-    """The widest range, over candidates, of the loss of a search between neighbours; infinity for no rows."""
+    """The widest range, over candidates, of the loss of a search between neighbors; infinity for no rows."""
     search = RadiusSearch(F(1))
     people = list(product([0.1, 0.9, 1.6, 9.0, math.inf], repeat=n_users))
-    laws = {}
+    pmfs = {}
     for distances in people:
         counts = np.array([sum(x <= radius for x in distances) for radius in search.candidates(1.0)])
-        laws[distances] = choice.pmf(search.scores(counts, n_users)).fractions()
+        pmfs[distances] = choice.pmf(search.scores(counts, n_users)).fractions()
     widest = 0.0
     for p, q in permutations(people, 2):
         if sum(a != b for a, b in zip(p, q, strict=True)) == 1:
-            loss = [math.log(a / b) for a, b in zip(laws[p], laws[q], strict=True)]
+            loss = [math.log(a / b) for a, b in zip(pmfs[p], pmfs[q], strict=True)]
             widest = max(widest, max(loss) - min(loss))
     return widest
 
@@ -166,18 +166,18 @@ def test_a_search_of_half_the_sensitivity_fails() -> None:
 
 
 @pytest.mark.parametrize("order", [2, 3, 8])
-def test_laws_are_concentrated(order: int) -> None:
+def test_pmfs_are_concentrated(order: int) -> None:
     made = learner("gaussian")
     rho = float(made.privacy_cost(n_users=2, n_features=1).rho)
-    law = {
+    pmf = {
         people: made.output_distribution(np.array(people)[:, None], groups=[0, 1])
         for people in ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (0.25, 1.0))
     }
     worst = 0.0
-    for p, q in permutations(law, 2):
+    for p, q in permutations(pmf, 2):
         if sum(a != b for a, b in zip(p, q, strict=True)) > 1:
-            continue  # no neighbours
-        pairs = [(a, b) for a, b in zip(law[p].fractions(), law[q].fractions(), strict=True) if a and b]
+            continue  # no neighbors
+        pairs = [(a, b) for a, b in zip(pmf[p].fractions(), pmf[q].fractions(), strict=True) if a and b]
         assert 1 - sum(a for a, _ in pairs) < F(1, 2**70)
         worst = max(worst, renyi([a for a, _ in pairs], [b for _, b in pairs], order))
     print(f"order {order}: {worst:.6g} of {order * rho:.6g}")
@@ -190,7 +190,7 @@ def test_reference_divergences() -> None:
     assert renyi(p, q, 2) == pytest.approx(math.log(1 + F(1, 3)))
 
 
-def test_laws_with_default_steps_are_refused() -> None:
+def test_pmfs_with_default_steps_are_refused() -> None:
     made = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, method="iterated")
     with pytest.raises(exceptions.BudgetError):
         made.output_distribution(np.array([[1.0], [0.0]]), groups=[0, 1])

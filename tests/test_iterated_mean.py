@@ -118,7 +118,7 @@ def test_rounds_are_those_of_the_slow_reference(d: int, private_radius: bool) ->
     n = 40
     plan = iterated(n, d, 64, 40, "1e-2", steps=32, private_radius=private_radius)
     assert len(plan.rounds) > 1
-    # a centre far from 0, so that rounds clip, and dyadic numbers, so that the reference has them exactly
+    # a center far from 0, so that rounds clip, and dyadic numbers, so that the reference has them exactly
     people = np.round((0.3 + rng.normal(size=(n, d)) / 8) / math.sqrt(d) * 2**20) / 2**20
     present = np.arange(n) % 7 != 3
     seen, draw = steady(lambda place: 3 * place - 4)
@@ -130,7 +130,7 @@ def test_rounds_are_those_of_the_slow_reference(d: int, private_radius: bool) ->
     for possible, (index, *released), given in zip(plan.rounds, outcome, sums, strict=True):  # type: ignore[call-overload]
         this = possible[index]
         assert given == reference.total(vectors, center, F(this.radius), F(this.grid))
-        # the centre is a float: the reference goes on from it
+        # the center is a float: the reference goes on from it
         exact = reference.moved(center, F(this.grid), released, n, F(1))
         center = tuple(F(float(c)) for c in exact)
         if possible is plan.rounds[-1]:
@@ -138,7 +138,7 @@ def test_rounds_are_those_of_the_slow_reference(d: int, private_radius: bool) ->
         np.testing.assert_allclose(np.array(center, float), [float(c) for c in exact])
 
 
-def test_the_centre_stays_in_the_ball() -> None:
+def test_the_center_stays_in_the_ball() -> None:
     plan = iterated(1000, 8, 256)
     far = tuple((0, *[10**9] * 8) for _ in plan.rounds)
     assert np.linalg.norm(plan.mean(far)) <= 1 + 1e-12
@@ -226,7 +226,7 @@ def errors(plan: MeanMethod, spread: float, runs: int, seed: int) -> np.ndarray[
 
 @pytest.mark.parametrize(("d", "n", "epsilon", "delta"), [(16, 400, 1, "1e-6"), (8, 300, 2, "1e-4"), (4, 500, 1, 0)])
 def test_errors_are_those_predicted(d: int, n: int, epsilon: float, delta: Any) -> None:
-    # A run with Laplace noise may lose the centre, with an error of ten times the predicted one: squares beyond nine
+    # A run with Laplace noise may lose the center, with an error of ten times the predicted one: squares beyond nine
     # times its square count as that. Then the ratio has a standard deviation of at most 0.017, and the limits are more
     # than five of them from where it is, 0.94 with Laplace and 0.99 with normal noise: false alarms below 1e-6.
     plan = iterated(n, d, 64, epsilon, delta)

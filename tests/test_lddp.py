@@ -36,20 +36,20 @@ LEVELS = [
 ]
 
 
-def random_law(source: random.Random, size: int) -> list[F]:
+def random_pmf(source: random.Random, size: int) -> list[F]:
     weights = [source.choice((0, 1, 2, 3, 7)) for _ in range(size)]
     weights[source.randrange(size)] += 1
     return [F(weight, sum(weights)) for weight in weights]
 
 
-class Laws:
-    """A law for each key, made by the key alone: the same in every process."""
+class Distributions:
+    """A distribution for each key, made by the key alone: the same in every process."""
 
     def __init__(self, seed: int, size: int) -> None:
         self.seed, self.size = seed, size
 
     def __call__(self, key: Any) -> list[F]:
-        return random_law(random.Random(f"{self.seed} {key!r}"), self.size)
+        return random_pmf(random.Random(f"{self.seed} {key!r}"), self.size)
 
     def of_sorted(self, dataset: Any) -> list[F]:
         return self(tuple(sorted(dataset)))
@@ -68,15 +68,15 @@ def scores(user: Any) -> Any:
 
 
 def general(seed: int, size: int) -> Any:
-    return finite_algorithm(range(size))(Laws(seed, size))
+    return finite_algorithm(range(size))(Distributions(seed, size))
 
 
 def symmetric(seed: int, size: int) -> Any:
-    return SymmetricAlgorithm(range(size), Laws(seed, size).of_sorted)
+    return SymmetricAlgorithm(range(size), Distributions(seed, size).of_sorted)
 
 
 def additive(seed: int, size: int) -> Any:
-    return AdditiveAlgorithm(range(size), statistic, Laws(seed, size).of_total, statistic_range=(-1, 4))
+    return AdditiveAlgorithm(range(size), statistic, Distributions(seed, size).of_total, statistic_range=(-1, 4))
 
 
 def score(seed: int, size: int) -> Any:
@@ -86,17 +86,17 @@ def score(seed: int, size: int) -> Any:
 MAKERS = {"general": general, "symmetric": symmetric, "additive": additive, "score": score}
 
 
-def exact_laws(algorithm: Any) -> Any:
+def exact_pmfs(algorithm: Any) -> Any:
     def pmf(dataset: Any) -> list[F]:
-        law = algorithm.pmf(dataset)
-        return law.fractions() if isinstance(law, Pmf) else list(law)
+        distribution = algorithm.pmf(dataset)
+        return distribution.fractions() if isinstance(distribution, Pmf) else list(distribution)
 
     return pmf
 
 
 def agrees(result: LDDPResult, algorithm: Any, dataset: Any, factor: F, delta: F) -> None:
     """The result against brute force: the verdict, the bounds, and the witness."""
-    pmf = exact_laws(algorithm)
+    pmf = exact_pmfs(algorithm)
     worst = oracle.worst(pmf, dataset, result.r, factor)
     tiny = F(1, 10**300)  # irrational multipliers are exact to 800 digits only
     assert result.holds == (worst <= delta)
@@ -138,7 +138,7 @@ def test_verdicts_at_the_worst_divergence_itself() -> None:
     for round_ in range(200):
         algorithm = symmetric(round_, 3)
         dataset = [(source.randrange(3),) for _ in range(4)]
-        worst = oracle.worst(exact_laws(algorithm), dataset, 2, F(7, 6))
+        worst = oracle.worst(exact_pmfs(algorithm), dataset, 2, F(7, 6))
         for delta in (worst, worst - F(1, 10**30), worst + F(1, 10**30)):
             if 0 <= delta <= 1:
                 result = check_lddp(algorithm, dataset, r=2, epsilon=LogRatio(7, 6), delta=delta)
@@ -190,12 +190,12 @@ def test_published_cases(case: dict[str, Any]) -> None:
     assert bool(result) == result.holds
     first, second = (tuple(deleted) for deleted in expected["witness_S_S2"])
     if result.witness is not None:
-        worst = oracle.worst(exact_laws(algorithm), dataset, result.r, F(given["exp_eps"]))
-        laws = [exact_laws(algorithm)(oracle.kept(dataset, deleted)) for deleted in (first, second)]
+        worst = oracle.worst(exact_pmfs(algorithm), dataset, result.r, F(given["exp_eps"]))
+        pmfs = [exact_pmfs(algorithm)(oracle.kept(dataset, deleted)) for deleted in (first, second)]
         assert (
             worst
             == F(expected["worst"])
-            == max(oracle.hockey_stick(*pair, F(given["exp_eps"])) for pair in itertools.permutations(laws))
+            == max(oracle.hockey_stick(*pair, F(given["exp_eps"])) for pair in itertools.permutations(pmfs))
         )
 
 
@@ -353,9 +353,9 @@ def test_score_engine_at_size() -> None:
     result = check_lddp(chosen, dataset, r=5, epsilon="1/2", delta="1/10")
     totals = [np.array(rows)[list(kept)].sum(axis=0) for kept in itertools.combinations(range(16), 11)]
     logits = -np.array(totals) / 4
-    laws = np.exp(logits - logits.max(axis=1, keepdims=True))
-    laws /= laws.sum(axis=1, keepdims=True)
-    worst = max(float(np.maximum(law - math.exp(0.5) * laws, 0).sum(axis=1).max()) for law in laws)
+    pmfs = np.exp(logits - logits.max(axis=1, keepdims=True))
+    pmfs /= pmfs.sum(axis=1, keepdims=True)
+    worst = max(float(np.maximum(pmf - math.exp(0.5) * pmfs, 0).sum(axis=1).max()) for pmf in pmfs)
     assert abs(worst - result.lower) < 1e-8
     assert result.upper <= math.nextafter(result.lower, 2)
     assert result.verify(chosen, dataset)
@@ -384,15 +384,15 @@ def test_declared_pmf_errors_leave_a_band_undecided() -> None:
     assert check_lddp(constant, [(0,), (1,)], r=0, epsilon=0, delta=0).holds is True
 
 
-def test_declared_pmf_errors_in_shards_and_against_the_worst_true_laws() -> None:
+def test_declared_pmf_errors_in_shards_and_against_the_worst_true_pmfs() -> None:
     source = random.Random(11)
     verdicts = set()
     for round_ in range(60):
-        laws = Laws(round_, 2)
-        algorithm = finite_algorithm(range(2), pmf_error="1/50")(laws)
+        pmfs = Distributions(round_, 2)
+        algorithm = finite_algorithm(range(2), pmf_error="1/50")(pmfs)
         dataset = [(source.randrange(3),) for _ in range(5)]
         delta = source.choice([F(1, 10), F(1, 3), F(1, 2)])
-        worst = oracle.worst(exact_laws(algorithm), dataset, 2, F(7, 6))
+        worst = oracle.worst(exact_pmfs(algorithm), dataset, 2, F(7, 6))
         if source.random() < 0.3:
             delta = min(worst, F(1))
         question: dict[str, Any] = {"r": 2, "epsilon": LogRatio(7, 6), "delta": delta}
@@ -400,11 +400,11 @@ def test_declared_pmf_errors_in_shards_and_against_the_worst_true_laws() -> None
         with ThreadPoolExecutor(2) as executor:
             shared = check_lddp(algorithm, dataset, **question, executor=executor)
         assert (shared.holds, shared.lower, shared.upper) == (alone.holds, alone.lower, alone.upper)
-        # Scaling one law up and the other down by the declared error reaches the ends of what may be true.
+        # Scaling one distribution up and the other down by the declared error reaches the ends of what may be true.
         widest = max(
             sum((max(F(0), F(51, 50) * a - F(7, 6) * F(49, 50) * b) for a, b in zip(p, q, strict=True)), F(0))
             for p, q in itertools.permutations(
-                [laws(oracle.kept(dataset, deleted)) for deleted in itertools.combinations(range(5), 2)], 2
+                [pmfs(oracle.kept(dataset, deleted)) for deleted in itertools.combinations(range(5), 2)], 2
             )
         )
         assert alone.lower <= worst <= alone.upper
@@ -418,16 +418,16 @@ def test_declared_pmf_errors_in_shards_and_against_the_worst_true_laws() -> None
 def test_float_pmfs_are_exact_dyadic_numbers() -> None:
     source = random.Random(12)
     for round_ in range(200):
-        laws: dict[Any, list[float]] = {}
+        pmfs: dict[Any, list[float]] = {}
 
-        def pmf(x: Any, laws: dict[Any, list[float]] = laws) -> list[float]:
+        def pmf(x: Any, pmfs: dict[Any, list[float]] = pmfs) -> list[float]:
             first = source.random()
-            return laws.setdefault(x, [first, 1.0 - first])
+            return pmfs.setdefault(x, [first, 1.0 - first])
 
         algorithm = finite_algorithm((0, 1))(pmf)
         dataset = [(place,) for place in range(4)]
         result = check_lddp(algorithm, dataset, r=2, epsilon=(0, "1/2")[round_ % 2], delta="1/4")
-        exact = finite_algorithm((0, 1))(lambda x, laws=laws: [F(mass) for mass in laws[x]])
+        exact = finite_algorithm((0, 1))(lambda x, pmfs=pmfs: [F(mass) for mass in pmfs[x]])
         agrees(result, exact, dataset, multiplier(F(1), F(round_ % 2, 2)), F(1, 4))
 
 

@@ -54,7 +54,7 @@ X = np.array([[1, 0], [2, 1], [3, -1], [1, 1], [2, 0], [3, 1], [1, -1], [2, 1], 
 Y = np.array([0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0])
 
 
-def law(learner: Any, x: Any = X, y: Any = Y, groups: Any = USERS) -> list[Fraction]:
+def pmf(learner: Any, x: Any = X, y: Any = Y, groups: Any = USERS) -> list[Fraction]:
     fractions: list[Fraction] = learner.output_distribution(x, y, groups=groups).fractions()
     return fractions
 
@@ -65,7 +65,7 @@ def law(learner: Any, x: Any = X, y: Any = Y, groups: Any = USERS) -> list[Fract
 @every
 def test_the_kind_of_user_ids_does_not_matter(learner: Any) -> None:
     names = ["zoe", "ann", "bob", "éva", "yan"]
-    wanted = law(learner)
+    wanted = pmf(learner)
     ids: list[Any] = [
         [names[user] for user in USERS],
         np.array([names[user] for user in USERS]),
@@ -77,32 +77,32 @@ def test_the_kind_of_user_ids_does_not_matter(learner: Any) -> None:
         np.array([names[user].encode() for user in USERS]),
     ]
     for groups in ids:
-        assert law(learner, groups=groups) == wanted
+        assert pmf(learner, groups=groups) == wanted
 
 
 @every
-def test_laws_depend_on_users_as_a_multiset(learner: Any) -> None:
+def test_pmfs_depend_on_users_as_a_multiset(learner: Any) -> None:
     """Neither the order of users nor their names matter; within a user the first rows count."""
-    wanted = law(learner)
+    wanted = pmf(learner)
     for order in list(itertools.permutations(range(5)))[::11]:
         rows = np.concatenate([np.flatnonzero(user == USERS) for user in order])
-        assert law(learner, X[rows], Y[rows], np.array(order)[USERS[rows]]) == wanted
+        assert pmf(learner, X[rows], Y[rows], np.array(order)[USERS[rows]]) == wanted
 
 
 def test_only_the_first_m_rows_count() -> None:
     learner = LEARNERS[0]
     changed = Y.copy()
     changed[8] = 1 - changed[8]  # the fourth row of user 0, where m = 3
-    assert law(learner, y=changed) == law(learner)
+    assert pmf(learner, y=changed) == pmf(learner)
     changed = Y.copy()
     changed[5] = 1 - changed[5]  # the third
-    assert law(learner, y=changed) != law(learner)
+    assert pmf(learner, y=changed) != pmf(learner)
 
 
 @every
 def test_enrolled_users_without_rows_count(learner: Any) -> None:
     listed = type(learner)(**{**learner.get_params(deep=False), "enrolled": (4, 3, 2, 1, 0)})
-    assert law(listed) == law(learner)
+    assert pmf(listed) == pmf(learner)
     more = type(learner)(**{**learner.get_params(deep=False), "enrolled": range(9)})
     fitted = more.fit(X, Y, groups=USERS)
     assert fitted.n_users_ == 9
@@ -170,16 +170,16 @@ def replaced(values: Any, rows: Any, bad: Any) -> Any:
 @pytest.mark.parametrize("bad", [math.nan, 7, -1, 0.5, math.inf, "yes", None])
 def test_labels_outside_the_classes_count_as_the_first(learner: Any, bad: Any) -> None:
     rows = np.flatnonzero(USERS == 1)
-    assert law(learner, y=replaced(Y, rows, bad)) == law(learner, y=replaced(Y, rows, 0))
+    assert pmf(learner, y=replaced(Y, rows, bad)) == pmf(learner, y=replaced(Y, rows, 0))
 
 
 @every
 def test_labels_of_another_kind_count_as_the_first(learner: Any) -> None:
     words = np.array(["no", "yes"])[Y]
-    assert law(learner, y=words.tolist()) == law(learner, y=words.astype(object)) == law(learner, y=np.zeros(12))
+    assert pmf(learner, y=words.tolist()) == pmf(learner, y=words.astype(object)) == pmf(learner, y=np.zeros(12))
     # Where the type says it of all of them, that is a mistake and no value.
     with pytest.raises(TypeError, match=r"y is of dtype <U3, and classes=\(0, 1\)"):
-        law(learner, y=words)
+        pmf(learner, y=words)
 
 
 @pytest.mark.parametrize("learner", LEARNERS[:4], ids=lambda learner: type(learner).__name__)
@@ -190,7 +190,7 @@ def test_points_outside_the_domain_are_clamped(learner: Any, bad: float, like: f
     rows = np.flatnonzero(USERS == 2)
     first, second = X.astype(float), X.astype(float)
     first[rows, 0], second[rows, 0] = bad, like
-    assert law(learner, first) == law(learner, second)
+    assert pmf(learner, first) == pmf(learner, second)
 
 
 class Incomparable:
@@ -211,15 +211,15 @@ def test_what_is_no_number_is_as_a_missing_value(learner: Any, bad: Any) -> None
     row = int(np.flatnonzero(USERS == 4)[0])
     missing, first = X.astype(float), X.astype(object)
     missing[row], first[row] = math.nan, bad
-    wanted = law(learner, missing)
-    assert law(learner, first) == wanted
+    wanted = pmf(learner, missing)
+    assert pmf(learner, first) == wanted
     if isinstance(bad, str):
         # NumPy makes texts of all numbers then, and the type of an array is public.
         with pytest.raises(TypeError, match="X is an array of dtype <U21, and numbers are needed"):
-            law(learner, np.array(first.tolist()))
+            pmf(learner, np.array(first.tolist()))
     labels = Y.astype(object)
     labels[row] = bad
-    assert law(learner, y=labels) == law(learner, y=replaced(Y, row, 0))
+    assert pmf(learner, y=labels) == pmf(learner, y=replaced(Y, row, 0))
     fitted = type(learner)(**learner.get_params(deep=False)).fit(first, labels, groups=USERS)
     assert np.array_equal(fitted.predict(first), fitted.predict(missing))
 
@@ -231,13 +231,13 @@ def test_no_warnings_tell_of_values() -> None:
     long[row, 0], infinite[row, 0] = np.longdouble("1e400"), math.inf
     odd[row, 0], odd[row, 1] = np.zeros(2), np.datetime64("2020-01-01")
     missing[row] = math.nan
-    assert law(LEARNERS[0], long) == law(LEARNERS[0], infinite)
-    assert law(LEARNERS[0], odd) == law(LEARNERS[0], missing)
+    assert pmf(LEARNERS[0], long) == pmf(LEARNERS[0], infinite)
+    assert pmf(LEARNERS[0], odd) == pmf(LEARNERS[0], missing)
     odd[row, 0] = np.complex128(2 + 1j)
-    law(LEARNERS[0], odd)
+    pmf(LEARNERS[0], odd)
     labels = Y.astype(object)
     labels[row] = np.ones((2, 2))
-    assert law(LEARNERS[0], y=labels) == law(LEARNERS[0], y=replaced(Y, row, 0))
+    assert pmf(LEARNERS[0], y=labels) == pmf(LEARNERS[0], y=replaced(Y, row, 0))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])
@@ -281,7 +281,7 @@ def described(value: Any) -> Any:
 @every
 def test_nothing_but_what_is_released_depends_on_the_data(learner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = type(learner)(**{**learner.get_params(deep=False), "enrolled": range(5)})
-    neighbours = [
+    neighbors = [
         (X, Y, USERS),
         (X, 1 - Y, USERS),
         (X * math.nan, Y, USERS),
@@ -289,7 +289,7 @@ def test_nothing_but_what_is_released_depends_on_the_data(learner: Any, monkeypa
     ]
     held = [
         {name: described(value) for name, value in vars(fitted_with(wide, 1, monkeypatch, *data)).items()}
-        for data in neighbours
+        for data in neighbors
     ]
     assert all(attributes == held[0] for attributes in held[1:])
     other = {name: described(value) for name, value in vars(fitted_with(wide, 2, monkeypatch, X, Y, USERS)).items()}
@@ -346,7 +346,7 @@ def test_what_is_promised(options: Any, groups: Any, caveat: str | None) -> None
     assert [warning.category for warning in caught] == [InsecureRandomnessWarning] * ("random_state" in options)
     assert all(warning.filename == __file__ for warning in caught)
     record = fitted.privacy_
-    assert (record.epsilon, record.delta, record.neighbours) == (1, 0, "replace")
+    assert (record.epsilon, record.delta, record.neighbors) == (1, 0, "replace")
     assert fitted.is_private_ is record.is_private is (caveat is None)
     assert len(record.caveats) == (caveat is not None)
     assert caveat is None or caveat in record.caveats[0]
@@ -383,13 +383,13 @@ def test_the_parts_are_what_mechanisms_are_given(learner: Any) -> None:
     assert 1 - 2**-20 < sum(spent) <= 1
 
 
-def test_a_fit_draws_from_the_law() -> None:
+def test_a_fit_draws_from_the_pmf() -> None:
     """4,000 fits of one learner: each frequency within 0.045 of its exact mass.
 
     Fails by chance with probability at most 4 * 2 exp(-2 * 4000 * 0.045**2) < 1e-6 (Hoeffding).
     """
     learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5)
-    exact = law(learner)
+    exact = pmf(learner)
     counts = Counter(draws(learner, 4000))
     assert all(abs(counts[u] / 4000 - float(exact[u])) < 0.045 for u in range(4))
 

@@ -1,4 +1,4 @@
-"""Programs that draw, their exact laws, and how a budget is split and recorded."""
+"""Programs that draw, their exact distributions, and how a budget is split and recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from userdp.estimators import PrivacyRecord
 from userdp.estimators.privacy import equal_part, split_budget
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism
-from userdp.mechanisms.composed import Draw, law_of
+from userdp.mechanisms.composed import Draw, distribution_of
 
 F = Fraction
 ONE = F(1)
@@ -96,17 +96,17 @@ def two_steps(draw: Any) -> tuple[int, int]:
     return first, second
 
 
-def test_the_law_of_a_program_is_that_of_all_its_paths() -> None:
+def test_the_pmf_of_a_program_is_that_of_all_its_paths() -> None:
     outputs = list(itertools.product(range(2), range(3)))
     chosen = ExponentialMechanism(epsilon=1, sensitivity=1).pmf([0, 1]).fractions()
     noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 2))
     noisy = [noise.pmf(0).fractions(), noise.pmf(2).fractions()]
     wanted = [chosen[first] * noisy[first][second] for first, second in outputs]
-    pmf = law_of(two_steps, outputs)
+    pmf = distribution_of(two_steps, outputs)
     assert pmf.outputs == tuple(outputs)
     assert pmf.fractions() == wanted
     # Outcomes that are reached by several paths, and some by none.
-    summed = law_of(lambda draw: sum(two_steps(draw)), range(-1, 5))
+    summed = distribution_of(lambda draw: sum(two_steps(draw)), range(-1, 5))
     assert summed.fractions() == [
         sum((mass for (a, b), mass in zip(outputs, wanted, strict=True) if a + b == total), Fraction(0))
         for total in range(-1, 5)
@@ -115,21 +115,21 @@ def test_the_law_of_a_program_is_that_of_all_its_paths() -> None:
 
 def test_programs_with_many_paths_or_unknown_outcomes_are_refused() -> None:
     with pytest.raises(BudgetError, match="more than 5 paths"):
-        law_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=5)
-    assert len(law_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=6)) == 6
+        distribution_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=5)
+    assert len(distribution_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=6)) == 6
     with pytest.raises(RuntimeError, match="not among its public outputs"):
-        law_of(two_steps, [(0, 0)])
+        distribution_of(two_steps, [(0, 0)])
 
 
 class Table:
-    """A mechanism whose law is its argument, zero probabilities included."""
+    """A mechanism whose distribution is its argument, zero probabilities included."""
 
     def pmf(self, *arguments: Any) -> Pmf:
         (weights,) = arguments
         return Pmf(tuple(range(len(weights))), tuple(weights))
 
     def _draw(self, source: _core.Source, /, *arguments: Any) -> Any:
-        raise AssertionError("laws draw nothing")
+        raise AssertionError("distributions draw nothing")
 
 
 TABLE = Table()
@@ -154,7 +154,7 @@ def masses_of(tree: Any, mass: Fraction = ONE) -> Iterator[tuple[int, Fraction]]
         yield from masses_of(child, mass * F(weight, sum(weights)))
 
 
-def test_laws_are_sums_over_trees_of_draws() -> None:
+def test_pmfs_are_sums_over_trees_of_draws() -> None:
     source = random.Random(1)
     for _ in range(3000):
         tree = trees(source, 4)
@@ -170,14 +170,14 @@ def test_laws_are_sums_over_trees_of_draws() -> None:
         expected = [F(0)] * 4
         for outcome, mass in masses_of(tree):
             expected[outcome] += mass
-        law = law_of(program, range(4))
-        assert list(law.fractions()) == expected
+        pmf = distribution_of(program, range(4))
+        assert list(pmf.fractions()) == expected
         # As many paths as there are leaves that are possible, and no fewer.
         paths = sum(mass > 0 for _, mass in masses_of(tree))
-        assert law_of(program, range(4), max_paths=paths) == law
+        assert distribution_of(program, range(4), max_paths=paths) == pmf
         if paths > 1:
             with pytest.raises(BudgetError, match=r"more than .* paths"):
-                law_of(program, range(4), max_paths=paths - 1)
+                distribution_of(program, range(4), max_paths=paths - 1)
 
 
 def test_endless_programs_are_given_up() -> None:
@@ -187,4 +187,4 @@ def test_endless_programs_are_given_up() -> None:
         return 0
 
     with pytest.raises(BudgetError, match=r"more than .* paths"):
-        law_of(program, [0], max_paths=1000)
+        distribution_of(program, [0], max_paths=1000)

@@ -90,7 +90,7 @@ def test_every_public_parameter_is_in_the_fingerprint() -> None:
         ({"n_users": 2**33}, "n_users must be at most"),
         ({"round_id": ""}, "round_id"),
         ({"round_id": None}, "round_id"),
-        ({"neighbours": "add-remove"}, "neighbours must be 'replace'.*is seen by everybody"),
+        ({"neighbors": "add-remove"}, "neighbors must be 'replace'.*is seen by everybody"),
     ],
 )
 def test_bad_public_parameters_are_refused(kind: Any, change: dict[str, Any], message: str) -> None:

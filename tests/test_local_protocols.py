@@ -302,7 +302,10 @@ def test_choices_out_of_reach() -> None:
 
 @pytest.mark.parametrize("kind", ITEMS)
 def test_users_needed_are_enough(kind: Any) -> None:
-    """200 rounds at beta = 0.05, of the worst law there is: one competitor. More than 29 failures: below 1e-6."""
+    """200 rounds at beta = 0.05, of the worst distribution there is: one competitor.
+
+    More than 29 failures: below 1e-6.
+    """
     parameters: dict[str, Any] = {"epsilon": 1, "n_items": 20}
     n = kind.users_needed(agreement="0.7", beta="0.05", **parameters)
     assert kind.users_needed(agreement="0.7", beta="0.01", **parameters) > n > 10

@@ -107,7 +107,7 @@ def test_narrow_and_wide_numbers(kind: str) -> None:
 
 class Rude:
     def __float__(self) -> float:
-        raise SystemError("of a person")
+        raise SystemError("of a user")
 
 
 @pytest.mark.parametrize(

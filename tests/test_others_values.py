@@ -1,4 +1,4 @@
-"""What one person's value is changes neither how others' values are read nor whether a fit ends."""
+"""What one user's value is changes neither how others' values are read nor whether a fit ends."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def as_series(values: list[Any]) -> Any:
 FORMS = pytest.mark.parametrize("form", [as_list, as_objects, as_series])
 
 
-def law(learner: Any, points: Any, labels: Any, form: Any) -> tuple[int, ...]:
+def distribution(learner: Any, points: Any, labels: Any, form: Any) -> tuple[int, ...]:
     """The weights, where any warning is an error."""
     X = [[point] for point in points]
     if form is as_objects:
@@ -126,16 +126,16 @@ def named(learner: Any) -> str:
 @pytest.mark.parametrize("learner", LEARNERS, ids=named)
 def test_a_persons_point_is_read_alone(learner: Any, form: Any) -> None:
     for point, like in NUMBERS:
-        expected = law(learner, np.array([*POINTS, like]), np.array([*LABELS, 0]), np.asarray)
-        assert law(learner, [*POINTS, point], [*LABELS, 0], form) == expected, repr(point)
+        expected = distribution(learner, np.array([*POINTS, like]), np.array([*LABELS, 0]), np.asarray)
+        assert distribution(learner, [*POINTS, point], [*LABELS, 0], form) == expected, repr(point)
 
 
 @FORMS
 @pytest.mark.parametrize("learner", LEARNERS[:7], ids=named)
 def test_a_persons_label_is_read_alone(learner: Any, form: Any) -> None:
     for label, like in OTHERS:
-        expected = law(learner, np.array([*POINTS, 2]), np.array([*LABELS, like]), np.asarray)
-        assert law(learner, [*POINTS, 2], [*LABELS, label], form) == expected, type(label)
+        expected = distribution(learner, np.array([*POINTS, 2]), np.array([*LABELS, like]), np.asarray)
+        assert distribution(learner, [*POINTS, 2], [*LABELS, label], form) == expected, type(label)
 
 
 @pytest.mark.parametrize("other", [2**61, 0.5, None, "a secret", -1, 2**64])
@@ -200,8 +200,8 @@ def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
 
     def median(points: Any, **given: Any) -> tuple[int, ...]:
         ends = {"low": size - 64, "high": size + 64}
-        law = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, **ends, **given)
-        return tuple(law.weights)
+        distribution = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, **ends, **given)
+        return tuple(distribution.weights)
 
     like = 1 if isinstance(other, list) else {"2": 2, 0.5: 1}.get(other, 0)
     exact = [size + 5, size + 5, 1, other]

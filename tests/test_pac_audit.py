@@ -1,4 +1,4 @@
-"""Exact audits of the classifiers over finite classes: all neighbouring datasets of tiny universes.
+"""Exact audits of the classifiers over finite classes: all neighboring datasets of tiny universes.
 
 Each audit is repeated with a planted mistake that spends too much, and must then fail.
 """
@@ -28,7 +28,7 @@ from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import Program
 from userdp.users.table import UserTable
 
-# Twelve functions on twelve points, but examples at two of them only: one person can then move a hypothesis one way
+# Twelve functions on twelve points, but examples at two of them only: one user can then move a hypothesis one way
 # and all others the other way, which spends most of epsilon.
 WIDE = PointFunctions(12)
 AT_TWO_POINTS = [(1, 0), (1, 1), (2, 0), (2, 1)]
@@ -165,7 +165,7 @@ class OneForEachLabeling(RealizablePACClassifier):
 
 
 def test_weighing_only_distinct_labelings_is_caught() -> None:
-    """An outcome is then possible on one dataset and impossible on its neighbour."""
+    """An outcome is then possible on one dataset and impossible on its neighbor."""
     learner = RealizablePACClassifier(epsilon=1, concepts=PointFunctions(2), m=1)
     universe = [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert audited(learner, universe).holds
@@ -184,22 +184,22 @@ def users_of(universe: Any, m: int) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["realizable", "score", "pairwise", "pairwise, clipped"])
 def test_short_users_are_protected(name: str) -> None:
-    """All pairs of neighbours among two users with 0, 1 or 2 rows, at e**epsilon = 3, in fractions."""
+    """All pairs of neighbors among two users with 0, 1 or 2 rows, at e**epsilon = 3, in fractions."""
     learner, _, _ = LEARNERS[name]
 
     def worst_ratio(estimator: Any) -> Fraction:
         algorithm = as_finite_algorithm(estimator)
         users = users_of(AT_TWO_POINTS[:2], 2)
-        laws: dict[Hashable, list[Fraction]] = {}
+        pmfs: dict[Hashable, list[Fraction]] = {}
         for first, second in itertools.product(users, repeat=2):
             if first or second:
-                laws[first, second] = algorithm.pmf((first, second)).fractions()
+                pmfs[first, second] = algorithm.pmf((first, second)).fractions()
         return max(
             p / q
-            for (one, kept), law in laws.items()
-            for (other, also), neighbour in laws.items()
+            for (one, kept), pmf in pmfs.items()
+            for (other, also), neighbor in pmfs.items()
             if kept == also and one != other
-            for p, q in zip(law, neighbour, strict=True)
+            for p, q in zip(pmf, neighbor, strict=True)
         )
 
     epsilon = LogRatio(3)

@@ -1,4 +1,4 @@
-"""Scores and laws of the classifiers over finite classes, against counting by definition."""
+"""Scores and distributions of the classifiers over finite classes, against counting by definition."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_surrogate_cases(case: Any) -> None:
 
 @of_kind(THRESHOLD_CASES, "em_minsum_tight")
 def test_the_surrogate_score_needs_its_sensitivity_of_two(case: Any) -> None:
-    """Ideal weights a**K on the scores, on two neighbours: above a**-2, what a sensitivity of 1 would allow."""
+    """Ideal weights a**K on the scores, on two neighbors: above a**-2, what a sensitivity of 1 would allow."""
     given, base = case["input"], Fraction(case["input"]["em_base"])
     concepts, scored = FiniteClass(given["C_tables"]), FiniteClass(given["H_tables"])
 
@@ -162,15 +162,15 @@ def test_parts_of_a_long_list_are_put_together(monkeypatch: pytest.MonkeyPatch) 
     assert np.array_equal(surrogate_scores(PointFunctions(40), representation, data, 1), scores)
 
 
-def law(learner: Any, users: Users) -> Any:
+def distribution(learner: Any, users: Users) -> Any:
     data = user_data(users, 1)
     learner.set_params(enrolled=tuple(range(len(users))))
     return learner.output_distribution(data.X, data.labels, groups=data.users)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_laws_are_those_of_the_scores(seed: int) -> None:
-    """Each learner's exact law is the exponential mechanism's on the scores by definition."""
+def test_pmfs_are_those_of_the_scores(seed: int) -> None:
+    """Each learner's exact distribution is the exponential mechanism's on the scores by definition."""
     rng = random.Random(seed)
     m, alpha = 3, 0.4
     concepts = FiniteClass(list(itertools.product((0, 1), repeat=3))[1:7])
@@ -183,26 +183,29 @@ def test_laws_are_those_of_the_scores(seed: int) -> None:
 
     # floor(1 / 0.4) = 2 rows count
     realizable = RealizablePACClassifier(epsilon=2, concepts=concepts, m=m, alpha=alpha)
-    assert law(realizable, users).fractions() == em([oracle.any_error(h, users, 2) for h in hypotheses]).fractions()
+    assert (
+        distribution(realizable, users).fractions()
+        == em([oracle.any_error(h, users, 2) for h in hypotheses]).fractions()
+    )
     by_score = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=m)
     wanted = em([oracle.errors_above(h, first, 0, m) for h in hypotheses])
-    assert law(by_score, users).fractions() == wanted.fractions()
+    assert distribution(by_score, users).fractions() == wanted.fractions()
     for tau in (1, 2, 9):
         by_pairs = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=m, method="pairwise", tau=tau)
         wanted = em(oracle.clipped_pairwise(hypotheses, first, tau), 2 * min(tau, m))
-        assert law(by_pairs, users).fractions() == wanted.fractions()
+        assert distribution(by_pairs, users).fractions() == wanted.fractions()
     one = [user[:1] for user in users]
     item = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=1, method="surrogate")
     wanted = em([oracle.errors_above(h, one, 0, 1) for h in hypotheses])
-    assert law(item, users).fractions() == wanted.fractions()
+    assert distribution(item, users).fractions() == wanted.fractions()
     few = FiniteClass([[0, 0, 1], [0, 1, 1]])
     improper = AgnosticPACClassifier(epsilon=2, concepts=few, representation=concepts, m=1, method="surrogate")
     table = as_dicts(few.matrix.tolist())
     wanted = em([oracle.surrogate_score(table, h, one, 0, 1) for h in hypotheses], 2)
-    assert law(improper, users).fractions() == wanted.fractions()
+    assert distribution(improper, users).fractions() == wanted.fractions()
 
 
-def test_the_law_with_a_private_t_mixes_over_t() -> None:
+def test_the_pmf_with_a_private_t_mixes_over_t() -> None:
     """For m = 4 the candidates are t = 0 and t = 2 at most, from first-crossing scores of the least errors."""
     from userdp.learners.tolerance import candidates_for_t, first_crossing_scores
 
@@ -221,15 +224,15 @@ def test_the_law_with_a_private_t_mixes_over_t() -> None:
     for t, chance in zip(candidates, choice.fractions(), strict=True):
         for u, mass in enumerate(selection.pmf(counts[t]).fractions()):
             wanted[u] += chance * mass
-    assert law(learner, users).fractions() == wanted
+    assert distribution(learner, users).fractions() == wanted
 
 
 @pytest.mark.parametrize("m", [1, 3, 6])
-def test_thresholds_one_by_one_and_in_groups_have_the_same_law(m: int) -> None:
+def test_thresholds_one_by_one_and_in_groups_have_the_same_pmf(m: int) -> None:
     """Two ways to the same selection; their weights are rounded in different ways, by less than 2**-30."""
     users = random_users(random.Random(m), 9, m + 1, range(1, 8))
-    one_by_one = law(AgnosticPACClassifier(epsilon=2, concepts=Thresholds(7), m=m), users)
-    grouped = law(ThresholdClassifier(epsilon=2, domain_size=7, m=m), users)
+    one_by_one = distribution(AgnosticPACClassifier(epsilon=2, concepts=Thresholds(7), m=m), users)
+    grouped = distribution(ThresholdClassifier(epsilon=2, domain_size=7, m=m), users)
     assert one_by_one.outputs == grouped.outputs
     for p, q in zip(one_by_one.fractions(), grouped.fractions(), strict=True):
         assert abs(p - q) <= p / 2**30
@@ -290,23 +293,23 @@ def clear_people(n: int, m: int, noise: float = 0.15) -> Users:
 @pytest.mark.parametrize("method", ["score", "pairwise", "surrogate"])
 def test_the_best_hypothesis_is_chosen(method: str) -> None:
     learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method=method)
-    pmf = law(learner, clear_people(400, 8))
+    pmf = distribution(learner, clear_people(400, 8))
     assert pmf.fractions()[3] > Fraction(99, 100)
 
 
 def test_the_realizable_learner_chooses_what_is_right() -> None:
     learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(8), m=8)
-    assert law(learner, clear_people(100, 8, noise=0)).fractions()[3] > Fraction(99, 100)
+    assert distribution(learner, clear_people(100, 8, noise=0)).fractions()[3] > Fraction(99, 100)
 
 
 def test_with_the_sign_as_printed_the_worst_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """GKKMMZ23 prints psi with the opposite sign: then the mistakes speak for a hypothesis."""
     people = clear_people(400, 8)
     learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method="pairwise")
-    right = law(learner, people).fractions()
+    right = distribution(learner, people).fractions()
     mistakes = ClassErrors.mistakes
     monkeypatch.setattr(ClassErrors, "mistakes", lambda self: 8 - mistakes(self))
-    reversed_sign = law(learner, people).fractions()
+    reversed_sign = distribution(learner, people).fractions()
     assert right[3] > Fraction(99, 100)
     assert reversed_sign[3] < Fraction(1, 100)
     assert reversed_sign[8] > Fraction(99, 100)  # x > 8 errs the most
@@ -334,5 +337,5 @@ def test_where_all_are_good_enough_a_fixed_hypothesis_is_taken() -> None:
     kind = FiniteClass([[0, 0], [0, 1]])
     users = [[(0, 1), (0, 1), (0, 1), (1, 1)]] * 9 + [[(0, 1)] * 4] * 200
     learner = AgnosticPACClassifier(epsilon=80, concepts=kind, m=4, alpha=0.9, method="surrogate")
-    assert law(learner, users).fractions()[0] > Fraction(99, 100)
+    assert distribution(learner, users).fractions()[0] > Fraction(99, 100)
     assert ClassErrors(kind, user_data(users, 4)).above(3).tolist() == [209, 200]

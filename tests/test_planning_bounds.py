@@ -88,7 +88,7 @@ def test_numbers_beyond_floats() -> None:
 
 
 def test_few_users_is_attained() -> None:
-    # One user whose answer is told with probability delta, and goes through randomised response otherwise.
+    # One user whose answer is told with probability delta, and goes through randomized response otherwise.
     for ratio, delta in itertools.product((2, 3, 17), (Fraction(0), Fraction(1, 100), Fraction(1, 3))):
         truth = (1 - delta) * Fraction(ratio, 1 + ratio)
         p = [delta, Fraction(0), truth, 1 - delta - truth]

@@ -62,7 +62,7 @@ def test_many_rows_pay() -> None:
     ]
     assert noise[1] < noise[0] / 2.5
     assert noise[2] < noise[1] / 2.5
-    # People who differ more than chance: rows help no more than that.
+    # Users who differ more than chance: rows help no more than that.
     differ = [
         compare_methods("mean", n_users=2000, m=m, dimension=16, epsilon=1, delta=1e-6, radius=0.3)["iterated"].noise
         for m in (16, 256)

@@ -26,7 +26,7 @@ def ratio(level: Fraction | int) -> LogRatio:
 
 
 def moved(pair: oracle.Pair, distance: Fraction) -> oracle.Pair:
-    """A mechanism of two outcomes and another within that distance of it on either neighbour, the other way."""
+    """A mechanism of two outcomes and another within that distance of it on either neighbor, the other way."""
     (a, b), (c, d) = pair
     return (a + distance, b - distance), (c - distance, d + distance)
 
@@ -78,7 +78,7 @@ def test_zcdp_is_a_filter(level: Fraction, delta: Fraction) -> None:
 
     reached = oracle.worst_strategy(CONCENTRATED, asks(ledger, CONCENTRATED_COSTS), level, depth=6)
     assert delta / 4 < reached <= delta
-    # Charged as if it had half the range that it has, randomised response exceeds the promise.
+    # Charged as if it had half the range that it has, randomized response exceeds the promise.
     planted = {name: PrivacyCost(rho=cost.zcdp()[0] / 4) for name, cost in CONCENTRATED_COSTS.items()}
     assert oracle.worst_strategy(CONCENTRATED, asks(ledger, planted), level, depth=6) > delta
 
@@ -122,5 +122,5 @@ def test_optimal_composition_is_no_filter() -> None:
         assert allowed(spent)
         assert oracle.composed_delta([menu[name] for name in spent], F(2)) <= delta
     assert oracle.worst_strategy(menu, allowed, F(2), depth=4) == F(182, 405)
-    # After a truth about the first neighbour the adversary asks once more at ln 4, after a lie three times at ln 2.
+    # After a truth about the first neighbor the adversary asks once more at ln 4, after a lie three times at ln 2.
     assert F(182, 405) == F(2, 5) + F(4, 81) > delta

@@ -144,8 +144,8 @@ def test_what_does_not_add_up_is_refused() -> None:
     ledger = PrivacyLedger(1)
     with pytest.raises(ValueError, match="unit: the release protects 'record'"):
         ledger.spend(record(unit="record"))
-    with pytest.raises(ValueError, match="neighbours: the release protects 'add-remove'"):
-        ledger.spend(record(neighbours="add-remove"))
+    with pytest.raises(ValueError, match="neighbors: the release protects 'add-remove'"):
+        ledger.spend(record(neighbors="add-remove"))
     with pytest.raises(ValueError, match="not private: random_state"):
         ledger.spend(record(caveats=("random_state makes the draws reproducible",)))
     with pytest.raises(ValueError, match="unit"):
@@ -153,7 +153,7 @@ def test_what_does_not_add_up_is_refused() -> None:
     with pytest.raises(ValueError, match="PrivacyRecord has its own"):
         ledger.spend(record(), unit="record")
     assert PrivacyLedger(1, unit="record").can_spend(record(unit="record"))
-    assert PrivacyLedger(1, neighbours="add-remove").can_spend(PrivacyCost(1), neighbours="add-remove")
+    assert PrivacyLedger(1, neighbors="add-remove").can_spend(PrivacyCost(1), neighbors="add-remove")
     assert ledger.entries == ()
 
 
@@ -182,7 +182,7 @@ def test_threads_do_not_overspend() -> None:
 
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
 def test_json_keeps_everything(composition: Any) -> None:
-    ledger = PrivacyLedger(LogRatio(9), "1e-6", composition, neighbours="add-remove")
+    ledger = PrivacyLedger(LogRatio(9), "1e-6", composition, neighbors="add-remove")
     ledger.spend(PrivacyCost(LogRatio(10, 9)), "ranges")
     ledger.spend(PrivacyCost(0.1, rho="1/500"), "sums")
     ledger.spend(PrivacyCost(bounded_range="1/100"), "a choice")
@@ -242,7 +242,7 @@ def test_copies_are_refused(copied: Any) -> None:
         ({"epsilon": 1, "delta": "1e-6", "added_delta": "1e-7"}, "added_delta"),
         ({"epsilon": 1, "distance": 0}, "distance"),
         ({"epsilon": 1, "unit": "household"}, "unit"),
-        ({"epsilon": 1, "neighbours": ["replace"]}, "neighbours"),
+        ({"epsilon": 1, "neighbors": ["replace"]}, "neighbors"),
     ],
 )
 def test_bad_parameters_are_named(arguments: dict[str, Any], name: str) -> None:
@@ -255,7 +255,7 @@ def test_the_table_has_a_line_for_everything() -> None:
     ledger.spend(PrivacyCost("1/4"), "a release with a long name")
     ledger.spend(PrivacyCost("1/4"))
     assert repr(ledger).splitlines() == [
-        "PrivacyLedger(epsilon=1, delta=0, composition='basic', unit='user', neighbours='replace')",
+        "PrivacyLedger(epsilon=1, delta=0, composition='basic', unit='user', neighbors='replace')",
         "  release                       epsilon      delta",
         "  a release with a long name       0.25          0",
         "  release 2                        0.25          0",
@@ -315,8 +315,8 @@ def test_what_has_a_cost_can_be_spent() -> None:
     assert selection.cost == PrivacyCost(1, "1e-6")
     ledger.spend(selection, "an item")
     ledger.spend(PureSelection(epsilon="1/2", n_items=4))
-    with pytest.raises(ValueError, match="neighbours"):
-        ledger.spend(PureSelection(epsilon=1, n_items=4, neighbours="add-remove"))
+    with pytest.raises(ValueError, match="neighbors"):
+        ledger.spend(PureSelection(epsilon=1, n_items=4, neighbors="add-remove"))
     for mechanism, cost in (
         (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(LogRatio(3))),
         (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(1)),

@@ -1,4 +1,4 @@
-"""Comparisons, least errors, medians and choices of t: known laws, their own audits, and what they find."""
+"""Comparisons, least errors, medians and choices of t: known distributions, their own audits, and what they find."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from userdp.learners.min_error import NoisyComparison
 from userdp.learners.three_way import ThreeWayChoice
 from userdp.learners.tolerance import first_crossing_scores
 from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import law_of
+from userdp.mechanisms.composed import distribution_of
 
 F = Fraction
 
@@ -45,8 +45,8 @@ F = Fraction
 @pytest.mark.parametrize(("given", "expected"), cases("three_way"))
 def test_known_choices_of_three(given: dict[str, Any], expected: dict[str, str]) -> None:
     choice = ThreeWayChoice(level(given["b"], 3), 5)
-    law = choice.pmf(given["K_left"], given["K_mid"], given["K_right"])
-    assert near(law, [expected[side] for side in ("left", "mid", "right")])
+    pmf = choice.pmf(given["K_left"], given["K_mid"], given["K_right"])
+    assert near(pmf, [expected[side] for side in ("left", "mid", "right")])
 
 
 def test_choices_of_three_against_the_reference() -> None:
@@ -56,22 +56,22 @@ def test_choices_of_three_against_the_reference() -> None:
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 0), (3, 1, 2), (None, 2, 1), (0, 1, None)])
-def test_choices_of_three_are_drawn_from_their_law(counts: tuple[Any, Any, Any]) -> None:
+def test_choices_of_three_are_drawn_from_their_pmf(counts: tuple[Any, Any, Any]) -> None:
     choice = ThreeWayChoice(1, 3)
-    law, source = choice.pmf(*counts), _core.Source(1)
+    pmf, source = choice.pmf(*counts), _core.Source(1)
     drawn = [choice._draw(source, *counts) for _ in range(4000)]
-    found, limit = surprises([drawn.count(side) for side in law.outputs], law.fractions())
+    found, limit = surprises([drawn.count(side) for side in pmf.outputs], pmf.fractions())
     assert found < limit
 
 
 def three_counts(choice: Any) -> SymmetricAlgorithm:
     """Each user counts 0 or 1 on each side."""
 
-    def law(dataset: Any) -> Pmf:
+    def distribution(dataset: Any) -> Pmf:
         pmf: Pmf = choice.pmf(*(sum(user[0][side] for user in dataset) for side in range(3)))
         return pmf
 
-    return SymmetricAlgorithm(("left", "middle", "right"), law)
+    return SymmetricAlgorithm(("left", "middle", "right"), distribution)
 
 
 def audit(mechanism: Any, universe: Any, users: int, epsilon: Any) -> Any:
@@ -111,8 +111,8 @@ def test_noise_of_the_wrong_scale_fails_the_audit() -> None:
 
 @pytest.mark.parametrize(("given", "expected"), cases("private_compare"))
 def test_known_comparisons(given: dict[str, Any], expected: dict[str, str]) -> None:
-    law = NoisyComparison(level(given["b"]), 9).pmf(given["min_K"], given["floor_n_theta"])
-    assert near(law, [expected["prob_sigma_0"], 1 - F(expected["prob_sigma_0"])])
+    pmf = NoisyComparison(level(given["b"]), 9).pmf(given["min_K"], given["floor_n_theta"])
+    assert near(pmf, [expected["prob_sigma_0"], 1 - F(expected["prob_sigma_0"])])
 
 
 def test_comparisons_are_those_of_unbounded_noise() -> None:
@@ -162,16 +162,16 @@ def test_the_printed_branches_find_something_else(monkeypatch: pytest.MonkeyPatc
 
 
 def test_guesses_near_1_are_not_compared() -> None:
-    law = private_compare_pmf([5], 0.96, n_users=5, epsilon=1, alpha=0.1)
-    assert law.fractions() == [1, 0]
+    pmf = private_compare_pmf([5], 0.96, n_users=5, epsilon=1, alpha=0.1)
+    assert pmf.fractions() == [1, 0]
     assert private_compare_pmf([5], 0.9, n_users=5, epsilon=1, alpha=0.1).fractions()[0] < 1
 
 
-def counted(law: Any, m: int) -> SymmetricAlgorithm:
+def counted(pmf: Any, m: int) -> SymmetricAlgorithm:
     """Users who add a vector of 0 and 1 to the least errors, which never rise with t."""
     return SymmetricAlgorithm(
-        law([0] * m).outputs,
-        lambda dataset: law([sum(user[0][t] for user in dataset) for t in range(m)]),
+        pmf([0] * m).outputs,
+        lambda dataset: pmf([sum(user[0][t] for user in dataset) for t in range(m)]),
     )
 
 
@@ -192,12 +192,12 @@ def test_least_error_audited() -> None:
 
 
 def test_all_of_epsilon_for_each_comparison_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def law(errors: Any) -> Pmf:
+    def pmf(errors: Any) -> Pmf:
         return private_min_error_pmf(errors, n_users=3, epsilon=1, alpha=0.3)
 
-    assert audit(counted(law, 2), falling(2), 3, 1).holds
+    assert audit(counted(pmf, 2), falling(2), 3, 1).holds
     monkeypatch.setattr(min_error_module, "equal_part", lambda epsilon, parts: epsilon)
-    assert not audit(counted(law, 2), falling(2), 3, 1).holds
+    assert not audit(counted(pmf, 2), falling(2), 3, 1).holds
 
 
 # --- the choice of t
@@ -269,22 +269,22 @@ def test_nothing_is_drawn_where_there_is_one_t() -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), cases("private_median"))
-def test_known_laws_of_medians(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_known_pmfs_of_medians(given: dict[str, Any], expected: dict[str, Any]) -> None:
     sweep = sweep_of(given["users"], 3, 10)
     mechanism = GroupedExponentialMechanism(epsilon=level(given["em_base"], 2), sensitivity=1)
     starts, scores = sweep.median_groups(given["l"], given["r"], given["s"])
     points = range(given["l"], given["r"] + 1)
-    law = law_of(lambda draw: draw(mechanism, GroupedScores(starts, scores, given["r"])), points)
-    assert near(law, expected["pmf"])
+    pmf = distribution_of(lambda draw: draw(mechanism, GroupedScores(starts, scores, given["r"])), points)
+    assert near(pmf, expected["pmf"])
 
 
 def medians(epsilon: Any, m: int, domain_size: int, mass: Any = 1) -> SymmetricAlgorithm:
-    def law(dataset: Any) -> Pmf:
+    def pmf(dataset: Any) -> Pmf:
         rows = [(x, user) for user, points in enumerate(dataset) for x in points]
         points, groups = zip(*rows, strict=True)
         return private_median_pmf(points, groups, epsilon=epsilon, m=m, domain_size=domain_size, mass=mass)
 
-    return SymmetricAlgorithm(range(domain_size + 1), law)
+    return SymmetricAlgorithm(range(domain_size + 1), pmf)
 
 
 @pytest.mark.parametrize(("given", "expected"), worst_ratios("PrivateMedian"))
@@ -361,12 +361,12 @@ def test_bad_arguments(call: Any, error: type[Exception], message: str) -> None:
 
 
 def test_private_values_are_clamped() -> None:
-    def law(errors: Any) -> Pmf:
+    def pmf(errors: Any) -> Pmf:
         return private_min_error_pmf(errors, n_users=3, epsilon=1, alpha=0.5)
 
-    assert law([2**63 - 1, -5]) == law([3, 0])
-    assert law(np.array([2**64 - 1, 0], dtype=np.uint64)) == law([3, 0])
-    assert law(np.array([100, -100], dtype=np.int8)) == law([3, 0])
+    assert pmf([2**63 - 1, -5]) == pmf([3, 0])
+    assert pmf(np.array([2**64 - 1, 0], dtype=np.uint64)) == pmf([3, 0])
+    assert pmf(np.array([100, -100], dtype=np.int8)) == pmf([3, 0])
     one = private_median_pmf([-1e300, math.nan, math.inf, 2.5], [0, 1, 2, 3], epsilon=1, m=1, domain_size=5)
     assert one == private_median_pmf([1, 1, 5, 3], [0, 1, 2, 3], epsilon=1, m=1, domain_size=5)
 

@@ -1,4 +1,4 @@
-"""Winsorized descents and phased minimisation: exact audits of what fit draws, planted bugs, and the plans."""
+"""Winsorized descents and phased minimization: exact audits of what fit draws, planted bugs, and the plans."""
 
 from __future__ import annotations
 

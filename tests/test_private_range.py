@@ -1,4 +1,4 @@
-"""The private range: a slow reference's laws, exact ratios and ranges of ratios, the auditor, and bad values."""
+"""The private range: a slow reference's pmfs, exact ratios and ranges of ratios, the auditor, and bad values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores, Privat
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "mean_erm_sco" / "range.json").read_text())["cases"]
 CLOSE = 1e-9
-"""How near the drawn law is to the ideal one, relatively: the rate loses 2^-36 of epsilon per unit of cost."""
+"""How near the drawn distribution is to the ideal one, relatively: the rate loses 2^-36 of epsilon per unit of cost."""
 
 
 def cases(function: str) -> list[Any]:
@@ -43,14 +43,14 @@ def assert_near(found: Any, expected: Any) -> None:
         assert math.isclose(float(p), float(p2), rel_tol=CLOSE)
 
 
-# --- the law
+# --- the distribution
 
 
 @pytest.mark.parametrize("case", cases("range_pmf"))
-def test_laws_of_known_cases(case: dict[str, Any]) -> None:
+def test_pmfs_of_known_cases(case: dict[str, Any]) -> None:
     given = case["input"]
     q, expected = F(given["q"]), [F(p) for p in case["expected"]]
-    assert oracle.range_law(given["bins"], given["l"], q) == expected
+    assert oracle.range_distribution(given["bins"], given["l"], q) == expected
     assert_near(search_of(q, given["l"]).pmf_of_bins(given["bins"]).fractions(), expected)
 
 
@@ -58,7 +58,7 @@ def test_laws_of_known_cases(case: dict[str, Any]) -> None:
 def test_groups_of_known_cases(case: dict[str, Any]) -> None:
     given = case["input"]
     found = search_of(F(given["q"]), given["l"]).group_probabilities(given["bins"])
-    assert oracle.group_law(given["bins"], given["l"], F(given["q"])) == [
+    assert oracle.group_pmf(given["bins"], given["l"], F(given["q"])) == [
         (*group, F(mass)) for *group, mass in case["expected"]
     ]
     assert [group[:3] for group in found] == [tuple(group[:3]) for group in case["expected"]]
@@ -94,7 +94,7 @@ def test_worst_ratios_of_known_cases(case: dict[str, Any]) -> None:
     given = case["input"]
     q, count, expected = F(given["q"]), given["l"], F(case["expected"])
     values = range(count)
-    assert oracle.worst_ratio(lambda bins: oracle.range_law(bins, count, q), given["n"], values)[0] == expected
+    assert oracle.worst_ratio(lambda bins: oracle.range_distribution(bins, count, q), given["n"], values)[0] == expected
     search = search_of(q, count)
     found, _ = oracle.worst_ratio(lambda bins: search.pmf_of_bins(bins).fractions(), given["n"], values)
     assert math.isclose(float(found), float(expected), rel_tol=CLOSE)
@@ -143,7 +143,7 @@ def test_audit_with_users_without_rows() -> None:
         assert halved.worst_delta.lower > 0
 
 
-def test_a_cost_that_counts_users_without_rows_above_would_break_the_law() -> None:
+def test_a_cost_that_counts_users_without_rows_above_would_break_the_pmf() -> None:
     # Runs outside the data cost as many users as have rows, not n.
     search = search_of(F(1, 2), 4)
     assert list(search.groups_of_bins([-1, 2])) == [(0, 1, 1), (2, 2, 0), (3, 3, 1)]
@@ -153,7 +153,7 @@ def test_a_cost_that_counts_users_without_rows_above_would_break_the_law() -> No
 # --- draws and what they are for
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_pmf() -> None:
     bins = [0, 0, 3, 4, -1]
     search = PrivateRange(epsilon=2, bound=3, width=1)
     masses = search.pmf_of_bins(bins).fractions()
@@ -288,7 +288,7 @@ def test_the_exponential_mechanism_has_bounded_range() -> None:
     level = LogRatio(2)
     for epsilon, holds in ((level, True), (LogRatio(4), False)):
         choice = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
-        laws = {
+        pmfs = {
             scores: choice.pmf(GroupedScores(range(3), scores, 2)).fractions()
             for scores in itertools.product(range(-1, 5), repeat=3)
         }
@@ -296,7 +296,7 @@ def test_the_exponential_mechanism_has_bounded_range() -> None:
         for scores in itertools.product(range(4), repeat=3):
             for change in itertools.product((-1, 0, 1), repeat=3):
                 other = tuple(s + c for s, c in zip(scores, change, strict=True))
-                ratios = [p / p2 for p, p2 in zip(laws[scores], laws[other], strict=True)]
+                ratios = [p / p2 for p, p2 in zip(pmfs[scores], pmfs[other], strict=True)]
                 worst = max(worst, max(ratios) / min(ratios))
         print(f"range of the loss at {epsilon}: e^it = {float(worst):.12f}")
         assert (worst <= level.ratio) is holds

@@ -68,9 +68,9 @@ def test_keys_mean_what_they_say():
         assert public.rounded_key(word) == pytest.approx(public.exact_key(word), rel=2.0**-49, abs=2.0**-49)
 
 
-def test_keys_have_the_law_of_minus_the_logarithm_of_an_exponential_variable():
+def test_keys_have_the_pmf_of_minus_the_logarithm_of_an_exponential_variable():
     trials = 200_000
-    keys = PublicSeed(SEED).race_keys("law", 0, trials)
+    keys = PublicSeed(SEED).race_keys("pmf", 0, trials)
     for cut in (-2.0, -1.0, 0.0, 1.0, 3.0, 6.0):
         # P[-ln E <= cut] = P[E >= e^-cut]
         assert abs(np.mean(keys <= cut) - math.exp(-math.exp(-cut))) < hoeffding_slack(trials)

@@ -41,13 +41,13 @@ def analyst(answers: tuple[Any, ...]) -> Any:
 def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = (1.0, -1.0, 0.0), **given: Any) -> Any:
     about = WinsorizedQueries(epsilon=epsilon, delta=delta, n_queries=2, m=m, **given)
 
-    def law(dataset: Any) -> Any:
+    def pmf(dataset: Any) -> Any:
         rows = [(user, row) for user, of_user in enumerate(dataset) for row in of_user]
         X, groups = np.array([[row] for _, row in rows]), np.array([user for user, _ in rows])
         about.set_params(enrolled=range(len(dataset)))
         return about.output_distribution(X, groups=groups, analyst=analyst)
 
-    algorithm = finite_algorithm(about._plan(n_users, 1).outcomes())(law)
+    algorithm = finite_algorithm(about._plan(n_users, 1).outcomes())(pmf)
     report = audit_user_level(algorithm, universe=universe, n_users=n_users, n_examples=m, epsilon=epsilon, delta=delta)
     print(f"n={n_users}, m={m}, {given}: worst delta {report.worst_delta}, epsilon {report.epsilon}")
     return report
@@ -63,7 +63,7 @@ def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One step of the grid in the bound, so that laws are small."""
+    """One step of the grid in the bound, so that distributions are small."""
     plan = WinsorizedQueries._problem
     monkeypatch.setattr(WinsorizedQueries, "_problem", lambda self, n: _replaced(plan(self, n)))
 

@@ -1,4 +1,4 @@
-"""Subsampled laws against enumeration, explicit stability constants, plans, and refusals."""
+"""Subsampled distributions against enumeration, explicit stability constants, plans, and refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "accounting_and_divergence_cases.json").read_text())["cases"]
 
 
-def random_law(source: random.Random, size: int) -> list[F]:
+def random_pmf(source: random.Random, size: int) -> list[F]:
     weights = [source.choice((0, 1, 2, 3, 7)) for _ in range(size)]
     weights[source.randrange(size)] += 1
     return [F(weight, sum(weights)) for weight in weights]
@@ -49,8 +49,8 @@ def ones(items: Any) -> int:
     return sum(items)
 
 
-def law_of_total(laws: dict[int, list[F]], items: Any) -> list[F]:
-    return laws[ones(items)]
+def distribution_of_total(pmfs: dict[int, list[F]], items: Any) -> list[F]:
+    return pmfs[ones(items)]
 
 
 def split(source: random.Random, items: list[Any]) -> tuple[tuple[Any, ...], ...]:
@@ -60,26 +60,26 @@ def split(source: random.Random, items: list[Any]) -> tuple[tuple[Any, ...], ...
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_law_is_the_average_over_all_subsets(symmetric: bool) -> None:
+def test_pmf_is_the_average_over_all_subsets(symmetric: bool) -> None:
     source = random.Random(11 + symmetric)
     for _ in range(250):
-        laws: dict[Any, list[F]] = {}
+        pmfs: dict[Any, list[F]] = {}
         size, outputs = source.randrange(1, 5), source.randrange(1, 4)
 
-        def pmf(items: Any, laws: Any = laws, outputs: int = outputs) -> list[F]:
+        def pmf(items: Any, pmfs: Any = pmfs, outputs: int = outputs) -> list[F]:
             key = tuple(sorted(items)) if symmetric else items
-            return laws.setdefault(key, random_law(source, outputs))  # type: ignore[no-any-return]
+            return pmfs.setdefault(key, random_pmf(source, outputs))  # type: ignore[no-any-return]
 
         items = [source.choice("abc") for _ in range(source.randrange(size, 8))]
         item_algorithm = SymmetricAlgorithm(range(outputs), pmf) if symmetric else finite_algorithm(range(outputs))(pmf)
         algorithm = SubsampledAlgorithm(item_algorithm, size)
         assert isinstance(algorithm, SymmetricAlgorithm) is symmetric
-        law = algorithm.pmf(split(source, items))
-        assert isinstance(law, Pmf)
-        assert law.fractions() == oracle.subsampled(pmf, items, size)
+        distribution = algorithm.pmf(split(source, items))
+        assert isinstance(distribution, Pmf)
+        assert distribution.fractions() == oracle.subsampled(pmf, items, size)
 
 
-def test_float_laws_are_divided_by_their_exact_sum() -> None:
+def test_float_pmfs_are_divided_by_their_exact_sum() -> None:
     source = np.random.default_rng(3)
     table = source.dirichlet([0.3, 1, 5], size=4)  # sums are off from 1 by roundings
     algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), lambda items: table[ones(items)]), 3)
@@ -90,9 +90,9 @@ def test_float_laws_are_divided_by_their_exact_sum() -> None:
         return [mass / sum(masses) for mass in masses]
 
     assert any(sum(F(mass) for mass in row) != 1 for row in table.tolist())
-    law = algorithm.pmf((items[:3], items[3:]))
-    assert isinstance(law, Pmf)
-    assert law.fractions() == oracle.subsampled(exact, items, 3)
+    pmf = algorithm.pmf((items[:3], items[3:]))
+    assert isinstance(pmf, Pmf)
+    assert pmf.fractions() == oracle.subsampled(exact, items, 3)
 
 
 def test_items_are_told_apart_by_value_and_type() -> None:
@@ -104,17 +104,17 @@ def test_items_are_told_apart_by_value_and_type() -> None:
         return [F(1), F(0)] if items[0] is True or sign < 0 else [F(0), F(1)]
 
     algorithm = SubsampledAlgorithm(finite_algorithm(("a", "b"))(pmf), 1)
-    law = algorithm.pmf(((True, 1), (0.0, -0.0), (np.float64(0.0), 1)))
-    assert isinstance(law, Pmf)
-    assert law.fractions() == [F(2, 6), F(4, 6)]
+    distribution = algorithm.pmf(((True, 1), (0.0, -0.0), (np.float64(0.0), 1)))
+    assert isinstance(distribution, Pmf)
+    assert distribution.fractions() == [F(2, 6), F(4, 6)]
     assert len(seen) == 4  # True, 1, 0.0 and -0.0, each evaluated once
     for strange in (object(), {1}, 1j, (1, object())):
         with pytest.raises(TypeError, match="dataset: the user at position 0 is of the type"):
             algorithm.pmf(((strange,),))
 
 
-def test_order_of_users_does_not_change_a_symmetric_law() -> None:
-    # A float algorithm whose last bits depend on the order of its items still gives one law.
+def test_order_of_users_does_not_change_a_symmetric_pmf() -> None:
+    # A float algorithm whose last bits depend on the order of its items still gives one distribution.
     def pmf(items: Any) -> list[float]:
         share = 0.0
         for item in items:
@@ -127,14 +127,15 @@ def test_order_of_users_does_not_change_a_symmetric_law() -> None:
 
 
 def test_item_level_privacy_is_amplified_as_stated() -> None:
-    # Theorem 7 on real laws: replace one item of the pool; the amplified level holds for the exact laws.
+    # Theorem 7 on real distributions: replace one item of the pool; the amplified level holds for the exact
+    # distributions.
     source = random.Random(8)
     for _ in range(40):
-        laws = {total: [F(source.randrange(1, 6)) for _ in range(3)] for total in range(4)}
-        laws = {total: [weight / sum(law) for weight in law] for total, law in laws.items()}
+        pmfs = {total: [F(source.randrange(1, 6)) for _ in range(3)] for total in range(4)}
+        pmfs = {total: [weight / sum(pmf) for weight in pmf] for total, pmf in pmfs.items()}
         size, pool = 3, source.randrange(3, 8)
         level = max(
-            max(p / q for p, q in zip(laws[a], laws[b], strict=True))
+            max(p / q for p, q in zip(pmfs[a], pmfs[b], strict=True))
             for a in range(4)
             for b in range(4)
             if abs(a - b) <= 1
@@ -142,7 +143,7 @@ def test_item_level_privacy_is_amplified_as_stated() -> None:
         amplified = subsampling_amplification(
             LogRatio(level.numerator, level.denominator), 0, n_sampled=size, n_total=pool
         ).epsilon
-        algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), partial(law_of_total, laws)), size)
+        algorithm = SubsampledAlgorithm(SymmetricAlgorithm(range(3), partial(distribution_of_total, pmfs)), size)
         for number in range(pool):
             first, second = (
                 algorithm.pmf(((1,) * count + (0,) * (pool - count),)).fractions()  # type: ignore[union-attr]
@@ -155,8 +156,8 @@ def test_item_level_privacy_is_amplified_as_stated() -> None:
 
 def test_two_subsamples_are_one() -> None:
     source = random.Random(21)
-    laws: dict[Any, list[F]] = {}
-    inner = SymmetricAlgorithm(range(2), lambda items: laws.setdefault(tuple(sorted(items)), random_law(source, 2)))
+    pmfs: dict[Any, list[F]] = {}
+    inner = SymmetricAlgorithm(range(2), lambda items: pmfs.setdefault(tuple(sorted(items)), random_pmf(source, 2)))
     once = SubsampledAlgorithm(inner, 2)
 
     def middle(items: Any) -> Any:
@@ -167,21 +168,21 @@ def test_two_subsamples_are_one() -> None:
     assert twice.pmf(dataset) == once.pmf(dataset)
 
 
-def test_large_symmetric_laws_are_affordable_and_labelled_ones_refused() -> None:
+def test_large_symmetric_pmfs_are_affordable_and_labeled_ones_refused() -> None:
     vote = AdditiveAlgorithm((0, 1), itself, lambda total, n: [F(n - total, n), F(total, n)], statistic_range=(0, 1))
     users = tuple((1, 0, 0, 0) for _ in range(100))
-    law = SubsampledAlgorithm(vote, 150).pmf(users)
-    assert isinstance(law, Pmf)
-    assert law.fractions() == [F(3, 4), F(1, 4)]  # the mean of the hypergeometric distribution
+    pmf = SubsampledAlgorithm(vote, 150).pmf(users)
+    assert isinstance(pmf, Pmf)
+    assert pmf.fractions() == [F(3, 4), F(1, 4)]  # the mean of the hypergeometric distribution
     calls: list[Any] = []
 
     @finite_algorithm(outputs=(0, 1))
-    def labelled(items: Any) -> list[int]:
+    def labeled(items: Any) -> list[int]:
         calls.append(items)
         return [1, 0]
 
     with pytest.raises(BudgetError, match="symmetric"):
-        SubsampledAlgorithm(labelled, 150).pmf(users)
+        SubsampledAlgorithm(labeled, 150).pmf(users)
     assert not calls
     with pytest.raises(BudgetError, match="universe"):
         SubsampledAlgorithm(vote, 150, budget=100).pmf(users)
@@ -345,12 +346,12 @@ def test_largest_item_epsilon_is_certified_and_nearly_largest() -> None:
     assert stability(1, 1e-6, 1000, 0, 3) == math.inf
 
 
-def test_concentration_holds_on_randomised_response() -> None:
-    # Lemma 14, exactly: the expected divergence of n-fold randomised response (released whole) on two samples.
+def test_concentration_holds_on_randomized_response() -> None:
+    # Lemma 14, exactly: the expected divergence of n-fold randomized response (released whole) on two samples.
     for n, (top, bottom), weight in itertools.product((1, 2, 3), ((21, 20), (3, 2)), (F(1, 2), F(1, 5))):
         keep = F(top, top + bottom)
 
-        def law(x: tuple[int, ...], keep: F = keep) -> list[F]:
+        def pmf(x: tuple[int, ...], keep: F = keep) -> list[F]:
             return [
                 math.prod((keep if a == b else 1 - keep for a, b in zip(x, y, strict=True)), start=F(1))
                 for y in itertools.product((0, 1), repeat=len(x))
@@ -366,12 +367,12 @@ def test_concentration_holds_on_randomised_response() -> None:
             a = v + math.sqrt(2 * v * (-math.log(slack) + v / 2 + max(0, math.log(math.pi * v / 2) / 2)))
             multiplier = F(math.exp(2 * a))
             expected = sum(
-                p * q * oracle.hockey_stick(law(x), law(y), multiplier) for x, p in weighted for y, q in weighted
+                p * q * oracle.hockey_stick(pmf(x), pmf(y), multiplier) for x, p in weighted for y, q in weighted
             )
             assert expected <= (1 + math.exp(a)) * slack
             for beta in (F(1, 2), F(1, 10)):
                 level = generalization_level(LogRatio(top, bottom), 0, n_items=n, beta=beta, slack=slack)
-                clash = oracle.sample_perfect(law, weighted, F(math.exp(level.epsilon) * (1 + 1e-14)), F(level.delta))
+                clash = oracle.sample_perfect(pmf, weighted, F(math.exp(level.epsilon) * (1 + 1e-14)), F(level.delta))
                 assert clash <= beta
 
 
@@ -380,14 +381,14 @@ def test_stability_under_deletions_on_noisy_counts() -> None:
     users, m, deletions = 4, 2, 1
     for ratio_, weight in itertools.product((F(11, 10), F(3, 2)), (F(1, 2), F(1, 6))):
 
-        def law(dataset: Any, base: F = ratio_) -> list[F]:
+        def pmf(dataset: Any, base: F = ratio_) -> list[F]:
             total = sum(map(sum, dataset))
             masses = [base ** -abs(output - total) for output in range(7)]
             return [mass / sum(masses) for mass in masses]
 
-        laws = [law(((1,) * total,)) for total in range(7)]
+        pmfs = [pmf(((1,) * total,)) for total in range(7)]
         item_level = max(
-            max(p / q for p, q in zip(laws[a], laws[b], strict=True))
+            max(p / q for p, q in zip(pmfs[a], pmfs[b], strict=True))
             for a, b in itertools.permutations(range(7), 2)
             if abs(a - b) == 1
         )
@@ -399,7 +400,7 @@ def test_stability_under_deletions_on_noisy_counts() -> None:
                 epsilon, 0, n_users=users, deletions=deletions, m=m, beta=beta, slack="1/20", route=route
             )
             multiplier = F(math.exp(level.epsilon) * (1 + 1e-14))
-            stable = sum(mass for x, mass in weighted if oracle.lddp(law, x, deletions, multiplier, F(level.delta)))
+            stable = sum(mass for x, mass in weighted if oracle.lddp(pmf, x, deletions, multiplier, F(level.delta)))
             assert stable >= (1 if route == "group" else 1 - beta)
 
 
@@ -641,7 +642,7 @@ def test_bad_simulations() -> None:
     ):
         with pytest.raises(error, match=message):
             empirical_stability(constant, **{**good, **changes})
-    # A hundred equal people have one way to lose fifty, but not for an algorithm that sees their order.
+    # A hundred equal users have one way to lose fifty, but not for an algorithm that sees their order.
     many = {**good, "n_users": 100, "deletions": 50}
     assert empirical_stability(constant, **many).fraction == 1
     with pytest.raises(BudgetError, match="deleting 50 of 100 users"):

@@ -1,4 +1,4 @@
-"""The best of a hidden number of private runs: its exact law, what it costs, and what a cap would cost."""
+"""The best of a hidden number of private runs: its exact distribution, what it costs, and what a cap would cost."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def selection(gamma: Any, most: int | None = None, **options: Any) -> RepeatedSe
     return RepeatedSelection(Categorical(weights=P), stopping_probability=gamma, most_runs=most, **options)
 
 
-def law(one_run: list[Fraction], gamma: Fraction, most: int | None = None) -> list[Fraction]:
-    return selection(gamma, most).law(Pmf.from_weights(one_run)).fractions()
+def distribution(one_run: list[Fraction], gamma: Fraction, most: int | None = None) -> list[Fraction]:
+    return selection(gamma, most).distribution(Pmf.from_weights(one_run)).fractions()
 
 
-def test_known_law() -> None:
+def test_known_pmf() -> None:
     (case,) = [case for case in CASES if case["name"] == "repeated_selection"]
     one_run = [F(mass) for mass in case["input"]["best_to_worst"]]
-    got = law(one_run, F(case["input"]["stopping_probability"]))
+    got = distribution(one_run, F(case["input"]["stopping_probability"]))
     assert got == [F(mass) for mass in case["expected"]]
 
 
 @pytest.mark.parametrize("gamma", [F(1, 2), F(2, 3), F(1)])
 def test_closed_form_is_the_limit_of_the_sum_over_runs(gamma: Fraction) -> None:
-    exact, most = law(P, gamma), 120
+    exact, most = distribution(P, gamma), 120
     truncated = oracle.least_outcome(P, oracle.geometric(gamma, most))
     assert sum(abs(a - b) for a, b in zip(exact, truncated, strict=True)) <= 4 * (1 - gamma) ** most
     assert sum(exact) == 1
@@ -49,13 +49,13 @@ def test_closed_form_is_the_limit_of_the_sum_over_runs(gamma: Fraction) -> None:
 
 @pytest.mark.parametrize("gamma", [F(1, 2), F(1, 7), F(1)])
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_truncated_law_is_exact(gamma: Fraction, most: int) -> None:
+def test_truncated_pmf_is_exact(gamma: Fraction, most: int) -> None:
     runs = oracle.geometric(gamma, most)
-    assert law(P, gamma, most) == oracle.least_outcome(P, runs) == oracle.by_listing(P, runs)
+    assert distribution(P, gamma, most) == oracle.least_outcome(P, runs) == oracle.by_listing(P, runs)
 
 
 def test_outcomes_are_sorted_and_zeros_stay() -> None:
-    best = selection("1/3").law(Pmf(((2, 0), (1, 5), (1, 4)), (1, 0, 3)))
+    best = selection("1/3").distribution(Pmf(((2, 0), (1, 5), (1, 4)), (1, 0, 3)))
     assert best.outputs == ((1, 4), (1, 5), (2, 0))
     assert best.fractions()[1] == 0 < best.fractions()[2]
 
@@ -68,7 +68,7 @@ def test_three_times_the_loss_of_one_run(most: int | None) -> None:
     ratio, worst = F(2), F(1)
     for p, q in oracle.private_pairs(3, 10, ratio):
         for gamma in (F(1, 2), F(1, 30)):
-            worst = max(worst, oracle.largest_ratio(law(p, gamma, most), law(q, gamma, most)))
+            worst = max(worst, oracle.largest_ratio(distribution(p, gamma, most), distribution(q, gamma, most)))
     print(f"most_runs={most}: worst loss {math.log(worst) / math.log(2):.3f} epsilon")
     assert worst <= ratio**3
 
@@ -77,11 +77,13 @@ def test_three_is_tight() -> None:
     ratio, gamma, q, tiny = F(2), F(1, 10**7), F(1, 10**3), F(1, 10**6)
     p, other = [q, tiny, 1 - q - tiny], [q / ratio, tiny * ratio, 1 - q / ratio - tiny * ratio]
     assert oracle.largest_ratio(p, other) == ratio
-    loss = math.log(oracle.largest_ratio(law(p, gamma), law(other, gamma))) / math.log(2)
+    loss = math.log(oracle.largest_ratio(distribution(p, gamma), distribution(other, gamma))) / math.log(2)
     print(f"loss {loss:.4f} epsilon")
     assert 2.9 < loss <= 3
     # Drawing K again until it is at most N keeps nearly all of it.
-    loss = math.log(oracle.largest_ratio(law(p, F(1, 3000), 8000), law(other, F(1, 3000), 8000))) / math.log(2)
+    loss = math.log(
+        oracle.largest_ratio(distribution(p, F(1, 3000), 8000), distribution(other, F(1, 3000), 8000))
+    ) / math.log(2)
     print(f"loss {loss:.4f} epsilon with most_runs")
     assert 2 < loss <= 3
 
@@ -109,14 +111,14 @@ def test_the_number_of_runs_must_be_secret() -> None:
 
 
 @pytest.mark.parametrize(("gamma", "most", "hidden"), [("1/2", None, False), ("1/4", 6, False), ("1/4", 6, True)])
-def test_draws_follow_the_law(gamma: str, most: int | None, hidden: bool) -> None:
+def test_draws_follow_the_pmf(gamma: str, most: int | None, hidden: bool) -> None:
     mechanism = selection(gamma, most, hide_time=hidden)
     from userdp import _core
 
     source = _core.Source(7)
     draws = np.bincount([mechanism._draw(source) for _ in range(100_000)], minlength=4).tolist()
     assert_follows(draws, mechanism.pmf().fractions())
-    # One run less, or the law without most_runs, would be noticed.
+    # One run less, or the distribution without most_runs, would be noticed.
     assert not follows(draws, P)
     assert not follows(draws, selection("1/8", most).pmf().fractions())
 
@@ -179,6 +181,6 @@ def test_bad_parameters(options: dict[str, Any], error: type[Exception], message
         RepeatedSelection(Categorical(weights=P), **{"stopping_probability": "1/2", **options})
 
 
-def test_long_laws_are_refused() -> None:
+def test_long_pmfs_are_refused() -> None:
     with pytest.raises(BudgetError, match="bits"):
         selection("1/3", 2**40).pmf()

@@ -41,7 +41,7 @@ audit, seal, multiplier, hockey_stick = (_oracle[name] for name in ("audit", "se
 
 
 class Response:
-    """Randomised response of the first user's first example, right with probability 3/4."""
+    """Randomized response of the first user's first example, right with probability 3/4."""
 
     outputs = ("no", "yes")
 
@@ -79,7 +79,7 @@ def report_from(mechanism: Any, structure: dict[str, Any], **arguments: Any) -> 
     return AuditReport(
         mechanism=stored["mechanism"],
         kind=question["kind"],
-        neighbours=question["neighbours"],
+        neighbors=question["neighbors"],
         engine=question["engine"],
         epsilon_level=PrivacyLevel(arguments.get("ratio", F(1)), arguments.get("exponent", F(0))),
         delta=arguments.get("delta", F(0)),
@@ -124,7 +124,7 @@ REPORTS: dict[str, Callable[[], AuditReport]] = {
     "panel": panel,
     "pair": lambda: report_from(Response(), {"x": ((0,),), "x2": ((1,),)}, kind="pair"),
     "symmetric": lambda: report_from(Noisy(), users(3, 2), kind="item-level", engine="symmetric", delta=F(1, 9)),
-    "add-remove": lambda: report_from(Noisy(), users(2), kind="user-level", neighbours="add-remove"),
+    "add-remove": lambda: report_from(Noisy(), users(2), kind="user-level", neighbors="add-remove"),
     "additive": lambda: report_from(
         Noisy(), users(3) | {"statistics": (0, 1)}, kind="user-level", engine="additive", exponent=F(1, 50)
     ),
@@ -145,7 +145,7 @@ def test_round_trip(name: str) -> None:
     assert (outcome.finding, outcome.problems, outcome.pairs) == ("established", (), report.pairs)
     assert outcome.refuted is (report.holds is False)
     assert outcome.datasets >= report.datasets
-    assert report.verify(mechanism if report.engine != "labelled" else mechanism.pmf).finding == "established"
+    assert report.verify(mechanism if report.engine != "labeled" else mechanism.pmf).finding == "established"
     assert loaded.summary() == report.summary() == str(report)
     assert loaded.to_html() == report.to_html()
 
@@ -489,21 +489,21 @@ def test_masses_longer_than_pythons_limit() -> None:
         def pmf(self, dataset: tuple[Any, ...]) -> list[Fraction]:
             return [F(1, denominator), F(denominator - 1, denominator)] if dataset[0][0] else [F(1, 2), F(1, 2)]
 
-    laws = tuple(tuple(Long().pmf(((bit,),))) for bit in (0, 1))
+    distributions = tuple(tuple(Long().pmf(((bit,),))) for bit in (0, 1))
     exact = F(1, 2) - F(1, denominator)
     upper = 0.5
     report = AuditReport(
-        mechanism="long", kind="pair", neighbours="replace", engine="labelled",
+        mechanism="long", kind="pair", neighbors="replace", engine="labeled",
         epsilon_level=PrivacyLevel(F(1), F(0)), delta=F(1, 2), pmf_error=F(0),
-        structure={"x": ((0,),), "x2": ((1,),)}, outputs=(0, 1), pmfs=laws, pmf_of=(0, 1), datasets=2, pairs=1,
+        structure={"x": ((0,),), "x2": ((1,),)}, outputs=(0, 1), pmfs=distributions, pmf_of=(0, 1), datasets=2, pairs=1,
         pmf_pairs=((0, 1),), holds=True, worst_delta=Bounds(math.nextafter(upper, 0), upper),
         epsilon=Bounds(0.0, 0.0), exp_epsilon=F(1),
         witness=Witness(((0,),), ((1,),), frozenset([0]), (0, 1), (0,), None),
     )  # fmt: skip
     assert exact < F(upper)
-    assert len(fraction_text(laws[1][0])) > 4300
+    assert len(fraction_text(distributions[1][0])) > 4300
     loaded = AuditReport.from_json(report.to_json())
-    assert loaded.pmfs == laws
+    assert loaded.pmfs == distributions
     assert loaded.verify(Long()).problems == ()
 
 
@@ -641,14 +641,14 @@ def test_a_verification_is_no_yes_or_no() -> None:
 def additive_count(**arguments: Any) -> AdditiveAlgorithm:
     """The number of ones, with a little noise: worst delta 1/2 at epsilon 0."""
 
-    def law(total: int, n_users: int) -> list[Fraction]:
+    def distribution(total: int, n_users: int) -> list[Fraction]:
         return [F(n_users - total, n_users), F(total, n_users)]
 
-    return AdditiveAlgorithm(("no", "yes"), sum, law, statistic_range=(0, 1), **arguments)
+    return AdditiveAlgorithm(("no", "yes"), sum, distribution, statistic_range=(0, 1), **arguments)
 
 
 def test_an_additive_report_needs_the_mechanisms_statistics() -> None:
-    """Forgeries that hide every neighbour by claiming that all statistics are equal."""
+    """Forgeries that hide every neighbor by claiming that all statistics are equal."""
     everyone = {"universe": (0, 1), "n_users": 2, "n_examples": 1, "statistics": (0, 0)}
     one = {"dataset": ((0,), (1,), (1,)), "records": ((0,),), "statistics": (1, 1, 1), "replaceable": (0,)}
     mechanism = additive_count()
@@ -744,17 +744,19 @@ def test_ambiguous_json_is_refused() -> None:
             AuditReport.from_json(damaged)
 
 
-@pytest.mark.parametrize("engine", ["labelled", "symmetric", "additive"])
+@pytest.mark.parametrize("engine", ["labeled", "symmetric", "additive"])
 def test_a_loaded_witness_is_the_audits(engine: Any) -> None:
-    def law(total: int, n_users: int) -> list[Fraction]:
+    def distribution(total: int, n_users: int) -> list[Fraction]:
         return [F(99 - total - n_users, 99), F(total + n_users, 99)]
 
     values: dict[str, Any] = {"epsilon": 0, "delta": 0, "engine": engine}
     for step in (1, 3):
-        mechanism = AdditiveAlgorithm(("no", "yes"), lambda user, s=step: s * sum(user), law, statistic_range=(0, 9))
+        mechanism = AdditiveAlgorithm(
+            ("no", "yes"), lambda user, s=step: s * sum(user), distribution, statistic_range=(0, 9)
+        )
         reports = [
-            audit_user_level(mechanism, universe=(0, 1, 3), n_users=n, n_examples=m, neighbours=neighbours, **values)
-            for (n, m), neighbours in itertools.product(((1, 1), (3, 1), (2, 2)), ("replace", "add-remove"))
+            audit_user_level(mechanism, universe=(0, 1, 3), n_users=n, n_examples=m, neighbors=neighbors, **values)
+            for (n, m), neighbors in itertools.product(((1, 1), (3, 1), (2, 2)), ("replace", "add-remove"))
         ]
         reports += [audit_item_level(mechanism, universe=(3, 1), n_users=2, n_examples=2, **values)]
         reports += [audit_dataset(mechanism, [(1,), (0,), (1,), (2,)], records=[(3,), (0,)], **values)]

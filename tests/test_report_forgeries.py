@@ -310,7 +310,7 @@ def test_a_declared_symmetry_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report of the symmetric engine, for a mechanism whose pmf in other orders is another one."""
     monkeypatch.setattr(limits, "COMPLETE_PAIRS", 10**6)
 
-    def law(dataset: tuple[Any, ...]) -> list[Fraction]:
+    def pmf(dataset: tuple[Any, ...]) -> list[Fraction]:
         return [F(1, 3), F(2, 3)] if sorted(dataset) == list(dataset) else [F(1), F(0)]
 
     def even(dataset: tuple[Any, ...]) -> list[Fraction]:
@@ -321,14 +321,14 @@ def test_a_declared_symmetry_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (report.holds, report.datasets) == (True, 15)
     assert report.verify(SymmetricAlgorithm((0, 1), even)).finding == "established"
     assert report.verify(SymmetricAlgorithm((0, 1), even)).datasets == 15 + 81
-    (problem,) = report.verify(SymmetricAlgorithm((0, 1), law)).problems
+    (problem,) = report.verify(SymmetricAlgorithm((0, 1), pmf)).problems
     assert "changes with the order of users" in problem
     # With more orders than can be tried, drawn ones are, and nothing is established.
     monkeypatch.setattr(limits, "ALL_ORDERS", 80)
     monkeypatch.setattr(limits, "SAMPLE_SIZE", 60)
     found = report.verify(SymmetricAlgorithm((0, 1), even))
     assert (found.finding, found.datasets) == ("spot-checked", 15 + 60)
-    assert report.verify(SymmetricAlgorithm((0, 1), law)).finding == "wrong"  # missed with probability below 1e-40
+    assert report.verify(SymmetricAlgorithm((0, 1), pmf)).finding == "wrong"  # missed with probability below 1e-40
 
 
 def test_a_rare_violation_is_never_called_established(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def least_size(matrix: Matrix, alpha: Fraction, beta: float) -> int:
         size += 1
         sets = list(itertools.combinations(range(2**points), size))
         payoffs = np.array([[not family.isdisjoint(chosen) for chosen in sets] for family in wanted], dtype=float)
-        # Maximise v with payoffs @ w >= v over probabilities w.
+        # Maximize v with payoffs @ w >= v over probabilities w.
         found = linprog(
             np.append(np.zeros(len(sets)), -1.0),
             A_ub=np.hstack([-payoffs, np.ones((len(payoffs), 1))]),

@@ -36,11 +36,11 @@ INTERRUPTED = {
         p = np.full(2**22, 2.0**-22)
         call = lambda: [hockey_stick(p, p, 0.5) for _ in range(10**6)]
     """,
-    "the law of a stable family": """
+    "the distribution of a stable family": """
         family = _core.StableFamily([1] * 26, 20, 10)
         family.mark([1] * 20 + [0] * 6, [0] * 6 + [1] * 20)
         mixture = [int(size > 0) for size in family.layer_sizes()]
-        call = lambda: [family.law(mixture, 11) for _ in range(100)]
+        call = lambda: [family.distribution(mixture, 11) for _ in range(100)]
     """,
 }
 SCRIPT = """

@@ -1,6 +1,6 @@
-"""The samplers' stated laws through the library's own exact auditor, over all inputs of small ranges.
+"""The samplers' stated distributions through the library's own exact auditor, over all inputs of small ranges.
 
-Each audit goes over every pair of neighbouring inputs, and each is repeated with half the noise, which must fail.
+Each audit goes over every pair of neighboring inputs, and each is repeated with half the noise, which must fail.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism, TruncatedDi
 F = Fraction
 
 
-def one_number(law: Any, outputs: Sequence[int], most: int) -> AdditiveAlgorithm:
-    """A law for each total 0, ..., most, as a mechanism on `most` users who count 0 or 1 each."""
-    return AdditiveAlgorithm(outputs, lambda user: sum(user), lambda total, _: law(total), statistic_range=(0, 1))
+def one_number(pmf: Any, outputs: Sequence[int], most: int) -> AdditiveAlgorithm:
+    """A distribution for each total 0, ..., most, as a mechanism on `most` users who count 0 or 1 each."""
+    return AdditiveAlgorithm(outputs, lambda user: sum(user), lambda total, _: pmf(total), statistic_range=(0, 1))
 
 
-def audited(mechanism: Any, universe: Any, users: int, epsilon: Any, delta: Any, neighbours: Any = "replace") -> Any:
+def audited(mechanism: Any, universe: Any, users: int, epsilon: Any, delta: Any, neighbors: Any = "replace") -> Any:
     return audit_user_level(
-        mechanism, universe=universe, n_users=users, n_examples=1, epsilon=epsilon, delta=delta, neighbours=neighbours
+        mechanism, universe=universe, n_users=users, n_examples=1, epsilon=epsilon, delta=delta, neighbors=neighbors
     )
 
 
@@ -37,10 +37,10 @@ def audited(mechanism: Any, universe: Any, users: int, epsilon: Any, delta: Any,
 def selection(mechanism: ExponentialMechanism, candidates: int) -> SymmetricAlgorithm:
     """Choose by the sum of the users' score vectors."""
 
-    def law(dataset: Any) -> Pmf:
+    def pmf(dataset: Any) -> Pmf:
         return mechanism.pmf([sum(user[0][i] for user in dataset) for i in range(candidates)])
 
-    return SymmetricAlgorithm(range(candidates), law)
+    return SymmetricAlgorithm(range(candidates), pmf)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def shifted(noise: TruncatedDiscreteLaplace, most: int) -> AdditiveAlgorithm:
     weights = noise.pmf().weights
     outputs = tuple(range(most + len(weights)))
 
-    def law(total: int) -> Pmf:
+    def pmf(total: int) -> Pmf:
         return Pmf(outputs, (*(0,) * total, *weights, *(0,) * (most - total)))
 
-    return one_number(law, outputs, most)
+    return one_number(pmf, outputs, most)
 
 
 @pytest.mark.parametrize("rule", ["paper", "tight"])

@@ -1,4 +1,4 @@
-"""Draws of all samplers against ideal laws that share no code with them, by tests of a proven false-alarm rate.
+"""Draws of all samplers against ideal pmfs that share no code with them, by tests of a proven false-alarm rate.
 
 Draws are seeded, so a test passes always or never; its rate of 1e-6 says how often another seed would fail with a
 right sampler. Draws from the operating system are tested at 1e-9. Every kind of test is shown to fail for a bias of
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from drawing import DRAWS, LOOSE, assert_follows, assert_near, follows, histogram, seeded, with_a_bias
-from oracle import ideal_laws
+from oracle import ideal_distributions
 from oracle.divergence import exp_bounds
 from oracle.statistics import ALARM, chi_square, chi_square_limit, mean_and_width, ratio_surprises, surprise
 from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism, TruncatedDiscreteLaplace
@@ -38,9 +38,9 @@ def test_surprises_are_chernoff_bounds() -> None:
             assert float(tail) <= 2 * math.exp(-level) * (1 + 1e-9)
 
 
-def test_true_laws_pass_and_small_biases_do_not() -> None:
+def test_true_pmfs_pass_and_small_biases_do_not() -> None:
     random_numbers = np.random.default_rng(5)
-    masses = ideal_laws.exponential([0, 1, 2, 3, 5, 8, 13, 13], F(1, 2))
+    masses = ideal_distributions.exponential([0, 1, 2, 3, 5, 8, 13, 13], F(1, 2))
     probabilities = [float(mass) for mass in masses]
     for _ in range(300):
         counts = random_numbers.multinomial(DRAWS, probabilities).tolist()
@@ -64,7 +64,7 @@ def test_true_laws_pass_and_small_biases_do_not() -> None:
 def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
     noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
     width = noise.kappa
-    ideal = ideal_laws.truncated_laplace(epsilon, width)
+    ideal = ideal_distributions.truncated_laplace(epsilon, width)
     pmf = noise.pmf()
     assert_near(pmf.fractions(), ideal, F(1, 2**80))
     counts = histogram(seeded(noise.sample), ideal)
@@ -75,7 +75,7 @@ def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
     mirrored.append((sum(counts[:width]), sum(counts[width + 1 :])))
     worst = max(surprise(a, a + b, F(1, 2)) for a, b in mirrored if a + b)
     assert worst <= math.log(2 * len(mirrored) / ALARM)
-    # The logarithm of the law is linear on either side: neighbours have the ratio e^epsilon.
+    # The logarithm of the distribution is linear on either side: neighbors have the ratio e^epsilon.
     up = exp_bounds(epsilon)[0]
     for nearer, further in pairwise(pmf.weights[width:]):
         assert abs(F(nearer, further) / up - 1) < F(1, 2**60)
@@ -91,13 +91,13 @@ def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
 
 def test_truncated_laplace_biases_are_found() -> None:
     noise = TruncatedDiscreteLaplace(epsilon=1, delta="1e-6")
-    ideal = ideal_laws.truncated_laplace(F(1), noise.kappa)
+    ideal = ideal_distributions.truncated_laplace(F(1), noise.kappa)
     draws = seeded(noise.sample)
     assert follows(histogram(draws, ideal), ideal)
     for outcome in (0, noise.kappa - 4, noise.kappa + 3):
         assert not follows(histogram(with_a_bias(draws, outcome), ideal), ideal)
     for factor in (F(99, 100), F(101, 100), F(2)):
-        assert not follows(histogram(draws, ideal), ideal_laws.truncated_laplace(factor, noise.kappa))
+        assert not follows(histogram(draws, ideal), ideal_distributions.truncated_laplace(factor, noise.kappa))
 
 
 def test_truncated_laplace_reaches_its_ends() -> None:
@@ -108,7 +108,7 @@ def test_truncated_laplace_reaches_its_ends() -> None:
 
 def test_single_draws_and_the_systems_entropy() -> None:
     noise = TruncatedDiscreteLaplace(epsilon="0.7", delta="1e-3")
-    ideal = ideal_laws.truncated_laplace(F("0.7"), noise.kappa)
+    ideal = ideal_distributions.truncated_laplace(F("0.7"), noise.kappa)
     assert_follows(histogram(noise.sample(DRAWS), ideal), ideal, LOOSE)
     single = np.array([noise.sample() for _ in range(50_000)])
     assert_follows(histogram(single, ideal), ideal, LOOSE)
@@ -134,7 +134,7 @@ def spread(k: int, most: int) -> list[int]:
 )
 def test_exponential_mechanism(scores: list[int], epsilon: Fraction, sensitivity: int, monotone: bool) -> None:
     mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone)
-    ideal = ideal_laws.exponential(scores, epsilon / ((1 if monotone else 2) * sensitivity))
+    ideal = ideal_distributions.exponential(scores, epsilon / ((1 if monotone else 2) * sensitivity))
     assert_near(mechanism.pmf(scores).fractions(), ideal, F(1, 2**30))
     counts = histogram(seeded(mechanism.sample, scores), ideal)
     assert_follows(counts, ideal)
@@ -144,7 +144,7 @@ def test_exponential_mechanism(scores: list[int], epsilon: Fraction, sensitivity
 def test_exponential_mechanism_with_many_candidates(k: int) -> None:
     scores = spread(k, 30)
     mechanism = ExponentialMechanism(epsilon=1, sensitivity=3)
-    ideal = ideal_laws.exponential(scores, F(1, 6))
+    ideal = ideal_distributions.exponential(scores, F(1, 6))
     assert_near(mechanism.pmf(scores).fractions(), ideal, F(1, 2**30))
     counts = histogram(seeded(mechanism.sample, scores, size=DRAWS // 20), ideal)
     assert_follows(counts, ideal)
@@ -160,13 +160,13 @@ def test_exponential_mechanism_with_many_candidates(k: int) -> None:
 
 def test_exponential_mechanism_biases_are_found() -> None:
     mechanism = ExponentialMechanism(epsilon=1, sensitivity=1)
-    ideal = ideal_laws.exponential(SCORES, F(1, 2))
+    ideal = ideal_distributions.exponential(SCORES, F(1, 2))
     draws = seeded(mechanism.sample, SCORES)
     assert follows(histogram(draws, ideal), ideal)
     for outcome in (4, 5, 6, 7):
         assert not follows(histogram(with_a_bias(draws, outcome), ideal), ideal)
     for factor in (F(99, 100), F(101, 100), F(2)):
-        assert not follows(histogram(draws, ideal), ideal_laws.exponential(SCORES, factor / 2))
+        assert not follows(histogram(draws, ideal), ideal_distributions.exponential(SCORES, factor / 2))
 
 
 def test_exponential_mechanism_symmetries() -> None:
@@ -183,7 +183,7 @@ def test_exponential_mechanism_symmetries() -> None:
     # The largest score is the best one when it is asked for.
     upwards = ExponentialMechanism(epsilon=1, sensitivity=1, maximize=True)
     assert upwards.pmf([-score for score in SCORES]).weights == weights
-    # The logarithm of the law is linear in the score.
+    # The logarithm of the distribution is linear in the score.
     up = exp_bounds(F(1, 2))[0]
     for (score, weight), (worse, lighter) in pairwise(zip(SCORES, weights, strict=True)):
         assert abs(F(weight, lighter) / up ** (worse - score) - 1) < F(1, 2**30)
@@ -191,12 +191,12 @@ def test_exponential_mechanism_symmetries() -> None:
 
 def test_exponential_mechanism_single_draws_and_the_systems_entropy() -> None:
     mechanism = ExponentialMechanism(epsilon="1.5", sensitivity=1)
-    ideal = ideal_laws.exponential(SCORES, F(3, 4))
+    ideal = ideal_distributions.exponential(SCORES, F(3, 4))
     assert_follows(histogram(mechanism.sample(SCORES, DRAWS), ideal), ideal, LOOSE)
     single = np.array([mechanism.sample(SCORES) for _ in range(50_000)])
     assert_follows(histogram(single, ideal), ideal, LOOSE)
     many = spread(5000, 5)
-    masses = ideal_laws.exponential(many, F(3, 4))
+    masses = ideal_distributions.exponential(many, F(3, 4))
     few = np.array([mechanism.sample(many) for _ in range(3000)])
     assert_follows(histogram(few, masses), masses, LOOSE)
 
@@ -216,12 +216,13 @@ def test_exponential_mechanism_single_draws_and_the_systems_entropy() -> None:
 )
 def test_discrete_laplace(scale: Fraction, lower: int, upper: int, value: int) -> None:
     mechanism = DiscreteLaplace(scale=scale, bounds=(lower, upper))
-    ideal = ideal_laws.clamped_laplace(value, 1 / scale, lower, upper)
+    ideal = ideal_distributions.clamped_laplace(value, 1 / scale, lower, upper)
     pmf = mechanism.pmf(value)
     assert tuple(pmf.outputs) == tuple(range(lower, upper + 1))
     assert_near(pmf.fractions(), ideal, F(1, 2**56))
     assert_follows(histogram(seeded(mechanism.sample, value), ideal, lower), ideal)
-    # Between the ends the logarithm of the law is linear in the distance to the value, and flat below 2^-64 of it.
+    # Between the ends the logarithm of the distribution is linear in the distance to the value, and flat below 2^-64 of
+    # it.
     up, place = exp_bounds(1 / scale)[0], value - lower
     right = pmf.weights[max(place, 1) : -1]
     left = pmf.weights[1 : min(place, upper - lower - 1) + 1][::-1]
@@ -239,7 +240,7 @@ def test_discrete_laplace_over_a_million_values(scale: Fraction) -> None:
     q = 1 / exp_bounds(1 / scale)[0]
     # Cells of a tenth of the scale, the last one open: P[|X| >= d] = 2 q^d / (1 + q) for d >= 1.
     step, last = max(1, int(scale / 10)), 200
-    beyond = [2 * ideal_laws.power(q, 1 + step * j) / (1 + q) for j in range(last)]
+    beyond = [2 * ideal_distributions.power(q, 1 + step * j) / (1 + q) for j in range(last)]
     one_side = [(a - b) / 2 for a, b in pairwise(beyond)] + [beyond[-1] / 2]
     masses = [*one_side[::-1], 1 - beyond[0], *one_side]
     cell = np.sign(distances) * np.minimum(1 + (np.abs(distances) - 1) // step, last)
@@ -248,9 +249,10 @@ def test_discrete_laplace_over_a_million_values(scale: Fraction) -> None:
     # Left against right, cell by cell.
     pairs = [(counts[last - j], counts[last + j]) for j in range(1, last + 1)]
     assert max(surprise(a, a + b, F(1, 2)) for a, b in pairs if a + b) <= math.log(2 * last / ALARM)
-    # A geometric law is without memory, so the digits of |X| - 1 are independent of each other and of the sign.
+    # A geometric distribution is without memory, so the digits of |X| - 1 are independent of each other and of the
+    # sign.
     for base in (2, 64, 1000):
-        digits = ideal_laws.normalised([ideal_laws.power(q, j) for j in range(base)])
+        digits = ideal_distributions.normalized([ideal_distributions.power(q, j) for j in range(base)])
         for side in (distances[distances > 0] - 1, -distances[distances < 0] - 1):
             assert_follows(histogram(side % base, digits), digits)
             above = side[side >= base]
@@ -268,28 +270,28 @@ def test_discrete_laplace_holds_the_tails_at_its_ends(value: int, scale: int) ->
     upper = 1_000_000
     draws = seeded(DiscreteLaplace(scale=scale, bounds=(0, upper)).sample, value)
     q = 1 / exp_bounds(F(1, scale))[0]
-    low, high = (ideal_laws.power(q, distance) / (1 + q) for distance in (value, upper - value))
+    low, high = (ideal_distributions.power(q, distance) / (1 + q) for distance in (value, upper - value))
     counts = [int((draws == 0).sum()), int(((draws > 0) & (draws < upper)).sum()), int((draws == upper).sum())]
     assert_follows(counts, [low, 1 - low - high, high])
 
 
 def test_discrete_laplace_biases_are_found() -> None:
     mechanism = DiscreteLaplace(scale=10, bounds=(0, 200))
-    ideal = ideal_laws.clamped_laplace(100, F(1, 10), 0, 200)
+    ideal = ideal_distributions.clamped_laplace(100, F(1, 10), 0, 200)
     draws = seeded(mechanism.sample, 100)
     assert follows(histogram(draws, ideal), ideal)
     for outcome in (0, 60, 100, 103, 200):
         assert not follows(histogram(with_a_bias(draws, outcome), ideal), ideal)
     for factor in (F(99, 100), F(101, 100), F(2)):
-        assert not follows(histogram(draws, ideal), ideal_laws.clamped_laplace(100, factor / 10, 0, 200))
+        assert not follows(histogram(draws, ideal), ideal_distributions.clamped_laplace(100, factor / 10, 0, 200))
 
 
 def test_discrete_laplace_single_draws_and_the_systems_entropy() -> None:
     for upper in (100, 1_000_000):
         mechanism = DiscreteLaplace(scale=5, bounds=(0, upper))
-        ideal = ideal_laws.clamped_laplace(20, F(1, 5), 0, 300)
+        ideal = ideal_distributions.clamped_laplace(20, F(1, 5), 0, 300)
         if upper == 100:
-            ideal = ideal_laws.clamped_laplace(20, F(1, 5), 0, 100)
+            ideal = ideal_distributions.clamped_laplace(20, F(1, 5), 0, 100)
         single = [mechanism.sample(20) for _ in range(50_000)]
         for draws in (mechanism.sample(20, DRAWS), np.array(single)):
             assert_follows(histogram(np.minimum(draws, len(ideal) - 1), ideal), ideal, LOOSE)

@@ -73,14 +73,14 @@ def test_pmfs_are_the_integers_of_the_definition() -> None:
 def test_pmfs_are_near_the_ideal_ones() -> None:
     for epsilon in (F(1, 10), F(1), F(3)):
         chosen = selection(epsilon, 2, 3)
-        laws = chosen.pmf((((0, 1, 2),), ((0, 2, 2),)))
+        pmfs = chosen.pmf((((0, 1, 2),), ((0, 2, 2),)))
         ideal = [exp_bounds(epsilon * (4 - total) / 4)[0] for total in (0, 3, 4)]
-        for mass, weight in zip(laws.fractions(), ideal, strict=True):
+        for mass, weight in zip(pmfs.fractions(), ideal, strict=True):
             assert abs(mass / (weight / sum(ideal)) - 1) < F(1, 10**9)
 
 
 def test_the_polynomial_is_within_its_proved_bound() -> None:
-    # Around each of 256 centres c, with |t| <= h: both 2^c P(c + t) and 2^-t as series in t, compared term by term.
+    # Around each of 256 centers c, with |t| <= h: both 2^c P(c + t) and 2^-t as series in t, compared term by term.
     half_width = F(1, 512)
     digits = F(1, 10**100)  # the decimals below are correctly rounded to 120 digits
     ln_two = F(oracle.LN_TWO)
@@ -88,11 +88,11 @@ def test_the_polynomial_is_within_its_proved_bound() -> None:
     assert all(a > b for a, b in itertools.pairwise(oracle.COEFFICIENTS))  # no term of the evaluation is negative
     worst = F(0)
     for piece in range(256):
-        centre = F(2 * piece + 1, 512)
-        power = F(oracle.CONTEXT.exp(oracle.CONTEXT.multiply(oracle.LN_TWO, oracle.Decimal(float(centre)))))
+        center = F(2 * piece + 1, 512)
+        power = F(oracle.CONTEXT.exp(oracle.CONTEXT.multiply(oracle.LN_TWO, oracle.Decimal(float(center)))))
         difference = F(0)
         for j in range(len(coefficients)):
-            shifted = sum(coefficients[i] * math.comb(i, j) * centre ** (i - j) for i in range(j, len(coefficients)))
+            shifted = sum(coefficients[i] * math.comb(i, j) * center ** (i - j) for i in range(j, len(coefficients)))
             difference += abs(power * shifted - (-ln_two) ** j / math.factorial(j)) * half_width**j + digits
         # The series of 2^-t alternates or has falling terms: its rest is below twice its next term.
         difference += 2 * (ln_two * half_width) ** 11 / math.factorial(11)
@@ -123,8 +123,8 @@ def test_replacing_a_user_stays_within_epsilon_and_half_the_noise_does_not(epsil
     rest = ((0, 2, 1),)
     ratios = {}
     for name, mechanism in (("chosen", chosen), ("doubled", doubled)):
-        laws = [mechanism.pmf((value, rest)) for value in values]
-        ratios[name] = all(ratio_is_within(p, q, F(epsilon)) for p, q in itertools.permutations(laws, 2))
+        pmfs = [mechanism.pmf((value, rest)) for value in values]
+        ratios[name] = all(ratio_is_within(p, q, F(epsilon)) for p, q in itertools.permutations(pmfs, 2))
     assert ratios == {"chosen": True, "doubled": False}
 
 

@@ -1,4 +1,4 @@
-"""ApproximateSelection: its law against all noises of all items, draws bit by bit, and items of every kind."""
+"""ApproximateSelection: its distribution against all noises of all items, draws bit by bit, and items of every kind."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from law_draws import listed, words_of
-from oracle.selection import above_threshold, noisy_law, truncated_laplace
+from distribution_draws import listed, words_of
+from oracle.selection import above_threshold, noisy_pmf, truncated_laplace
 from selection_cases import approximate, cases, noise_of
 from userdp import BOTTOM, BudgetError, InsecureRandomnessWarning, LogRatio, Pmf, _core
-from userdp.mechanisms.composed import law_of
+from userdp.mechanisms.composed import distribution_of
 from userdp.selection import ApproximateSelection
 
 F = Fraction
-NEIGHBOURS = ("replace", "add-remove")
+NEIGHBORS = ("replace", "add-remove")
 
 
-def law(selection: ApproximateSelection, counts: Any) -> list[Fraction]:
+def distribution(selection: ApproximateSelection, counts: Any) -> list[Fraction]:
     """Of the items in the order given, and of BOTTOM at last."""
     pmf = selection.pmf(counts)
     masses = dict(zip(pmf.outputs, pmf.fractions(), strict=True))
@@ -32,7 +32,7 @@ def law(selection: ApproximateSelection, counts: Any) -> list[Fraction]:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "neighbours", "half_width"),
+    ("epsilon", "delta", "neighbors", "half_width"),
     [
         (1, "1e-3", "add-remove", 7),
         (1, "1e-6", "add-remove", 14),
@@ -41,12 +41,12 @@ def law(selection: ApproximateSelection, counts: Any) -> list[Fraction]:
         (1, "1e-6", "replace", 27),
     ],
 )
-def test_half_widths(epsilon: Any, delta: Any, neighbours: Any, half_width: int) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbours=neighbours)
+def test_half_widths(epsilon: Any, delta: Any, neighbors: Any, half_width: int) -> None:
+    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors=neighbors)
     assert selection.half_width == half_width
     assert selection.accuracy == 2 * half_width + 1
     # The least one: an ideal table that is narrower has more than delta at its ends.
-    shares = 2 if neighbours == "replace" else 1
+    shares = 2 if neighbors == "replace" else 1
     q = math.exp(-float(epsilon) / shares)
 
     def ends(t: int) -> float:
@@ -55,13 +55,13 @@ def test_half_widths(epsilon: Any, delta: Any, neighbours: Any, half_width: int)
     assert ends(half_width) < float(delta) / shares < ends(half_width - 1)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1, "1e-6"), (0.3, 0.01), (LogRatio(3), "1e-9"), (LogRatio(9, 4), "0.1")]
 )
-def test_certificates(epsilon: Any, delta: Any, neighbours: Any) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbours=neighbours)
-    items, noise = (2, noise_of(selection)) if neighbours == "replace" else (1, noise_of(selection))
+def test_certificates(epsilon: Any, delta: Any, neighbors: Any) -> None:
+    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors=neighbors)
+    items, noise = (2, noise_of(selection)) if neighbors == "replace" else (1, noise_of(selection))
     assert selection.certified_epsilon <= math.nextafter(float(epsilon), math.inf)
     assert selection.certified_epsilon > 0.999 * float(epsilon)
     assert selection.certified_delta == 1 - (1 - noise[0]) ** items
@@ -81,8 +81,8 @@ def test_shared_cases() -> None:
     for case in cases("approx_select"):
         counts, q, t = case["input"]["counts"], F(case["input"]["q"]), case["input"]["t"]
         expected = [F(case["expected"]["pmf"][key]) for key in (*map(str, range(len(counts))), "bot")]
-        assert noisy_law(counts, truncated_laplace(q, t), above_threshold(t)) == expected
-        found = law(approximate(q, t), dict(enumerate(counts)))
+        assert noisy_pmf(counts, truncated_laplace(q, t), above_threshold(t)) == expected
+        found = distribution(approximate(q, t), dict(enumerate(counts)))
         assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) < F(1, 2**100)
 
 
@@ -92,29 +92,31 @@ COUNTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize(("q", "t"), [(F(1, 2), 1), (F(1, 2), 2), (F(2, 3), 3), (F(4, 5), 2)])
 @pytest.mark.parametrize("counts", COUNTS)
-def test_the_law_is_that_of_all_noises(counts: tuple[int, ...], q: Fraction, t: int, neighbours: Any) -> None:
-    selection = approximate(q, t, neighbours)
-    exact = noisy_law(counts, noise_of(selection), above_threshold(t))
-    assert law(selection, dict(enumerate(counts))) == exact
+def test_the_pmf_is_that_of_all_noises(counts: tuple[int, ...], q: Fraction, t: int, neighbors: Any) -> None:
+    selection = approximate(q, t, neighbors)
+    exact = noisy_pmf(counts, noise_of(selection), above_threshold(t))
+    assert distribution(selection, dict(enumerate(counts))) == exact
     if len(counts) > 1 and counts[0] == counts[-1] >= 2:
         # The order of items decides ties, which has to show here.
         assert exact[0] > exact[-2] >= 0
 
 
 @pytest.mark.parametrize("counts", [(), (1,), (4, 3), (3, 3, 2), (2, 5, 5)])
-def test_the_program_that_draws_has_this_law(counts: tuple[int, ...]) -> None:
+def test_the_program_that_draws_has_this_pmf(counts: tuple[int, ...]) -> None:
     selection = approximate(F(1, 2), 2)
     entries = selection._present(dict(enumerate(counts)))
     outputs = (*range(len(counts)), BOTTOM)
-    enumerated = law_of(lambda draw: selection._choose(entries, [draw(selection._noise) for _ in entries]), outputs)
+    enumerated = distribution_of(
+        lambda draw: selection._choose(entries, [draw(selection._noise) for _ in entries]), outputs
+    )
     assert enumerated.fractions() == selection.pmf(dict(enumerate(counts))).fractions()
 
 
 class _Noises:
-    """In place of a law: draws given numbers."""
+    """In place of a distribution: draws given numbers."""
 
     def __init__(self, noises: list[int]) -> None:
         self.noises = iter(noises)
@@ -124,13 +126,13 @@ class _Noises:
         return np.array([next(self.noises) for _ in range(shape[0])], dtype=np.int64)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
-def test_a_release_of_each_noise(neighbours: Any) -> None:
-    selection = approximate(F(1, 2), 2, neighbours)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_a_release_of_each_noise(neighbors: Any) -> None:
+    selection = approximate(F(1, 2), 2, neighbors)
     rule = above_threshold(2)
     items = ["b", "a", "c", "a", "b", "b"]
     for noises in itertools.product(range(5), repeat=3):
-        padded = [*noises, 4, 4, 4] if neighbours == "replace" else list(noises)
+        padded = [*noises, 4, 4, 4] if neighbors == "replace" else list(noises)
         selection._noise = stand_in = _Noises(padded)  # type: ignore[assignment]
         winner = rule([2, 3, 1], [x - 2 for x in noises])
         assert selection.release(items) == (BOTTOM if winner is None else "abc"[winner])
@@ -154,7 +156,7 @@ def test_draws_bit_by_bit() -> None:
 
 
 def test_the_number_of_draws_shows_no_items() -> None:
-    replace, add_remove = (approximate(F(1, 2), 2, neighbours) for neighbours in NEIGHBOURS)
+    replace, add_remove = (approximate(F(1, 2), 2, neighbors) for neighbors in NEIGHBORS)
     for items in ([1] * 6, [1, 2, 3, 4, 5, 6], [None] * 6, [1, None, 2, [], 2, 7]):
         counts = replace.tally(items)
         replace._draw(_core.Source.listed(bytes(6 * 16)), counts)
@@ -164,10 +166,10 @@ def test_the_number_of_draws_shows_no_items() -> None:
         add_remove._draw(_core.Source.listed(bytes(distinct * 16)), counts)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("t", [1, 2, 3])
-def test_accuracy(t: int, neighbours: Any) -> None:
-    selection = approximate(F(1, 2), t, neighbours)
+def test_accuracy(t: int, neighbors: Any) -> None:
+    selection = approximate(F(1, 2), t, neighbors)
     possible = 0
     for counts in itertools.product(range(2 * t + 4), repeat=3):
         pmf = selection.pmf(dict(enumerate(counts)))
@@ -175,7 +177,7 @@ def test_accuracy(t: int, neighbours: Any) -> None:
             count = 0 if outcome is BOTTOM else counts[outcome]
             if weight:
                 assert count >= max(counts) - (2 * t if outcome is not BOTTOM else selection.accuracy)
-                assert count != 1, "an item that one person has was chosen"
+                assert count != 1, "an item that one user has was chosen"
                 possible += outcome is BOTTOM and max(counts) == selection.accuracy
         # The rule for users_needed: the common item surely wins.
         n, most = sum(counts), max(counts)
@@ -228,13 +230,13 @@ BAD: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
-def test_what_is_no_item_counts_as_the_default(neighbours: Any) -> None:
-    nothing = approximate(F(1, 2), 2, neighbours)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_what_is_no_item_counts_as_the_default(neighbors: Any) -> None:
+    nothing = approximate(F(1, 2), 2, neighbors)
     assert nothing.default is None
     assert nothing.tally(BAD) == {None: len(BAD)}
     assert nothing.release(BAD) is BOTTOM
-    falls_back = ApproximateSelection(epsilon=1, delta="0.1", neighbours=neighbours, default="nothing")
+    falls_back = ApproximateSelection(epsilon=1, delta="0.1", neighbors=neighbors, default="nothing")
     assert falls_back.tally(BAD) == {"nothing": len(BAD)}
     assert falls_back.release(BAD * 5) == "nothing"
 
@@ -267,9 +269,9 @@ def test_the_order_of_users_does_not_matter() -> None:
             assert selection.release(items, seed) == selection.release(shuffled, seed)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
-def test_nobody(neighbours: Any) -> None:
-    selection = approximate(F(1, 2), 2, neighbours)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_nobody(neighbors: Any) -> None:
+    selection = approximate(F(1, 2), 2, neighbors)
     assert selection.release([]) is BOTTOM
     assert selection.pmf({}) == Pmf((BOTTOM,), (1,))
     with pytest.raises(TypeError, match="items must be a NumPy array, a list"):
@@ -295,8 +297,8 @@ def test_many_users() -> None:
         ({"delta": 1}, "delta"),
         ({"delta": 1.5}, "delta"),
         ({"delta": "1e-60"}, "delta"),
-        ({"neighbours": "add_remove"}, "neighbours"),
-        ({"neighbours": None}, "neighbours"),
+        ({"neighbors": "add_remove"}, "neighbors"),
+        ({"neighbors": None}, "neighbors"),
         ({"default": 1.5}, "default"),
         ({"default": True}, "default"),
     ],
@@ -325,13 +327,13 @@ def test_a_pmf_that_is_too_large() -> None:
 
 def test_copies() -> None:
     def twins() -> Iterator[ApproximateSelection]:
-        for neighbours in NEIGHBOURS:
-            yield ApproximateSelection(epsilon=LogRatio(5, 2), delta="0.01", neighbours=neighbours, default=b"x")
+        for neighbors in NEIGHBORS:
+            yield ApproximateSelection(epsilon=LogRatio(5, 2), delta="0.01", neighbors=neighbors, default=b"x")
 
     for selection in twins():
         copy = pickle.loads(pickle.dumps(selection))
         assert repr(copy) == repr(selection)
         assert eval(repr(copy)).pmf({1: 4, 2: 3}) == selection.pmf({1: 4, 2: 3})
     assert repr(selection) == (
-        "ApproximateSelection(epsilon=LogRatio(5, 2), delta='0.01', neighbours='add-remove', default=b'x')"
+        "ApproximateSelection(epsilon=LogRatio(5, 2), delta='0.01', neighbors='add-remove', default=b'x')"
     )

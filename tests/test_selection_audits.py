@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from oracle.selection import Rule, above_threshold, neighbours, noisy_law, truncated_laplace, worst_excess
+from oracle.selection import Rule, above_threshold, neighbors, noisy_pmf, truncated_laplace, worst_excess
 from selection_cases import approximate, audited, cases, noise_of
 from userdp import LogRatio
 from userdp.algorithms import SymmetricAlgorithm
@@ -29,8 +29,8 @@ def squared(epsilon: Any) -> Any:
     ("epsilon", "delta"), [(LogRatio(2), "0.11"), (LogRatio(3, 2), "0.2"), (1, "0.03"), (0.7, 0.1), (3, "1e-4")]
 )
 def test_adding_and_removing(epsilon: Any, delta: Any) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbours="add-remove")
-    half = ApproximateSelection(epsilon=squared(epsilon), delta=delta, neighbours="add-remove")
+    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors="add-remove")
+    half = ApproximateSelection(epsilon=squared(epsilon), delta=delta, neighbors="add-remove")
     worst, failed = [], []
     for n in range(1, 2 * selection.half_width + 4):
         report = audited(selection, "abc", n, epsilon, delta, "add-remove")
@@ -52,7 +52,7 @@ def test_adding_and_removing(epsilon: Any, delta: Any) -> None:
 def test_replacing(epsilon: Any, delta: Any) -> None:
     selection = ApproximateSelection(epsilon=epsilon, delta=delta)
     half = ApproximateSelection(epsilon=squared(epsilon), delta=delta)
-    other_relation = ApproximateSelection(epsilon=epsilon, delta=delta, neighbours="add-remove")
+    other_relation = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors="add-remove")
     worst, failed, wrong = [], [], []
     for n in range(1, 4 * selection.half_width + 3):
         report = audited(selection, "ab", n, epsilon, delta, "replace")
@@ -77,14 +77,14 @@ def test_two_items_nearly_add_up(t: int, worst: Fraction) -> None:
     print(f"t = {t}: worst delta {found:.6f}, two items apart {2 * float(truncated_laplace(F(1, 2), t)[0]):.6f}")
     assert found == pytest.approx(float(worst), abs=1e-15)
     assert worst < selection.certified_delta + F(1, 10**20)
-    law = {}
+    pmf = {}
 
     def ideal(counts: tuple[int, ...]) -> list[Fraction]:
-        if counts not in law:
-            law[counts] = noisy_law(counts, truncated_laplace(F(1, 2), t), above_threshold(t))
-        return law[counts]
+        if counts not in pmf:
+            pmf[counts] = noisy_pmf(counts, truncated_laplace(F(1, 2), t), above_threshold(t))
+        return pmf[counts]
 
-    assert max(worst_excess(ideal, neighbours(n, 2, "replace"), F(4)) for n in range(1, 4 * t + 3)) == worst
+    assert max(worst_excess(ideal, neighbors(n, 2, "replace"), F(4)) for n in range(1, 4 * t + 3)) == worst
 
 
 @pytest.mark.parametrize(("t", "worst"), [(2, 0.3), (3, 0.21900826446)])
@@ -174,10 +174,10 @@ def test_mistakes(make: Callable[[int], Rule], private: bool) -> None:
     selection = approximate(F(1, 2), 2)
     delta = selection.certified_delta
 
-    def law(counts: list[int]) -> list[Fraction]:
-        return noisy_law(counts, noise_of(selection), make(2))
+    def pmf(counts: list[int]) -> list[Fraction]:
+        return noisy_pmf(counts, noise_of(selection), make(2))
 
-    reports = [audited(selection, "ab", n, LogRatio(2), delta, "add-remove", law) for n in range(1, 11)]
+    reports = [audited(selection, "ab", n, LogRatio(2), delta, "add-remove", pmf) for n in range(1, 11)]
     print(f"worst delta {max(report.worst_delta.lower for report in reports):.6f}, promised {float(delta):.6f}")
     assert all(report.holds for report in reports) == private
 
@@ -189,22 +189,22 @@ def test_mistakes(make: Callable[[int], Rule], private: bool) -> None:
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_pure(epsilon: Any, relation: Any) -> None:
     def report(selection: PureSelection, n: int) -> Any:
-        def law(data: Any) -> Any:
+        def pmf(data: Any) -> Any:
             return selection.pmf(selection.tally([user[0] for user in data]))
 
-        algorithm = SymmetricAlgorithm(range(3), law)
+        algorithm = SymmetricAlgorithm(range(3), pmf)
         return audit_user_level(
             # The fourth value is no item.
-            algorithm, universe=(0, 1, 2, 3), n_users=n, n_examples=1, epsilon=epsilon, delta=0, neighbours=relation
+            algorithm, universe=(0, 1, 2, 3), n_users=n, n_examples=1, epsilon=epsilon, delta=0, neighbors=relation
         )  # fmt: skip
 
-    selection = PureSelection(epsilon=epsilon, n_items=3, neighbours=relation)
+    selection = PureSelection(epsilon=epsilon, n_items=3, neighbors=relation)
     reports = [report(selection, n) for n in (1, 2, 5, 12)]
     print(f"epsilon {max(r.epsilon.upper for r in reports):.6f} of {float(epsilon):.6f}, worst delta", end=" ")
     print(max(r.worst_delta.upper for r in reports))
     assert all(r.holds and r.worst_delta.upper == 0 for r in reports)
     assert max(r.epsilon.upper for r in reports) <= selection.certified_epsilon <= float(epsilon)
-    half = PureSelection(epsilon=squared(epsilon), n_items=3, neighbours=relation)
+    half = PureSelection(epsilon=squared(epsilon), n_items=3, neighbors=relation)
     assert not report(half, 12).holds
     if relation == "replace":
-        assert not report(PureSelection(epsilon=epsilon, n_items=3, neighbours="add-remove"), 12).holds
+        assert not report(PureSelection(epsilon=epsilon, n_items=3, neighbors="add-remove"), 12).holds

@@ -19,7 +19,7 @@ F = Fraction
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "neighbours", "agreement", "beta", "first", "needed"),
+    ("epsilon", "neighbors", "agreement", "beta", "first", "needed"),
     [
         (1, "add-remove", "0.9", "0.1", 45, 47),
         (1, "add-remove", "0.8", "0.1", None, 69),
@@ -34,8 +34,8 @@ F = Fraction
         ("0.1", "add-remove", "0.9", "0.1", 297, 299),
     ],
 )
-def test_published_numbers(epsilon: Any, neighbours: Any, agreement: str, beta: str, first: Any, needed: int) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta="1e-6", neighbours=neighbours)
+def test_published_numbers(epsilon: Any, neighbors: Any, agreement: str, beta: str, first: Any, needed: int) -> None:
+    selection = ApproximateSelection(epsilon=epsilon, delta="1e-6", neighbors=neighbors)
     assert selection.users_needed(agreement=agreement, beta=beta) == needed
     p, t = F(agreement), selection.half_width
     least, from_then_on = least_from_which_on(lambda n: not_surely_won(n, p, t), F(beta) / 3, needed + 60)
@@ -73,12 +73,12 @@ def test_failures_fall_along_even_and_along_odd_numbers(p: Fraction) -> None:
 
 @pytest.mark.parametrize(("level", "n_items"), [(2, 2), (2, 2**10), (F(3, 2), 2**64), (20, 3)])
 @pytest.mark.parametrize("agreement", ["0.6", "0.8", "0.95", 1])
-@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
-def test_pure_selections(level: Any, n_items: int, agreement: Any, neighbours: Any) -> None:
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_pure_selections(level: Any, n_items: int, agreement: Any, neighbors: Any) -> None:
     a = F(level)
-    epsilon = LogRatio((a**2).numerator, (a**2).denominator) if neighbours == "replace" else None
+    epsilon = LogRatio((a**2).numerator, (a**2).denominator) if neighbors == "replace" else None
     epsilon = epsilon or LogRatio(a.numerator, a.denominator)
-    selection = PureSelection(epsilon=epsilon, n_items=n_items, neighbours=neighbours)
+    selection = PureSelection(epsilon=epsilon, n_items=n_items, neighbors=neighbors)
     needed = selection.users_needed(agreement=agreement, beta="0.1")
     # It falls along even and along odd numbers, as tested above: three in a row decide.
     lost = [lost_to_others(n, F(agreement), a, n_items) for n in (needed - 1, needed, needed + 1)]

@@ -1,4 +1,4 @@
-"""PureSelection: its law against two stages in fractions and against every single item, groups, and bad input."""
+"""PureSelection: its pmf against two stages in fractions and against every single item, groups, and bad input."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from oracle.grouped_exponential import numerators
-from oracle.selection import neighbours, pure_law, two_stages
+from oracle.selection import neighbors, pure_pmf, two_stages
 from selection_cases import cases
 from userdp import BudgetError, LogRatio, _core
 from userdp.selection import PureSelection
 
 F = Fraction
-NEIGHBOURS = ("replace", "add-remove")
+NEIGHBORS = ("replace", "add-remove")
 CLOSE = F(1, 2**30)
 """The resolution that is stated for counts up to 63."""
 
@@ -27,19 +27,19 @@ def pure(a: Fraction, n_items: int, relation: Any = "replace", **arguments: Any)
     """P[u] next to a^count / sum."""
     level = a**2 if relation == "replace" else a
     epsilon = LogRatio(level.numerator, level.denominator)
-    return PureSelection(epsilon=epsilon, n_items=n_items, neighbours=relation, **arguments)
+    return PureSelection(epsilon=epsilon, n_items=n_items, neighbors=relation, **arguments)
 
 
 def near(found: Fraction, expected: Fraction) -> bool:
     return abs(found / expected - 1) <= CLOSE
 
 
-@pytest.mark.parametrize("relation", NEIGHBOURS)
-def test_shared_laws(relation: Any) -> None:
+@pytest.mark.parametrize("relation", NEIGHBORS)
+def test_shared_pmfs(relation: Any) -> None:
     for case in cases("pure_select"):
         counts, a = case["input"]["counts"], F(case["input"]["a"])
         expected = [F(mass) for mass in case["expected"]["pmf"]]
-        assert pure_law(counts, a) == expected
+        assert pure_pmf(counts, a) == expected
         pmf = pure(a, len(counts), relation).pmf(dict(enumerate(counts)))
         assert pmf.outputs == tuple(range(len(counts)))
         assert all(map(near, pmf.fractions(), expected))
@@ -59,8 +59,8 @@ def test_shared_laws(relation: Any) -> None:
             assert selection.probability(item, counts) == found
 
 
-@pytest.mark.parametrize("relation", NEIGHBOURS)
-def test_the_law_is_that_of_single_items(relation: Any) -> None:
+@pytest.mark.parametrize("relation", NEIGHBORS)
+def test_the_pmf_is_that_of_single_items(relation: Any) -> None:
     # Integer for integer, with every item in a group of its own: how groups are cut and filled up changes nothing.
     for n_items, counts in itertools.chain(
         itertools.product((1, 2, 3, 7), [{}, {0: 3}, {0: 1, None: 4}]),
@@ -84,7 +84,7 @@ def test_up_to_all_integers_of_64_bits(last: int) -> None:
     assert selection.release([0] * 300) == 0
 
 
-def test_the_draw_is_of_this_law() -> None:
+def test_the_draw_is_of_this_pmf() -> None:
     # The j-th item of those nobody has, present ones in order: [3, 2] and j = 2 gives 4.
     selection = pure(F(2), 9)
     for counts in ({3: 1, 2: 1}, {8: 4, 0: 2}, {}, {5: 3}):
@@ -104,7 +104,7 @@ def test_padding() -> None:
         assert list(groups) == list(add_remove._groups(counts))
 
 
-@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("relation", NEIGHBORS)
 def test_likelihood_ratios(relation: Any) -> None:
     a, name = F(2), relation.replace("-", "_")
     for items, most in ((2, 12), (3, 5)):
@@ -113,7 +113,7 @@ def test_likelihood_ratios(relation: Any) -> None:
         def worst(of: PureSelection, n: int, items: int = items) -> Fraction:
             return max(
                 p / q
-                for x, y in neighbours(n, items, name)
+                for x, y in neighbors(n, items, name)
                 for p, q in zip(*(of.pmf(dict(enumerate(c))).fractions() for c in (x, y)), strict=True)
             )
 
@@ -134,7 +134,7 @@ def test_shared_ratios() -> None:
         worst = max(
             p / q
             for n in range(1, given["nmax"] + 1)
-            for x, y in neighbours(n, given["k"], given["relation"])
+            for x, y in neighbors(n, given["k"], given["relation"])
             for p, q in zip(*(selection.pmf(dict(enumerate(c))).fractions() for c in (x, y)), strict=True)
         )
         assert near(worst, F(case["expected"]["max_ratio"]))
@@ -151,9 +151,9 @@ def _twelve() -> Any:
 @pytest.mark.parametrize(
     ("epsilon", "n_items", "beta"), [(1, 2**20, "0.01"), (0.1, 5, 0.1), (LogRatio(9), 2**64, 1e-9)]
 )
-@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("relation", NEIGHBORS)
 def test_accuracy(epsilon: Any, n_items: int, beta: Any, relation: Any) -> None:
-    selection = PureSelection(epsilon=epsilon, n_items=n_items, neighbours=relation)
+    selection = PureSelection(epsilon=epsilon, n_items=n_items, neighbors=relation)
     within = selection.accuracy(beta)
     rate = float(epsilon) / (2 if relation == "replace" else 1)
     assert within == math.ceil(math.log(n_items / float(beta)) / rate) - 1
@@ -164,7 +164,7 @@ def test_accuracy(epsilon: Any, n_items: int, beta: Any, relation: Any) -> None:
     assert 1 - selection.probability(3, {3: max(within - math.ceil(1 / rate), 0)}) > F(beta) / 2
 
 
-@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("relation", NEIGHBORS)
 def test_items(relation: Any) -> None:
     bad = [None, -1, 10, True, 1.5, math.nan, "1", b"1", (1,), [1], object(), 2**70, np.int64(-3), np.float64(0.5)]
     nothing, third = pure(F(2), 10, relation), pure(F(2), 10, relation, default=3)
@@ -175,7 +175,7 @@ def test_items(relation: Any) -> None:
     assert len(set(nothing.pmf({}).weights)) <= 2  # uniform but for the last of 384 bits
     assert third.release(bad * 40) == 3
     assert 0 <= nothing.release([]) < 10
-    assert PureSelection(epsilon=1, n_items=1, neighbours=relation).release(bad) == 0
+    assert PureSelection(epsilon=1, n_items=1, neighbors=relation).release(bad) == 0
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_items(relation: Any) -> None:
         ({"n_items": 2**64 + 1}, "n_items"),
         ({"n_items": 2.0}, "n_items"),
         ({"n_items": True}, "n_items"),
-        ({"neighbours": "remove"}, "neighbours"),
+        ({"neighbors": "remove"}, "neighbors"),
         ({"default": 10}, "default"),
         ({"default": -1}, "default"),
         ({"default": "a"}, "default"),
@@ -219,9 +219,9 @@ def test_bad_questions() -> None:
 
 
 def test_copies() -> None:
-    selection = PureSelection(epsilon=LogRatio(3), n_items=5, neighbours="add-remove", default=2)
-    assert repr(selection) == "PureSelection(epsilon=LogRatio(3, 1), n_items=5, neighbours='add-remove', default=2)"
+    selection = PureSelection(epsilon=LogRatio(3), n_items=5, neighbors="add-remove", default=2)
+    assert repr(selection) == "PureSelection(epsilon=LogRatio(3, 1), n_items=5, neighbors='add-remove', default=2)"
     copy = pickle.loads(pickle.dumps(selection))
     assert repr(copy) == repr(selection)
     assert copy.pmf({1: 2}) == eval(repr(selection)).pmf({1: 2}) == selection.pmf({1: 2})
-    assert (copy.n_items, copy.neighbours, copy.default) == (5, "add-remove", 2)
+    assert (copy.n_items, copy.neighbors, copy.default) == (5, "add-remove", 2)

@@ -101,7 +101,7 @@ def test_scores_are_those_of_the_definition(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_lines_have_the_scores_of_all_pairs(seed):
-    """Comparing neighbours gives the maxima over all pairs."""
+    """Comparing neighbors gives the maxima over all pairs."""
     rng = np.random.default_rng(seed)
     m, unit = int(rng.integers(1, 5)), int(rng.integers(1, 7))
     users = [rng.integers(2, size=rng.integers(m + 1)).tolist() for _ in range(7)]
@@ -225,7 +225,7 @@ def worst(estimator, universe, epsilon, m=2):
 @pytest.mark.parametrize("tau", [1, 2, None])
 def test_exact_audit(name, tau, monkeypatch):
     selector = SELECTORS[name](epsilon=1, m=2, tau=tau, alpha=0.5)
-    # What is no symbol has the law of symbol 0.
+    # What is no symbol has the distribution of symbol 0.
     universe = [0, 1, 2, 3, -7] if name == "pairwise" else [0, 1, 2, -7, 0.5]
     assert worst(selector, universe, 1).holds
     monkeypatch.setattr(
@@ -250,8 +250,8 @@ def test_the_best_hypothesis_is_found():
     assert selector.privacy_.released == ("selected_", "distribution_")
     assert dict(selector.privacy_.budget) == {"selection": 8}
     assert selector.is_private_
-    law = selector.output_distribution(X, groups=groups)
-    assert Fraction(law.weights[1], law.total) > 1 - Fraction(1, 10**6)
+    pmf = selector.output_distribution(X, groups=groups)
+    assert Fraction(pmf.weights[1], pmf.total) > 1 - Fraction(1, 10**6)
 
 
 def test_bad_values_count_as_symbol_0():
@@ -262,16 +262,16 @@ def test_bad_values_count_as_symbol_0():
         X = np.array(values)[:, None]
         if make is SELECTORS["pairwise"]:
             X[4] = 4
-        law = selector.output_distribution(X, groups=groups)
-        assert law == selector.output_distribution(np.zeros((len(values), 1)), groups=groups)
+        pmf = selector.output_distribution(X, groups=groups)
+        assert pmf == selector.output_distribution(np.zeros((len(values), 1)), groups=groups)
         with pytest.raises(ValueError, match=r"not one of the symbols|NaN|infinity"):
             selector.set_params(on_invalid="raise", random_state=None).fit(X, groups=groups)
 
 
 def test_short_and_absent_users_count():
     selector = SELECTORS["scheffe"](epsilon=1, m=3, enrolled=("ann", "bob", "eve"))
-    law = selector.output_distribution([[0], [1]], groups=["ann", "ann"])
-    assert law.outputs == (0, 1)
+    pmf = selector.output_distribution([[0], [1]], groups=["ann", "ann"])
+    assert pmf.outputs == (0, 1)
     assert selector.fit([[0], [1]], groups=["ann", "ann"]).n_users_ == 3
 
 

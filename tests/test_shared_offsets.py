@@ -24,15 +24,15 @@ def test_shared_cases_of_offsets(case):
     given, expected = case["input"], case["expected"]
     rounding = SharedOffsetRounding(SEED, intervals=given["I"], signed=False)
     assert rounding.disagreement_probability(given["u"], given["v"]) == Fraction(expected["disagree"])
-    for value, law in (("u", "u_law"), ("v", "v_law")):
+    for value, pmf in (("u", "u_pmf"), ("v", "v_pmf")):
         found = {
             str(rounding.value(j)): str(share) for j, share in rounding.rounding_distribution(given[value]).items()
         }
-        assert found == expected[law]
+        assert found == expected[pmf]
 
 
 @pytest.mark.parametrize("signed", [True, False])
-def test_laws_of_offsets_by_all_offsets_of_a_grid(signed):
+def test_pmfs_of_offsets_by_all_offsets_of_a_grid(signed):
     intervals, below = 3, 5
     rounding = SharedOffsetRounding(SEED, intervals=intervals, signed=signed)
     low = -1 if signed else 0
@@ -41,11 +41,11 @@ def test_laws_of_offsets_by_all_offsets_of_a_grid(signed):
     offsets = [Fraction(2 * k + 1, 2 * below) for k in range(below)]
     rounded = {value: [math.floor(intervals * (value - low) + s) for s in offsets] for value in values}
     for u in values:
-        law = rounding.rounding_distribution(u)
-        assert law == {j: Fraction(rounded[u].count(j), below) for j in sorted(set(rounded[u]))}
-        assert sum(share * rounding.value(j) for j, share in law.items()) == u
-        assert all(abs(rounding.value(j) - u) < Fraction(1, intervals) for j in law)
-        assert set(law) <= set(range(rounding.points))
+        pmf = rounding.rounding_distribution(u)
+        assert pmf == {j: Fraction(rounded[u].count(j), below) for j in sorted(set(rounded[u]))}
+        assert sum(share * rounding.value(j) for j, share in pmf.items()) == u
+        assert all(abs(rounding.value(j) - u) < Fraction(1, intervals) for j in pmf)
+        assert set(pmf) <= set(range(rounding.points))
         for v in values:
             differ = sum(a != b for a, b in zip(rounded[u], rounded[v], strict=True))
             assert rounding.disagreement_probability(u, v) == Fraction(differ, below)

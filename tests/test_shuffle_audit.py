@@ -1,4 +1,4 @@
-"""Exact audits of the counts behind a shuffler, from the tables that are drawn from: all neighbours, all counts."""
+"""Exact audits of the counts behind a shuffler, from the tables that are drawn from: all neighbors, all counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from oracle.divergence import exp_bounds
-from oracle.shuffle import convolved, count_law, integer_divergence, products
+from oracle.shuffle import convolved, count_pmf, integer_divergence, products
 from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
 
 DELTAS = [Fraction(1, 10**3), Fraction(1, 10**6)]
@@ -23,20 +23,20 @@ def worst_sum(tables: Sequence[Sequence[int]]) -> Fraction:
     """Over all inputs of these users and all replaced users: at most this many messages, and exactly so likely."""
     n = len(tables)
 
-    def law(inputs: tuple[int, ...]) -> list[int]:
+    def pmf(inputs: tuple[int, ...]) -> list[int]:
         return convolved([[0] * x + list(t) + [0] * (1 - x) for x, t in zip(inputs, tables, strict=True)])
 
-    laws = {inputs: law(inputs) for inputs in itertools.product((0, 1), repeat=n)}
+    pmfs = {inputs: pmf(inputs) for inputs in itertools.product((0, 1), repeat=n)}
     worst = Fraction(0)
-    for inputs, user in itertools.product(laws, range(n)):
+    for inputs, user in itertools.product(pmfs, range(n)):
         other = (*inputs[:user], 1 - inputs[user], *inputs[user + 1 :])
-        worst = max(worst, integer_divergence(laws[inputs], laws[other], E))
+        worst = max(worst, integer_divergence(pmfs[inputs], pmfs[other], E))
     return worst
 
 
 def worst_of_items(table: Sequence[int], n: int, n_items: int, complement: bool) -> Fraction:
-    """Over all items of n users and all replaced users: the counts of the other items have the same laws."""
-    law = [count_law(table, [1] * ones + [0] * (n - ones)) for ones in range(n + 1)]
+    """Over all items of n users and all replaced users: the counts of the other items have the same distributions."""
+    pmf = [count_pmf(table, [1] * ones + [0] * (n - ones)) for ones in range(n + 1)]
 
     def inputs(items: Sequence[int], item: int) -> int:
         own = list(items).count(item)
@@ -50,7 +50,7 @@ def worst_of_items(table: Sequence[int], n: int, n_items: int, complement: bool)
             assert all(inputs(items, u) == inputs(other, u) for u in set(range(n_items)) - set(changed))
             pairs.add(tuple((inputs(items, u), inputs(other, u)) for u in changed))
     assert all(len(pair) == 2 for pair in pairs)
-    return max(integer_divergence(products(law[a], law[b]), products(law[c], law[d]), E) for (a, c), (b, d) in pairs)
+    return max(integer_divergence(products(pmf[a], pmf[b]), products(pmf[c], pmf[d]), E) for (a, c), (b, d) in pairs)
 
 
 def close(found: Fraction, certified: Fraction) -> bool:

@@ -196,10 +196,10 @@ def test_calibrated_noise_is_certified_and_just_enough(epsilon: Any, delta: floa
 
 def test_a_quantile_is_one() -> None:
     protocol = NegativeBinomialSum(epsilon=1, delta=1e-3, n_users=10, round_id="r")
-    law = masses(decimal(protocol.r), decimal(protocol.p), 400)
+    pmf = masses(decimal(protocol.r), decimal(protocol.p), 400)
     for beta in (Decimal("0.3"), Decimal("0.01"), Decimal("1e-9")):
         found = protocol.noise_quantile(str(beta))
-        assert sum(law[found + 1 :]) <= beta < sum(law[found:])
+        assert sum(pmf[found + 1 :]) <= beta < sum(pmf[found:])
     with pytest.raises(ValueError, match="beta"):
         protocol.noise_quantile(Fraction(1, 2**130))
 
@@ -209,9 +209,9 @@ def test_dropouts_leave_enough() -> None:
     some = NegativeBinomialSum(epsilon=1, delta=1e-3, n_users=100, round_id="r", beta="0.01", dropout="0.2")
     assert some.r == pytest.approx(full.r, rel=0.3)
     assert some.mean_noise == pytest.approx(float(some.r * some.p / (1 - some.p)) / 0.8)
-    law = masses(decimal(some.r) / Decimal("0.8"), decimal(some.p), 400)
+    pmf = masses(decimal(some.r) / Decimal("0.8"), decimal(some.p), 400)
     found = some.noise_quantile("0.01")
-    assert sum(law[found + 1 :]) <= Decimal("0.01") < sum(law[found:])
+    assert sum(pmf[found + 1 :]) <= Decimal("0.01") < sum(pmf[found:])
 
 
 def test_profile_bounds_what_is_drawn() -> None:

@@ -208,13 +208,13 @@ def test_a_process_that_was_forked_during_a_report_does_not_wait_for_it() -> Non
 
 
 def test_a_user_who_reports_twice_is_protected_as_two_users_are() -> None:
-    """From the exact laws of the counts: of three reports two are one user's."""
+    """From the exact distributions of the counts: of three reports two are one user's."""
     protocol = protocol_of(NegativeBinomialSum, n_users=2, delta=1e-2)
     one = np.array([float(mass) for mass in protocol.user_noise().fractions()])
     noise = np.convolve(np.convolve(one, one), one)
     zeros, ones = (np.pad(noise, ends) for ends in ((0, 2), (2, 0)))
-    for law, other in ((zeros, ones), (ones, zeros)):
-        divergence = np.maximum(law - math.exp(2) * other, 0).sum()
+    for pmf, other in ((zeros, ones), (ones, zeros)):
+        divergence = np.maximum(pmf - math.exp(2) * other, 0).sum()
         assert divergence <= 1e-2 * (1 + math.e)
     assert np.maximum(ones - math.e * zeros, 0).sum() > 0 < np.maximum(zeros - math.e * ones, 0).sum() - 1e-2
 

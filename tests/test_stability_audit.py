@@ -15,7 +15,7 @@ import pytest
 
 from oracle.agreement import (
     darts_agreement,
-    exponential_law,
+    exponential_pmf,
     listing_probability,
     race_agreement,
     sequences,
@@ -45,8 +45,8 @@ THRESHOLDS = [[0, 0], [1, 0], [1, 1]]
 HALVES = {(0, 1): F(1, 2), (1, 0): F(1, 2)}
 
 
-def law_of(rows: list[list[int]], base: F) -> Any:
-    return lambda sample: exponential_law(rows, sample, base)
+def distribution_of(rows: list[list[int]], base: F) -> Any:
+    return lambda sample: exponential_pmf(rows, sample, base)
 
 
 def random_distribution(source: random.Random, examples: list[Any]) -> dict[Any, F]:
@@ -59,11 +59,11 @@ def random_distribution(source: random.Random, examples: list[Any]) -> dict[Any,
 def test_known_agreements(case: dict[str, Any], method: Any) -> None:
     distribution = {(x, y): mass for x, y, mass in case["distribution"]}
     learner = RepresentationLearner(FiniteClass(case["hypotheses"]), gamma=1)
-    as_learner = lambda sample: learner.law(  # noqa: E731
+    as_learner = lambda sample: learner.distribution(  # noqa: E731
         np.array([[x] for x, _ in sample]), np.array([y for _, y in sample], dtype=np.uint8), base=F(case["base"])
     )
-    for law in (as_learner, law_of(case["hypotheses"], F(case["base"]))):
-        found = audit_stability(law, distribution, m=case["m"], method=method).agreement
+    for pmf in (as_learner, distribution_of(case["hypotheses"], F(case["base"]))):
+        found = audit_stability(pmf, distribution, m=case["m"], method=method).agreement
         assert found is not None
         assert found.lower <= F(case["agreement"][method]) <= found.upper
         assert found.upper - found.lower < CLOSE
@@ -79,32 +79,32 @@ def test_agreement_on_thresholds_of_two_points(m: int, expected: float) -> None:
         assert report.samples == m + 1
 
 
-def test_pairs_of_laws_against_first_principles() -> None:
+def test_pairs_of_pmfs_against_first_principles() -> None:
     source = random.Random(1)
     for _ in range(300):
         size = source.randrange(1, 6)
         p, q = ([source.choice([0, 0, 1, 2, 3, 7, 50]) for _ in range(size)] for _ in range(2))
         if not any(p) or not any(q):
             continue
-        exact = [{x: F(weight, sum(law)) for x, weight in enumerate(law)} for law in (p, q)]
+        exact = [{x: F(weight, sum(pmf)) for x, weight in enumerate(pmf)} for pmf in (p, q)]
         for method, form in FORMS.items():
             low, high = pair_agreement(p, q, method)  # type: ignore[arg-type]
             assert F(low, 2**PRECISION) <= form(*exact) <= F(high, 2**PRECISION)
             assert 0 <= high - low <= size
 
 
-def test_laws_against_all_sequences() -> None:
+def test_pmfs_against_all_sequences() -> None:
     source = random.Random(2)
     rows = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 1, 0]]
     for m, base in ((1, F(2)), (2, F(7, 3)), (3, F(3, 2))):
         distribution = random_distribution(source, [(0, 1), (1, 1), (2, 0)])
-        law = law_of(rows, base)
+        pmf = distribution_of(rows, base)
         errors = {h: sum(mass for (x, y), mass in distribution.items() if row[x] != y) for h, row in enumerate(rows)}
-        probability = {h: sum(mass * law(s)[h] for s, mass in sequences(distribution, m)) for h in range(len(rows))}
+        probability = {h: sum(mass * pmf(s)[h] for s, mass in sequences(distribution, m)) for h in range(len(rows))}
         for alpha in (F(0), F(1, 3), F(1)):
             for method, form in FORMS.items():
                 report = audit_stability(
-                    law,
+                    pmf,
                     distribution,
                     m=m,
                     alpha=alpha,
@@ -118,13 +118,13 @@ def test_laws_against_all_sequences() -> None:
                     assert own.probability.upper - own.probability.lower < CLOSE
                 best = max((probability[h] for h in errors if errors[h] <= alpha), default=F(0))
                 assert report.global_stability.lower <= best <= report.global_stability.upper
-                exact = two_sample_agreement(law, distribution, m, form)
+                exact = two_sample_agreement(pmf, distribution, m, form)
                 assert report.agreement is not None
                 assert report.agreement.lower <= exact <= report.agreement.upper
-        # The distance to a law that is given.
+        # The distance to a distribution that is given.
         canonical = {0: F(1, 7), 2: F(6, 7)}
-        report = audit_stability(law, distribution, m=m, canonical=canonical)
-        missed = sum(mass * (1 - race_agreement(law(s), canonical)) for s, mass in sequences(distribution, m))
+        report = audit_stability(pmf, distribution, m=m, canonical=canonical)
+        missed = sum(mass * (1 - race_agreement(pmf(s), canonical)) for s, mass in sequences(distribution, m))
         assert report.distance is not None
         assert report.distance.lower <= missed <= report.distance.upper
         assert report.distance.upper - report.distance.lower < CLOSE
@@ -161,15 +161,15 @@ def test_version_spaces_are_list_stable() -> None:
 
 
 @pytest.mark.parametrize("method", ["race", "darts"])
-def test_laws_with_long_weights(method: Any) -> None:
+def test_pmfs_with_long_weights(method: Any) -> None:
     # Beyond 320 bits they are rounded, which the enclosures have to allow for.
-    law = law_of(THRESHOLDS, F(3**251, 2**397))
+    pmf = distribution_of(THRESHOLDS, F(3**251, 2**397))
     canonical = {0: F(1, 3), 1: F(2**500 + 1, 3 * 2**500), 2: 1 - F(1, 3) - F(2**500 + 1, 3 * 2**500)}
-    report = audit_stability(law, HALVES, m=4, method=method, canonical=canonical)
+    report = audit_stability(pmf, HALVES, m=4, method=method, canonical=canonical)
     assert report.agreement is not None
     assert report.distance is not None
-    exact = two_sample_agreement(law, HALVES, 4, FORMS[method])
-    missed = 1 - sum(mass * FORMS[method](law(sample), canonical) for sample, mass in sequences(HALVES, 4))
+    exact = two_sample_agreement(pmf, HALVES, 4, FORMS[method])
+    missed = 1 - sum(mass * FORMS[method](pmf(sample), canonical) for sample, mass in sequences(HALVES, 4))
     for found, expected in ((report.agreement, exact), (report.distance, missed)):
         assert found.lower < expected < found.upper
         assert found.upper - found.lower < CLOSE
@@ -182,7 +182,7 @@ def test_list_stability_over_all_sequences() -> None:
     distribution = {(0, 1): F(1, 4), (1, 0): F(3, 4)}
     base = F(math.exp(learner.gamma / 2))
 
-    def law(sample: Any) -> dict[Any, F]:
+    def pmf(sample: Any) -> dict[Any, F]:
         lists = [{h for h, row in enumerate(rows) if all(row[x] == y for x, y in [z])} for z in sample]
         heavy = [h for h in range(3) if sum(h in own for own in lists[:2]) >= 1]
         weights = {h: base ** sum(h in own for own in lists[2:]) for h in heavy}
@@ -190,7 +190,7 @@ def test_list_stability_over_all_sequences() -> None:
 
     report = audit_stability(learner, distribution, m=4, alpha=0, symmetric=False)
     assert report.samples == 16
-    exact = two_sample_agreement(law, distribution, 4, race_agreement)
+    exact = two_sample_agreement(pmf, distribution, 4, race_agreement)
     assert report.agreement is not None
     assert report.agreement.lower <= exact <= report.agreement.upper
     with pytest.raises(ValueError, match="listed in another order"):
@@ -259,15 +259,15 @@ def test_what_agreement_says_about_stability() -> None:
     tight = 0
     for _ in range(2000):
         size, n_seeds = source.randrange(1, 4), source.randrange(1, 4)
-        laws = []
+        pmfs = []
         for _ in range(n_seeds):
             weights = [source.choice([0, 1, 2, 3, 10, 40]) for _ in range(size)]
             if not any(weights):
                 weights[0] = 1
-            laws.append([F(weight, sum(weights)) for weight in weights])
-        rho = sum((sum(p * p for p in law) for law in laws), F(0)) / n_seeds
+            pmfs.append([F(weight, sum(weights)) for weight in weights])
+        rho = sum((sum(p * p for p in pmf) for pmf in pmfs), F(0)) / n_seeds
         for eta in (F(1, 5), F(1, 2), F(2, 3), F(9, 10), F(1)):
-            nu = F(sum(max(law) >= eta for law in laws), n_seeds)
+            nu = F(sum(max(pmf) >= eta for pmf in pmfs), n_seeds)
             assert stability_from_agreement(rho, eta) <= nu
             assert agreement_from_stability(eta, nu) <= rho
     # Two hypotheses of probabilities just off eta and 1 - eta attain the bound, so a larger constant would be wrong.
@@ -371,10 +371,10 @@ def test_reports_as_text_and_json() -> None:
         ({"concepts": 5, "alpha": 0}, TypeError, "concepts must be"),
         ({"canonical": {0, 1}}, TypeError, "canonical must be"),
         ({"learner": lambda sample: {1: "1/2"}}, ValueError, "the outcome for sample 0 must sum"),
-        ({"learner": lambda sample: {1} if sum(x for x, _ in sample) else 1}, TypeError, "laws or items"),
+        ({"learner": lambda sample: {1} if sum(x for x, _ in sample) else 1}, TypeError, "distributions or items"),
         ({"learner": max, "alpha": 0, "errors": lambda item: 2}, ValueError, "errors: the error"),
         ({"m": 3_000_000}, BudgetError, "at most 2,000,000 runs"),
-        ({"m": 10, "budget": 10}, BudgetError, "pairs of 11 distinct laws"),
+        ({"m": 10, "budget": 10}, BudgetError, "pairs of 11 distinct distributions"),
         ({"seeds": ["a", "a"]}, ValueError, "same entry twice"),
     ],
 )
@@ -385,7 +385,7 @@ def test_bad_audits(change: dict[str, Any], error: type[Exception], message: str
         audit_stability(call.pop("learner"), call.pop("distribution"), **call)
 
 
-def test_laws_may_be_pmfs() -> None:
+def test_pmfs_may_be_pmfs() -> None:
     report = audit_stability(lambda sample: Pmf(("a", "b"), (len(set(sample)), 1)), {0: F(1, 2), 1: F(1, 2)}, m=2)
     assert report.outcomes == 2
     mixed = {own.item: own.probability for own in report.items}

@@ -56,7 +56,7 @@ def test_rows_are_enough(size: int, alpha: float, beta: float, eta: float, nu: f
     assert size * math.exp(-plan.gamma * alpha / 2) <= beta / 2 * (1 + 1e-9)
 
 
-def test_perturbed_weights_move_the_law_by_the_hyperbolic_tangent() -> None:
+def test_perturbed_weights_move_the_pmf_by_the_hyperbolic_tangent() -> None:
     source = random.Random(4)
     closest = 0.0
     for _ in range(3000):

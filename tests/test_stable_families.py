@@ -67,7 +67,7 @@ def random_mixture(source: random.Random, sizes: list[int]) -> tuple[list[int], 
 INSTANCES = 1200
 
 
-def test_counts_sizes_and_laws_are_those_of_explicit_sets() -> None:
+def test_counts_sizes_and_pmfs_are_those_of_explicit_sets() -> None:
     source = random.Random(20260)
     partial = 0
     for _ in range(INSTANCES):
@@ -85,11 +85,11 @@ def test_counts_sizes_and_laws_are_those_of_explicit_sets() -> None:
             if sum(vector) <= deletions:
                 assert family.is_stable(vector) == (vector in stable)
         weights, total = random_mixture(source, sizes)
-        expected = oracle.deletion_law(counts, deletions, layers, [F(weight, total) for weight in weights])
+        expected = oracle.deletion_pmf(counts, deletions, layers, [F(weight, total) for weight in weights])
         vectors = [tuple(int(x) for x in row) for row in family.vectors()]
-        exact, common = family.exact_law(weights, total)
+        exact, common = family.exact_distribution(weights, total)
         assert {v: F(weight, common) for v, weight in zip(vectors, exact, strict=True) if weight} == expected
-        masses, error = family.law(weights, total)
+        masses, error = family.distribution(weights, total)
         assert 0 < error <= 2e-13
         for vector, mass in zip(vectors, masses, strict=True):
             assert abs(F(float(mass)) - expected.get(vector, F(0))) <= F(error) * expected.get(vector, F(0))
@@ -113,19 +113,19 @@ def matrix_of(source: random.Random, rows: int, exact: bool) -> tuple[_core.PmfM
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_output_laws_are_the_mixtures_and_their_bounds_enclose_them(exact: bool) -> None:
+def test_output_pmfs_are_the_mixtures_and_their_bounds_enclose_them(exact: bool) -> None:
     source = random.Random(30 + exact)
     for _ in range(150):
         counts, deletions, compatible = random_instance(source)
         family = family_of(counts, deletions, deletions, compatible)
         layers = oracle.stable_sets(counts, deletions, compatible)
         weights, total = random_mixture(source, [len(layer) for layer in layers])
-        law = oracle.deletion_law(counts, deletions, layers, [F(weight, total) for weight in weights])
+        distribution = oracle.deletion_pmf(counts, deletions, layers, [F(weight, total) for weight in weights])
         vectors = family.vectors()
         matrix, pmfs = matrix_of(source, len(vectors), exact)
-        rows = [(law.get(tuple(int(x) for x in v), F(0)), pmf) for v, pmf in zip(vectors, pmfs, strict=True)]
+        rows = [(distribution.get(tuple(int(x) for x in v), F(0)), pmf) for v, pmf in zip(vectors, pmfs, strict=True)]
         expected = [sum((mass * pmf[output] for mass, pmf in rows), F(0)) for output in range(3)]
-        numerators, common = family.exact_output_law(weights, total, matrix)
+        numerators, common = family.exact_output_distribution(weights, total, matrix)
         assert [F(numerator, common) for numerator in numerators] == expected
         lower, upper = family.output_bounds(weights, total, matrix)
         for low, value, high in zip(lower, expected, upper, strict=True):
@@ -136,7 +136,7 @@ def test_output_laws_are_the_mixtures_and_their_bounds_enclose_them(exact: bool)
 
 
 def edges_of(counts: list[int], deletions: int, compatible: oracle.Relation) -> list[int]:
-    """The unions of kept sets of labelled users with incompatible data, as bit masks."""
+    """The unions of kept sets of labeled users with incompatible data, as bit masks."""
     types = oracle.labels(counts)
     kept = [
         (sum(1 << user for user in keep), oracle.count_vector(types, keep, len(counts)))
@@ -160,7 +160,7 @@ def test_heights_and_hitting_sets_agree_on_the_smallest_size() -> None:
     assert 5 < infinite < 250
 
 
-def test_labelled_users_are_types_of_one() -> None:
+def test_labeled_users_are_types_of_one() -> None:
     source = random.Random(6)
     for _ in range(100):
         counts, deletions, compatible = random_instance(source, 6)
@@ -178,11 +178,11 @@ def test_labelled_users_are_types_of_one() -> None:
             return compatible(by_type(v), by_type(w))
 
         typed = family_of(counts, deletions, deletions, compatible)
-        labelled = family_of([1] * len(types), deletions, deletions, of_labels)
-        assert labelled.layer_sizes() == typed.layer_sizes()
+        labeled = family_of([1] * len(types), deletions, deletions, of_labels)
+        assert labeled.layer_sizes() == typed.layer_sizes()
 
 
-def test_neighbours_differ_by_one_at_most() -> None:
+def test_neighbors_differ_by_one_at_most() -> None:
     source = random.Random(7)
     jumps = 0
     for _ in range(60):
@@ -205,8 +205,8 @@ def test_neighbours_differ_by_one_at_most() -> None:
 
 
 def every_draw(sample: Callable[[Callable[[int], int]], object]) -> dict[object, F]:
-    """The law of a sampler, by following every sequence of draws."""
-    law: dict[object, F] = {}
+    """The distribution of a sampler, by following every sequence of draws."""
+    pmf: dict[object, F] = {}
     script: list[int] = []
     while True:
         bounds: list[int] = []
@@ -218,15 +218,15 @@ def every_draw(sample: Callable[[Callable[[int], int]], object]) -> dict[object,
             return script[len(bounds) - 1]
 
         drawn = sample(below)
-        law[drawn] = law.get(drawn, F(0)) + F(1, int(np.prod(bounds, dtype=object)))
+        pmf[drawn] = pmf.get(drawn, F(0)) + F(1, int(np.prod(bounds, dtype=object)))
         while script and script[-1] + 1 == bounds[len(script) - 1]:
             script.pop()
         if not script:
-            return law
+            return pmf
         script[-1] += 1
 
 
-def test_samples_have_the_uniform_law_exactly() -> None:
+def test_samples_have_the_uniform_pmf_exactly() -> None:
     source = random.Random(8)
     checked = 0
     while checked < 60:
@@ -242,7 +242,7 @@ def test_samples_have_the_uniform_law_exactly() -> None:
                     s, t = family.sample(size, below)
                     return tuple(s), tuple(t)
 
-                assert every_draw(sample) == oracle.pair_law(counts, deletions, layer, size)
+                assert every_draw(sample) == oracle.pair_pmf(counts, deletions, layer, size)
                 checked += 1
 
 
@@ -281,7 +281,7 @@ def test_large_counts_neither_overflow_nor_vanish(weights: dict[int, int]) -> No
     assert family.layer_sizes() == sizes
     assert family.smallest_stable_size() == 4
     mixture = [weights.get(size, 0) if weights else int(count > 0) for size, count in enumerate(sizes)]
-    masses, error = family.law(mixture, sum(mixture))
+    masses, error = family.distribution(mixture, sum(mixture))
     assert error <= 2e-13
     compared = 0
     for (t_first, t_second), mass in zip(family.vectors().tolist(), masses, strict=True):
@@ -338,11 +338,11 @@ def test_bad_calls_are_refused() -> None:
         family.is_stable([1])
     family.mark([2, 1], [2, 1])
     with pytest.raises(ValueError, match="mixture: has weight on size 0, where no set is stable"):
-        family.exact_law([1], 1)
+        family.exact_distribution([1], 1)
     with pytest.raises(ValueError, match="mixture: has weight on size 3"):
-        family.law([0, 0, 0, 1], 1)
+        family.distribution([0, 0, 0, 1], 1)
     with pytest.raises(ValueError, match="mixture: weights sum to 2, more than their total 1"):
-        family.law([0, 0, 2], 1)
+        family.distribution([0, 0, 2], 1)
     with pytest.raises(ValueError, match="r: no set of 1 users is stable"):
         family.sample(1, lambda n: 0)
     with pytest.raises(ValueError, match="r: 3 exceeds the limit 2"):
@@ -364,7 +364,8 @@ def test_bad_calls_are_refused() -> None:
 def test_a_release_of_one_kept_bit(counts: list[int], smallest: int, refusal: F, first: F, second: F) -> None:
     """Of 17 users 16 are deleted and the last one's bit is told, false with probability 1/1000.
 
-    The size of the stable set has the law 20^-|r - 4| / Z on 0, ..., 8; the laws were worked out independently.
+    The size of the stable set has the distribution 20^-|r - 4| / Z on 0, ..., 8; the distributions were worked out
+    independently.
     """
     family = _core.StableFamily(counts, 16, 8)
     vectors = family.vectors().tolist()
@@ -375,6 +376,6 @@ def test_a_release_of_one_kept_bit(counts: list[int], smallest: int, refusal: F,
     sizes = [20 ** (4 - abs(r - 4)) for r in range(9)]
     mixture = [weight if r >= smallest else 0 for r, weight in enumerate(sizes)]
     matrix = _core.PmfMatrix.from_masses([([999, 1] if kept else [1, 999], 1000) for kept in kept_first])
-    weights, total = family.exact_output_law(mixture, sum(sizes), matrix)
+    weights, total = family.exact_output_distribution(mixture, sum(sizes), matrix)
     assert [F(weight, total) for weight in weights] == [first, second]
     assert 1 - first - second == refusal

@@ -1,4 +1,4 @@
-"""Votes are total and pure functions of one user's rows and the seed, and have the laws they are said to have."""
+"""Votes are total and pure functions of one user's rows and the seed, and have the pmfs they are said to have."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_ties_go_to_the_lowest_index(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RepresentationLearner(Thresholds(4), gamma=1).items(data, SEED) == [1]
 
 
-def law_by_hand(learner: Any, X: Any, labels: Any, base: F) -> dict[int, F]:
+def pmf_by_hand(learner: Any, X: Any, labels: Any, base: F) -> dict[int, F]:
     weights = {
         h: base
         ** -sum(
@@ -158,23 +158,23 @@ def law_by_hand(learner: Any, X: Any, labels: Any, base: F) -> dict[int, F]:
     return {h: weight / total for h, weight in weights.items()}
 
 
-def test_laws_of_representations() -> None:
+def test_pmfs_of_representations() -> None:
     generator = np.random.default_rng(8)
     for hypotheses in (Thresholds(5), PointFunctions(4), FiniteClass([[0, 1, 1], [1, 1, 0]])):
         learner = RepresentationLearner(hypotheses, gamma=4)
         for rows in (1, 3, 6):
             X, labels = generator.integers(0, 5, size=(rows, 1)), generator.integers(0, 2, size=rows).astype(np.uint8)
             for base in (F(2), F(7, 5), None):
-                law = learner.law(X, labels, base=base)
-                exact = law_by_hand(learner, X, labels, F(math.exp(4 / rows)) if base is None else base)
-                assert dict(zip(law.outputs, law.fractions(), strict=True)) == exact
-    assert learner.law(np.zeros((0, 1)), np.zeros(0, dtype=np.uint8)).outputs == (0,)
+                pmf = learner.distribution(X, labels, base=base)
+                exact = pmf_by_hand(learner, X, labels, F(math.exp(4 / rows)) if base is None else base)
+                assert dict(zip(pmf.outputs, pmf.fractions(), strict=True)) == exact
+    assert learner.distribution(np.zeros((0, 1)), np.zeros(0, dtype=np.uint8)).outputs == (0,)
     with pytest.raises(ValueError, match="base must be given"):
-        RepresentationLearner(Thresholds(5), gamma=1e4).law(X[:1], labels[:1])
+        RepresentationLearner(Thresholds(5), gamma=1e4).distribution(X[:1], labels[:1])
 
 
 @pytest.mark.parametrize("kind", ["representation", "lists"])
-def test_votes_follow_their_law(kind: str) -> None:
+def test_votes_follow_their_pmf(kind: str) -> None:
     """Over 6,000 seeds; Hoeffding: a frequency is off by 0.04 with probability below 2 exp(-19.2) < 1e-8 each."""
     learner: Any
     if kind == "representation":
@@ -184,15 +184,15 @@ def test_votes_follow_their_law(kind: str) -> None:
         learner = ListStabilityLearner(VersionSpace(Thresholds(3)), eta="1/2", k1=4, k2=4, gamma=3)
         X, labels = np.array([[1], [2], [3], [3], [1], [2], [3], [2]]), np.array([0, 1, 1, 1, 0, 1, 0, 0])
         labels = labels.astype(np.uint8)
-    law = learner.law(X, labels)
+    pmf = learner.distribution(X, labels)
     count = 6_000
     votes = Counter(learner.item(X, labels, PublicSeed(k.to_bytes(32, "big"))) for k in range(count))
-    for item, mass in zip(law.outputs, law.fractions(), strict=True):
+    for item, mass in zip(pmf.outputs, pmf.fractions(), strict=True):
         assert abs(votes[item] / count - float(mass)) < 0.04
     # It would notice half of gamma.
     rounds = len(labels) if kind == "representation" else 4
-    half = learner.law(X, labels, base=F(math.exp(learner.gamma / rounds / 2)))
-    assert max(abs(a - b) for a, b in zip(law.fractions(), half.fractions(), strict=True)) > F(8, 100)
+    half = learner.distribution(X, labels, base=F(math.exp(learner.gamma / rounds / 2)))
+    assert max(abs(a - b) for a, b in zip(pmf.fractions(), half.fractions(), strict=True)) > F(8, 100)
 
 
 def lists_by_hand(learner: ListStabilityLearner, X: Any, labels: Any) -> dict[Any, int]:
@@ -216,11 +216,11 @@ def test_votes_of_lists_one_by_one(learner: ListStabilityLearner) -> None:
         X = generator.integers(1, 9, size=(rows, 1))
         labels = ((X[:, 0] > 4) ^ (generator.random(rows) < 0.1)).astype(np.uint8)
         expected = lists_by_hand(learner, X, labels)
-        vote, law = learner.item(X, labels, SEED), learner.law(X, labels, base=F(3))
+        vote, pmf = learner.item(X, labels, SEED), learner.distribution(X, labels, base=F(3))
         seen[bool(expected)] += 1
         if not expected:
             assert vote == learner.default
-            assert law.outputs == (learner.default,)
+            assert pmf.outputs == (learner.default,)
             continue
         drawn = CorrelatedSampler(SEED, label="list stability").sample(
             log_weights=[learner.gamma * times / learner.k2 for times in expected.values()],
@@ -228,7 +228,7 @@ def test_votes_of_lists_one_by_one(learner: ListStabilityLearner) -> None:
         )
         assert vote == list(expected)[drawn]
         total = sum(F(3) ** times for times in expected.values())
-        assert dict(zip(law.outputs, law.fractions(), strict=True)) == {
+        assert dict(zip(pmf.outputs, pmf.fractions(), strict=True)) == {
             one: F(3) ** times / total for one, times in expected.items()
         }
     assert seen[True]

@@ -206,7 +206,7 @@ def test_bad_classes(hypotheses: Any, error: Any, message: str) -> None:
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case["kind"] == "tournament"], ids=lambda case: case["name"]
 )
-def test_the_laws_of_the_tournament(case: Any) -> None:
+def test_the_pmfs_of_the_tournament(case: Any) -> None:
     """The reference that the learner is held against below, itself held against known numbers."""
     k, block = case["input"]["k"], case["input"]["n"]
     levels = oracle.tournament_levels(concepts_of(thresholds(k)), (0,) * k, block, 3)
@@ -231,7 +231,7 @@ def test_what_is_proved_of_the_tournament(matrix: Any) -> None:
         assert max(level["top"] for level in facts) >= b[depth]
 
 
-def tournament_law(matrix: Any, target: tuple[int, ...], block: int) -> list[dict[bytes, Fraction]]:
+def tournament_pmf(matrix: Any, target: tuple[int, ...], block: int) -> list[dict[bytes, Fraction]]:
     concepts = concepts_of(matrix)
     return oracle.tournament_predictions(concepts, target, block, oracle.ldim(concepts) + 1)
 
@@ -241,20 +241,20 @@ def test_measured_stability(block: int, eta: float) -> None:
     """The exact probability of the likeliest output for the worst target, far above what is proved."""
     worst = Fraction(1)
     for target in sorted(concepts_of(thresholds(3))):
-        laws = tournament_law(thresholds(3), target, block)
-        assert len(laws) == 3
-        worst = min(worst, max(sum(law.get(row, Fraction(0)) for law in laws) / 3 for row in set().union(*laws)))
+        pmfs = tournament_pmf(thresholds(3), target, block)
+        assert len(pmfs) == 3
+        worst = min(worst, max(sum(pmf.get(row, Fraction(0)) for pmf in pmfs) / 3 for row in set().union(*pmfs)))
     assert round(float(worst), 3) == eta > 1 / 4**3 / 3
 
 
-def test_the_learner_draws_from_the_law() -> None:
+def test_the_learner_draws_from_the_pmf() -> None:
     """3000 runs; every probability within its Hoeffding radius at a false alarm of 1e-7 in all."""
     matrix, target, runs = thresholds(3), (1, 1, 0), 3000
-    laws = tournament_law(matrix, target, 1)
-    law = {
-        row: sum((level.get(row, Fraction(0)) for level in laws), Fraction(0)) / len(laws) for row in set().union(*laws)
+    pmfs = tournament_pmf(matrix, target, 1)
+    pmf = {
+        row: sum((level.get(row, Fraction(0)) for level in pmfs), Fraction(0)) / len(pmfs) for row in set().union(*pmfs)
     }
-    assert sum(law.values()) == 1
+    assert sum(pmf.values()) == 1
     learner = TournamentLearner(FiniteClass(matrix), block_length=1, max_examples=400)
     rng = np.random.default_rng(8)
     counts: Counter[bytes] = Counter()
@@ -262,15 +262,15 @@ def test_the_learner_draws_from_the_law() -> None:
         points = rng.integers(3, size=400)
         item = learner.item(points[:, None], np.array(target, dtype=np.uint8)[points], PublicSeed(rng.bytes(32)))
         counts[learner.predict(item, np.arange(3)[:, None]).astype(np.uint8).tobytes()] += 1
-    radius = math.sqrt(math.log(2 * len(law) / 1e-7) / (2 * runs))
-    assert set(counts) <= set(law)
-    distances = {row: abs(counts[row] / runs - float(mass)) for row, mass in law.items()}
+    radius = math.sqrt(math.log(2 * len(pmf) / 1e-7) / (2 * runs))
+    assert set(counts) <= set(pmf)
+    distances = {row: abs(counts[row] / runs - float(mass)) for row, mass in pmf.items()}
     assert max(distances.values()) < radius
     # The test would see the wrong branch being kept.
     wrong = oracle.tournament_predictions(concepts_of(matrix), target, 1, 3, keep_right=True)
     mixed = {row: sum((level.get(row, Fraction(0)) for level in wrong), Fraction(0)) / 3 for row in set().union(*wrong)}
     assert (
-        max(abs(float(mixed.get(row, Fraction(0)) - law.get(row, Fraction(0)))) for row in {*law, *mixed}) > 2 * radius
+        max(abs(float(mixed.get(row, Fraction(0)) - pmf.get(row, Fraction(0)))) for row in {*pmf, *mixed}) > 2 * radius
     )
 
 

@@ -1,4 +1,4 @@
-"""Statistical-query algorithms made stable: the law of one answer, the hypotheses of an oracle, one user at a time."""
+"""Statistical-query algorithms made stable: the pmf of one answer, the hypotheses of an oracle, one user at a time."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def test_shared_offsets_disagree_as_the_closed_form_says(case: Any, listed: Any)
     people = [[((1,), 0)] * mean.numerator + [((0,), 0)] * (mean.denominator - mean.numerator) for mean in means]
     # All ends of pieces are multiples of this.
     pieces = math.lcm(*((intervals * mean).denominator for mean in means))
-    differ, laws = Fraction(0), ({}, {})
+    differ, pmfs = Fraction(0), ({}, {})
     for piece in range(pieces):
         seed = listed(Fraction(piece, pieces))
         answers = [algorithm.decode(item) for item in StatisticalQueryLearner(algorithm).items(data_of(people), seed)]
         differ += Fraction(answers[0] != answers[1], pieces)
-        for law, answer in zip(laws, answers, strict=True):
-            law[str(answer)] = law.get(str(answer), Fraction(0)) + Fraction(1, pieces)
+        for pmf, answer in zip(pmfs, answers, strict=True):
+            pmf[str(answer)] = pmf.get(str(answer), Fraction(0)) + Fraction(1, pieces)
     assert differ == Fraction(case["expected"]["disagree"]) == oracle.disagreement(*means, intervals)
-    for law, name in zip(laws, "uv", strict=True):
-        assert law == {answer: Fraction(weight) for answer, weight in case["expected"][f"{name}_law"].items()}
+    for pmf, name in zip(pmfs, "uv", strict=True):
+        assert pmf == {answer: Fraction(weight) for answer, weight in case["expected"][f"{name}_law"].items()}
 
 
 def test_the_disagreement_of_one_query_is_the_mean_of_the_distance(listed: Any) -> None:
@@ -118,7 +118,7 @@ def test_every_user_has_the_list_of_the_oracle(width: int, length: int) -> None:
             continue
         offsets = iter(range(10**6))
         rules, asked = oracle.decision_list(
-            oracle.law_of_rows(rows),
+            oracle.pmf_of_rows(rows),
             3,
             width,
             length,
@@ -151,7 +151,7 @@ def test_every_user_has_the_weights_of_the_oracle() -> None:
         offsets = iter(range(10**6))
         exact = [(tuple(map(Fraction, x)), y) for x, y in rows]
         w, asked, _ = oracle.perceptron(
-            oracle.law_of_rows(exact),
+            oracle.pmf_of_rows(exact),
             3,
             algorithm.alpha,
             algorithm.tolerance,
@@ -215,18 +215,18 @@ def test_replacing_a_user_changes_no_other_item(algorithm: Any) -> None:
         ]
 
 
-class Centred(OneMean):
+class Centered(OneMean):
     """Its query is not about one row: it depends on the rows that it is asked of together."""
 
     def run(self, ask: Any) -> Any:
         return ask(lambda X, labels: X[:, 0] - X[:, 0].max() / 2)
 
 
-class CentredTogether(Centred):
+class CenteredTogether(Centered):
     rowwise = True
 
 
-@pytest.mark.parametrize(("kind", "others_change"), [(Centred, False), (CentredTogether, True)])
+@pytest.mark.parametrize(("kind", "others_change"), [(Centered, False), (CenteredTogether, True)])
 def test_only_what_says_it_is_row_by_row_is_asked_of_many_together(kind: Any, others_change: bool, listed: Any) -> None:
     seed = listed(Fraction(0))
     learner = StatisticalQueryLearner(kind(10))

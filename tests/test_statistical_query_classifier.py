@@ -1,4 +1,4 @@
-"""StatisticalQueryClassifier: its exact law is private, its draw is from that law, and it learns."""
+"""StatisticalQueryClassifier: its exact distribution is private, its draw is from that distribution, and it learns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def people(n_users: int = 90, m: int = 300, d: int = 4, seed: int = 0) -> tuple[
 LISTS = DecisionListQueries(4, alpha="0.1", length=2, tolerance="0.05")
 
 
-# --- audits of the law that is drawn from
+# --- audits of the distribution that is drawn from
 
 UNIVERSE = [((0,), 0), ((0,), 1), ((1,), 1)]
 AUDITED = [
@@ -75,7 +75,7 @@ def test_audited(given: dict[str, Any], n_users: int, delta: Fraction, least: fl
     found = audited(epsilon, given)
     print(f"{given['model']}: worst delta {found.worst_delta}, exact epsilon {found.epsilon}, {found.pairs} pairs")
     assert found.holds
-    assert found.engine == ("labelled" if local else "symmetric")
+    assert found.engine == ("labeled" if local else "symmetric")
     half = audited(LogRatio(9), given | ({"delta": 2 * delta} if delta else {}))
     if delta:
         assert 0 < found.worst_delta.lower < found.worst_delta.upper < half.worst_delta.lower
@@ -113,29 +113,29 @@ def test_an_audit_finds_votes_that_are_counted_twice(monkeypatch: pytest.MonkeyP
     assert not holds()
 
 
-def majority_law(keep: Fraction, bits: list[tuple[int, ...]]) -> dict[int, Fraction]:
+def majority_pmf(keep: Fraction, bits: list[tuple[int, ...]]) -> dict[int, Fraction]:
     """By listing all reports of all users."""
-    n_bits, law = len(bits[0]), Counter[int]()
+    n_bits, pmf = len(bits[0]), Counter[int]()
     for reports in product((0, 1), repeat=len(bits)):
         weight = math.prod(
             (keep if report == vote[slot % n_bits] else 1 - keep)
             for slot, (report, vote) in enumerate(zip(reports, bits, strict=True))
         )
         ones = [2 * sum(reports[place::n_bits]) > len(reports[place::n_bits]) for place in range(n_bits)]
-        law[sum(1 << (n_bits - 1 - place) for place, one in enumerate(ones) if one)] += weight  # type: ignore[assignment]
-    return dict(law)  # type: ignore[arg-type]
+        pmf[sum(1 << (n_bits - 1 - place) for place, one in enumerate(ones) if one)] += weight  # type: ignore[assignment]
+    return dict(pmf)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n_users", [3, 4, 6, 8])
-def test_the_law_of_reported_bits_is_that_of_all_reports(n_users: int) -> None:
+def test_the_pmf_of_reported_bits_is_that_of_all_reports(n_users: int) -> None:
     protocol = BitwiseMajority(epsilon=LogRatio(2), n_bits=3, n_users=n_users, round_id="a")
     votes = [tuple(int(bit) for bit in f"{number % 8:03b}") for number in range(5, 5 + n_users)]
     pmf = ReportedBits(protocol).pmf(np.array(votes, dtype=np.uint8))
-    expected = majority_law(protocol.keep_probability, votes)
+    expected = majority_pmf(protocol.keep_probability, votes)
     assert pmf.fractions() == [expected.get(number, F(0)) for number in range(8)]
 
 
-def test_reported_bits_are_drawn_from_their_law() -> None:
+def test_reported_bits_are_drawn_from_their_pmf() -> None:
     """5,000 draws, each of 4 outcomes within 6.2 standard deviations of its mean: false alarms below 1e-8."""
     from userdp.runtime import source_of
 
@@ -259,7 +259,7 @@ def test_bad_parameters_are_refused(changes: dict[str, Any], error: Any, message
         classifier(**changes).fit(np.array([[0], [1], [0], [1]]), [0, 1, 0, 1], groups=[0, 0, 1, 1])
 
 
-def test_laws_too_large_to_list_are_refused() -> None:
+def test_pmfs_too_large_to_list_are_refused() -> None:
     X, y, users = people(40, 5)
     for model, delta in (("central-approx", "0.1"), ("local", 0)):
         with pytest.raises(BudgetError, match="not listed"):

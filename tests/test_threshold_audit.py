@@ -1,4 +1,4 @@
-"""The law of what ThresholdClassifier releases, over all neighbouring datasets of small universes; and planted bugs."""
+"""The pmf of what ThresholdClassifier releases, over all neighboring datasets of small universes; and planted bugs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_more_rows_than_m_are_cut() -> None:
     assert audited(learner, 2, 1, m=2).holds
 
 
-# --- all draws together: sharper than the law of the outcome
+# --- all draws together: sharper than the distribution of the outcome
 
 
 def program_of(learner: ThresholdClassifier) -> Callable[[Dataset], Program]:
@@ -108,7 +108,7 @@ def program_of(learner: ThresholdClassifier) -> Callable[[Dataset], Program]:
 
 
 def pairs_of(domain_size: int, m: int, n_users: int) -> Iterator[tuple[Dataset, Dataset]]:
-    """Neighbours: users of one repeated row, and some of different rows."""
+    """Neighbors: users of one repeated row, and some of different rows."""
     rows = universe(domain_size)
     users = [(row,) * m for row in rows] + [(a, *(b,) * (m - 1)) for a, b in zip(rows, reversed(rows), strict=True)]
     for others in combinations_with_replacement(sorted(set(users)), n_users - 1):
@@ -236,7 +236,7 @@ def test_a_fixed_number_of_users_in_the_sensitivity_is_found(monkeypatch: pytest
     assert not audited(learner, 2, 2).holds
 
 
-def test_classes_taken_from_the_labels_are_no_output_of_the_law() -> None:
+def test_classes_taken_from_the_labels_are_no_output_of_the_pmf() -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=1, m=1, classes=None)
     learner.fit(np.array([[1], [1]]), ["a", "b"], groups=[0, 1])
     assert not learner.is_private_

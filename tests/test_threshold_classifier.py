@@ -64,12 +64,12 @@ USERS = {
 }
 
 
-def test_the_law_is_that_of_the_reference() -> None:
-    """Both draws from their definitions, on people of whom some gave fewer rows."""
+def test_the_pmf_is_that_of_the_reference() -> None:
+    """Both draws from their definitions, on users of whom some gave fewer rows."""
     m, size, n = 4, 4, len(USERS)
     learner = ThresholdClassifier(epsilon=1, domain_size=size, m=m)
     X, y, names = rows_of(USERS)
-    law = learner.output_distribution(X, y, groups=names)
+    pmf = learner.output_distribution(X, y, groups=names)
     users = list(USERS.values())
     least = [minimal_errors(users, m, size)[t] for t in candidates_for_t(m)]
     choice = ExponentialMechanism(epsilon=F(3, 10), sensitivity=1).pmf(first_crossing_scores(np.array(least), n))
@@ -78,35 +78,35 @@ def test_the_law_is_that_of_the_reference() -> None:
         weights = [math.exp(-0.7 / 2 * errors(users, u, t, m)) for u in range(size + 1)]
         for u, weight in enumerate(weights):
             expected[u] += mass * weight / sum(weights)
-    assert law.outputs == tuple(range(size + 1))
-    assert law.probabilities == pytest.approx(expected, abs=1e-9)
+    assert pmf.outputs == tuple(range(size + 1))
+    assert pmf.probabilities == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("method", ["score", "median"])
-def test_fits_follow_the_law(method: str) -> None:
+def test_fits_follow_the_pmf(method: str) -> None:
     learner = ThresholdClassifier(epsilon=8, domain_size=4, m=4, method=method, alpha=0.9, random_state=0)
     X, y, names = rows_of(USERS)
-    law = learner.output_distribution(X, y, groups=names)
-    assert isinstance(law, Pmf)
+    pmf = learner.output_distribution(X, y, groups=names)
+    assert isinstance(pmf, Pmf)
     drawn = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRandomnessWarning)
         for seed in range(600):
             drawn.append(learner.set_params(random_state=seed).fit(X, y, groups=names).threshold_)
-    found, limit = surprises([drawn.count(u) for u in law.outputs], law.fractions())
+    found, limit = surprises([drawn.count(u) for u in pmf.outputs], pmf.fractions())
     assert found < limit
 
 
 def test_ids_and_orders_do_not_matter() -> None:
     X, y, names = rows_of(USERS)
     learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4)
-    law = learner.output_distribution(X, y, groups=names)
+    pmf = learner.output_distribution(X, y, groups=names)
     order = np.random.default_rng(3).permutation(len(y))
     numbers = {name: 1000 - code for code, name in enumerate(USERS)}
     again = learner.output_distribution(X[order], y[order], groups=[numbers[names[row]] for row in order])
-    assert again == law
-    assert learner.output_distribution(X + 0.0, y, groups=names) == law
-    assert learner.output_distribution(X - 0.5, y, groups=names) == law
+    assert again == pmf
+    assert learner.output_distribution(X + 0.0, y, groups=names) == pmf
+    assert learner.output_distribution(X - 0.5, y, groups=names) == pmf
 
 
 def test_users_without_rows_count() -> None:
@@ -130,9 +130,9 @@ def test_private_values_are_never_refused() -> None:
     X = np.array([[math.nan], [math.inf], [-math.inf], [-3.0], [1e300], [2.0]])
     y = np.array([0, 1, 7, -1, 1, 0])
     learner = ThresholdClassifier(epsilon=1, domain_size=4, m=2)
-    law = learner.output_distribution(X, y, groups=[0, 0, 1, 1, 2, 2])
+    pmf = learner.output_distribution(X, y, groups=[0, 0, 1, 1, 2, 2])
     clean = np.array([[1], [4], [1], [1], [4], [2]])
-    assert law == learner.output_distribution(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2])
+    assert pmf == learner.output_distribution(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2])
     assert learner.fit(X, y, groups=[0, 0, 1, 1, 2, 2]).is_private_
     strict = ThresholdClassifier(epsilon=1, domain_size=4, m=2, on_invalid="raise")
     with pytest.raises(ValueError, match="NaN"):
@@ -233,7 +233,7 @@ def test_bad_parameters(given: dict[str, Any], error: type[Exception], message: 
         learner.fit([[1], [2]], [0, 1], groups=[0, 1])
 
 
-def test_large_laws_are_refused() -> None:
+def test_large_pmfs_are_refused() -> None:
     with pytest.raises(BudgetError, match="domain_size"):
         ThresholdClassifier(epsilon=1, domain_size=2**12, m=1).output_distribution([[1], [2]], [0, 1], groups=[0, 1])
 

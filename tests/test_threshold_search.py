@@ -1,4 +1,4 @@
-"""The search for a threshold by bisection: known laws and worst ratios, its draws, and its parameters."""
+"""The search for a threshold by bisection: known distributions and worst ratios, its draws, and its parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from userdp.audit import audit_user_level
 from userdp.learners.three_way import ThreeWayChoice
 from userdp.learners.threshold import median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism
-from userdp.mechanisms.composed import law_of, run
+from userdp.mechanisms.composed import distribution_of, run
 
 F = Fraction
 
@@ -38,16 +38,16 @@ def searched(given: dict[str, Any], choice: Any, base: str) -> Pmf:
     program = lambda draw: search(  # noqa: E731
         draw, sweep, domain_size=given["N"], t=given["t"], tolerances=given["s"], median=median, choice=choice
     )
-    return law_of(program, range(given["N"] + 1))
+    return distribution_of(program, range(given["N"] + 1))
 
 
 @pytest.mark.parametrize(("given", "expected"), cases("private_threshold"))
-def test_known_laws_of_the_search(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_known_pmfs_of_the_search(given: dict[str, Any], expected: dict[str, Any]) -> None:
     choice = ThreeWayChoice(level(given["dlap_base_b"], 3), len(given["users"]))
     assert near(searched(given, choice, given["em_base_a"]), expected["pmf_u"])
     m = max(len(user) for user in given["users"])
     base, noise = F(given["em_base_a"]), oracle.noisy_choice(F(given["dlap_base_b"]))
-    reference = oracle.law_of_search(given["users"], m, given["N"], given["t"], given["s"], base, noise)
+    reference = oracle.pmf_of_search(given["users"], m, given["N"], given["t"], given["s"], base, noise)
     assert all(abs(a - F(b)) < NEAR for a, b in zip(reference, expected["pmf_u"], strict=True))
 
 
@@ -63,7 +63,7 @@ class ExponentialChoice:
 
 
 @pytest.mark.parametrize(("given", "expected"), cases("private_threshold_em3"))
-def test_known_law_of_the_search_with_another_choice(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_known_pmf_of_the_search_with_another_choice(given: dict[str, Any], expected: dict[str, Any]) -> None:
     choice = ExponentialChoice(level(given["choice_base"], 2))
     assert near(searched(given, choice, given["em_base_a"]), expected["pmf_u"])
 
@@ -75,10 +75,10 @@ def test_known_worst_ratios_of_the_search(given: dict[str, Any], expected: dict[
     size, m, rounds, t = (int(re.search(rf"{name}=(\d+)", text)[1]) for name in (r"\|X\|", "m", "T", "t"))  # type: ignore[index]
     choice = ExponentialChoice(level("1/8", 2)) if "em3" in text else ThreeWayChoice(level("1/4", 3), n_users)
 
-    def law(dataset: Any) -> Pmf:
+    def pmf(dataset: Any) -> Pmf:
         return searched({"users": dataset, "N": size, "t": t, "s": [0] * rounds}, choice, "1/2")
 
-    algorithm, rows = SymmetricAlgorithm(range(size + 1), law), list(product(range(1, size + 1), (0, 1)))
+    algorithm, rows = SymmetricAlgorithm(range(size + 1), pmf), list(product(range(1, size + 1), (0, 1)))
     report = audit(algorithm, rows, n_users, LogRatio(256**rounds), n_examples=m)
     assert report.holds
     assert report.epsilon.lower == pytest.approx(math.log(F(expected["worst_ratio_replace"])), abs=1e-7)
@@ -108,14 +108,14 @@ def test_arguments_of_draws_change_by_one_at_most() -> None:
     assert spent == pytest.approx(1)
 
 
-def test_drawn_like_the_law() -> None:
+def test_drawn_like_the_pmf() -> None:
     users = [[(1, 0), (3, 1)], [(2, 1), (2, 0)], [(3, 1), (3, 0)]]
     sweep, choice = sweep_of(users, 2, 3), ThreeWayChoice(1, 3)
     median = GroupedExponentialMechanism(epsilon=1, sensitivity=1)
     program = lambda draw: search(  # noqa: E731
         draw, sweep, domain_size=3, t=0, tolerances=(1, 0), median=median, choice=choice
     )
-    law, source = law_of(program, range(4)), _core.Source(5)
+    pmf, source = distribution_of(program, range(4)), _core.Source(5)
     drawn = [run(program, source) for _ in range(3000)]
-    found, limit = surprises([drawn.count(u) for u in law.outputs], law.fractions())
+    found, limit = surprises([drawn.count(u) for u in pmf.outputs], pmf.fractions())
     assert found < limit

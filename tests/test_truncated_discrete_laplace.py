@@ -138,7 +138,7 @@ def test_kappa_far_out() -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c["kind"] == "tdlap"], ids=lambda case: case["id"])
-def test_law_cases(case: dict[str, Any]) -> None:
+def test_pmf_cases(case: dict[str, Any]) -> None:
     ratio, width = F(case["input"]["exp_eps"]), case["input"]["kappa"]
     expected = [F(mass) for mass in case["expected"]["pmf"]]
     assert oracle.ideal(ratio, width) == expected
@@ -149,7 +149,7 @@ def test_law_cases(case: dict[str, Any]) -> None:
     assert noise.kappa == width
     assert noise.ideal_pmf().fractions() == expected
     distance = sum(abs(a - b) for a, b in zip(noise.pmf().fractions(), expected, strict=True))
-    # Ratios are cut at 2^64: the law with a ratio of 10^100 is wider than the ideal one.
+    # Ratios are cut at 2^64: the distribution with a ratio of 10^100 is wider than the ideal one.
     assert distance < (F(1, 2**120) if ratio < 2**64 else F(1, 2**61))
 
 
@@ -172,7 +172,7 @@ def test_table_is_the_references(epsilon: Any, delta: Any, rule: Any) -> None:
     assert oracle.is_certified(pmf.weights, level, probability)
     assert noise.certified_delta == F(pmf.weights[0], WHOLE) <= probability
     ratio = max(F(max(a, b), min(a, b)) for a, b in zip(pmf.weights, pmf.weights[1:], strict=False))
-    assert noise._core_law.largest_ratio == ratio
+    assert noise._core_pmf.largest_ratio == ratio
     # certified_epsilon encloses ln(ratio) from above and does not exceed epsilon by more than its rounding.
     assert exp_bounds(F(noise.certified_epsilon))[1] >= ratio
     assert noise.certified_epsilon <= math.nextafter(float(parse_level(epsilon)), math.inf)
@@ -208,10 +208,10 @@ def noisy_total(noise: TruncatedDiscreteLaplace, most: int) -> AdditiveAlgorithm
     weights = noise.pmf().weights
     outputs = tuple(range(most + len(weights)))
 
-    def law(total: int, _: int) -> Pmf:
+    def pmf(total: int, _: int) -> Pmf:
         return Pmf(outputs, (*(0,) * total, *weights, *(0,) * (most - total)))
 
-    return AdditiveAlgorithm(outputs, lambda user: sum(user), law, statistic_range=(0, 1))
+    return AdditiveAlgorithm(outputs, lambda user: sum(user), pmf, statistic_range=(0, 1))
 
 
 @pytest.mark.parametrize("rule", ["paper", "tight"])
@@ -228,7 +228,7 @@ def test_audit_of_a_noisy_count(epsilon: Any, delta: Any, rule: Any) -> None:
     assert not audit_user_level(count, delta=end * (1 - F(1, 10**30)), **arguments).holds
     assert audit_user_level(count, delta=delta, **arguments).holds
     # The same by the definition.
-    p, q = ([F(weight, WHOLE) for weight in law] for law in ((*noise.pmf().weights, 0), (0, *noise.pmf().weights)))
+    p, q = ([F(weight, WHOLE) for weight in pmf] for pmf in ((*noise.pmf().weights, 0), (0, *noise.pmf().weights)))
     lower = reference_level(epsilon).power(1)[0]
     assert hockey_stick(p, q, lower) == hockey_stick(q, p, lower) == end
 
@@ -246,7 +246,7 @@ def test_audit_with_half_the_noise_fails() -> None:
 
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-3"), (LogRatio(2), "1/8")])
-def test_draws_follow_the_law(epsilon: Any, delta: Any, rule: Any) -> None:
+def test_draws_follow_the_pmf(epsilon: Any, delta: Any, rule: Any) -> None:
     noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
     draws = 200_000
     with pytest.warns(InsecureRandomnessWarning):
@@ -256,7 +256,7 @@ def test_draws_follow_the_law(epsilon: Any, delta: Any, rule: Any) -> None:
     statistic, degrees = chi_square(counts, noise.pmf().fractions())
     print(f"chi-square {statistic:.1f} at {degrees} degrees, limit {chi_square_limit(degrees):.1f}")
     assert statistic < chi_square_limit(degrees)
-    # The test can fail: the same draws against a law of twice the width.
+    # The test can fail: the same draws against a distribution of twice the width.
     wide = oracle.ideal(F(13, 10), noise.kappa) if epsilon != "0.1" else oracle.ideal(F(11, 9), noise.kappa)
     statistic, degrees = chi_square(counts, wide)
     assert statistic > chi_square_limit(degrees)
@@ -268,8 +268,8 @@ def test_draws_are_the_inverse_of_the_distribution_function() -> None:
     source = _core.Source(7)
     expected = [sum(entry <= bits for entry in cumulative) for bits in (source.bits() for _ in range(3000))]
     one_by_one = _core.Source(7)
-    assert [noise._core_law.sample(one_by_one) for _ in range(3000)] == expected
-    assert noise._core_law.sample_many(_core.Source(7), 3000).tolist() == expected
+    assert [noise._core_pmf.sample(one_by_one) for _ in range(3000)] == expected
+    assert noise._core_pmf.sample_many(_core.Source(7), 3000).tolist() == expected
     with pytest.warns(InsecureRandomnessWarning):
         assert noise.sample((30, 100), random_state=7).tolist() == np.reshape(expected, (30, 100)).tolist()
     with pytest.warns(InsecureRandomnessWarning):
@@ -472,16 +472,16 @@ def test_refusals_are_drawn_from_the_table() -> None:
 
 
 def test_refusals_are_indistinguishable() -> None:
-    # Neighbouring sizes as a two-point mechanism, audited exactly at its level and below it.
+    # Neighboring sizes as a two-point mechanism, audited exactly at its level and below it.
     level, delta = level_of("0.8"), F(5, 10**7)
     q = [F(numerator, WHOLE) for numerator in _core.RefusalTable(level, delta).numerators]
-    laws = [([n.numerator, n.denominator - n.numerator], n.denominator) for n in q]
+    pmfs = [([n.numerator, n.denominator - n.numerator], n.denominator) for n in q]
     pairs = list(zip(range(len(q)), range(1, len(q)), strict=False))
-    worst = _core.family_worst(laws, pairs, level, delta)
+    worst = _core.family_worst(pmfs, pairs, level, delta)
     assert worst is not None
     assert not worst[5]
     assert worst[4] == pytest.approx(5e-7, rel=1e-12)
-    tighter = _core.family_worst(laws, pairs, level_of("0.79"), delta)
+    tighter = _core.family_worst(pmfs, pairs, level_of("0.79"), delta)
     assert tighter is not None
     assert tighter[5]
 
@@ -585,7 +585,7 @@ def test_too_many_draws() -> None:
             noise.sample(size)
 
 
-def test_ideal_law_only_where_it_is_rational() -> None:
+def test_ideal_pmf_only_where_it_is_rational() -> None:
     with pytest.raises(ValueError, match="LogRatio"):
         TruncatedDiscreteLaplace(epsilon=1, delta="1e-6").ideal_pmf()
     with pytest.raises(BudgetError, match="larger"):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from law_draws import chi_square_limit, listed, seeded
-from oracle import laws as oracle
+from distribution_draws import chi_square_limit, listed, seeded
+from oracle import distributions as oracle
 from oracle.divergence import exp_bounds
 from userdp import LogRatio, _core
 from userdp.divergence import is_indistinguishable
@@ -30,7 +30,7 @@ SCALES = [F(1), F(3, 2), F(1, 10), F(10), F(1000), F(10**12), F(0.3), F(2**52)]
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_draws_of_listed_bits(scale: Fraction) -> None:
-    law, powers = UnboundedDiscreteLaplace(scale=scale), oracle.exponential_powers(1 / scale)
+    pmf, powers = UnboundedDiscreteLaplace(scale=scale), oracle.exponential_powers(1 / scale)
     source = random.Random(6)
     words = [source.getrandbits(128) for _ in range(12)]
     words += [source.getrandbits(128) >> shift for shift in (1, 30, 64, 65, 100, 120)]
@@ -40,7 +40,7 @@ def test_draws_of_listed_bits(scale: Fraction) -> None:
         magnitude = oracle.geometric(powers, [word >> 1, *spare], 127)
         if magnitude == 0 and word & 1:
             continue  # -0, below
-        assert law._draw(listed([word, *spare])) == (-magnitude if word & 1 else magnitude)
+        assert pmf._draw(listed([word, *spare])) == (-magnitude if word & 1 else magnitude)
     # The same 127 bits as q^k, and 255: what decides are the bits after them, for both signs.
     for k in (1, 2, 7):
         low, high = powers(k, 500)
@@ -55,18 +55,18 @@ def test_draws_of_listed_bits(scale: Fraction) -> None:
                 for sign in (0, 1):
                     if magnitude == 0 and sign:
                         continue
-                    drawn = law._draw(listed([2 * first + sign, *rest, end, end]))
+                    drawn = pmf._draw(listed([2 * first + sign, *rest, end, end]))
                     assert drawn == (-magnitude if sign else magnitude)
 
 
 def test_minus_zero_is_drawn_again() -> None:
-    law = UnboundedDiscreteLaplace(scale=1)
+    pmf = UnboundedDiscreteLaplace(scale=1)
     near_one = WORD - 1  # magnitude 0 with the sign -
     small = WORD // 3 | 1  # U = 1/3, X = -1
-    assert law._draw(listed([near_one, near_one, small])) == -1
-    assert law._draw(listed([near_one - 1, small])) == 0
+    assert pmf._draw(listed([near_one, near_one, small])) == -1
+    assert pmf._draw(listed([near_one - 1, small])) == 0
     with pytest.raises(OSError, match="used up"):
-        law._draw(listed([near_one]))
+        pmf._draw(listed([near_one]))
 
 
 @pytest.mark.parametrize("scale", [F(1), F(1, 3), F(20), F(10**6)], ids=str)
@@ -80,31 +80,31 @@ def test_seeded_draws_are_pinned(scale: Fraction) -> None:
 
 @pytest.mark.parametrize("scale", [F(1), F(1, 3), F(1, 50), F(17, 10), F(1000), F(10**9), F(2**52)], ids=str)
 def test_probabilities_are_certified(scale: Fraction) -> None:
-    law = UnboundedDiscreteLaplace(scale=scale)
+    pmf = UnboundedDiscreteLaplace(scale=scale)
     for x in (0, 1, -1, 2, -5, 40, 1000, 10**9, -(10**12)):
         if abs(x) / scale > 700:
-            assert law.probability(x).upper <= math.exp(-699) * 2
+            assert pmf.probability(x).upper <= math.exp(-699) * 2
             continue
         low, high = oracle.two_sided_probability(1 / scale, x, 3000)
-        bounds = law.probability(x)
+        bounds = pmf.probability(x)
         assert bounds.lower <= low
         assert high <= bounds.upper <= math.nextafter(math.nextafter(bounds.lower, 1), 1)
-        assert law.probability(-x) == bounds
-    assert law.probability(10**40).lower == 0.0
-    assert 0.0 < law.probability(10**40).upper <= 5e-324
+        assert pmf.probability(-x) == bounds
+    assert pmf.probability(10**40).lower == 0.0
+    assert 0.0 < pmf.probability(10**40).upper <= 5e-324
 
 
-def test_the_law_of_a_log_ratio_is_rational() -> None:
-    law = UnboundedDiscreteLaplace(epsilon=LogRatio(9), sensitivity=2)  # q = 1/3
+def test_the_pmf_of_a_log_ratio_is_rational() -> None:
+    pmf = UnboundedDiscreteLaplace(epsilon=LogRatio(9), sensitivity=2)  # q = 1/3
     for x in range(30):
         exact = F(1, 2) * F(1, 3) ** x
-        bounds = law.probability(x)
+        bounds = pmf.probability(x)
         assert bounds.lower <= exact <= bounds.upper <= math.nextafter(math.nextafter(bounds.lower, 1), 1)
-    assert law.scale.lower <= 2 / math.log(9) <= law.scale.upper
+    assert pmf.scale.lower <= 2 / math.log(9) <= pmf.scale.upper
     source = _core.Source(10)
     words = iter([source.bits() for _ in range(900)])
     expected = [oracle.two_sided(oracle.rational_powers(F(1, 3)), words) for _ in range(400)]
-    assert seeded(law, 400, 10).tolist() == expected
+    assert seeded(pmf, 400, 10).tolist() == expected
 
 
 def exceeds(probability: Callable[[int], Any], epsilon: Fraction, sensitivity: int) -> bool:
@@ -119,21 +119,21 @@ def exceeds(probability: Callable[[int], Any], epsilon: Fraction, sensitivity: i
 
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(F(1), 1), (F(1, 10), 1), (F(1), 3), (F(7, 2), 2)])
 def test_shifts_are_within_epsilon(epsilon: Fraction, sensitivity: int) -> None:
-    law = UnboundedDiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity)
-    assert not exceeds(law.probability, epsilon, sensitivity)
-    assert exceeds(law.probability, epsilon * (1 - F(1, 10**12)), sensitivity)  # and no less
+    pmf = UnboundedDiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity)
+    assert not exceeds(pmf.probability, epsilon, sensitivity)
+    assert exceeds(pmf.probability, epsilon * (1 - F(1, 10**12)), sensitivity)  # and no less
     halved = UnboundedDiscreteLaplace(scale=F(sensitivity) / epsilon / 2)
     assert exceeds(halved.probability, epsilon, sensitivity)
     assert exceeds(UnboundedDiscreteLaplace(epsilon=epsilon).probability, epsilon, sensitivity) == (sensitivity > 1)
 
 
-def clamped(law: UnboundedDiscreteLaplace, success: Fraction, value: int) -> Pmf:
-    """The law of value + noise moved into -6, ..., 6, for q = 1 - success, from exact probabilities of q^|x|."""
+def clamped(pmf: UnboundedDiscreteLaplace, success: Fraction, value: int) -> Pmf:
+    """The pmf of value + noise moved into -6, ..., 6, for q = 1 - success, from exact probabilities of q^|x|."""
     magnitude, largest = Geometric(p=success), 6
 
     def mass(x: int) -> Fraction:
         exact = magnitude.probability(abs(x)) / (2 - success)
-        bounds = law.probability(x)
+        bounds = pmf.probability(x)
         assert bounds.lower <= exact <= bounds.upper
         return exact
 
@@ -146,11 +146,11 @@ def clamped(law: UnboundedDiscreteLaplace, success: Fraction, value: int) -> Pmf
 
 def test_exact_audit() -> None:
     # q = 1/3 at sensitivity 2: shifts by up to 2 are at epsilon = ln 9 exactly, by the library's own comparison.
-    law = UnboundedDiscreteLaplace(epsilon=LogRatio(9), sensitivity=2)
-    laws = {value: clamped(law, F(2, 3), value) for value in range(-3, 4)}
+    pmf = UnboundedDiscreteLaplace(epsilon=LogRatio(9), sensitivity=2)
+    pmfs = {value: clamped(pmf, F(2, 3), value) for value in range(-3, 4)}
     below = LogRatio(9 * 10**12 - 1, 10**12)
-    for a, p in laws.items():
-        for b, q in laws.items():
+    for a, p in pmfs.items():
+        for b, q in pmfs.items():
             within = abs(a - b) <= 2
             assert is_indistinguishable(p, q, epsilon=LogRatio(9), delta=0).holds == within
             assert is_indistinguishable(p, q, epsilon=below, delta=0).holds == (abs(a - b) < 2)
@@ -170,7 +170,7 @@ def chi_square(draws: Any, scale: Fraction, width: int) -> tuple[float, int]:
 
 
 @pytest.mark.parametrize(("scale", "width"), [(F(1), 8), (F(5), 40)])
-def test_draws_follow_the_law(scale: Fraction, width: int) -> None:
+def test_draws_follow_the_pmf(scale: Fraction, width: int) -> None:
     draws = seeded(UnboundedDiscreteLaplace(scale=scale), 300_000, 17)
     statistic, degrees = chi_square(draws, scale, width)
     limit = chi_square_limit(degrees)
@@ -184,17 +184,17 @@ def test_draws_follow_the_law(scale: Fraction, width: int) -> None:
 
 
 def test_copies_shapes_and_words() -> None:
-    for law in (
+    for pmf in (
         UnboundedDiscreteLaplace(scale="2.5"),
         UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3),
         UnboundedDiscreteLaplace(epsilon=LogRatio(3)),
     ):
-        for twin in (copy.deepcopy(law), pickle.loads(pickle.dumps(law))):
-            assert repr(twin) == repr(law)
-            assert seeded(twin, 9, 1).tolist() == seeded(law, (3, 3), 1).ravel().tolist()
-        assert seeded(law, None, 1) == seeded(law, 1, 1)[0]
-        assert type(law.sample()) is int
-        assert law.sample((2, 3)).dtype == np.int64
+        for twin in (copy.deepcopy(pmf), pickle.loads(pickle.dumps(pmf))):
+            assert repr(twin) == repr(pmf)
+            assert seeded(twin, 9, 1).tolist() == seeded(pmf, (3, 3), 1).ravel().tolist()
+        assert seeded(pmf, None, 1) == seeded(pmf, 1, 1)[0]
+        assert type(pmf.sample()) is int
+        assert pmf.sample((2, 3)).dtype == np.int64
     assert repr(UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3)) == (
         "UnboundedDiscreteLaplace(epsilon=0.5, sensitivity=3)"
     )
@@ -232,9 +232,9 @@ def test_bad_input(arguments: dict[str, Any], error: type[Exception], message: s
 
 
 def test_bad_calls() -> None:
-    law = UnboundedDiscreteLaplace(scale=1)
+    pmf = UnboundedDiscreteLaplace(scale=1)
     for x in (0.5, True, "1", None):
         with pytest.raises(TypeError, match="x must be an int"):
-            law.probability(x)  # type: ignore[arg-type]
+            pmf.probability(x)  # type: ignore[arg-type]
     with pytest.raises(BudgetError, match="draw in parts"):
-        law.sample(2**27 + 1)
+        pmf.sample(2**27 + 1)

@@ -227,7 +227,7 @@ def test_a_missing_part_makes_an_id_missing(missing: Any) -> None:
 
 
 def test_ids_of_two_columns_however_they_are_put_together() -> None:
-    """As people make one id of two columns, where one has a missing value: refused each time, with the row."""
+    """As users make one id of two columns, where one has a missing value: refused each time, with the row."""
     frame = pd.DataFrame({"site": [1, 1, 2, 2], "number": [1.0, np.nan, np.nan, 4.0]})
     made = {
         "MultiIndex": pd.MultiIndex.from_frame(frame),

@@ -50,8 +50,8 @@ def test_surrogate_scores_of_the_shared_cases(case: Any) -> None:
     assert surrogate(users, given["C_tables"], [given["h_table"]], t, s, m) == [expected["nq"]]
     assert above(users, given["C_tables"], t, m) == expected["errK_by_c"]
     # Disagreements with h are mistakes where h gives the labels.
-    relabelled = [tuple((point, given["h_table"][point]) for point, _ in user) for user in users]
-    assert above(relabelled, given["C_tables"], s, m) == expected["disK_by_c"]
+    relabeled = [tuple((point, given["h_table"][point]) for point, _ in user) for user in users]
+    assert above(relabeled, given["C_tables"], s, m) == expected["disK_by_c"]
 
 
 @pytest.mark.parametrize("case", cases("agnostic_threshold_cases.json", "em_minsum_tight"))

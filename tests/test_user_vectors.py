@@ -26,7 +26,7 @@ ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0]
 
 
 def people_data(people: list[list[list[float]]], columns: int, order: npt.NDArray[np.intp] | None = None) -> UserTable:
-    """Rows of people, in an order that keeps each one's own."""
+    """Rows of users, in an order that keeps each one's own."""
     rows = [(user, row) for user, person in enumerate(people) for row in person]
     if order is not None:
         rows = [rows[place] for place in order]
@@ -36,7 +36,7 @@ def people_data(people: list[list[list[float]]], columns: int, order: npt.NDArra
 
 
 def some_people(seed: int, n: int, columns: int, scale: float = 1.0) -> list[list[list[float]]]:
-    """People with 0 to 4 rows, some of whose numbers are not in any range."""
+    """Users with 0 to 4 rows, some of whose numbers are not in any range."""
     rng = np.random.default_rng(seed)
     people = []
     for _ in range(n):
@@ -167,7 +167,7 @@ def test_the_integers_decide() -> None:
 
 
 def test_one_user_changes_sums_by_what_is_stated() -> None:
-    """All people of at most two rows over odd numbers, replaced by each other."""
+    """All users of at most two rows over odd numbers, replaced by each other."""
     numbers = [0.0, 0.3, -0.7, 1e308, -math.inf, math.nan, 5e-324]
     rows = [list(row) for row in itertools.product(numbers, repeat=2)]
     people: list[list[list[float]]] = [[]]
@@ -190,7 +190,7 @@ def test_one_user_changes_sums_by_what_is_stated() -> None:
         assert near.min() == 0
         assert near.max() == 1
         assert not near[0].any()
-        # Sums over people are sums of their integers.
+        # Sums over users are sums of their integers.
         assert vectors.clipped_sum([0.3, 0.0], 0.5, 0.125).tolist() == clipped.sum(axis=0).tolist()
         assert vectors.winsorized_sum([-0.5, 0.1], 5, 0.125).tolist() == winsorized.sum(axis=0).tolist()
         assert vectors.bin_counts(3, 1.0).tolist() == counts.sum(axis=0).tolist()
@@ -238,7 +238,7 @@ def test_kernels_and_threads_do_not_matter(setting: dict[str, str]) -> None:
 
 
 def integers() -> list[object]:
-    """Sums over many people."""
+    """Sums over many users."""
     people = some_people(7, 300, 70, 0.1)
     sums: list[object] = []
     for signs in (None, signs_like(70)):

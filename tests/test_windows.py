@@ -1,4 +1,4 @@
-"""Windows of sorted integers against explicit sets of users, and the laws of their totals."""
+"""Windows of sorted integers against explicit sets of users, and the distributions of their totals."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ def test_windows_are_best_among_all_sets_of_users() -> None:
     assert len(sizes) > 4
 
 
-def test_laws_of_totals_are_those_of_explicit_sets() -> None:
+def test_pmfs_of_totals_are_those_of_explicit_sets() -> None:
     source = random.Random(10)
     for _ in range(300):
         values, deletions, _ = random_values(source)
         size = source.randint(0, deletions)
         start = source.randint(0, size)
         pool = values[start : start + len(values) - size]
-        expected = oracle.total_law(pool, len(values) - deletions)
+        expected = oracle.total_pmf(pool, len(values) - deletions)
         if (max(expected) - min(expected)) > 10**6:
             continue
         first, step, weights, total = _core.window_total_weights(values, deletions, start, size)
-        law = {first + step * i: F(weight, total) for i, weight in enumerate(weights) if weight}
-        assert law == expected
+        pmf = {first + step * i: F(weight, total) for i, weight in enumerate(weights) if weight}
+        assert pmf == expected
         assert first == min(expected)
         assert first + step * (len(weights) - 1) == max(expected)
-        same_first, same_step, masses, error = _core.window_total_law(values, deletions, start, size)
+        same_first, same_step, masses, error = _core.window_total_distribution(values, deletions, start, size)
         assert (same_first, same_step, len(masses)) == (first, step, len(weights))
         for i, mass in enumerate(masses):
             exact = expected.get(first + step * i, F(0))
@@ -76,7 +76,7 @@ def test_laws_of_totals_are_those_of_explicit_sets() -> None:
 
 def test_totals_of_many_users_with_two_values_are_hypergeometric() -> None:
     ones, zeros, deletions = 300, 99_700, 200
-    first, step, masses, error = _core.window_total_law([0] * zeros + [7] * ones, deletions, 0, 0)
+    first, step, masses, error = _core.window_total_distribution([0] * zeros + [7] * ones, deletions, 0, 0)
     assert (first, step) == (7 * (ones - deletions), 7)
     assert len(masses) == deletions + 1
     assert error < 1e-13
@@ -93,10 +93,10 @@ def test_bad_windows_are_refused() -> None:
     with pytest.raises(ValueError, match="deletions: 3 exceeds the number of users, 2"):
         _core.smallest_window([1, 2], 3, 0, 1)
     with pytest.raises(ValueError, match="r: "):
-        _core.window_total_law([1, 2, 3], 1, 0, 2)
+        _core.window_total_distribution([1, 2, 3], 1, 0, 2)
     with pytest.raises(ValueError, match="r: "):
         _core.window_total_weights([1, 2, 3], 2, 2, 1)
     with pytest.raises(BudgetError, match="coarser statistic"):
-        _core.window_total_law([0, 1, 10**12], 1, 0, 0)
+        _core.window_total_distribution([0, 1, 10**12], 1, 0, 0)
     with pytest.raises(BudgetError, match="certified bounds"):
         _core.window_total_weights(list(range(600)), 120, 0, 0)

@@ -29,7 +29,7 @@ from userdp.means.winsorized import WinsorizedBall, plan_laplace, plan_paper, pl
 from userdp.means.winsorized_budget import ColumnBudget, best_column_budget
 from userdp.means.winsorized_columns import WinsorizedColumns
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
-from userdp.mechanisms.composed import law_of, run
+from userdp.mechanisms.composed import distribution_of, run
 from userdp.report import AuditReport
 from userdp.users.vectors import GivenVectors
 
@@ -62,7 +62,7 @@ def vectors_of(dataset: Any, d: int = 1) -> GivenVectors:
 def audited(method: MeanMethod, universe: Any, epsilon: Any, delta: Any = 0) -> AuditReport:
     """What the program of a method draws, over all datasets of its number of users."""
     outputs, d = tuple(method.outcomes()), len(universe[0])
-    algorithm = SymmetricAlgorithm(outputs, lambda data: law_of(method.program(vectors_of(data, d)), outputs))
+    algorithm = SymmetricAlgorithm(outputs, lambda data: distribution_of(method.program(vectors_of(data, d)), outputs))
     n = method.problem.n_users  # type: ignore[attr-defined]
     return audit_user_level(algorithm, universe=universe, n_users=n, n_examples=1, epsilon=epsilon, delta=delta)
 
@@ -144,14 +144,14 @@ def _two_groups(epsilon: Fraction, delta: Fraction) -> ColumnBudget:
     return best_column_budget(2, epsilon, delta, lambda part, noise: 1 / noise + 0.05 / part, 0.1)
 
 
-def test_laws_are_the_same_from_counts_and_from_occupied_bins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pmfs_are_the_same_from_counts_and_from_occupied_bins(monkeypatch: pytest.MonkeyPatch) -> None:
     method = WinsorizedColumns("practical", problem_of(3), TINY, ColumnBudget(1, F(1, 2), F(1, 2), "pure", 0.5))
     outputs = tuple(method.outcomes())
     for dataset in itertools.combinations_with_replacement([((-1.7,),), ((0.3,),), (None,)], 3):
-        dense = law_of(method.program(vectors_of(dataset)), outputs)
+        dense = distribution_of(method.program(vectors_of(dataset)), outputs)
         with monkeypatch.context() as patch:
             patch.setattr(range_search, "MOST_COUNTS", 0)
-            assert law_of(method.program(vectors_of(dataset)), outputs) == dense
+            assert distribution_of(method.program(vectors_of(dataset)), outputs) == dense
 
 
 # --- accounts
@@ -229,7 +229,7 @@ def test_the_error_is_as_predicted_and_far_below_that_of_the_full_range() -> Non
     assert formula <= practical.predicted_error() <= 1.01 * formula
     assert math.isclose(full.predicted_error(), math.sqrt(2) * 2 / (n * epsilon), rel_tol=1e-12)
     rng, source = np.random.default_rng(5), _core.Source(5)
-    # From the mean of the users' means, and from the mean of the law of their rows.
+    # From the mean of the users' means, and from the mean of the distribution of their rows.
     errors: list[list[float]] = [[], []]
     totals: list[list[float]] = [[], []]
     for place in range(runs):

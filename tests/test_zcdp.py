@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy against its definition, a slow minimisation, and another accountant."""
+"""Zero-concentrated differential privacy against its definition, a slow minimization, and another accountant."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_epsilon_is_certified_and_nearly_the_least(rho: Any, delta: str, distanc
 
 
 def test_a_distance_is_paid_for() -> None:
-    # A mechanism that is 0-zCDP up to an event of probability 1/1000 on either side: randomised response at
+    # A mechanism that is 0-zCDP up to an event of probability 1/1000 on either side: randomized response at
     # epsilon = 0 that leaks. Its divergence at e^epsilon is 1/1000 + e^epsilon / 1000 for the worst coupling.
     far = F(1, 1000)
     assert zcdp_delta(0, LogRatio(3), distance=far) == 4 * far

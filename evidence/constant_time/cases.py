@@ -81,7 +81,7 @@ def seeded(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
 
 
 def accepted_trials(size: int, seeds: str) -> Iterator[tuple[str, bytes]]:
-    """Trials of the discrete Gaussian law that accept all but 0, whatever the cell is."""
+    """Trials of the discrete Gaussian distribution that accept all but 0, whatever the cell is."""
     yield "trials 0", bytes(size)
     everything = b"\xff" * 13 + bytes(3) + b"\xff" * 24
     yield "trials 1", everything * (size // 40)
@@ -265,7 +265,7 @@ PARITY = AdditiveAlgorithm(
 
 def several(kernel: str, make: Callable[[], Any], name: str, **changes: Any) -> Case:
     """16 draws at once from a sampler without secret values, each from one word."""
-    return Case(name, make, lambda law, _: law.sample(size=16), 16, 256, {kernel: 16}, **changes)
+    return Case(name, make, lambda pmf, _: pmf.sample(size=16), 16, 256, {kernel: 16}, **changes)
 
 
 COUNT, COIN, UNIFORM = "userdp_ct_count", "userdp_ct_coin", "userdp_ct_uniform"
@@ -439,7 +439,7 @@ CASES = [
     Case(
         "UniformInteger.sample",
         make=lambda: UniformInteger(low=-3, high=10**12),
-        draw=lambda law, _: law.sample(size=16),
+        draw=lambda pmf, _: pmf.sample(size=16),
         draws=16,
         random_bytes=256,
         calls={UNIFORM: 16, REJECTION: 16},
@@ -448,7 +448,7 @@ CASES = [
     Case(
         "UniformInteger.sample, a word rejected",
         make=lambda: UniformInteger(low=-3, high=10**12),
-        draw=lambda law, _: law.sample(size=8),
+        draw=lambda pmf, _: pmf.sample(size=8),
         draws=8,
         random_bytes=144,
         calls={UNIFORM: 9, REJECTION: 8},
@@ -457,7 +457,7 @@ CASES = [
     Case(
         "Categorical.sample",
         make=lambda: Categorical(weights=range(100)),
-        draw=lambda law, _: law.sample(size=16),
+        draw=lambda pmf, _: pmf.sample(size=16),
         draws=16,
         random_bytes=256,
         calls={UNIFORM: 16, REJECTION: 16, COUNT: 16},

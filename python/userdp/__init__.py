@@ -1,4 +1,4 @@
-"""User-level differential privacy: exact certified verdicts when one person gives several records.
+"""User-level differential privacy: exact certified verdicts when one user gives several records.
 
 The public packages, from the ground up:
 
@@ -6,27 +6,27 @@ The public packages, from the ground up:
 * `userdp.divergence`: certified divergences of two finite distributions, decided comparisons
 * `userdp.algorithms`: finite algorithms, the things that can be audited exactly
 * `userdp.report`: audit reports; they can be read and verified without the compiled core
-* `userdp.audit`: exact audits over neighbouring datasets, with witness and certificate
+* `userdp.audit`: exact audits over neighboring datasets, with witness and certificate
 * `userdp.lddp`: exact checks of stability under deletion of users
 * `userdp.delstab`: any finite algorithm made private for users
-* `userdp.item_to_user`: from item level to user level: subsampled laws, plans, stability
+* `userdp.item_to_user`: from item level to user level: subsampled distributions, plans, stability
 * `userdp.accounting`: composition, zero-concentrated privacy, ledgers, group privacy, subsampling
 * `userdp.mechanisms`: noise with an exactly known distribution
-* `userdp.selection`: the item that most people have, chosen privately
-* `userdp.users`: people's data: who gave which rows, and how they are read
+* `userdp.selection`: the item that most users have, chosen privately
+* `userdp.users`: users' data: who gave which rows, and how they are read
 * `userdp.estimators`: what all estimators share, and what a fit promises
 * `userdp.public_randomness`: public randomness by which users with similar data draw the same answer
 * `userdp.concepts`: concept classes and their representations
 * `userdp.dimensions`: VC, Littlestone and representation dimensions of finite classes, exactly
 * `userdp.stability`: learners that mostly agree, and how stable they are
 * `userdp.protocols`: the local and the shuffle model, with clients and servers on different machines
-* `userdp.learners`: classifiers and selectors for people who give several examples each
-* `userdp.distributions`: distributions from people's examples
-* `userdp.means`: means of people's vectors, and adaptive queries
+* `userdp.learners`: classifiers and selectors for users who give several examples each
+* `userdp.distributions`: distributions from users' examples
+* `userdp.means`: means of users' vectors, and adaptive queries
 * `userdp.optimization`: linear and logistic regression, descents, the best of finitely many candidates
-* `userdp.planning`: predicted errors of methods, numbers of people, lower bounds
+* `userdp.planning`: predicted errors of methods, numbers of users, lower bounds
 * `userdp.model_selection`: folds by public ids, for cross-validation
-* `userdp.datasets`: real people's data for examples
+* `userdp.datasets`: real users' data for examples
 
 The names below are loaded on first use.
 """

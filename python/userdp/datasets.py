@@ -1,4 +1,4 @@
-"""Real people's data for examples and tests.
+"""Real users' data for examples and tests.
 
 The data sets are read from packages that ship them; nothing is downloaded.
 """
@@ -27,12 +27,12 @@ _YEARS = tuple(range(1980, 1988))
 class WagePanel:
     """The wage panel of Vella and Verbeek (1998): 545 young men, each observed in 1980 to 1987.
 
-    Made by `load_wage_panel`. One person contributes eight records, which is what user-level privacy is for.
+    Made by `load_wage_panel`. One user contributes eight records, which is what user-level privacy is for.
 
     Attributes
     ----------
     person_ids : tuple of int
-        The 545 person identifiers, increasing; row i of every column belongs to ``person_ids[i]``.
+        The 545 user identifiers, increasing; row i of every column belongs to ``person_ids[i]``.
     years : tuple of int
         The 8 years, increasing; column j of every array belongs to ``years[j]``.
     names : tuple of str
@@ -83,7 +83,7 @@ class WagePanel:
         Returns
         -------
         tuple of 545 tuples of 8 int or float
-            One tuple for each person, in the order of `person_ids`, with the values in year order.
+            One tuple for each user, in the order of `person_ids`, with the values in year order.
 
         Raises
         ------
@@ -115,7 +115,7 @@ def load_wage_panel() -> WagePanel:
     ImportError
         If ``linearmodels`` is not installed, or ships no such file.
     ValueError
-        If the file is not the balanced panel of 545 persons and 8 years.
+        If the file is not the balanced panel of 545 users and 8 years.
 
     References
     ----------
@@ -156,15 +156,15 @@ def _parse(reader: csv.DictReader[str], source: str) -> WagePanel:
     for row in reader:
         key = int(row["nr"]), int(row["year"])
         if key in rows:
-            raise ValueError(f"{source}: person {key[0]} has two records for {key[1]}")
+            raise ValueError(f"{source}: user {key[0]} has two records for {key[1]}")
         rows[key] = row
 
     person_ids = tuple(sorted({person for person, _ in rows}))
     years = tuple(sorted({year for _, year in rows}))
     if len(person_ids) != _N_PERSONS or years != _YEARS or len(rows) != _N_PERSONS * len(_YEARS):
         raise ValueError(
-            f"{source}: expected {_N_PERSONS} persons with one record for each of the years {_YEARS[0]} to "
-            f"{_YEARS[-1]}, found {len(rows)} records of {len(person_ids)} persons in the years {list(years)}"
+            f"{source}: expected {_N_PERSONS} users with one record for each of the years {_YEARS[0]} to "
+            f"{_YEARS[-1]}, found {len(rows)} records of {len(person_ids)} users in the years {list(years)}"
         )
 
     columns: dict[str, npt.NDArray[Any]] = {}

@@ -1,9 +1,9 @@
-"""The demonstration: two ways to publish the share of union members among 545 real people, audited exactly.
+"""The demonstration: two ways to publish the share of union members among 545 real users, audited exactly.
 
-People answered in eight years. A *vote* counts every person once; a *person-year count* counts every answer. Both
+Users answered in eight years. A *vote* counts every user once; a *user-year count* counts every answer. Both
 publish a band of the share by the exponential mechanism, calibrated to one vote and to one answer. Both claim
-epsilon = 1, delta = 10^-6 for a person. The vote keeps the claim; the count of answers does not, and the audit
-names the person, the other history and the band that show it.
+epsilon = 1, delta = 10^-6 for a user. The vote keeps the claim; the count of answers does not, and the audit
+names the user, the other history and the band that show it.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ def _band_pmf(total: int, largest: int) -> Pmf:
 
 
 def union_vote(years: int) -> AdditiveAlgorithm:
-    """Each person votes once: member in at least half of the years. User-level private with epsilon = ln 2.56.
+    """Each user votes once: member in at least half of the years. User-level private with epsilon = ln 2.56.
 
     Parameters
     ----------
     years : int
-        Answers per person, public.
+        Answers per user, public.
 
     Returns
     -------
     AdditiveAlgorithm
-        Outputs are 5% bands of the share of votes. Neighbours: replace one person. Sensitivity of the count: 1. The
+        Outputs are 5% bands of the share of votes. Neighbors: replace one user. Sensitivity of the count: 1. The
         distance to each band then changes by at most 1 and with it every weight by a factor in [5/8, 8/5], and so
         does their sum: e^epsilon <= (8/5)^2.
     """
@@ -61,7 +61,7 @@ def union_vote(years: int) -> AdditiveAlgorithm:
         statistic=lambda person: int(2 * sum(person) >= years),
         pmf_of_total=_band_pmf,
         statistic_range=(0, 1),
-        name="union vote, one per person",
+        name="union vote, one per user",
     )
 
 
@@ -71,20 +71,20 @@ def person_year_count(years: int) -> AdditiveAlgorithm:
     Parameters
     ----------
     years : int
-        Answers per person, public.
+        Answers per user, public.
 
     Returns
     -------
     AdditiveAlgorithm
-        Outputs are 5% bands of the share of person-years. Neighbours for its calibration: replace one answer
-        (sensitivity 1). Replacing one person changes the count by up to `years`.
+        Outputs are 5% bands of the share of user-years. Neighbors for its calibration: replace one answer
+        (sensitivity 1). Replacing one user changes the count by up to `years`.
     """
     return AdditiveAlgorithm(
         BANDS,
         statistic=sum,
         pmf_of_total=lambda total, n_users: _band_pmf(total, n_users * years),
         statistic_range=(0, years),
-        name="union person-years, noise for one answer",
+        name="union user-years, noise for one answer",
     )
 
 
@@ -103,23 +103,23 @@ class DemoAudit:
 
 
 def run_demo(people: Dataset) -> list[DemoAudit]:
-    """Audit the two releases on people's answers.
+    """Audit the two releases on users' answers.
 
     Parameters
     ----------
-    people : dataset
-        n persons, each a tuple of the same number of 0/1 answers.
+    users : dataset
+        n users, each a tuple of the same number of 0/1 answers.
 
     Returns
     -------
     list of DemoAudit
-        The vote on these people, the vote on every dataset of as many people, and the count of answers on these
-        people. Every audit replaces one person by any history of answers.
+        The vote on these users, the vote on every dataset of as many users, and the count of answers on these
+        users. Every audit replaces one user by any history of answers.
 
     Raises
     ------
     ValueError
-        If the persons do not all have the same number of answers, or an answer is not 0 or 1.
+        If the users do not all have the same number of answers, or an answer is not 0 or 1.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def run_demo(people: Dataset) -> list[DemoAudit]:
     """
     years = len(people[0]) if people else 0
     if years == 0 or any(len(person) != years or not set(person) <= {0, 1} for person in people):
-        raise ValueError("people must all have the same number of answers, each 0 or 1")
+        raise ValueError("users must all have the same number of answers, each 0 or 1")
     histories = list(itertools.product((0, 1), repeat=years))
     vote, count = union_vote(years), person_year_count(years)
 
@@ -145,7 +145,7 @@ def run_demo(people: Dataset) -> list[DemoAudit]:
         delta=CLAIMED_DELTA,
     )
     return [
-        DemoAudit("A vote per person, these people", on_these_people(vote), expected=True),
-        DemoAudit(f"A vote per person, every dataset of {len(people)} people", everywhere, expected=True),
-        DemoAudit("Every answer counts, these people", on_these_people(count), expected=False),
+        DemoAudit("A vote per user, these users", on_these_people(vote), expected=True),
+        DemoAudit(f"A vote per user, every dataset of {len(people)} users", everywhere, expected=True),
+        DemoAudit("Every answer counts, these users", on_these_people(count), expected=False),
     ]

@@ -14,4 +14,4 @@ class InsecureRandomnessWarning(UserWarning):
 
 
 class PrivacyBudgetError(ValueError):
-    """A release would cost more than is left of what was promised to people; it has not run."""
+    """A release would cost more than is left of what was promised to users; it has not run."""

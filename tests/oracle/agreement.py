@@ -1,4 +1,4 @@
-"""Slow reference for stability: laws as dictionaries, one sequence at a time, agreement from first principles."""
+"""Slow reference for stability: pmfs as dictionaries, one sequence at a time, agreement from first principles."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-Law = Mapping[Hashable, Fraction]
+Distribution = Mapping[Hashable, Fraction]
 
 
-def race_agreement(p: Law, q: Law) -> Fraction:
+def race_agreement(p: Distribution, q: Distribution) -> Fraction:
     """The chance that one item wins both races: its exponential is below every other's by the larger of two factors."""
     agree = Fraction(0)
     for x in p:
@@ -21,7 +21,7 @@ def race_agreement(p: Law, q: Law) -> Fraction:
     return agree
 
 
-def darts_agreement(p: Law, q: Law) -> Fraction:
+def darts_agreement(p: Distribution, q: Distribution) -> Fraction:
     """Throw darts until the first that anybody accepts; whoever did not gets a fresh draw."""
     items = {*p, *q}
     hit = sum(max(p.get(x, Fraction(0)), q.get(x, Fraction(0))) for x in items)
@@ -38,20 +38,22 @@ def sequences(distribution: Mapping[Any, Fraction], m: int) -> Iterable[tuple[tu
         yield sample, math.prod((distribution[z] for z in sample), start=Fraction(1))
 
 
-def exponential_law(hypotheses: Sequence[Sequence[int]], sample: Sequence[tuple[int, int]], base: Fraction) -> Law:
+def exponential_pmf(
+    hypotheses: Sequence[Sequence[int]], sample: Sequence[tuple[int, int]], base: Fraction
+) -> Distribution:
     """Probabilities proportional to base**-errors."""
     weights = [base ** -sum(h[x] != y for x, y in sample) for h in hypotheses]
     return {index: weight / sum(weights) for index, weight in enumerate(weights)}
 
 
 def two_sample_agreement(
-    law: Callable[[Any], Law],
+    pmf: Callable[[Any], Distribution],
     distribution: Mapping[Any, Fraction],
     m: int,
-    agreement: Callable[[Law, Law], Fraction],
+    agreement: Callable[[Distribution, Distribution], Fraction],
 ) -> Fraction:
     """How often two users of independent samples agree."""
-    weighted = [(law(sample), mass) for sample, mass in sequences(distribution, m)]
+    weighted = [(pmf(sample), mass) for sample, mass in sequences(distribution, m)]
     pairs = itertools.product(weighted, repeat=2)
     return sum((a * b * agreement(p, q) for (p, a), (q, b) in pairs), Fraction(0))
 

@@ -1,6 +1,6 @@
 """A tiny auditor by brute force, independent of userdp, writing reports as docs/report-format.md defines.
 
-Engines are quotients: whatever the engine, neighbours are found among all labelled datasets, by comparing
+Engines are quotients: whatever the engine, neighbors are found among all labeled datasets, by comparing
 every two of them, and then mapped to the engine's datasets. Least epsilons come from trying all events.
 """
 
@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 Pmf = Callable[[tuple[Any, ...]], Sequence[Fraction]]
-ASSUMED = {"labelled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
+ASSUMED = {"labeled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
 CONTEXT = decimal.Context(prec=800, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
@@ -74,9 +74,9 @@ def seal(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _population(
-    kind: str, neighbours: str, engine: str, structure: dict[str, Any]
+    kind: str, neighbors: str, engine: str, structure: dict[str, Any]
 ) -> tuple[list[tuple[Any, ...]], set[tuple[int, int]], int]:
-    """Return a labelled dataset for each rank, the pairs of ranks, and how many pairs count."""
+    """Return a labeled dataset for each rank, the pairs of ranks, and how many pairs count."""
     if kind == "pair":
         return [structure["x"], structure["x2"]], {(0, 1)}, 1
     if kind == "dataset":
@@ -92,16 +92,16 @@ def _population(
         structure["n_users"],
         list(itertools.product(structure["universe"], repeat=structure["n_examples"])),
     )
-    sizes = [n] if neighbours == "replace" else [n, n - 1]
-    labelled = [x for size in sizes for x in itertools.product(range(len(values)), repeat=size)]
+    sizes = [n] if neighbors == "replace" else [n, n - 1]
+    labeled = [x for size in sizes for x in itertools.product(range(len(values)), repeat=size)]
 
     def key(x: tuple[int, ...]) -> Any:
         if engine == "additive":
             return len(x) < n, sum(structure["statistics"][v] for v in x)
-        return len(x) < n, (x if engine == "labelled" else tuple(sorted(x)))
+        return len(x) < n, (x if engine == "labeled" else tuple(sorted(x)))
 
     def adjacent(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
-        if neighbours == "add-remove":
+        if neighbors == "add-remove":
             return len(x) == len(y) + 1 and any(x[:i] + x[i + 1 :] == y for i in range(len(x)))
         differ = [(v, w) for v, w in zip(x, y, strict=True) if v != w]
         if kind == "item-level" and len(differ) == 1:
@@ -110,11 +110,11 @@ def _population(
         return len(differ) == 1
 
     # Universe members may be equal only by mistake, so value ranks stand for values.
-    keys = sorted({key(x) for x in labelled})
+    keys = sorted({key(x) for x in labeled})
     rank_of = {found: rank for rank, found in enumerate(keys)}
-    first = {rank_of[key(x)]: x for x in reversed(labelled)}
+    first = {rank_of[key(x)]: x for x in reversed(labeled)}
     pairs = set()
-    for x, y in itertools.product(labelled, repeat=2):
+    for x, y in itertools.product(labeled, repeat=2):
         if adjacent(x, y) and key(x) != key(y):
             a, b = rank_of[key(x)], rank_of[key(y)]
             pairs.add((min(a, b), max(a, b)))
@@ -128,8 +128,8 @@ def audit(
     *,
     kind: str,
     structure: dict[str, Any],
-    neighbours: str = "replace",
-    engine: str = "labelled",
+    neighbors: str = "replace",
+    engine: str = "labeled",
     ratio: Fraction = Fraction(1),
     exponent: Fraction = Fraction(0),
     delta: Fraction = Fraction(0),
@@ -137,11 +137,11 @@ def audit(
     mechanism: str = "mechanism",
 ) -> dict[str, Any]:
     """Audit by brute force and return the report."""
-    datasets, pairs, counted = _population(kind, neighbours, engine, structure)
-    laws = [tuple(Fraction(mass) for mass in pmf(x)) for x in datasets]
-    pmfs = list(dict.fromkeys(laws))
-    pmf_of = [pmfs.index(law) for law in laws]
-    # Where masses are inexact, neighbours with the same stated pmf may differ in truth.
+    datasets, pairs, counted = _population(kind, neighbors, engine, structure)
+    distributions = [tuple(Fraction(mass) for mass in pmf(x)) for x in datasets]
+    pmfs = list(dict.fromkeys(distributions))
+    pmf_of = [pmfs.index(distribution) for distribution in distributions]
+    # Where masses are inexact, neighbors with the same stated pmf may differ in truth.
     named = {(pmf_of[a], pmf_of[b]) for a, b in pairs if pmf_of[a] != pmf_of[b] or pmf_error}
     pmf_pairs = sorted({(min(pair), max(pair)) for pair in named})
 
@@ -152,13 +152,13 @@ def audit(
 
     def worst(at: Fraction) -> Fraction:
         counted = everyone if pmf_error else ordered
-        return max((hockey_stick(laws[a], laws[b], at) for a, b in counted), default=Fraction(0))
+        return max((hockey_stick(distributions[a], distributions[b], at) for a, b in counted), default=Fraction(0))
 
     least, most = (1 - pmf_error) * worst(level * spread), (1 + pmf_error) * worst(level / spread)
     witness = None
     if ordered:
-        a, b = max(ordered, key=lambda pair: hockey_stick(laws[pair[0]], laws[pair[1]], level))
-        event = [o for o, (p, q) in enumerate(zip(laws[a], laws[b], strict=True)) if p > level * q]
+        a, b = max(ordered, key=lambda pair: hockey_stick(distributions[pair[0]], distributions[pair[1]], level))
+        event = [o for o, (p, q) in enumerate(zip(distributions[a], distributions[b], strict=True)) if p > level * q]
         witness = {"ranks": [a, b], "event": event}
     reached = least_multiplier(pmfs, pmf_pairs, delta)
     if reached is None:
@@ -177,7 +177,7 @@ def audit(
             "mechanism": mechanism,
             "question": {
                 "kind": kind,
-                "neighbours": neighbours,
+                "neighbors": neighbors,
                 "engine": engine,
                 "epsilon": {"ratio": str(ratio), "exponent": str(exponent)},
                 "delta": str(delta),
@@ -186,7 +186,7 @@ def audit(
             },
             "assumptions": ["pmf-as-stated", "canonical-users", *ASSUMED[engine]],
             "outputs": encode(outputs),
-            "pmfs": [[str(mass) for mass in law] for law in pmfs],
+            "pmfs": [[str(mass) for mass in distribution] for distribution in pmfs],
             "pmf_of": pmf_of,
             "datasets": len(datasets),
             "pairs": counted,

@@ -10,11 +10,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 Pair = tuple[tuple[Fraction, Fraction], ...]
-"""A mechanism on two neighbours: for each outcome its mass on the one and on the other."""
+"""A mechanism on two neighbors: for each outcome its mass on the one and on the other."""
 
 
 def response(level: Fraction, leak: Fraction = Fraction(0)) -> Pair:
-    """Randomised response at e^epsilon = level, which with probability leak shows the truth: the worst there is."""
+    """Randomized response at e^epsilon = level, which with probability leak shows the truth: the worst there is."""
     right = (1 - leak) * level / (1 + level)
     wrong = (1 - leak) / (1 + level)
     leaks = ((leak, Fraction(0)), (Fraction(0), leak)) if leak else ()
@@ -75,7 +75,7 @@ def optimal_delta(levels: Iterable[tuple[Fraction, int]], multiplier: Fraction) 
 
 
 def zcdp_delta(rho: str, epsilon: str, digits: int = 50) -> Decimal:
-    """The conversion of rho-zCDP, minimised over the order by golden section on a log scale."""
+    """The conversion of rho-zCDP, minimized over the order by golden section on a log scale."""
     with localcontext() as context:
         context.prec = digits
         r, e = Decimal(rho), Decimal(epsilon)

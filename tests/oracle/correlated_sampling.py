@@ -1,6 +1,6 @@
 """Shared draws from their definitions, slowly: areas of a triangle, and permutations.
 
-Laws are sequences of Fractions or ints of one total.
+Distributions are sequences of Fractions or ints of one total.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def race_agreement_of_three(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fra
 
 
 def darts_by_permutation(p: Sequence[int], q: Sequence[int]) -> dict[tuple[int, int], Fraction]:
-    """The joint law when the cells (item, height) come in uniform order and each user takes the first of their own.
+    """The joint pmf when the cells (item, height) come in uniform order and each user takes the first of their own.
 
     Cells of neither user change nothing, so that only orders of the others are listed.
     """

@@ -10,18 +10,18 @@ from typing import Any
 
 F = Fraction
 BOTTOM = "⊥"
-Law = dict[Hashable, Fraction]
-Algorithm = Callable[[tuple[Any, ...]], "Law | None"]
-"""From the kept users to a law; None for a dataset on which the algorithm fails."""
+Distribution = dict[Hashable, Fraction]
+Algorithm = Callable[[tuple[Any, ...]], "Distribution | None"]
+"""From the kept users to a distribution; None for a dataset on which the algorithm fails."""
 Compatible = Callable[[Any, Any], bool]
 
 
-def divergence(p: Law, q: Law, multiplier: Fraction) -> Fraction:
+def divergence(p: Distribution, q: Distribution, multiplier: Fraction) -> Fraction:
     """Sum of max(0, p - E q)."""
     return sum((max(F(0), mass - multiplier * q.get(output, F(0))) for output, mass in p.items()), F(0))
 
 
-def close(p: Law | None, q: Law | None, multiplier: Fraction, delta: Fraction) -> bool:
+def close(p: Distribution | None, q: Distribution | None, multiplier: Fraction, delta: Fraction) -> bool:
     """Both divergences at most delta; failures are close to nothing, not even to themselves."""
     if p is None or q is None:
         return False
@@ -30,19 +30,19 @@ def close(p: Law | None, q: Law | None, multiplier: Fraction, delta: Fraction) -
 
 def relation(algorithm: Algorithm, multiplier: Fraction, delta: Fraction) -> Compatible:
     """The exact relation, each pair decided once. Datasets are remembered under their repr, which tells 1 from True."""
-    laws: dict[str, Law | None] = {}
+    pmfs: dict[str, Distribution | None] = {}
     known: dict[tuple[str, str], bool] = {}
 
-    def law_of(kept: Any) -> Law | None:
+    def distribution_of(kept: Any) -> Distribution | None:
         name = repr(kept)
-        if name not in laws:
-            laws[name] = algorithm(kept)
-        return laws[name]
+        if name not in pmfs:
+            pmfs[name] = algorithm(kept)
+        return pmfs[name]
 
     def compatible(a: Any, b: Any) -> bool:
         names = (repr(a), repr(b))
         if names not in known:
-            known[names] = known[names[::-1]] = close(law_of(a), law_of(b), multiplier, delta)
+            known[names] = known[names[::-1]] = close(distribution_of(a), distribution_of(b), multiplier, delta)
         return known[names]
 
     return compatible
@@ -67,7 +67,7 @@ def laplace(multiplier: Fraction, half_width: int) -> list[Fraction]:
 
 
 def paper_parameters(inner: Fraction, delta: Fraction) -> tuple[Fraction, int, list[Fraction]]:
-    """delta-bar, kappa and the law of R1, from e^(epsilon/3)."""
+    """delta-bar, kappa and the distribution of R1, from e^(epsilon/3)."""
     inner_delta = F(delta) / (inner * inner + inner + 2)
     half_width = kappa(inner, inner_delta)
     return inner_delta, half_width, laplace(inner, half_width)
@@ -82,7 +82,7 @@ def refusal_probabilities(multiplier: Fraction, delta: Fraction) -> list[Fractio
     return chain
 
 
-# ------------------------------------------------------------------ labelled users
+# ------------------------------------------------------------------ labeled users
 
 
 def is_stable(dataset: Sequence[Any], removed: Iterable[int], size: int, compatible: Compatible) -> bool:
@@ -104,10 +104,10 @@ def smallest_stable_size(dataset: Sequence[Any], deletions: int, compatible: Com
     return None
 
 
-def _mixed(parts: Iterable[tuple[Fraction, Law]]) -> Law:
-    mixed: Law = {}
-    for weight, law in parts:
-        for output, mass in law.items():
+def _mixed(parts: Iterable[tuple[Fraction, Distribution]]) -> Distribution:
+    mixed: Distribution = {}
+    for weight, pmf in parts:
+        for output, mass in pmf.items():
             mixed[output] = mixed.get(output, F(0)) + weight * mass
     return mixed
 
@@ -119,10 +119,10 @@ def released(
     deletions: int,
     compatible: Compatible,
     pick: str = "uniform",
-) -> Law:
-    """Law of the release when |S| has the given law: S by `pick` among the stable sets, T uniform; else BOTTOM."""
+) -> Distribution:
+    """Pmf of the release when |S| has the given pmf: S by `pick` among the stable sets, T uniform; else BOTTOM."""
     n = len(dataset)
-    parts: list[tuple[Fraction, Law]] = [(1 - sum(sizes.values(), F(0)), {BOTTOM: F(1)})]
+    parts: list[tuple[Fraction, Distribution]] = [(1 - sum(sizes.values(), F(0)), {BOTTOM: F(1)})]
     for size, probability in sizes.items():
         found = stable_sets(dataset, size, deletions, compatible)
         if not found:
@@ -133,25 +133,25 @@ def released(
             rest = [i for i in range(n) if i not in removed]
             kept = list(itertools.combinations(rest, n - deletions))
             for chosen in kept:
-                law = algorithm(tuple(dataset[i] for i in chosen))
-                assert law is not None
-                parts.append((probability / len(found) / len(kept), law))
-    law = _mixed(parts)
-    law.setdefault(BOTTOM, F(0))
-    assert sum(law.values()) == 1
-    return law
+                pmf = algorithm(tuple(dataset[i] for i in chosen))
+                assert pmf is not None
+                parts.append((probability / len(found) / len(kept), pmf))
+    pmf = _mixed(parts)
+    pmf.setdefault(BOTTOM, F(0))
+    assert sum(pmf.values()) == 1
+    return pmf
 
 
 def algorithm_1(
     dataset: Sequence[Any],
     algorithm: Algorithm,
-    size_law: Sequence[Fraction],
+    size_pmf: Sequence[Fraction],
     deletions: int,
     compatible: Compatible,
     pick: str = "uniform",
-) -> Law:
-    """|S| = R1 with the given law."""
-    return released(dataset, algorithm, dict(enumerate(size_law)), deletions, compatible, pick)
+) -> Distribution:
+    """|S| = R1 with the given distribution."""
+    return released(dataset, algorithm, dict(enumerate(size_pmf)), deletions, compatible, pick)
 
 
 def optimal(
@@ -160,7 +160,7 @@ def optimal(
     refusal: Sequence[Fraction],
     deletions: int,
     compatible: Compatible,
-) -> Law:
+) -> Distribution:
     """Refused with probability q at the smallest stable size, and |S| is that size."""
     size = smallest_stable_size(dataset, deletions, compatible)
     if size is None or size >= len(refusal):
@@ -187,16 +187,16 @@ def ways(counts: Sequence[int], chosen: Sequence[int]) -> int:
 
 
 class Typed:
-    """DelStab of a symmetric algorithm given on count vectors; pools and their laws are kept for audits."""
+    """DelStab of a symmetric algorithm given on count vectors; pools and their distributions are kept for audits."""
 
     def __init__(
-        self, algorithm: Algorithm, n_users: int, deletions: int, compatible: Compatible, size_law: Sequence[Fraction]
+        self, algorithm: Algorithm, n_users: int, deletions: int, compatible: Compatible, size_pmf: Sequence[Fraction]
     ) -> None:
         self.algorithm, self.n_users, self.deletions = algorithm, n_users, deletions
-        self.compatible, self.size_law = compatible, list(size_law)
+        self.compatible, self.size_pmf = compatible, list(size_pmf)
         self.size = n_users - deletions
         self._stable: dict[tuple[int, ...], bool] = {}
-        self._law: dict[tuple[int, ...], Law] = {}
+        self._distribution: dict[tuple[int, ...], Distribution] = {}
 
     def stable(self, pool: tuple[int, ...]) -> bool:
         if pool not in self._stable:
@@ -204,12 +204,12 @@ class Typed:
             self._stable[pool] = all(self.compatible(a, b) for a, b in itertools.combinations_with_replacement(kept, 2))
         return self._stable[pool]
 
-    def pool_law(self, pool: tuple[int, ...]) -> Law:
-        if pool not in self._law:
+    def pool_pmf(self, pool: tuple[int, ...]) -> Distribution:
+        if pool not in self._distribution:
             total = math.comb(sum(pool), self.size)
             parts = [(F(ways(pool, kept), total), self.algorithm(kept)) for kept in vectors(self.size, pool)]
-            self._law[pool] = _mixed((weight, law) for weight, law in parts if law is not None)
-        return self._law[pool]
+            self._distribution[pool] = _mixed((weight, pmf) for weight, pmf in parts if pmf is not None)
+        return self._distribution[pool]
 
     def stable_pools(self, counts: tuple[int, ...], size: int) -> list[tuple[int, tuple[int, ...]]]:
         """Number of sets S and what they leave, for the stable deletion vectors of a size."""
@@ -226,23 +226,23 @@ class Typed:
     def smallest_stable_size(self, counts: tuple[int, ...]) -> int | None:
         return next((r for r in range(self.deletions + 1) if self.stable_pools(counts, r)), None)
 
-    def released(self, counts: tuple[int, ...], sizes: Mapping[int, Fraction]) -> Law:
-        parts: list[tuple[Fraction, Law]] = [(1 - sum(sizes.values(), F(0)), {BOTTOM: F(1)})]
+    def released(self, counts: tuple[int, ...], sizes: Mapping[int, Fraction]) -> Distribution:
+        parts: list[tuple[Fraction, Distribution]] = [(1 - sum(sizes.values(), F(0)), {BOTTOM: F(1)})]
         for size, probability in sizes.items():
             pools = self.stable_pools(counts, size)
             total = sum(weight for weight, _ in pools)
             if total == 0:
                 parts.append((probability, {BOTTOM: F(1)}))
-            parts.extend((probability * F(weight, total), self.pool_law(pool)) for weight, pool in pools)
-        law = _mixed(parts)
-        law.setdefault(BOTTOM, F(0))
-        assert sum(law.values()) == 1
-        return law
+            parts.extend((probability * F(weight, total), self.pool_pmf(pool)) for weight, pool in pools)
+        pmf = _mixed(parts)
+        pmf.setdefault(BOTTOM, F(0))
+        assert sum(pmf.values()) == 1
+        return pmf
 
-    def algorithm_1(self, counts: tuple[int, ...]) -> Law:
-        return self.released(counts, dict(enumerate(self.size_law)))
+    def algorithm_1(self, counts: tuple[int, ...]) -> Distribution:
+        return self.released(counts, dict(enumerate(self.size_pmf)))
 
-    def optimal(self, counts: tuple[int, ...], refusal: Sequence[Fraction]) -> Law:
+    def optimal(self, counts: tuple[int, ...], refusal: Sequence[Fraction]) -> Distribution:
         size = self.smallest_stable_size(counts)
         if size is None or size >= len(refusal):
             return {BOTTOM: F(1)}
@@ -268,13 +268,13 @@ def smallest_window(values: Sequence[int], deletions: int, distance: int) -> tup
     return None
 
 
-def window_law(
+def window_pmf(
     values: Sequence[int],
-    algorithm: Callable[[int], Law],
+    algorithm: Callable[[int], Distribution],
     refusal: Sequence[Fraction],
     deletions: int,
     distance: int,
-) -> Law:
+) -> Distribution:
     """Refused with probability q at r*; else a uniform choice of users within the lowest smallest window."""
     found = smallest_window(values, deletions, distance)
     if found is None or found[0] >= len(refusal):
@@ -302,19 +302,21 @@ def smallest_stable_size_of_totals(
 # ------------------------------------------------------------------ audits
 
 
-def worst(laws: Mapping[Any, Law], neighbours: Iterable[tuple[Any, Any]], multiplier: Fraction) -> tuple[Fraction, Any]:
+def worst(
+    pmfs: Mapping[Any, Distribution], neighbors: Iterable[tuple[Any, Any]], multiplier: Fraction
+) -> tuple[Fraction, Any]:
     """Largest divergence over ordered pairs, with a pair that has it."""
-    return max(((divergence(laws[x], laws[y], multiplier), (x, y)) for x, y in neighbours), key=lambda found: found[0])
+    return max(((divergence(pmfs[x], pmfs[y], multiplier), (x, y)) for x, y in neighbors), key=lambda found: found[0])
 
 
-def labelled_neighbours(universe: Sequence[Any], n_users: int) -> Iterator[tuple[Any, Any]]:
+def labeled_neighbors(universe: Sequence[Any], n_users: int) -> Iterator[tuple[Any, Any]]:
     for x in itertools.product(universe, repeat=n_users):
         for i, value in itertools.product(range(n_users), universe):
             if value != x[i]:
                 yield x, (*x[:i], value, *x[i + 1 :])
 
 
-def typed_neighbours(n_types: int, n_users: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def typed_neighbors(n_types: int, n_users: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     for counts in vectors(n_users, (n_users,) * n_types):
         for a, b in itertools.permutations(range(n_types), 2):
             if counts[a]:

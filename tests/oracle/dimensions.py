@@ -64,7 +64,7 @@ def follow(state: State, x: int, y: int) -> State:
 
 
 def restrictions(concepts: Class, depth: int) -> set[Class]:
-    """Version spaces after at most `depth` further labelled points."""
+    """Version spaces after at most `depth` further labeled points."""
     n = len(next(iter(concepts)))
     found = {concepts}
     for _ in range(depth):
@@ -77,21 +77,21 @@ Samples = dict[tuple[State, bool], Fraction]
 
 
 def _tournament(concepts: Class, target: Concept, block: int, levels: int, keep_right: bool = False) -> list[Samples]:
-    """The laws after a sample of D_k and a block of uniform points, k = 0, ..., as long as rivals can differ."""
+    """The pmfs after a sample of D_k and a block of uniform points, k = 0, ..., as long as rivals can differ."""
     n = len(target)
     samples: Samples = {(start(concepts), True): Fraction(1)}
-    laws = []
+    pmfs = []
     for _ in range(levels):
-        law = samples
+        pmf = samples
         for _ in range(block):
             following: Samples = defaultdict(Fraction)
-            for (state, right), mass in law.items():
+            for (state, right), mass in pmf.items():
                 for x in range(n):
                     following[follow(state, x, target[x]), right] += mass / n
-            law = following
-        laws.append(law)
+            pmf = following
+        pmfs.append(pmf)
         winners: Samples = defaultdict(Fraction)
-        for ((first, first_right), p), ((second, second_right), q) in product(law.items(), repeat=2):
+        for ((first, first_right), p), ((second, second_right), q) in product(pmf.items(), repeat=2):
             if first[1] == second[1]:
                 continue
             x = next(x for x in range(n) if first[1][x] != second[1][x])
@@ -103,12 +103,12 @@ def _tournament(concepts: Class, target: Concept, block: int, levels: int, keep_
         if not total:
             break
         samples = {state: mass / total for state, mass in winners.items()}
-    return laws
+    return pmfs
 
 
-def _predictions(law: Samples) -> dict[Concept, Fraction]:
+def _predictions(pmf: Samples) -> dict[Concept, Fraction]:
     found: dict[Concept, Fraction] = defaultdict(Fraction)
-    for (state, _), mass in law.items():
+    for (state, _), mass in pmf.items():
         found[state[1]] += mass
     return found
 
@@ -117,8 +117,8 @@ def tournament_predictions(
     concepts: Class, target: Concept, block: int, levels: int, keep_right: bool = False
 ) -> list[dict[bytes, Fraction]]:
     """What is predicted at each level; `keep_right` plants the mistake of keeping whom the coin agrees with."""
-    laws = _tournament(concepts, target, block, levels, keep_right)
-    return [{bytes(row): mass for row, mass in _predictions(law).items()} for law in laws]
+    pmfs = _tournament(concepts, target, block, levels, keep_right)
+    return [{bytes(row): mass for row, mass in _predictions(pmf).items()} for pmf in pmfs]
 
 
 def tournament_levels(concepts: Class, target: Concept, block: int, levels: int) -> list[dict[str, Fraction]]:
@@ -128,11 +128,11 @@ def tournament_levels(concepts: Class, target: Concept, block: int, levels: int)
     target: the target is predicted.
     """
     facts = []
-    for law in _tournament(concepts, target, block, levels):
-        predictions = _predictions(law)
+    for pmf in _tournament(concepts, target, block, levels):
+        predictions = _predictions(pmf)
         facts.append(
             {
-                "a": sum((mass for (_, right), mass in law.items() if right), Fraction(0)),
+                "a": sum((mass for (_, right), mass in pmf.items() if right), Fraction(0)),
                 "coll": sum((p * p for p in predictions.values()), Fraction(0)),
                 "top": max(predictions.values()),
                 "target": predictions[target],

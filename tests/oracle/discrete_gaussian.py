@@ -1,4 +1,7 @@
-"""The discrete Gaussian law and its trials by their definitions, in fractions and integers. No import of userdp."""
+"""The discrete Gaussian distribution and its trials by their definitions, in fractions and integers.
+
+No import of userdp.
+"""
 
 from __future__ import annotations
 
@@ -111,6 +114,6 @@ class Noise:
 
 
 def total_variation(weights: Sequence[int], ideal: Sequence[Fraction]) -> Fraction:
-    """Half the sum of the differences of two laws, from what they are proportional to."""
+    """Half the sum of the differences of two distributions, from what they are proportional to."""
     total, whole = sum(weights), sum(ideal)
     return sum((abs(Fraction(a, total) - b / whole) for a, b in zip(weights, ideal, strict=True)), Fraction(0)) / 2

@@ -12,7 +12,7 @@ from oracle.samplers import WHOLE, Level, least, lower_multiplier
 
 @dataclass(frozen=True)
 class Digits:
-    centre: int
+    center: int
     high: list[int]
     rest: int
     low: list[int]
@@ -25,7 +25,7 @@ class Digits:
     def probability(self, x: int) -> Fraction:
         """P[X = x]."""
         if x == 0:
-            return Fraction(2 * self.centre, WHOLE)
+            return Fraction(2 * self.center, WHOLE)
         high, low = divmod(abs(x) - 1, len(self.low))
         if high < len(self.high):
             return Fraction(self.high[high] * self.low[low], WHOLE**2)
@@ -39,7 +39,7 @@ class Digits:
         flat = max(self.length + 1 + 2**self.flat_bits - start, 0) * Fraction(self.rest, WHOLE * 2**self.flat_bits)
         return flat + sum((self.probability(x) for x in range(first, self.length + 1)), Fraction(0))
 
-    def law(self, offset: int, width: int) -> list[Fraction]:
+    def distribution(self, offset: int, width: int) -> list[Fraction]:
         """The release of the value `offset` in 0, ..., `width`."""
         inside = [self.probability(z - offset) for z in range(1, width)]
         return [self.beyond(offset), *inside, self.beyond(width - offset)]
@@ -47,7 +47,7 @@ class Digits:
     def noise(self, bits: int, second: int) -> int:
         """X for two draws."""
         half, sign = divmod(bits, 2)
-        entry = position(half, [self.centre, *self.high, self.rest])
+        entry = position(half, [self.center, *self.high, self.rest])
         if entry == 0:
             return 0
         if entry <= len(self.high):
@@ -112,20 +112,20 @@ def digits(level: Level, width: int, low_count: int, high_count: int) -> Digits:
         return -(-entry * low[-1] * 2**flat_bits // WHOLE)
 
     step = multiplier * low[0] // low[-1]
-    centre, high, outside = fitted(
+    center, high, outside = fitted(
         WHOLE // 2,
         lambda last: rungs(step, high_count, last, 64),
         lambda entry: multiplier * entry * low[0] // 2**257,
         rest,
     )
-    return Digits(centre, high, outside, low, flat_bits)
+    return Digits(center, high, outside, low, flat_bits)
 
 
-def is_private(laws: list[list[Fraction]], multiplier: Fraction) -> bool:
+def is_private(pmfs: list[list[Fraction]], multiplier: Fraction) -> bool:
     """Whether every output of every two values a unit apart has probabilities within the multiplier, both ways."""
     return all(
         p > 0 and q > 0 and p <= multiplier * q and q <= multiplier * p
-        for one, other in itertools.pairwise(laws)
+        for one, other in itertools.pairwise(pmfs)
         for p, q in zip(one, other, strict=True)
     )
 

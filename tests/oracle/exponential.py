@@ -98,9 +98,9 @@ def slack(candidates: int) -> Fraction:
 
 
 def worst_ratio(weights: Sequence[int], sensitivity: int, candidates: int, one_direction: bool = False) -> Fraction:
-    """A bound of N / N' over all neighbouring score vectors of any values, at most `candidates` long.
+    """A bound of N / N' over all neighboring score vectors of any values, at most `candidates` long.
 
-    ``weights[d]`` is the weight of the gap d, constant from the last but 2 sensitivity on. Between neighbours the
+    ``weights[d]`` is the weight of the gap d, constant from the last but 2 sensitivity on. Between neighbors the
     lowest score moves by some mu and any score by some e, so its gap d by t = e - mu; all moves are at most the
     sensitivity in size, and not negative with ``one_direction``. For a given mu, w_i / w'_i is at most the largest
     w(d) / w(d + t), and W' / W at most the largest w(d + t) / w(d). The draw adds (1 + theta) / (1 - theta).

@@ -9,22 +9,22 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-Law = Sequence[Fraction]
-Algorithm = Callable[[tuple[Any, ...]], Law]
+Distribution = Sequence[Fraction]
+Algorithm = Callable[[tuple[Any, ...]], Distribution]
 
 
-def hockey_stick(p: Law, q: Law, multiplier: Fraction) -> Fraction:
+def hockey_stick(p: Distribution, q: Distribution, multiplier: Fraction) -> Fraction:
     return sum((max(Fraction(0), a - multiplier * b) for a, b in zip(p, q, strict=True)), Fraction(0))
 
 
-def alike(p: Law, q: Law, multiplier: Fraction, delta: Fraction) -> bool:
+def alike(p: Distribution, q: Distribution, multiplier: Fraction, delta: Fraction) -> bool:
     return max(hockey_stick(p, q, multiplier), hockey_stick(q, p, multiplier)) <= delta
 
 
 def subsampled(algorithm: Algorithm, items: Sequence[Any], size: int) -> list[Fraction]:
     """Average over all subsets of positions."""
-    laws = [algorithm(tuple(items[i] for i in chosen)) for chosen in itertools.combinations(range(len(items)), size)]
-    return [sum(column, Fraction(0)) / len(laws) for column in zip(*laws, strict=True)]
+    pmfs = [algorithm(tuple(items[i] for i in chosen)) for chosen in itertools.combinations(range(len(items)), size)]
+    return [sum(column, Fraction(0)) / len(pmfs) for column in zip(*pmfs, strict=True)]
 
 
 def samples(distribution: dict[Any, Fraction], n_users: int, n_examples: int) -> list[tuple[Any, Fraction]]:
@@ -39,7 +39,7 @@ def samples(distribution: dict[Any, Fraction], n_users: int, n_examples: int) ->
 def sample_perfect(
     algorithm: Algorithm, weighted: list[tuple[Any, Fraction]], multiplier: Fraction, delta: Fraction
 ) -> Fraction:
-    """The probability that two independent samples have laws that are not alike."""
+    """The probability that two independent samples have distributions that are not alike."""
     return sum(
         (
             mass * other_mass
@@ -59,18 +59,18 @@ def mixture(algorithm: Algorithm, weighted: list[tuple[Any, Fraction]]) -> list[
 def perfect(
     algorithm: Algorithm,
     weighted: list[tuple[Any, Fraction]],
-    simulator: Law,
+    simulator: Distribution,
     multiplier: Fraction,
     delta: Fraction,
 ) -> Fraction:
-    """The probability that a sample's law is not like the simulator's."""
+    """The probability that a sample's distribution is not like the simulator's."""
     return sum((mass for x, mass in weighted if not alike(algorithm(x), simulator, multiplier, delta)), Fraction(0))
 
 
 def lddp(algorithm: Algorithm, dataset: Sequence[Any], deletions: int, multiplier: Fraction, delta: Fraction) -> bool:
-    """Whether all pairs of deletions have laws that are alike."""
-    laws = [algorithm(kept) for kept in itertools.combinations(dataset, len(dataset) - deletions)]
-    return all(alike(p, q, multiplier, delta) for p, q in itertools.combinations(laws, 2))
+    """Whether all pairs of deletions have distributions that are alike."""
+    pmfs = [algorithm(kept) for kept in itertools.combinations(dataset, len(dataset) - deletions)]
+    return all(alike(p, q, multiplier, delta) for p, q in itertools.combinations(pmfs, 2))
 
 
 def concentration(epsilon: float, delta: float, n: int, log_failure: float, slack: float) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-"""Scores of hypotheses on people's examples, counted as they are defined.
+"""Scores of hypotheses on users' examples, counted as they are defined.
 
 A hypothesis is a dict from points to 0 or 1. A dataset is a sequence of users, a user one of pairs (point, label).
 """

@@ -10,7 +10,7 @@ Vector = tuple[Fraction, ...]
 
 
 def clipped(vector: Vector, center: Vector, radius: Fraction, grid: Fraction) -> tuple[int, ...]:
-    """Integers next to the vector, less the centre, clipped to the ball of whole steps of the grid; rounded to 0."""
+    """Integers next to the vector, less the center, clipped to the ball of whole steps of the grid; rounded to 0."""
     reach = math.floor(radius / grid)
     radius = reach * grid
     moved = [x - c for x, c in zip(vector, center, strict=True)]
@@ -32,7 +32,7 @@ def total(vectors: Sequence[Vector | None], center: Vector, radius: Fraction, gr
 
 
 def moved(center: Vector, grid: Fraction, released: Sequence[int], n_users: int, ball: Fraction) -> Vector:
-    """The next centre; inside the ball only, where nothing is moved back."""
+    """The next center; inside the ball only, where nothing is moved back."""
     after = tuple(c + grid * value / n_users for c, value in zip(center, released, strict=True))
     assert sum(c * c for c in after) <= ball * ball
     return after

@@ -9,7 +9,7 @@ from typing import Any
 
 from oracle.divergence import hockey_stick
 
-Law = Sequence[Fraction]
+Distribution = Sequence[Fraction]
 
 
 def kept(dataset: Sequence[Any], deleted: Sequence[int]) -> tuple[Any, ...]:
@@ -17,8 +17,10 @@ def kept(dataset: Sequence[Any], deleted: Sequence[int]) -> tuple[Any, ...]:
     return tuple(user for position, user in enumerate(dataset) if position not in deleted)
 
 
-def worst(pmf: Callable[[tuple[Any, ...]], Law], dataset: Sequence[Any], r: int, multiplier: Fraction) -> Fraction:
+def worst(
+    pmf: Callable[[tuple[Any, ...]], Distribution], dataset: Sequence[Any], r: int, multiplier: Fraction
+) -> Fraction:
     """Largest divergence over ordered pairs of deletion sets; 0 when there is only one."""
-    laws = [list(pmf(kept(dataset, deleted))) for deleted in itertools.combinations(range(len(dataset)), r)]
-    pairs = itertools.permutations(laws, 2)
+    pmfs = [list(pmf(kept(dataset, deleted))) for deleted in itertools.combinations(range(len(dataset)), r)]
+    pairs = itertools.permutations(pmfs, 2)
     return max((hockey_stick(p, q, multiplier) for p, q in pairs), default=Fraction(0))

@@ -72,11 +72,11 @@ def variance_of_support(channel: Channel, supports: Supports, u: int, v: int) ->
 
 
 def transcripts(channels: Sequence[Channel], dataset: Sequence[int]) -> dict[tuple[Hashable, ...], Fraction]:
-    """The joint law of independent messages, one of each user's own channel."""
-    law: dict[tuple[Hashable, ...], Fraction] = {(): Fraction(1)}
+    """The joint distribution of independent messages, one of each user's own channel."""
+    pmf: dict[tuple[Hashable, ...], Fraction] = {(): Fraction(1)}
     for channel, item in zip(channels, dataset, strict=True):
-        law = {(*sent, y): mass * p for sent, mass in law.items() for y, p in channel[item].items()}
-    return law
+        pmf = {(*sent, y): mass * p for sent, mass in pmf.items() for y, p in channel[item].items()}
+    return pmf
 
 
 def hockey_stick(p: dict[Any, Fraction], q: dict[Any, Fraction], e: Fraction) -> Fraction:

@@ -19,7 +19,7 @@ Choice: TypeAlias = Callable[[Count, int, Count], tuple[Fraction, Fraction, Frac
 """The probabilities of left, middle and right."""
 
 
-def exponential_law(scores: Sequence[int], base: Fraction) -> list[Fraction]:
+def exponential_pmf(scores: Sequence[int], base: Fraction) -> list[Fraction]:
     """Probabilities proportional to base^score."""
     weights = [base**score for score in scores]
     return [weight / sum(weights) for weight in weights]
@@ -42,28 +42,28 @@ def noisy_choice(base: Fraction) -> Choice:
     def at(count: Count, value: int) -> Fraction:
         return F(0) if count is None else (1 - base) / (1 + base) * base ** abs(value - count)
 
-    def law(left: Count, middle: int, right: Count) -> tuple[Fraction, Fraction, Fraction]:
+    def pmf(left: Count, middle: int, right: Count) -> tuple[Fraction, Fraction, Fraction]:
         finite = [count for count in (left, middle, right) if count is not None]
         values = range(min(finite) - steps, max(finite) + steps + 1)
         in_middle = sum((at(middle, v) * above(left, v) * above(right, v) for v in values), F(0))
         to_left = sum((at(left, v) * above(right, v) * above(middle, v - 1) for v in values), F(0))
         return to_left, in_middle, 1 - to_left - in_middle
 
-    return law
+    return pmf
 
 
 def exponential_choice(base: Fraction) -> Choice:
     """One draw from the sides that are not empty."""
 
-    def law(left: Count, middle: int, right: Count) -> tuple[Fraction, Fraction, Fraction]:
+    def pmf(left: Count, middle: int, right: Count) -> tuple[Fraction, Fraction, Fraction]:
         weights = [F(0) if count is None else base**count for count in (left, middle, right)]
         a, b, c = (weight / sum(weights) for weight in weights)
         return a, b, c
 
-    return law
+    return pmf
 
 
-def law_of_search(
+def pmf_of_search(
     users: Sequence[User], m: int, domain_size: int, t: int, tolerances: Sequence[int], base: Fraction, choice: Choice
 ) -> list[Fraction]:
     """The probability of each threshold."""
@@ -75,7 +75,7 @@ def law_of_search(
             masses[low] += mass
             return
         medians = [median_score(users, low, high, u, left[0]) for u in range(low, high + 1)]
-        for middle, probability in enumerate(exponential_law(medians, base), start=low):
+        for middle, probability in enumerate(exponential_pmf(medians, base), start=low):
             best = [min(scores[a:b], default=None) for a, b in ((low, middle), (middle + 1, high + 1))]
             to_left, here, to_right = choice(best[0], scores[middle], best[1])
             masses[middle] += mass * probability * here

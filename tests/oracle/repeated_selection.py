@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-Law = Sequence[Fraction]
+Distribution = Sequence[Fraction]
 
 
 def geometric(gamma: Fraction, most: int) -> dict[int, Fraction]:
@@ -22,32 +22,32 @@ def capped(gamma: Fraction, most: int) -> dict[int, Fraction]:
     return {**masses, most: 1 - sum(masses.values())}
 
 
-def least_outcome(one_run: Law, runs: Mapping[int, Fraction]) -> list[Fraction]:
-    """The law of the least outcome: it is at least i when all runs are."""
+def least_outcome(one_run: Distribution, runs: Mapping[int, Fraction]) -> list[Fraction]:
+    """The distribution of the least outcome: it is at least i when all runs are."""
     at_least = [sum(one_run[i:], Fraction(0)) for i in range(len(one_run) + 1)]
     tails = [sum((mass * tail**k for k, mass in runs.items()), Fraction(0)) for tail in at_least]
     return [a - b for a, b in itertools.pairwise(tails)]
 
 
-def by_listing(one_run: Law, runs: Mapping[int, Fraction]) -> list[Fraction]:
+def by_listing(one_run: Distribution, runs: Mapping[int, Fraction]) -> list[Fraction]:
     """The same by listing all outcomes of all runs."""
-    law = [Fraction(0)] * len(one_run)
+    pmf = [Fraction(0)] * len(one_run)
     for k, mass in runs.items():
         for outcomes in itertools.product(range(len(one_run)), repeat=k):
-            law[min(outcomes)] += mass * math.prod((one_run[i] for i in outcomes), start=Fraction(1))
-    return law
+            pmf[min(outcomes)] += mass * math.prod((one_run[i] for i in outcomes), start=Fraction(1))
+    return pmf
 
 
-def largest_ratio(p: Law, q: Law) -> Fraction:
+def largest_ratio(p: Distribution, q: Distribution) -> Fraction:
     """e to the loss, in both directions."""
     return max(max(a / b, b / a) for a, b in zip(p, q, strict=True) if a != b) if list(p) != list(q) else Fraction(1)
 
 
 def private_pairs(size: int, total: int, ratio: Fraction) -> Iterable[tuple[list[Fraction], list[Fraction]]]:
-    """All pairs of laws of one run in multiples of 1 / total whose probabilities differ by at most a factor."""
-    laws = [
+    """All pairs of pmfs of one run in multiples of 1 / total whose probabilities differ by at most a factor."""
+    pmfs = [
         [Fraction(w, total) for w in weights]
         for weights in itertools.product(range(1, total), repeat=size)
         if sum(weights) == total
     ]
-    return ((p, q) for p, q in itertools.permutations(laws, 2) if largest_ratio(p, q) <= ratio)
+    return ((p, q) for p, q in itertools.permutations(pmfs, 2) if largest_ratio(p, q) <= ratio)

@@ -10,7 +10,7 @@ from typing import Any
 
 Masses = Sequence[Fraction]
 Rule = Callable[[Sequence[int], Sequence[int]], int | None]
-"""From counts and centred noises to the index that wins, or None."""
+"""From counts and centered noises to the index that wins, or None."""
 
 
 def truncated_laplace(q: Fraction, t: int) -> list[Fraction]:
@@ -31,18 +31,18 @@ def above_threshold(t: int, *, subtract: int | None = None) -> Rule:
     return rule
 
 
-def noisy_law(counts: Sequence[int], noise: Masses, rule: Rule) -> list[Fraction]:
+def noisy_pmf(counts: Sequence[int], noise: Masses, rule: Rule) -> list[Fraction]:
     """The probabilities of the indices and of None at last, by going over all noises of all items."""
     t = len(noise) // 2
-    law = [Fraction(0)] * (len(counts) + 1)
+    pmf = [Fraction(0)] * (len(counts) + 1)
     for noises in itertools.product(range(-t, t + 1), repeat=len(counts)):
         winner = rule(counts, noises)
-        law[-1 if winner is None else winner] += math.prod((noise[x + t] for x in noises), start=Fraction(1))
-    return law
+        pmf[-1 if winner is None else winner] += math.prod((noise[x + t] for x in noises), start=Fraction(1))
+    return pmf
 
 
-def neighbours(n: int, items: int, relation: str) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """All ordered pairs of neighbouring count vectors, one of them with n users and none with more."""
+def neighbors(n: int, items: int, relation: str) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """All ordered pairs of neighboring count vectors, one of them with n users and none with more."""
     pairs = set()
     for first in itertools.product(range(n + 1), repeat=items):
         if sum(first) != n:
@@ -66,12 +66,12 @@ def excess(p: Masses, q: Masses, level: Fraction) -> Fraction:
     return sum((max(a - level * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0))
 
 
-def worst_excess(law_of: Callable[[tuple[int, ...]], Masses], pairs: Any, level: Fraction) -> Fraction:
-    """The largest divergence of neighbours."""
-    return max(excess(law_of(x), law_of(y), level) for x, y in pairs)
+def worst_excess(distribution_of: Callable[[tuple[int, ...]], Masses], pairs: Any, level: Fraction) -> Fraction:
+    """The largest divergence of neighbors."""
+    return max(excess(distribution_of(x), distribution_of(y), level) for x, y in pairs)
 
 
-def pure_law(counts: Sequence[int], a: Fraction) -> list[Fraction]:
+def pure_pmf(counts: Sequence[int], a: Fraction) -> list[Fraction]:
     """P[u] proportional to a^count."""
     weights = [a**c for c in counts]
     return [weight / sum(weights) for weight in weights]

@@ -59,22 +59,22 @@ def least(enough: Callable[[Decimal], bool], low: Decimal, high: Decimal) -> Dec
     return high
 
 
-def convolved(laws: Sequence[Sequence[int]]) -> list[int]:
+def convolved(pmfs: Sequence[Sequence[int]]) -> list[int]:
     """Weights of the sum of independent counts."""
     total = [1]
-    for law in laws:
-        longer = [0] * (len(total) + len(law) - 1)
+    for pmf in pmfs:
+        longer = [0] * (len(total) + len(pmf) - 1)
         for i, a in enumerate(total):
-            for j, b in enumerate(law):
+            for j, b in enumerate(pmf):
                 longer[i + j] += a * b
         total = longer
     return total
 
 
-def count_law(table: Sequence[int], inputs: Sequence[int]) -> list[int]:
+def count_pmf(table: Sequence[int], inputs: Sequence[int]) -> list[int]:
     """Weights of the number of messages when user i sends inputs[i] + Z, Z of the table; a common length."""
-    law = convolved([[0] * x + list(table) + [0] * (1 - x) for x in inputs])
-    return law
+    pmf = convolved([[0] * x + list(table) + [0] * (1 - x) for x in inputs])
+    return pmf
 
 
 def integer_divergence(first: Sequence[int], second: Sequence[int], e: Fraction) -> Fraction:

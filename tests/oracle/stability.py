@@ -11,7 +11,7 @@ from math import comb
 Vector = tuple[int, ...]
 #: Says whether two kept count vectors (or the same one twice) are compatible; symmetric.
 Relation = Callable[[Vector, Vector], bool]
-Law = dict[Vector, Fraction]
+Distribution = dict[Vector, Fraction]
 
 
 def count_vector(types: Sequence[int], users: Sequence[int], kinds: int) -> Vector:
@@ -46,37 +46,37 @@ def smallest_size(layers: Sequence[Sequence[object]]) -> int | None:
     return next((size for size, layer in enumerate(layers) if layer), None)
 
 
-def deletion_law(
+def deletion_pmf(
     counts: Sequence[int], deletions: int, layers: Sequence[Sequence[tuple[int, ...]]], mixture: Sequence[Fraction]
-) -> Law:
-    """The law of the deletion vector: size r from the mixture, S uniform of that size, T uniform above S."""
+) -> Distribution:
+    """The distribution of the deletion vector: size r from the mixture, S uniform of that size, T uniform above S."""
     types = labels(counts)
     users = len(types)
-    law: Law = {}
+    pmf: Distribution = {}
     for size, probability in enumerate(mixture):
         for s in layers[size] if probability else ():
             share = probability / len(layers[size]) / comb(users - size, deletions - size)
             others = [user for user in range(users) if user not in s]
             for more in itertools.combinations(others, deletions - size):
                 vector = count_vector(types, s + more, len(counts))
-                law[vector] = law.get(vector, Fraction(0)) + share
-    return law
+                pmf[vector] = pmf.get(vector, Fraction(0)) + share
+    return pmf
 
 
-def pair_law(
+def pair_pmf(
     counts: Sequence[int], deletions: int, layer: Sequence[tuple[int, ...]], size: int
 ) -> dict[tuple[Vector, Vector], Fraction]:
-    """The joint law of the vectors of S and T for one size."""
+    """The joint distribution of the vectors of S and T for one size."""
     types = labels(counts)
     users = len(types)
-    law: dict[tuple[Vector, Vector], Fraction] = {}
+    pmf: dict[tuple[Vector, Vector], Fraction] = {}
     share = Fraction(1, len(layer) * comb(users - size, deletions - size))
     for s in layer:
         others = [user for user in range(users) if user not in s]
         for more in itertools.combinations(others, deletions - size):
             key = count_vector(types, s, len(counts)), count_vector(types, s + more, len(counts))
-            law[key] = law.get(key, Fraction(0)) + share
-    return law
+            pmf[key] = pmf.get(key, Fraction(0)) + share
+    return pmf
 
 
 def hits(chosen: int, edges: Sequence[int]) -> bool:
@@ -105,7 +105,7 @@ def smallest_pool_deletions(values: Sequence[int], deletions: int, distance: int
     return None
 
 
-def total_law(pool: Sequence[int], kept: int) -> dict[int, Fraction]:
-    """The law of the sum of a uniform subset of `kept` users of the pool."""
+def total_pmf(pool: Sequence[int], kept: int) -> dict[int, Fraction]:
+    """The distribution of the sum of a uniform subset of `kept` users of the pool."""
     sums = Counter(sum(keep) for keep in itertools.combinations(pool, kept))
     return {total: Fraction(count, sums.total()) for total, count in sums.items()}

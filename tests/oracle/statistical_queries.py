@@ -8,20 +8,20 @@ from fractions import Fraction
 from itertools import combinations, pairwise, product
 
 Row = Sequence[Fraction | int]
-Law = Mapping[tuple[tuple[Fraction | int, ...], int], Fraction]
+Distribution = Mapping[tuple[tuple[Fraction | int, ...], int], Fraction]
 Answer = Callable[[Fraction], Fraction]
 """What is answered when the mean is this."""
 
 
-def law_of_rows(rows: Sequence[tuple[tuple[Fraction | int, ...], int]]) -> Law:
-    law: dict[tuple[tuple[Fraction | int, ...], int], Fraction] = {}
+def pmf_of_rows(rows: Sequence[tuple[tuple[Fraction | int, ...], int]]) -> Distribution:
+    pmf: dict[tuple[tuple[Fraction | int, ...], int], Fraction] = {}
     for row in rows:
-        law[row] = law.get(row, Fraction(0)) + Fraction(1, len(rows))
-    return law
+        pmf[row] = pmf.get(row, Fraction(0)) + Fraction(1, len(rows))
+    return pmf
 
 
-def mean(law: Law, value: Callable[[Row, int], Fraction | int | bool]) -> Fraction:
-    return sum((weight * Fraction(value(x, y)) for (x, y), weight in law.items()), Fraction(0))
+def mean(pmf: Distribution, value: Callable[[Row, int], Fraction | int | bool]) -> Fraction:
+    return sum((weight * Fraction(value(x, y)) for (x, y), weight in pmf.items()), Fraction(0))
 
 
 def rounded(u: Fraction, intervals: int, offset: Fraction) -> Fraction:
@@ -66,7 +66,7 @@ def predict_list(rules: Sequence[tuple[Mapping[int, int], int]], x: Row) -> int:
 
 
 def decision_list(
-    law: Law, d: int, width: int, length: int, tolerance: Fraction, answer: Answer
+    pmf: Distribution, d: int, width: int, length: int, tolerance: Fraction, answer: Answer
 ) -> tuple[list[tuple[dict[int, int], int]], int]:
     """The list that is learned, and the number of queries."""
     listed = terms(d, width)
@@ -79,7 +79,7 @@ def decision_list(
     def accepts(term: dict[int, int], label: int, before: int) -> bool:
         nonlocal asked
         asked += 1
-        return answer(mean(law, lambda x, y: reached(x, before) and holds(term, x) and y != label)) <= tolerance
+        return answer(mean(pmf, lambda x, y: reached(x, before) and holds(term, x) and y != label)) <= tolerance
 
     for number in range(1, length + 1):
         before = len(rules)
@@ -99,7 +99,7 @@ def decision_list(
             break
     before = len(rules)
     asked += 1
-    ones_minus_zeros = mean(law, lambda x, y: (1 if y else -1) if reached(x, before) else 0)
+    ones_minus_zeros = mean(pmf, lambda x, y: (1 if y else -1) if reached(x, before) else 0)
     return [*rules, ({}, 0 if answer(ones_minus_zeros) <= 0 else 1)], asked
 
 
@@ -107,7 +107,7 @@ def decision_list(
 
 
 def perceptron(
-    law: Law, d: int, alpha: Fraction, tolerance: Fraction, rounds: int, answer: Answer
+    pmf: Distribution, d: int, alpha: Fraction, tolerance: Fraction, rounds: int, answer: Answer
 ) -> tuple[list[Fraction], int, bool]:
     """Weights, queries, and whether it stopped by itself. Rows are within the unit ball."""
     w = [Fraction(0)] * d
@@ -120,10 +120,10 @@ def perceptron(
             return (side if y else -side) <= 0
 
         asked += 1
-        if answer(mean(law, wrong)) <= alpha - tolerance:
+        if answer(mean(pmf, wrong)) <= alpha - tolerance:
             return w, asked, True
         for j in range(d):
             asked += 1
-            pull = mean(law, lambda x, y, j=j: (x[j] if y else -x[j]) if wrong(x, y) else 0)  # type: ignore[misc]
+            pull = mean(pmf, lambda x, y, j=j: (x[j] if y else -x[j]) if wrong(x, y) else 0)  # type: ignore[misc]
             w[j] += answer(pull)
     return w, asked, False

@@ -1,7 +1,7 @@
-"""Whether draws follow a law, with proven false-alarm rates. No import of userdp.
+"""Whether draws follow a distribution, with proven false-alarm rates. No import of userdp.
 
 `surprises` is rigorous at every sample size. `chi_square` is the familiar statistic beside it; its limit is a proven
-tail of the chi-square law, which the statistic has in the limit of many draws in every cell.
+tail of the chi-square distribution, which the statistic has in the limit of many draws in every cell.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 ALARM = 1e-6
-"""The probability with which a true law fails a test of this file, at most."""
+"""The probability with which a true distribution fails a test of this file, at most."""
 
 
 def surprise(count: int, draws: int, mass: Fraction) -> float:
@@ -64,7 +64,7 @@ def chi_square_limit(degrees: int) -> float:
 
 
 def chi_square(counts: Sequence[int], masses: Sequence[Fraction], least: float = 20) -> tuple[float, int]:
-    """The statistic and its degrees, over cells that expect `least` or more, small neighbours put together."""
+    """The statistic and its degrees, over cells that expect `least` or more, small neighbors put together."""
     draws = sum(counts)
     cells: list[list[float]] = [[0.0, 0.0]]
     for count, mass in zip(counts, masses, strict=True):

@@ -57,7 +57,7 @@ def score_at(starts: Sequence[int], scores: Sequence[int], last: int, u: int) ->
     return found
 
 
-def law(m: int, p: Fraction, denominator: int) -> list[int]:
+def pmf(m: int, p: Fraction, denominator: int) -> list[int]:
     """The probabilities of Bin(m, p) over the m-th power of the denominator, a multiple of p's."""
     hit = int(p * denominator)
     hits = list(accumulate([hit] * m, mul, initial=1))
@@ -67,7 +67,7 @@ def law(m: int, p: Fraction, denominator: int) -> list[int]:
 
 def tails(m: int, p: Fraction, denominator: int) -> list[int]:
     """Pr[Bin(m, p) > t] for t = 0, ..., m - 1, over the m-th power of the denominator."""
-    return list(accumulate(reversed(law(m, p, denominator)[1:])))[::-1]
+    return list(accumulate(reversed(pmf(m, p, denominator)[1:])))[::-1]
 
 
 def separation(m: int, p: Fraction, q: Fraction) -> tuple[list[int], Fraction, Fraction]:
@@ -81,9 +81,9 @@ def separation(m: int, p: Fraction, q: Fraction) -> tuple[list[int], Fraction, F
 
 
 def total_variation(m: int, p: Fraction, q: Fraction) -> Fraction:
-    """The distance of the two laws."""
+    """The distance of the two distributions."""
     denominator = lcm(p.denominator, q.denominator)
-    pairs = zip(law(m, p, denominator), law(m, q, denominator), strict=True)
+    pairs = zip(pmf(m, p, denominator), pmf(m, q, denominator), strict=True)
     return F(sum(abs(a - b) for a, b in pairs), 2 * denominator**m)
 
 

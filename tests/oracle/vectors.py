@@ -27,7 +27,7 @@ def squared(vector: Sequence[Fraction | int]) -> Fraction:
 
 
 def number(x: float, center: Fraction) -> Fraction:
-    """A number less that of the centre; NaN is the centre's, infinities are the largest floats."""
+    """A number less that of the center; NaN is the center's, infinities are the largest floats."""
     if math.isnan(x):
         return Fraction(0)
     if math.isinf(x):
@@ -68,7 +68,7 @@ def rotated(vector: Vector, signs: Sequence[int]) -> Vector:
 
 
 def clip(vector: Vector, center: Sequence[float], radius: float, grid: float) -> list[int]:
-    """Steps of the grid from the centre, towards 0, shrunk into the ball of R whole steps."""
+    """Steps of the grid from the center, toward 0, shrunk into the ball of R whole steps."""
     steps = Fraction(radius) // Fraction(grid)
     difference = [(x - Fraction(c)) / Fraction(grid) for x, c in zip(vector, center, strict=True)]
     return [math.trunc(x) for x in shrunk(difference, Fraction(steps))]

@@ -26,7 +26,7 @@ def cost(bins: Sequence[int], k: int) -> int:
     return max(sum(NOBODY < b < k for b in bins), sum(b > k for b in bins))
 
 
-def range_law(bins: Sequence[int], count: int, q: Fraction) -> list[Fraction]:
+def range_distribution(bins: Sequence[int], count: int, q: Fraction) -> list[Fraction]:
     """Bin k with probability near q^cost."""
     weights = [q ** cost(bins, k) for k in range(count)]
     return [weight / sum(weights) for weight in weights]
@@ -46,13 +46,13 @@ def groups(bins: Sequence[int], count: int) -> list[Group]:
     return found
 
 
-def group_law(bins: Sequence[int], count: int, q: Fraction) -> list[tuple[int, int, int, Fraction]]:
+def group_pmf(bins: Sequence[int], count: int, q: Fraction) -> list[tuple[int, int, int, Fraction]]:
     listed = groups(bins, count)
     weights = [(last - first + 1) * q**c for first, last, c in listed]
     return [(*group, weight / sum(weights)) for group, weight in zip(listed, weights, strict=True)]
 
 
-def neighbours(size: int, values: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def neighbors(size: int, values: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """All ordered pairs of datasets that differ in one user, up to the order of users."""
     for rest in itertools.combinations_with_replacement(values, size - 1):
         for one, other in itertools.permutations(values, 2):
@@ -60,15 +60,15 @@ def neighbours(size: int, values: Sequence[int]) -> Iterator[tuple[tuple[int, ..
 
 
 def worst_ratio(
-    law: Callable[[tuple[int, ...]], Sequence[Fraction]], size: int, values: Sequence[int]
+    pmf: Callable[[tuple[int, ...]], Sequence[Fraction]], size: int, values: Sequence[int]
 ) -> tuple[Fraction, Fraction]:
     """The largest P[k] / P'[k], and the largest quotient of two such ratios of one pair: e^(its range)."""
     cache: dict[tuple[int, ...], Sequence[Fraction]] = {}
     largest = spread = Fraction(1)
-    for x, y in neighbours(size, values):
+    for x, y in neighbors(size, values):
         for data in (x, y):
             if data not in cache:
-                cache[data] = law(data)
+                cache[data] = pmf(data)
         ratios = [p / p2 for p, p2 in zip(cache[x], cache[y], strict=True)]
         largest, spread = max(largest, *ratios), max(spread, max(ratios) / min(ratios))
     return largest, spread

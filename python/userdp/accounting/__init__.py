@@ -1,7 +1,7 @@
-"""Accounting: what several releases on the same people cost together, certified.
+"""Accounting: what several releases on the same users cost together, certified.
 
 Every function takes privacy parameters exactly and returns numbers that are exact where the mathematics stays rational,
-and rounded towards less privacy claimed where it does not. Neighbours are replace-one, of users or of records.
+and rounded toward less privacy claimed where it does not. Neighbors are replace-one, of users or of records.
 """
 
 from __future__ import annotations

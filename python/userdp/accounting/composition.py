@@ -1,4 +1,4 @@
-"""Composition: what k mechanisms on the same people cost together.
+"""Composition: what k mechanisms on the same users cost together.
 
 The mechanisms may be chosen adaptively, each in the light of what the others released. Their number and their privacy
 parameters are fixed before; `PrivacyLedger` is for parameters that are chosen on the way.
@@ -57,7 +57,7 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
     Notes
     -----
     docs/proofs/composition.md. Deltas add up without a factor, as an (epsilon, delta)-DP mechanism is, for two given
-    neighbours, epsilon-DP up to an event of probability delta.
+    neighbors, epsilon-DP up to an event of probability delta.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
 
     Notes
     -----
-    Kairouz, Oh and Viswanath (2015), Theorem 3.3: randomised response composes worst, and what it composes to is a sum
+    Kairouz, Oh and Viswanath (2015), Theorem 3.3: randomized response composes worst, and what it composes to is a sum
     of binomials. Here for every epsilon and not only for their k/2 values (`optimal_delta`). Not valid as a
     filter: k and epsilon are not to be chosen in the light of what was released.
 

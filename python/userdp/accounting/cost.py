@@ -14,7 +14,7 @@ from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_d
 
 @dataclass(frozen=True, init=False)
 class PrivacyCost:
-    """Every guarantee that is known of one release on the same people.
+    """Every guarantee that is known of one release on the same users.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class PrivacyCost:
     rho, distance : float, int, Fraction or decimal string, optional
         The release is within `distance` in total variation, on every dataset, of one that is rho-zCDP.
     bounded_range : privacy parameter, optional
-        The release has bounded range: the log ratios of its masses on two neighbours lie in an interval of this
+        The release has bounded range: the log ratios of its masses on two neighbors lie in an interval of this
         length, as those of the exponential mechanism do at its epsilon. It is then also pure DP at this epsilon.
 
     Attributes
@@ -87,8 +87,9 @@ class PrivacyCost:
         Returns
         -------
         (rho, delta, distance) : tuple of Fraction
-            For each two neighbours the two laws are, up to a part of delta and a distance in total variation, as those
-            of a rho-zCDP mechanism. From bounded range eta^2/8, from (epsilon, delta)-DP epsilon^2/2 beside its delta.
+            For each two neighbors the two distributions are, up to a part of delta and a distance in total variation,
+            as those of a rho-zCDP mechanism. From bounded range eta^2/8, from (epsilon, delta)-DP epsilon^2/2 beside
+            its delta.
         """
         known = []
         if self.rho is not None:

@@ -1,7 +1,7 @@
 """Group privacy, the triangle inequality, and amplification by subsampling, with exact constants.
 
 Every function takes privacy parameters exactly and returns a `PrivacyParameters` that is exact where the mathematics
-stays rational, and rounded upwards (towards less privacy claimed) where it does not. Neighbours are replace-one.
+stays rational, and rounded upwards (toward less privacy claimed) where it does not. Neighbors are replace-one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
     Parameters
     ----------
     epsilon, delta : privacy parameters
-        Of the mechanism, for neighbours that differ in one.
+        Of the mechanism, for neighbors that differ in one.
     k : int
         How many change, >= 0.
 
@@ -181,7 +181,7 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
 
     Notes
     -----
-    [GKKMMZ23, Theorem 7] (subsampling without replacement, replace-one neighbours). The size is fixed, as for the steps
+    [GKKMMZ23, Theorem 7] (subsampling without replacement, replace-one neighbors). The size is fixed, as for the steps
     of a descent on batches of users: compose what this returns for one step. Accountants for Poisson sampling, where
     each record is drawn by a coin of its own, are about adding and removing a record and do not bound this; nor is
     there such a formula for rho.

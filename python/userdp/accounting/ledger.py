@@ -1,4 +1,4 @@
-"""A ledger of what is spent on the same people, which refuses what would be too much before it runs."""
+"""A ledger of what is spent on the same users, which refuses what would be too much before it runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 WIDTH = 11
 LONG_BITS = 10_000
 _COST = ("epsilon", "delta", "rho", "distance", "bounded_range")
-_PROMISE = ("epsilon", "delta", "composition", "unit", "neighbours")
+_PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
 Amount: TypeAlias = "Fraction | LogRatio"
 
@@ -41,7 +41,7 @@ def table(ledger: PrivacyLedger, rows: Sequence[tuple[str, Mapping[str, Amount]]
     """The promise, then a line for each row."""
     head = (
         f"{type(ledger).__name__}(epsilon={as_float(ledger.epsilon):.6g}, delta={float(ledger.delta):.6g},"
-        f" composition={ledger.composition!r}, unit={ledger.unit!r}, neighbours={ledger.neighbours!r})"
+        f" composition={ledger.composition!r}, unit={ledger.unit!r}, neighbors={ledger.neighbors!r})"
     )
     names = list(rows[-1][1])
     width = max(len(name) for name in ["release", *(row[0] for row in rows)])
@@ -167,7 +167,7 @@ def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
 
 Estimator = TypeVar("Estimator")
 
-NEIGHBOURS = ("replace", "add-remove")
+NEIGHBORS = ("replace", "add-remove")
 UNITS = ("user", "record")
 
 
@@ -190,10 +190,10 @@ class LedgerEntry:
 
 
 class PrivacyLedger:
-    """Accounts for several fits and releases on the same people, and refuses the one that would overspend.
+    """Accounts for several fits and releases on the same users, and refuses the one that would overspend.
 
     The promise is fixed first: everything that is spent through the ledger is together (epsilon, delta)-DP. What comes
-    next, and with which parameters, may be chosen in the light of all that was released before, as people do.
+    next, and with which parameters, may be chosen in the light of all that was released before, as users do.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class PrivacyLedger:
         and needs a delta; an (e, d)-DP release counts as e^2/2 and d.
     unit : {"user", "record"}
         Whose data the promise protects. Releases with another unit are refused.
-    neighbours : {"replace", "add-remove"}
+    neighbors : {"replace", "add-remove"}
         Likewise; for all estimators of this package it is "replace".
     added_delta : float, int, Fraction or decimal string
         With "zcdp": the part of delta for the deltas of (e, d)-DP releases, which add up. 0 refuses them.
@@ -216,7 +216,7 @@ class PrivacyLedger:
     ----------
     epsilon : Fraction or LogRatio
     delta : Fraction
-    composition, unit, neighbours : str
+    composition, unit, neighbors : str
     limits : mapping from str to Fraction or LogRatio
         What may be spent: of "epsilon" and "delta", or of "rho", "delta" and "distance".
 
@@ -230,7 +230,7 @@ class PrivacyLedger:
     Nothing here looks at data: costs are public. A release counts from the moment it is allowed, whether or not it
     comes to an end. Ledgers cannot be copied or pickled, nor spent from in a forked process, as each copy would allow
     all that is left once more; `to_json` is for keeping one, and keeping it from being used twice is up to you. So is
-    one ledger for each group of people: releases on people of whom none is in two groups do not add up, and need a
+    one ledger for each group of users: releases on users of whom none is in two groups do not add up, and need a
     ledger each.
 
     **Why it holds.** Costs that add up below limits that were fixed in advance are a privacy filter, for pure and
@@ -250,7 +250,7 @@ class PrivacyLedger:
     False
     >>> ledger.spend(PrivacyCost(bounded_range="1/10"), "choice of a model")
     >>> print(ledger)  # doctest: +ELLIPSIS
-    PrivacyLedger(epsilon=1, delta=1e-06, composition='zcdp', unit='user', neighbours='replace')
+    PrivacyLedger(epsilon=1, delta=1e-06, composition='zcdp', unit='user', neighbors='replace')
       release                   rho      delta   distance
       mean of all              0.02          0          0
       choice of a model     0.00125          0          0
@@ -265,7 +265,7 @@ class PrivacyLedger:
         composition: Composition = "basic",
         *,
         unit: str = "user",
-        neighbours: str = "replace",
+        neighbors: str = "replace",
         added_delta: Delta = 0,
         distance: Delta | None = None,
     ) -> None:
@@ -275,7 +275,7 @@ class PrivacyLedger:
         for name, value, accepted in (
             ("composition", composition, tuple(CURRENCIES)),
             ("unit", unit, UNITS),
-            ("neighbours", neighbours, NEIGHBOURS),
+            ("neighbors", neighbors, NEIGHBORS),
         ):
             if value not in accepted:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {shown(value)}")
@@ -290,7 +290,7 @@ class PrivacyLedger:
         self.delta = threshold
         self.composition: Composition = composition
         self.unit = unit
-        self.neighbours = neighbours
+        self.neighbors = neighbors
         self._currency = CURRENCIES[composition]
         self._limits = limits
         self._spent = zero(self._currency)
@@ -329,14 +329,14 @@ class PrivacyLedger:
             spent = self._spent
         return MappingProxyType({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
 
-    def can_spend(self, item: Any, *, unit: str | None = None, neighbours: str | None = None) -> bool:
+    def can_spend(self, item: Any, *, unit: str | None = None, neighbors: str | None = None) -> bool:
         """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
-        charged = self._currency.charge(self._cost(item, unit, neighbours))
+        charged = self._currency.charge(self._cost(item, unit, neighbors))
         with self._lock:
             return within(added(self._spent, charged), self._limits)
 
     def spend(
-        self, item: Any, name: str | None = None, *, unit: str | None = None, neighbours: str | None = None
+        self, item: Any, name: str | None = None, *, unit: str | None = None, neighbors: str | None = None
     ) -> None:
         """Account for one release, before it is made.
 
@@ -347,7 +347,7 @@ class PrivacyLedger:
             an estimator are of a release that was made already; `fit` asks first.
         name : str, optional
             For the table.
-        unit, neighbours : str, optional
+        unit, neighbors : str, optional
             Of a PrivacyCost, by default those of the ledger. What has its own is checked.
 
         Raises
@@ -357,7 +357,7 @@ class PrivacyLedger:
         TypeError
             For anything else.
         ValueError
-            For a release that is not private, or protects another unit or other neighbours; for a cost in rho only,
+            For a release that is not private, or protects another unit or other neighbors; for a cost in rho only,
             where epsilon is counted.
         RuntimeError
             In another process than the one that made the ledger.
@@ -371,7 +371,7 @@ class PrivacyLedger:
         ...
         userdp.exceptions.PrivacyBudgetError: second needs epsilon 0.666667, delta 0, and 0.333333, 0 are left
         """
-        cost = self._cost(item, unit, neighbours)
+        cost = self._cost(item, unit, neighbors)
         charged = self._currency.charge(cost)
         if os.getpid() != self._process:
             raise RuntimeError("the ledger belongs to the process that made it: another one would spend the rest again")
@@ -467,7 +467,7 @@ class PrivacyLedger:
         with charging(estimator, lambda record: self.spend(record, label)):
             yield
 
-    def _cost(self, item: Any, unit: str | None, neighbours: str | None) -> PrivacyCost:
+    def _cost(self, item: Any, unit: str | None, neighbors: str | None) -> PrivacyCost:
         """The cost of what may be spent here, or an error."""
         # Of an estimator, of a plan, or what was given.
         record = next((own for name in ("privacy_", "record") if (own := getattr(item, name, None)) is not None), item)
@@ -481,7 +481,7 @@ class PrivacyLedger:
             )
         if not getattr(record, "is_private", True):
             raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
-        for name, given, ours in (("unit", unit, self.unit), ("neighbours", neighbours, self.neighbours)):
+        for name, given, ours in (("unit", unit, self.unit), ("neighbors", neighbors, self.neighbors)):
             own = getattr(record, name, None)
             if own is not None and given is not None:
                 raise ValueError(f"{name} is for a PrivacyCost; {type(item).__name__} has its own")

@@ -1,6 +1,6 @@
 """The distributions of randomized responses together: what the worst mechanisms of given privacy compose to.
 
-k randomised responses at e^epsilon = E, true answer against the other one: l lies among them have mass
+k randomized responses at e^epsilon = E, true answer against the other one: l lies among them have mass
 C(k, l) E^(k-l) / (1 + E)^k, and under the other answer that of k - l lies. Every composition of k mechanisms that are
 epsilon-DP is dominated by this pair (Kairouz, Oh, Viswanath 2015). Masses are integers over a common total, exact while
 that is cheap, and otherwise rounded so that the divergence of the pair can only grow.
@@ -26,7 +26,7 @@ MOST_PLACES = 2**13
 
 @dataclass(frozen=True)
 class Responses:
-    """Randomised responses at one level.
+    """Randomized responses at one level.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def _exact(level: Fraction, count: int) -> list[int]:
 def _rounded(level: Fraction, count: int, places: int) -> tuple[list[int], list[int]]:
     """Masses in units of 2^-places, rounded up and rounded down.
 
-    Ratios of neighbouring masses are simple, so they are taken outwards from the largest, relative to it, where every
+    Ratios of neighboring masses are simple, so they are taken outwards from the largest, relative to it, where every
     rounding is one of a unit and none grows; then divided by their sum.
     """
     top, bottom = level.numerator, level.denominator

@@ -1,6 +1,6 @@
 """Zero-concentrated differential privacy: what it says about (epsilon, delta), certified.
 
-A mechanism is rho-zCDP when for all neighbours and all alpha > 1 its Renyi divergence of order alpha is at most
+A mechanism is rho-zCDP when for all neighbors and all alpha > 1 its Renyi divergence of order alpha is at most
 alpha rho, both ways. Floats propose an order or a root here; fractions and enclosures decide.
 """
 
@@ -69,8 +69,8 @@ def bounded_range_to_zcdp(epsilon: Epsilon) -> Fraction:
     Parameters
     ----------
     epsilon : privacy parameter
-        For all neighbours, ln P(o) / Q(o) lies in an interval of this length, which may depend on the pair of
-        neighbours. So it is for the exponential mechanism at its epsilon, also in its monotone form.
+        For all neighbors, ln P(o) / Q(o) lies in an interval of this length, which may depend on the pair of
+        neighbors. So it is for the exponential mechanism at its epsilon, also in its monotone form.
 
     Returns
     -------
@@ -85,9 +85,9 @@ def bounded_range_to_zcdp(epsilon: Epsilon) -> Fraction:
     Notes
     -----
     Durfee and Rogers (2019); Cesar and Rogers (2021). Proof: let L = ln P/Q be of range at most eta and
-    K(s) = ln E_Q[e^(s L)]. Then K(0) = K(1) = 0, and K''(s) is the variance of L under a tilted law, at most eta^2/4.
-    So K(s) - (eta^2/8) s (s - 1) is concave and 0 at 0 and 1, hence at most 0 for s > 1, and the divergence of order s
-    is K(s) / (s - 1) <= s eta^2/8.
+    K(s) = ln E_Q[e^(s L)]. Then K(0) = K(1) = 0, and K''(s) is the variance of L under a tilted distribution, at most
+    eta^2/4. So K(s) - (eta^2/8) s (s - 1) is concave and 0 at 0 and 1, hence at most 0 for s > 1, and the divergence of
+    order s is K(s) / (s - 1) <= s eta^2/8.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def zcdp_group_privacy(rho: Delta, k: int) -> Fraction:
     Notes
     -----
     Bun and Steinke (2016), Proposition 1.9. A distance from an exactly rho-zCDP mechanism stays what it is: only the
-    two ends of the chain of neighbours are moved to that mechanism.
+    two ends of the chain of neighbors are moved to that mechanism.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exact distributions over examples, as people write them."""
+"""Exact distributions over examples, as users write them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def assumptions_of(engine: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> assumptions_of("labelled")
+    >>> assumptions_of("labeled")
     ('pmf-as-stated', 'canonical-users')
     >>> assumptions_of("symmetric")
     ('pmf-as-stated', 'canonical-users', 'symmetry')
@@ -64,8 +64,8 @@ def form_of(algorithm: Any) -> str:
 
     Returns
     -------
-    {"score", "additive", "symmetric", "labelled"}
-        "labelled" is nothing. The others are what a class says of the pmf that it defines itself or inherits. A
+    {"score", "additive", "symmetric", "labeled"}
+        "labeled" is nothing. The others are what a class says of the pmf that it defines itself or inherits. A
         subclass, an earlier base or the object itself with a pmf of its own has to say anew that it is
         ``symmetric = True``, in the same place.
 
@@ -78,21 +78,21 @@ def form_of(algorithm: Any) -> str:
     ...     def pmf(self, dataset):
     ...         return [1, 0] if dataset[0][0] else [0, 1]
     >>> form_of(First((0, 1), None))
-    'labelled'
+    'labeled'
     """
     if _owner(algorithm, "__getattribute__") is not object:
-        return "labelled"
+        return "labeled"
     for kind in type(algorithm).__mro__:
         form = vars(kind).get("_form")
         if isinstance(form, Form) and all(_knows(kind, _owner(algorithm, method)) for method in form.methods):
             return form.name
     claimed = getattr(algorithm, "symmetric", False) is True
-    return "symmetric" if claimed and goes_with(algorithm, "symmetric", "pmf") else "labelled"
+    return "symmetric" if claimed and goes_with(algorithm, "symmetric", "pmf") else "labeled"
 
 
 def is_symmetric(algorithm: Any) -> bool:
     """Whether an algorithm claims that its own pmf depends on the multiset of users only."""
-    return form_of(algorithm) != "labelled"
+    return form_of(algorithm) != "labeled"
 
 
 def goes_with(algorithm: Any, name: str, method: str) -> bool:

@@ -61,7 +61,7 @@ class ScoreSelection(SymmetricAlgorithm):
 
     Examples
     --------
-    Three people vote against the candidates they dislike:
+    Three users vote against the candidates they dislike:
 
     >>> vote = ScoreSelection(
     ...     outputs=("tea", "coffee"), scores=lambda user: user[0], epsilon=1, sensitivity=1

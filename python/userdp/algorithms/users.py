@@ -16,7 +16,7 @@ USERS = "a sequence of users, each a tuple, list or array of examples"
 def listed_users(dataset: Any, name: str) -> list[Any]:
     """The users of a dataset one by one, as they are.
 
-    Sets and dicts are refused: they hold people who gave the same only once. What is iterated over once, such as a
+    Sets and dicts are refused: they hold users who gave the same only once. What is iterated over once, such as a
     generator, will do.
 
     Raises
@@ -68,7 +68,7 @@ def read_users(dataset: Any, name: str) -> Dataset:
 
 
 def private_users(dataset: Any, name: str) -> tuple[User | None, ...]:
-    """The canonical users of a private dataset: None for whoever has none, since no value of a person may raise.
+    """The canonical users of a private dataset: None for whoever has none, since no value of a user may raise.
 
     Raises
     ------

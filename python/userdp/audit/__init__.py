@@ -1,7 +1,7 @@
-"""Exact audits: is this mechanism private here, for a person, and if not, who and what shows it.
+"""Exact audits: is this mechanism private here, for a user, and if not, who and what shows it.
 
-Each audit evaluates the mechanism's own pmf on every dataset of a stated set, compares the output laws of all
-neighbouring pairs in both directions, and returns an `userdp.report.AuditReport` that can be verified without the
+Each audit evaluates the mechanism's own pmf on every dataset of a stated set, compares the output distributions of all
+neighboring pairs in both directions, and returns an `userdp.report.AuditReport` that can be verified without the
 compiled core. Audits are diagnostics: they look at the data they are given, and their reports contain it.
 """
 

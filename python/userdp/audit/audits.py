@@ -1,7 +1,7 @@
-"""Exact audits: is this mechanism private here, for a person, and if not, who and what shows it.
+"""Exact audits: is this mechanism private here, for a user, and if not, who and what shows it.
 
-Each audit evaluates the mechanism's own pmf on every dataset of a stated set, compares the output laws of all
-neighbouring pairs in both directions, and returns an `AuditReport` that can be verified without the compiled core.
+Each audit evaluates the mechanism's own pmf on every dataset of a stated set, compares the output distributions of all
+neighboring pairs in both directions, and returns an `AuditReport` that can be verified without the compiled core.
 Audits are diagnostics: they look at the data they are given, and their reports contain it.
 """
 
@@ -18,9 +18,9 @@ from userdp.algorithms.users import read_users
 from userdp.audit.datasets import (
     MAX_SUMS,
     Additive,
-    Labelled,
+    Labeled,
     Moves,
-    Neighbourhood,
+    Neighborhood,
     Pair,
     Replacements,
     Symmetric,
@@ -32,8 +32,8 @@ from userdp.exact.numbers import Delta, Epsilon, capped_power, parse_delta, pars
 from userdp.report import AuditReport
 from userdp.runtime import Progress
 
-Neighbours = Literal["replace", "add-remove"]
-Engine = Literal["auto", "labelled", "symmetric", "additive"]
+Neighbors = Literal["replace", "add-remove"]
+Engine = Literal["auto", "labeled", "symmetric", "additive"]
 
 
 def audit_pair(
@@ -53,7 +53,7 @@ def audit_pair(
         Anything with ``.outputs`` and ``.pmf(dataset)``.
     x, x2 : dataset
         Sequences of users, each a tuple of examples of plain types: the mechanism is shown their canonical values, see
-        `userdp.exact.encoding`. Whether they are neighbours is the caller's affair.
+        `userdp.exact.encoding`. Whether they are neighbors is the caller's affair.
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, >= 0, taken exactly.
     delta : float, int, Fraction or decimal string
@@ -84,8 +84,8 @@ def audit_pair(
         mechanism,
         Pair(first, second),
         kind="pair",
-        neighbours="replace",
-        engine="labelled",
+        neighbors="replace",
+        engine="labeled",
         structure={"x": first, "x2": second},
         epsilon=epsilon,
         delta=delta,
@@ -117,7 +117,7 @@ def audit_dataset(
         What a replaced user may have given: tuples of examples.
     epsilon, delta
         As for `audit_pair`.
-    engine : {"auto", "labelled", "symmetric", "additive"}
+    engine : {"auto", "labeled", "symmetric", "additive"}
         "symmetric" replaces one user of each distinct value (for a `SymmetricAlgorithm`), "additive" one of each
         distinct statistic (for an `AdditiveAlgorithm`); "auto" takes the cheapest that the mechanism's type allows.
     budget, progress
@@ -135,7 +135,7 @@ def audit_dataset(
 
     Notes
     -----
-    Neighbours: replace one user. The pairs are (dataset, replacement), in both directions.
+    Neighbors: replace one user. The pairs are (dataset, replacement), in both directions.
 
     References
     ----------
@@ -170,7 +170,7 @@ def audit_dataset(
         mechanism,
         Replacements(users, candidates, replaceable),
         kind="dataset",
-        neighbours="replace",
+        neighbors="replace",
         engine=chosen,
         structure={**structure, "replaceable": tuple(replaceable)},
         epsilon=epsilon,
@@ -188,7 +188,7 @@ def audit_user_level(
     n_examples: int,
     epsilon: Epsilon,
     delta: Delta,
-    neighbours: Neighbours = "replace",
+    neighbors: Neighbors = "replace",
     engine: Engine = "auto",
     budget: int | None = None,
     progress: Progress = None,
@@ -210,9 +210,9 @@ def audit_user_level(
         Privacy parameter, >= 0, taken exactly.
     delta : float, int, Fraction or decimal string
         Probability in [0, 1], taken exactly.
-    neighbours : {"replace", "add-remove"}
+    neighbors : {"replace", "add-remove"}
         Replace one user's whole data (n stays), or remove one user from the n.
-    engine : {"auto", "labelled", "symmetric", "additive"}
+    engine : {"auto", "labeled", "symmetric", "additive"}
         Go over sequences of users, over multisets (for a `SymmetricAlgorithm`) or over attainable totals (for an
         `AdditiveAlgorithm`); "auto" takes the cheapest that the mechanism's type allows.
     budget : int, optional
@@ -263,7 +263,7 @@ def audit_user_level(
         n_examples,
         epsilon,
         delta,
-        neighbours,
+        neighbors,
         engine,
         budget,
         progress,
@@ -302,7 +302,7 @@ def audit_item_level(
 
     Notes
     -----
-    Neighbours: replace one example of one user. Item-level DP says little about a user: changing all m examples of one
+    Neighbors: replace one example of one user. Item-level DP says little about a user: changing all m examples of one
     costs up to m times the epsilon (`userdp.accounting.group_privacy`).
 
     References
@@ -341,36 +341,36 @@ def _audit_universe(
     n_examples: int,
     epsilon: Epsilon,
     delta: Delta,
-    neighbours: str,
+    neighbors: str,
     engine: Engine,
     budget: int | None,
     progress: Progress,
 ) -> AuditReport:
     examples = read_universe(universe)
     users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
-    if neighbours not in ("replace", "add-remove"):
-        raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {neighbours!r}")
+    if neighbors not in ("replace", "add-remove"):
+        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {neighbors!r}")
     parse_level(epsilon), parse_delta(delta)  # before any work
     outputs = outputs_of(mechanism)
     chosen = _engine(mechanism, engine)
     _check_size(mechanism, (len(examples), users, per_user), chosen, len(outputs), budget)
     values = user_values(examples, per_user)
     steps = Moves(len(examples), per_user, item_level=kind == "item-level")
-    add_remove = neighbours == "add-remove"
+    add_remove = neighbors == "add-remove"
     structure: dict[str, Any] = {"universe": examples, "n_users": users, "n_examples": per_user}
-    space: Neighbourhood
+    space: Neighborhood
     if chosen == "additive":
         statistics = tuple(mechanism.statistic_of(value) for value in values)
         space = Additive(statistics, values, users, steps, add_remove=add_remove)
         structure["statistics"] = statistics
     else:
-        make = Symmetric if chosen == "symmetric" else Labelled
+        make = Symmetric if chosen == "symmetric" else Labeled
         space = make(values, users, steps, add_remove=add_remove)
     return run_audit(
         mechanism,
         space,
         kind=kind,
-        neighbours=neighbours,
+        neighbors=neighbors,
         engine=chosen,
         structure=structure,
         epsilon=epsilon,
@@ -381,8 +381,8 @@ def _audit_universe(
 
 
 def _engine(mechanism: Any, engine: Engine) -> str:
-    if engine not in ("auto", "labelled", "symmetric", "additive"):
-        raise ValueError(f"engine must be 'auto', 'labelled', 'symmetric' or 'additive'; got {engine!r}")
+    if engine not in ("auto", "labeled", "symmetric", "additive"):
+        raise ValueError(f"engine must be 'auto', 'labeled', 'symmetric' or 'additive'; got {engine!r}")
     additive, symmetric = form_of(mechanism) == "additive", is_symmetric(mechanism)
     if engine == "additive" and not additive:
         raise TypeError("engine='additive' needs an AdditiveAlgorithm, with the pmf of that class")
@@ -390,7 +390,7 @@ def _engine(mechanism: Any, engine: Engine) -> str:
         raise TypeError("engine='symmetric' needs a SymmetricAlgorithm, or symmetric = True beside its own pmf")
     if engine != "auto":
         return engine
-    return "additive" if additive else "symmetric" if symmetric else "labelled"
+    return "additive" if additive else "symmetric" if symmetric else "labeled"
 
 
 def _check_size(mechanism: Any, sizes: tuple[int, int, int], engine: str, outputs: int, budget: int | None) -> None:

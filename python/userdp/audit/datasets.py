@@ -1,4 +1,4 @@
-"""The datasets of an audit, ranked, and the pairs of ranks that are neighbours.
+"""The datasets of an audit, ranked, and the pairs of ranks that are neighbors.
 
 Ranks and structures are those of docs/report-format.md, so that a report can be enumerated again by its checker, which
 has its own code for it.
@@ -28,8 +28,8 @@ Ranks = npt.NDArray[np.int64]
 RankPairs = Iterator[tuple[Ranks, Ranks]]
 
 
-class Neighbourhood(Protocol):
-    """Ranked datasets and their neighbouring pairs."""
+class Neighborhood(Protocol):
+    """Ranked datasets and their neighboring pairs."""
 
     datasets: int
     pairs: int
@@ -39,11 +39,11 @@ class Neighbourhood(Protocol):
         ...
 
     def rank_pairs(self) -> RankPairs:
-        """Blocks of neighbouring ranks (a, b); every unordered pair once."""
+        """Blocks of neighboring ranks (a, b); every unordered pair once."""
         ...
 
     def witness(self, a: int, b: int) -> tuple[Dataset, Dataset, int | None]:
-        """Two neighbouring datasets of these ranks and the position of the user that differs."""
+        """Two neighboring datasets of these ranks and the position of the user that differs."""
         ...
 
 
@@ -53,7 +53,7 @@ def user_values(universe: Sequence[Any], n_examples: int) -> list[User]:
 
 
 class Moves:
-    """What one neighbouring step makes of a user's value: any other value, or (item level) one example changed."""
+    """What one neighboring step makes of a user's value: any other value, or (item level) one example changed."""
 
     def __init__(self, universe_size: int, n_examples: int, *, item_level: bool) -> None:
         self.values, self.item_level = universe_size**n_examples, item_level
@@ -132,7 +132,7 @@ class Replacements:
         return self._member(a), self._member(b), self.replaceable[(max(a, b) - 1) // len(self.records)]
 
 
-class Labelled:
+class Labeled:
     """All sequences of n users, in the order of itertools.product."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Labelled:
         if add_remove:
             smaller = len(values) ** (n_users - 1)
             self.datasets = self._full + smaller
-            # Removing one of several equal neighbours in the sequence gives one dataset: count runs, not positions.
+            # Removing one of several equal neighbors in the sequence gives one dataset: count runs, not positions.
             self.pairs = self._full + (n_users - 1) * (self._full - smaller)
         else:
             self.datasets = self._full
@@ -351,7 +351,7 @@ class Additive:
                 if there - here == total_b - total_a and _contains(self._rests, total_a - here):
                     users = self._representative(total_a - here, self.n_users - 1)
                     return (*users, user), (*users, user2), self.n_users - 1
-        raise AssertionError("ranks are not neighbours")
+        raise AssertionError("ranks are not neighbors")
 
 
 def _check_steps(steps: int) -> None:

@@ -1,4 +1,4 @@
-"""The one path of every audit: evaluate, compare all neighbouring pairs, decide, report."""
+"""The one path of every audit: evaluate, compare all neighboring pairs, decide, report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from userdp.algorithms.evaluation import (
     outputs_of,
     pmf_error_of,
 )
-from userdp.audit.datasets import Additive, Neighbourhood, Replacements
+from userdp.audit.datasets import Additive, Neighborhood, Replacements
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import (
     Bounds,
@@ -43,12 +43,12 @@ DEFAULT_BUDGET = 10**13
 MAX_DATASETS = 2_000_000
 """Every dataset is one call of the mechanism in Python, and its pmf may have to be kept."""
 MAX_PAIRS = 200_000_000
-"""Pairs of neighbouring datasets: each is looked at once, in blocks."""
+"""Pairs of neighboring datasets: each is looked at once, in blocks."""
 MAX_PMF_PAIRS = 5_000_000
 MAX_USERS = 20 * MAX_DATASETS
 """Users of all datasets together, where datasets are listed."""
 CHEAPER = {
-    "labelled": "a SymmetricAlgorithm is audited over multisets of users, an AdditiveAlgorithm over totals",
+    "labeled": "a SymmetricAlgorithm is audited over multisets of users, an AdditiveAlgorithm over totals",
     "symmetric": "an AdditiveAlgorithm is audited over totals",
     "additive": "a narrower statistic_range, or fewer records at a time",
 }
@@ -57,10 +57,10 @@ SYMMETRY_SAMPLES = 16
 
 def run_audit(
     mechanism: Any,
-    space: Neighbourhood,
+    space: Neighborhood,
     *,
     kind: str,
-    neighbours: str,
+    neighbors: str,
     engine: str,
     structure: dict[str, Any],
     epsilon: Epsilon,
@@ -78,7 +78,7 @@ def run_audit(
     return AuditReport(
         mechanism=mechanism_name(mechanism),
         kind=kind,
-        neighbours=neighbours,
+        neighbors=neighbors,
         engine=engine,
         epsilon_level=level,
         delta=threshold,
@@ -104,7 +104,7 @@ def check_work(datasets: int, pairs: int, outputs: int, budget: int | None, advi
     Raises
     ------
     BudgetError
-        For too many datasets, neighbouring pairs or pmf-pair-outputs.
+        For too many datasets, neighboring pairs or pmf-pair-outputs.
     """
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, np.integer))):
         raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {shown(budget)}")
@@ -112,7 +112,7 @@ def check_work(datasets: int, pairs: int, outputs: int, budget: int | None, advi
     if datasets > MAX_DATASETS or pairs > MAX_PAIRS or pairs * outputs > limit:
         raise BudgetError(
             f"{in_digits(datasets)} datasets (limit {in_digits(MAX_DATASETS)}) with {in_digits(pairs)} pairs of "
-            f"neighbours (limit {in_digits(MAX_PAIRS)}), {in_digits(pairs * outputs)} pmf-pair-outputs (budget "
+            f"neighbors (limit {in_digits(MAX_PAIRS)}), {in_digits(pairs * outputs)} pmf-pair-outputs (budget "
             f"{in_digits(limit)}). Cheaper: {advice}"
         )
 
@@ -122,7 +122,7 @@ def in_digits(number: int) -> str:
 
 
 def _evaluate(
-    mechanism: Any, space: Neighbourhood, engine: str, outputs: tuple[Any, ...], progress: Progress
+    mechanism: Any, space: Neighborhood, engine: str, outputs: tuple[Any, ...], progress: Progress
 ) -> DistinctPmfs:
     if engine == "additive":
         return _evaluate_totals(mechanism, space, outputs)
@@ -133,7 +133,7 @@ def _evaluate(
     return found
 
 
-def _evaluate_totals(mechanism: Any, space: Neighbourhood, outputs: tuple[Any, ...]) -> DistinctPmfs:
+def _evaluate_totals(mechanism: Any, space: Neighborhood, outputs: tuple[Any, ...]) -> DistinctPmfs:
     """An additive mechanism is asked once for every total that occurs."""
     if isinstance(space, Additive):
         totals = space.totals()
@@ -188,12 +188,12 @@ def check_symmetry(mechanism: Any, space: Ranked, found: DistinctPmfs) -> None:
                 raise ValueError(
                     "the mechanism is declared symmetric, but its pmf changes when the users are listed in "
                     f"reverse order (dataset {rank} of the audit). Return exactly the same masses for every order, or "
-                    "use engine='labelled'"
+                    "use engine='labeled'"
                 )
 
 
-def _pmf_pairs(space: Neighbourhood, found: DistinctPmfs, *, self_pairs: bool) -> list[tuple[int, int]]:
-    """Distinct unordered pairs of pmf indices on neighbours, sorted; equal ones only when they may differ in truth."""
+def _pmf_pairs(space: Neighborhood, found: DistinctPmfs, *, self_pairs: bool) -> list[tuple[int, int]]:
+    """Distinct unordered pairs of pmf indices on neighbors, sorted; equal ones only when they may differ in truth."""
     index_of = np.array(found.index_of, dtype=np.int64)
     count = len(found.masses)
     codes = np.zeros(0, dtype=np.int64)
@@ -217,7 +217,7 @@ def _pmf_pairs(space: Neighbourhood, found: DistinctPmfs, *, self_pairs: bool) -
 def _check_pmf_pairs(found: int) -> None:
     if found > MAX_PMF_PAIRS:
         raise BudgetError(
-            f"the neighbours have over {MAX_PMF_PAIRS:,} distinct pairs of pmfs, more than a report can hold; audit "
+            f"the neighbors have over {MAX_PMF_PAIRS:,} distinct pairs of pmfs, more than a report can hold; audit "
             "fewer users, examples or values"
         )
 
@@ -241,7 +241,7 @@ def _decide(
 ) -> _Decision:
     pmfs: list[Masses] = found.masses
     different = [(i, j) for i, j in pairs if i != j]
-    with progress_bar(progress, "comparing neighbours") as callback:
+    with progress_bar(progress, "comparing neighbors") as callback:
         stated = _core.family_worst(pmfs, different, core_level(level), delta, callback)
         lower, upper, exp_epsilon = _core.family_epsilon(pmfs, different, delta, callback)
         if error == 0:
@@ -269,12 +269,12 @@ def _decide(
 
 
 def _witness(
-    space: Neighbourhood,
+    space: Neighborhood,
     found: DistinctPmfs,
     worst: tuple[int, int, Sequence[int]] | None,
     outputs: tuple[Any, ...],
 ) -> Witness | None:
-    """The first neighbouring ranks with the worst pair of pmfs, as datasets, and the event that shows it."""
+    """The first neighboring ranks with the worst pair of pmfs, as datasets, and the event that shows it."""
     if worst is None:
         return None
     i, j, event = worst
@@ -289,7 +289,7 @@ def _witness(
             block_first = min(zip(ranks[0].tolist(), ranks[1].tolist(), strict=True))
             first = block_first if first is None else min(first, block_first)
     if first is None:
-        raise AssertionError("the worst pair is not among the neighbours")
+        raise AssertionError("the worst pair is not among the neighbors")
     x, x2, changed = space.witness(*first)
     return Witness(
         x=x,

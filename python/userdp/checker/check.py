@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from userdp.checker import limits
-from userdp.checker.divergences import Law, Level, Value, both_ways, ratio_cap, worst_divergence
+from userdp.checker.divergences import Level, Pmf, Value, both_ways, ratio_cap, worst_divergence
 from userdp.checker.spaces import Pair, Space, sample_pairs, space_of
 from userdp.checker.values import (
     Problem,
@@ -35,8 +35,8 @@ FORMAT = "userdp-audit/2"
 _FIELDS = {"format", "userdp_version", "mechanism", "question", "assumptions", "outputs", "pmfs", "pmf_of"} | {
     *("datasets", "pairs", "pmf_pairs", "result", "verification", "digest")
 }
-_ASSUMPTIONS = {"labelled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
-_QUESTION = {"kind", "neighbours", "engine", "epsilon", "delta", "pmf_error", "structure"}
+_ASSUMPTIONS = {"labeled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
+_QUESTION = {"kind", "neighbors", "engine", "epsilon", "delta", "pmf_error", "structure"}
 OBJECTS = ("universe", "dataset", "records", "x", "x2")
 _RESULT = {"holds", "worst_delta", "epsilon", "exp_epsilon", "witness"}
 _DIGESTS = ("pmfs_digest", "pmf_of_digest", "pmf_pairs_digest")
@@ -66,13 +66,14 @@ class Declared:
     by_construction: bool = False
 
 
-# The evidence: laws of datasets, and the pairs of laws that neighbours have --------------------------------
+# The evidence: distributions of datasets, and the pairs of distributions that neighbors have
+# --------------------------------
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    laws: Mapping[int, Law]
-    law_of: Mapping[int, int]
+    pmfs: Mapping[int, Pmf]
+    distribution_of: Mapping[int, int]
     edges: Sequence[Pair]
     complete: bool
 
@@ -81,31 +82,34 @@ Worst = tuple[Value, Value, Value]  # of the stated pmfs; and bounds of it for p
 
 
 def _inexact(report: Mapping[str, Any]) -> bool:
-    """Whether neighbours with the same stated pmf count too, since their true ones may differ."""
+    """Whether neighbors with the same stated pmf count too, since their true ones may differ."""
     return fraction(report["question"]["pmf_error"]) > 0
 
 
 def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
-    laws = [Law.read(masses, len(report["outputs"])) for masses in report["pmfs"]]
-    if not _all_differ(laws):
+    pmfs = [Pmf.read(masses, len(report["outputs"])) for masses in report["pmfs"]]
+    if not _all_differ(pmfs):
         problems.append("pmfs lists the same pmf twice")
-    law_of = [count(index, "pmf_of") for index in report["pmf_of"]]
-    need(len(law_of) == space.datasets, f"pmf_of has {len(law_of)} entries for {space.datasets} datasets")
-    if list(dict.fromkeys(law_of)) != list(range(len(laws))):
+    distribution_of = [count(index, "pmf_of") for index in report["pmf_of"]]
+    need(
+        len(distribution_of) == space.datasets,
+        f"pmf_of has {len(distribution_of)} entries for {space.datasets} datasets",
+    )
+    if list(dict.fromkeys(distribution_of)) != list(range(len(pmfs))):
         raise Problem("pmf_of does not name the pmfs in the order of their first appearance")
     found: set[Pair] = set()
     for rank in range(space.sources):
-        i = law_of[rank]
-        found.update((min(i, j), max(i, j)) for j in (law_of[other] for other in space.above(rank)))
+        i = distribution_of[rank]
+        found.update((min(i, j), max(i, j)) for j in (distribution_of[other] for other in space.above(rank)))
     edges = sorted((i, j) for i, j in found if i != j or _inexact(report))
     plain = all(type(index) is int for pair in report["pmf_pairs"] for index in pair)
     if not plain or report["pmf_pairs"] != [list(edge) for edge in edges]:
-        problems.append("pmf_pairs is not the set of pairs of pmfs that neighbouring datasets have")
-    return _Evidence(dict(enumerate(laws)), dict(enumerate(law_of)), edges, True)
+        problems.append("pmf_pairs is not the set of pairs of pmfs that neighboring datasets have")
+    return _Evidence(dict(enumerate(pmfs)), dict(enumerate(distribution_of)), edges, True)
 
 
-def _all_differ(laws: Collection[Law]) -> bool:
-    return len({tuple(Fraction(w, law.total) for w in law.weights) for law in laws}) == len(laws)
+def _all_differ(pmfs: Collection[Pmf]) -> bool:
+    return len({tuple(Fraction(w, pmf.total) for w in pmf.weights) for pmf in pmfs}) == len(pmfs)
 
 
 def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
@@ -119,24 +123,24 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
     seed = sample["pmfs_digest"] + sample["pmf_of_digest"] + sample["pmf_pairs_digest"]
     witness = report["result"]["witness"]
     first = None if witness is None else (witness["ranks"][0], witness["ranks"][1])
-    law_of: dict[int, int] = {}
+    distribution_of: dict[int, int] = {}
     for pair in sample["pairs"]:
         a, b, i, j = (count(number, "a number of a sampled pair") for number in pair)
-        if law_of.setdefault(a, i) != i or law_of.setdefault(b, j) != j:
+        if distribution_of.setdefault(a, i) != i or distribution_of.setdefault(b, j) != j:
             problems.append("the sample gives one dataset two pmfs")
     # Pmfs are numbered in the order of their first appearance by rank.
-    if any(index > rank for rank, index in law_of.items()):
+    if any(index > rank for rank, index in distribution_of.items()):
         problems.append("the sample numbers a pmf higher than its dataset, but every pmf before it is of a lower rank")
     listed = [(a, b) for a, b, _, _ in sample["pairs"]]
     # One more than listed would show that some are missing; drawing all could take long.
     if listed != sample_pairs(space, seed, first, len(listed) + 1):
         problems.append("the sampled pairs are not the ones that the digests draw")
-    named = set(law_of.values())
+    named = set(distribution_of.values())
     need(set(sample["pmfs"]) == set(map(str, named)), "the sample does not hold the pmfs of its pairs, and no others")
-    laws = {index: Law.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in named}
-    need(_all_differ(laws.values()), "the sample gives one pmf two numbers")
+    pmfs = {index: Pmf.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in named}
+    need(_all_differ(pmfs.values()), "the sample gives one pmf two numbers")
     edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j or _inexact(report)}
-    return _Evidence(laws, law_of, sorted(edges), False)
+    return _Evidence(pmfs, distribution_of, sorted(edges), False)
 
 
 # The result ------------------------------------------------------------------------------------------------
@@ -162,8 +166,8 @@ def _check_witness(result: Mapping[str, Any], evidence: _Evidence, space: Space,
     if witness is None:
         return
     a, b = (count(rank, "a witness rank") for rank in witness["ranks"])
-    need(max(a, b) in space.above(min(a, b)), "the witness datasets are not neighbours")
-    p, q = evidence.laws[evidence.law_of[a]], evidence.laws[evidence.law_of[b]]
+    need(max(a, b) in space.above(min(a, b)), "the witness datasets are not neighbors")
+    p, q = evidence.pmfs[evidence.distribution_of[a]], evidence.pmfs[evidence.distribution_of[b]]
     event = [count(o, "a witness output") for o in witness["event"]]
     need(event == sorted(set(event)), "the witness event is not a sorted set of outputs")
     gap = worst.level.sign(worst.a - p.mass(event), worst.b - q.mass(event))
@@ -193,7 +197,7 @@ def _check_delta(result: Mapping[str, Any], least: Value, most: Value, delta: Fr
 
 def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fraction) -> None:
     low, high = _interval(result["epsilon"], "epsilon")
-    pairs = both_ways(evidence.laws, evidence.edges)
+    pairs = both_ways(evidence.pmfs, evidence.edges)
     if result["exp_epsilon"] is None:
         need(low == math.inf, "epsilon must be infinite when exp_epsilon is null")
         lost = (p.mass(o for o, b in enumerate(q.weights) if b == 0) > delta for p, q in pairs)
@@ -220,10 +224,10 @@ def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fracti
 
 
 def objects_of(structure: Mapping[str, Any]) -> dict[str, Any]:
-    """What the codes in a structure decode to: people's values, all that a mechanism is shown of them."""
+    """What the codes in a structure decode to: users' values, all that a mechanism is shown of them."""
     found = {name: tuple(map(decode, structure[name])) for name in OBJECTS if name in structure}
     small = all(size_of(member) <= limits.MOST_SIZE for members in found.values() for member in members)
-    need(small, f"a value of people has over {limits.MOST_SIZE:,} parts and characters")
+    need(small, f"a value of users has over {limits.MOST_SIZE:,} parts and characters")
     return found
 
 
@@ -252,23 +256,23 @@ def _check_declared(report: Mapping[str, Any], declared: Declared, real: Mapping
     return problems
 
 
-def _run(mechanism: Mechanism, rank: int, dataset: tuple[Any, ...], outputs: int) -> Law:
+def _run(mechanism: Mechanism, rank: int, dataset: tuple[Any, ...], outputs: int) -> Pmf:
     try:
         masses = [Fraction(mass) for mass in mechanism(dataset)]
         total = math.lcm(*(mass.denominator for mass in masses))
-        law = Law(tuple(mass.numerator * (total // mass.denominator) for mass in masses), total)
+        pmf = Pmf(tuple(mass.numerator * (total // mass.denominator) for mass in masses), total)
     except Exception as error:  # whatever the mechanism raises, the report stays unconfirmed
         raise Problem(f"the mechanism fails on dataset {rank}: {type(error).__name__}: {error}") from error
-    need(len(law.weights) == outputs and law.is_pmf(), f"the mechanism gives dataset {rank} no pmf")
-    return law
+    need(len(pmf.weights) == outputs and pmf.is_pmf(), f"the mechanism gives dataset {rank} no pmf")
+    return pmf
 
 
 def _check_mechanism(
     report: Mapping[str, Any], space: Space, evidence: _Evidence, mechanism: Mechanism, real: Mapping[str, Any]
 ) -> None:
-    for rank, index in evidence.law_of.items():
-        law = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
-        need(law.equals(evidence.laws[index]), f"the mechanism gives dataset {rank} another pmf than the report states")
+    for rank, index in evidence.distribution_of.items():
+        pmf = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
+        need(pmf.equals(evidence.pmfs[index]), f"the mechanism gives dataset {rank} another pmf than the report states")
 
 
 def _check_orders(
@@ -278,31 +282,31 @@ def _check_orders(
     every = evidence.complete and space.all_orders() <= limits.ALL_ORDERS
     draw = random.SystemRandom().randrange
     some = (space.in_some_order(real, draw) for _ in range(limits.SAMPLE_SIZE))
-    outputs, tried, known = len(report["outputs"]), 0, dict[int, Law]()
+    outputs, tried, known = len(report["outputs"]), 0, dict[int, Pmf]()
     for rank, dataset in space.in_every_order(real) if every else some:
-        law = _run(mechanism, rank, dataset, outputs)
-        if rank in evidence.law_of:
-            stated = evidence.laws[evidence.law_of[rank]]
+        pmf = _run(mechanism, rank, dataset, outputs)
+        if rank in evidence.distribution_of:
+            stated = evidence.pmfs[evidence.distribution_of[rank]]
         else:
             if rank not in known:
                 known[rank] = _run(mechanism, rank, space.dataset(rank, real), outputs)
             stated = known[rank]
-        need(law.equals(stated), f"the mechanism's pmf changes with the order of users, on those of dataset {rank}")
+        need(pmf.equals(stated), f"the mechanism's pmf changes with the order of users, on those of dataset {rank}")
         tried += 1
     return every, tried
 
 
 def _draw(report: Mapping[str, Any], space: Space, mechanism: Mechanism, real: Mapping[str, Any]) -> _Evidence:
-    """The laws of up to 2,000 pairs that nobody could foresee: the report's own sample may have been sought."""
-    source, laws, edges = random.SystemRandom(), dict[int, Law](), set[Pair]()
+    """The pmfs of up to 2,000 pairs that nobody could foresee: the report's own sample may have been sought."""
+    source, pmfs, edges = random.SystemRandom(), dict[int, Pmf](), set[Pair]()
     for _ in range(limits.SAMPLE_SIZE):
         rank = source.randrange(space.sources)
         higher = space.above(rank)
         if higher:
             edges.add((rank, source.choice(higher)))
     for rank in {rank for edge in edges for rank in edge}:
-        laws[rank] = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
-    return _Evidence(laws, {rank: rank for rank in laws}, sorted(edges), False)
+        pmfs[rank] = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
+    return _Evidence(pmfs, {rank: rank for rank in pmfs}, sorted(edges), False)
 
 
 def _check_digests(
@@ -311,12 +315,12 @@ def _check_digests(
     """The digests from which the pairs are drawn are those of the mechanism's pmfs, so that nobody chose them."""
     numbers, of = dict[tuple[str, ...], int](), list[int]()
     for rank in range(space.datasets):
-        law = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
-        masses = tuple(fraction_text(Fraction(weight, law.total)) for weight in law.weights)
+        pmf = _run(mechanism, rank, space.dataset(rank, real), len(report["outputs"]))
+        masses = tuple(fraction_text(Fraction(weight, pmf.total)) for weight in pmf.weights)
         of.append(numbers.setdefault(masses, len(numbers)))
     for name, content in (("pmfs_digest", list(map(list, numbers))), ("pmf_of_digest", of)):
         need(report["sample"][name] == canonical_digest(content), f"{name} is not that of the mechanism's pmfs")
-    same = all(of[rank] == index for rank, index in evidence.law_of.items())
+    same = all(of[rank] == index for rank, index in evidence.distribution_of.items())
     need(same, "the sample does not number the pmfs in the order of their first appearance")
 
 
@@ -330,8 +334,8 @@ def _check_drawn(report: Mapping[str, Any], drawn: _Evidence, worst_of: Callable
     need(result["holds"] is not True or most.compare(delta) <= 0, problem + "holds")
     need(result["holds"] is not None or least.compare(delta) <= 0, problem + "holds")
     if result["exp_epsilon"] is not None:
-        cap = ratio_cap(drawn.laws.values())
-        at_least = worst_divergence(drawn.laws, drawn.edges, Level(fraction(result["exp_epsilon"]), Fraction(0), cap))
+        cap = ratio_cap(drawn.pmfs.values())
+        at_least = worst_divergence(drawn.pmfs, drawn.edges, Level(fraction(result["exp_epsilon"]), Fraction(0), cap))
         need(at_least.compare(delta) <= 0, problem + "exp_epsilon")
 
 
@@ -432,10 +436,10 @@ def _check(
     spread = (1 + error) / (1 - error)
 
     def worst_of(known: _Evidence) -> Worst:
-        cap = ratio_cap(known.laws.values())
+        cap = ratio_cap(known.pmfs.values())
 
         def worst_at(factor: Fraction) -> Value:
-            return worst_divergence(known.laws, known.edges, Level(ratio * factor, exponent, cap))
+            return worst_divergence(known.pmfs, known.edges, Level(ratio * factor, exponent, cap))
 
         worst = worst_at(Fraction(1))
         if not error:
@@ -457,8 +461,8 @@ def _check(
     datasets, pairs = 0, space.pairs if complete else len(report["sample"]["pairs"])
     if mechanism is not None:
         run, real = mechanism, objects_of(question["structure"])
-        ordered = question["engine"] == "labelled" or declared is None or declared.by_construction
-        found, datasets = "established" if complete and ordered else "spot-checked", len(evidence.law_of)
+        ordered = question["engine"] == "labeled" or declared is None or declared.by_construction
+        found, datasets = "established" if complete and ordered else "spot-checked", len(evidence.distribution_of)
         if declared is not None:
             problems += _check_declared(report, declared, real)
         steps.append(lambda: _check_mechanism(report, space, evidence, run, real))

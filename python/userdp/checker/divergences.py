@@ -19,28 +19,28 @@ _PMF_TOLERANCE = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
-class Law:
+class Pmf:
     """A pmf over its own common denominator: mass o is weights[o] / total."""
 
     weights: tuple[int, ...]
     total: int
 
     @classmethod
-    def read(cls, masses: Any, outputs: int) -> Law:
+    def read(cls, masses: Any, outputs: int) -> Pmf:
         need(isinstance(masses, list) and len(masses) == outputs, f"a pmf is not a list of {outputs} masses")
         exact = [fraction(mass) for mass in masses]
         total = math.lcm(*(mass.denominator for mass in exact))
         weights = tuple(mass.numerator * (total // mass.denominator) for mass in exact)
         need(min(weights) >= 0, "a pmf has a negative mass")
-        law = cls(weights, total)
-        need(law.is_pmf(), "a pmf does not sum to 1")
-        return law
+        pmf = cls(weights, total)
+        need(pmf.is_pmf(), "a pmf does not sum to 1")
+        return pmf
 
     def is_pmf(self) -> bool:
         near = abs(sum(self.weights) - self.total) <= self.total * _PMF_TOLERANCE
         return near and min(self.weights) >= 0
 
-    def equals(self, other: Law) -> bool:
+    def equals(self, other: Pmf) -> bool:
         mine, theirs = (w * other.total for w in self.weights), (w * self.total for w in other.weights)
         return all(a == b for a, b in zip(mine, theirs, strict=True))
 
@@ -119,7 +119,7 @@ class Value:
         return self.level.sign(self.scale * self.a - other, self.scale * self.b)
 
 
-def _positive_part(p: Law, q: Law, level: Level) -> tuple[Fraction, Fraction]:
+def _positive_part(p: Pmf, q: Pmf, level: Level) -> tuple[Fraction, Fraction]:
     """Masses P(S), Q(S) of the event S where P > E Q; the divergence is P(S) - E Q(S)."""
     for bits in (64 << doubling for doubling in itertools.count()):
         low, high, scale = level.enclose(bits)
@@ -133,17 +133,17 @@ def _positive_part(p: Law, q: Law, level: Level) -> tuple[Fraction, Fraction]:
     raise AssertionError("unreachable")
 
 
-def both_ways(laws: Mapping[int, Law], edges: Iterable[Pair]) -> Iterable[tuple[Law, Law]]:
+def both_ways(pmfs: Mapping[int, Pmf], edges: Iterable[Pair]) -> Iterable[tuple[Pmf, Pmf]]:
     for i, j in edges:
-        yield laws[i], laws[j]
-        yield laws[j], laws[i]
+        yield pmfs[i], pmfs[j]
+        yield pmfs[j], pmfs[i]
 
 
-def worst_divergence(laws: Mapping[int, Law], edges: Iterable[Pair], level: Level) -> Value:
+def worst_divergence(pmfs: Mapping[int, Pmf], edges: Iterable[Pair], level: Level) -> Value:
     """Largest divergence over both directions of all pairs, exactly."""
     low, high, scale = level.enclose(64)
     worst, floor = Value(Fraction(0), Fraction(0), level), Fraction(0)  # floor <= worst
-    for p, q in both_ways(laws, edges):
+    for p, q in both_ways(pmfs, edges):
         left, right = scale * q.total, low * p.total
         bound = sum(t for a, b in zip(p.weights, q.weights, strict=True) if (t := a * left - b * right) > 0)
         # bound / (scale p.total q.total) is not below the divergence, as low / scale <= E.
@@ -155,9 +155,9 @@ def worst_divergence(laws: Mapping[int, Law], edges: Iterable[Pair], level: Leve
     return worst
 
 
-def ratio_cap(laws: Iterable[Law]) -> int:
+def ratio_cap(pmfs: Iterable[Pmf]) -> int:
     # p < 2 and q >= 1/total where positive, so every ratio p/q is below 2 total < 2^cap.
-    return max((law.total.bit_length() for law in laws), default=1) + 2
+    return max((pmf.total.bit_length() for pmf in pmfs), default=1) + 2
 
 
 def profile_upper(
@@ -166,10 +166,10 @@ def profile_upper(
     levels: Sequence[tuple[Fraction, Fraction]],
 ) -> list[float]:
     """Floats not below the worst divergence over the pairs, both ways, at each level (ratio, exponent)."""
-    laws = {i: Law(tuple(weights), total) for i, (weights, total) in enumerate(pmf_weights)}
-    cap, curve = ratio_cap(laws.values()), []
+    pmfs = {i: Pmf(tuple(weights), total) for i, (weights, total) in enumerate(pmf_weights)}
+    cap, curve = ratio_cap(pmfs.values()), []
     for ratio, exponent in levels:
-        worst = worst_divergence(laws, pairs, Level(ratio, exponent, cap))
+        worst = worst_divergence(pmfs, pairs, Level(ratio, exponent, cap))
         low, _, scale = worst.level.enclose(192)
         value = worst.a - worst.b * Fraction(low, scale)
         nearest = float(value)

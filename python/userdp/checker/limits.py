@@ -8,9 +8,9 @@ from __future__ import annotations
 MAX_DATASETS = 2_000_000
 """Datasets of an audit, users of a dataset, and examples of all values of a user."""
 MAX_PAIRS = 200_000_000
-"""Unordered pairs of neighbouring datasets."""
+"""Unordered pairs of neighboring datasets."""
 MAX_PMF_PAIRS = 5_000_000
-"""Distinct pairs of pmfs that neighbours have."""
+"""Distinct pairs of pmfs that neighbors have."""
 MAX_USERS = 20 * MAX_DATASETS
 """Users of all datasets together, for the engines that list them."""
 MAX_SUMS = 50 * MAX_DATASETS
@@ -18,11 +18,11 @@ MAX_SUMS = 50 * MAX_DATASETS
 MAX_STEPS = 100_000_000
 """Additive engine: steps between values of a user, and totals times pairs of statistics that a step connects."""
 MOST_BITS = 2048
-"""Of an integer, and of both parts of a Fraction, among people's values and outputs."""
+"""Of an integer, and of both parts of a Fraction, among users' values and outputs."""
 MOST_DEPTH = 32
 """Of tuples in tuples there."""
 MOST_SIZE = 1 << 20
-"""Of one value of a person: parts and characters."""
+"""Of one value of a user: parts and characters."""
 COMPLETE_PAIRS = 1_000_000
 """Reports on more pairs hold a sample of them."""
 SAMPLE_SIZE = 2_000

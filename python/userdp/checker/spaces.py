@@ -1,4 +1,4 @@
-"""Datasets, ranks and neighbours as docs/report-format.md defines them: the enumerating half of the checker.
+"""Datasets, ranks and neighbors as docs/report-format.md defines them: the enumerating half of the checker.
 
 Only the standard library: the checker shares no code with the audits, compiled or not, so that a mistake
 there cannot hide here.
@@ -30,14 +30,14 @@ def _integers(value: Any, length: int, of: str) -> list[int]:
 
 
 class Space:
-    """Ranked datasets; ranks below `sources` may have neighbours of higher rank, listed by `above`."""
+    """Ranked datasets; ranks below `sources` may have neighbors of higher rank, listed by `above`."""
 
     datasets: int
     pairs: int
     sources: int
 
     def above(self, rank: int) -> Sequence[int]:
-        """Ranks of the neighbours that rank higher, ascending."""
+        """Ranks of the neighbors that rank higher, ascending."""
         raise NotImplementedError
 
     def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ class Space:
         raise NotImplementedError
 
     def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Build two datasets of these ranks that are neighbours as datasets of users."""
+        """Build two datasets of these ranks that are neighbors as datasets of users."""
         return self.dataset(a, real), self.dataset(b, real)
 
     def all_orders(self) -> int:
@@ -143,7 +143,7 @@ class _Users(Space):
         need(self.n <= limits.MAX_DATASETS, "too many users to check")
         self.values = self.size**self.m
         self.item_level = question["kind"] == "item-level"
-        self.removal = question["neighbours"] == "add-remove"
+        self.removal = question["neighbors"] == "add-remove"
         # Unordered moves: any two values, or two values that differ in one of the m examples.
         partners = self.m * (self.size - 1) if self.item_level else self.values - 1
         self.moves = self.values * partners // 2
@@ -187,14 +187,14 @@ class _Users(Space):
         return self.rank_of(members), self._users(members, real)
 
     def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        x, x2 = self.neighbours(a, b)
+        x, x2 = self.neighbors(a, b)
         return self._users(x, real), self._users(x2, real)
 
-    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+    def neighbors(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
         return self.members(a), self.members(b)
 
 
-class _Labelled(_Users):
+class _Labeled(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
         need(self.values == 1 or self.n <= 40, "too many datasets to check")
@@ -277,7 +277,7 @@ class _Symmetric(_Users):
                 found += [self._rank(sorted([*rest, other])) for other in self.up(value)]
         return sorted(found)
 
-    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+    def neighbors(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
         """Put the users that both have first."""
         left, right = Counter(self.members(a)), Counter(self.members(b))
         common = sorted((left & right).elements())
@@ -340,7 +340,7 @@ class _Additive(_Users):
             members.append(first)
         return tuple(members)
 
-    def neighbours(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
+    def neighbors(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
         """Find the first move that leads from one total to the other, on the first users with the rest."""
         if max(a, b) >= self.sources:  # someone leaves
             fewer = self._first(self.fewer[max(a, b) - self.sources], self.n - 1)
@@ -360,7 +360,7 @@ class _Additive(_Users):
                     if self.statistics[high] == need_of and rest in self.attainable[-2]:
                         users = self._first(rest, self.n - 1)
                         return (*users, v), (*users, w)
-        raise Problem("the witness datasets are not neighbours")
+        raise Problem("the witness datasets are not neighbors")
 
 
 def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set[int]]:
@@ -389,22 +389,22 @@ def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
 
     A report that holds the pmf of each of `held` datasets is refused as soon as there are more.
     """
-    kind, neighbours, engine = question["kind"], question["neighbours"], question["engine"]
-    engines = {"labelled": _Labelled, "symmetric": _Symmetric, "additive": _Additive}
+    kind, neighbors, engine = question["kind"], question["neighbors"], question["engine"]
+    engines = {"labeled": _Labeled, "symmetric": _Symmetric, "additive": _Additive}
     need(kind in ("pair", "dataset", "user-level", "item-level"), f"unknown kind {kind!r}")
     need(
-        engine in engines and (kind != "pair" or engine == "labelled"),
+        engine in engines and (kind != "pair" or engine == "labeled"),
         f"unknown engine {engine!r} for {kind}",
     )
     allowed = ("replace", "add-remove") if kind == "user-level" else ("replace",)
-    need(neighbours in allowed, f"unknown neighbours {neighbours!r} for {kind}")
+    need(neighbors in allowed, f"unknown neighbors {neighbors!r} for {kind}")
     chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
     space = chosen(question, question["structure"], held)
     need(
         space.datasets <= (limits.MAX_DATASETS if held is None else held),
         "more datasets than the report holds pmfs for" if held is not None else "too many datasets to check",
     )
-    need(space.pairs <= limits.MAX_PAIRS, "too many pairs of neighbours to check")
+    need(space.pairs <= limits.MAX_PAIRS, "too many pairs of neighbors to check")
     return space
 
 

@@ -120,7 +120,7 @@ def hex_float(text: Any) -> float:
     return value
 
 
-# Values of people and outputs -------------------------------------------------------------------------------
+# Values of users and outputs -------------------------------------------------------------------------------
 
 
 def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: int = 0) -> Any:
@@ -151,7 +151,7 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: in
             raise Problem(f"{encoded!r:.60} is not how a value is encoded") from None
     if stand_in is not None:
         return stand_in(content)
-    raise Problem(f"the stored value {content!r:.60} is no value of people: no object is left of it")
+    raise Problem(f"the stored value {content!r:.60} is no value of users: no object is left of it")
 
 
 def size_of(value: Any) -> int:

@@ -33,9 +33,9 @@ class Verification:
     datasets : int
         How many datasets the mechanism was run on.
     pairs : int
-        How many pairs of neighbours of the report were decided again, exactly.
+        How many pairs of neighbors of the report were decided again, exactly.
     refuted : bool
-        Whether the claim is refuted: the mechanism gave two neighbours the pmfs that violate it. A spot check can
+        Whether the claim is refuted: the mechanism gave two neighbors the pmfs that violate it. A spot check can
         refute a claim, and never establish one.
 
     Notes
@@ -68,8 +68,8 @@ class Verification:
     def __str__(self) -> str:
         if self.problems:
             return "\n  - ".join([f"{self.finding}: {self.explanation}", *map(_printable, self.problems)])
-        counts = f"{self.pairs:,} pairs of neighbours decided again, {self.datasets:,} datasets run again"
-        refuted = "\nThe claim is refuted: the mechanism gives two neighbours pmfs that violate it." * self.refuted
+        counts = f"{self.pairs:,} pairs of neighbors decided again, {self.datasets:,} datasets run again"
+        refuted = "\nThe claim is refuted: the mechanism gives two neighbors pmfs that violate it." * self.refuted
         return f"{self.finding}: {self.explanation}. ({counts}.){refuted}"
 
 

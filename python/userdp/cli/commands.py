@@ -133,7 +133,7 @@ def add_audit(commands: Any) -> None:
     """Add the command to the parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "audit",
-        help="audit a mechanism over all neighbouring datasets",
+        help="audit a mechanism over all neighboring datasets",
         description="Audit a finite algorithm exactly: over all datasets of a small universe (--universe, --n-users, "
         "--n-examples), or one dataset against every replacement of one user (--dataset, --records). Exit code 0: the "
         "claim holds, and the report holds all pmfs; 1: it is violated; 4: undetermined within pmf_error; 5: no "
@@ -151,14 +151,14 @@ def add_audit(commands: Any) -> None:
     )
     space.add_argument("--n-users", type=whole(1), help="number of users")
     space.add_argument("--n-examples", type=whole(1), default=1, help="examples per user (default 1)")
-    space.add_argument("--level", choices=("user", "item"), default="user", help="what neighbours differ in")
-    space.add_argument("--neighbours", choices=("replace", "add-remove"), default="replace")
+    space.add_argument("--level", choices=("user", "item"), default="user", help="what neighbors differ in")
+    space.add_argument("--neighbors", choices=("replace", "add-remove"), default="replace")
     single = parser.add_argument_group("one dataset")
     add_users_option(single, "--dataset", required=False, help=DATASET)
     add_users_option(
         single, "--records", required=False, help="JSON file: what a replaced user may have given, a list of users"
     )
-    parser.add_argument("--engine", choices=("auto", "labelled", "symmetric", "additive"), default="auto")
+    parser.add_argument("--engine", choices=("auto", "labeled", "symmetric", "additive"), default="auto")
     parser.add_argument("--budget", type=whole(1), help=BUDGET)
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
     parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the report as JSON, for userdp verify")
@@ -173,8 +173,8 @@ def audit(options: argparse.Namespace) -> int:
     if options.dataset is not None:
         if options.records is None or options.universe is not None:
             raise ValueError("--dataset goes with --records, and not with --universe")
-        if options.n_users is not None or options.level != "user" or options.neighbours != "replace":
-            raise ValueError("--n-users, --level item and --neighbours add-remove go with --universe")
+        if options.n_users is not None or options.level != "user" or options.neighbors != "replace":
+            raise ValueError("--n-users, --level item and --neighbors add-remove go with --universe")
         mechanism = load_mechanism(options.mechanism)
         report = audit_dataset(mechanism, options.dataset, records=options.records, **common)
     else:
@@ -183,11 +183,11 @@ def audit(options: argparse.Namespace) -> int:
         common |= {name: getattr(options, name) for name in ("universe", "n_users", "n_examples")}
         mechanism = load_mechanism(options.mechanism)
         if options.level == "item":
-            if options.neighbours != "replace":
-                raise ValueError("--neighbours add-remove goes with --level user")
+            if options.neighbors != "replace":
+                raise ValueError("--neighbors add-remove goes with --level user")
             report = audit_item_level(mechanism, **common)
         else:
-            report = audit_user_level(mechanism, neighbours=options.neighbours, **common)
+            report = audit_user_level(mechanism, neighbors=options.neighbors, **common)
     if options.html is not None:
         options.html.write_text(report.to_html(), encoding="utf-8")
     if options.certificate is not None:
@@ -208,7 +208,7 @@ def audit_summary(report: Any) -> dict[str, Any]:
         "mechanism": report.mechanism,
         "kind": report.kind,
         "engine": report.engine,
-        "neighbours": report.neighbours,
+        "neighbors": report.neighbors,
         "delta": fraction_text(report.delta),
         "holds": report.holds,
         "verification": report.verification,
@@ -287,8 +287,8 @@ def add_lddp(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "lddp",
         help="check stability under deletion of users",
-        description="Decide exactly whether the output laws of a finite algorithm are within (epsilon, delta) of each "
-        "other whichever r users are deleted from a dataset (local deletion DP).",
+        description="Decide exactly whether the distributions of a finite algorithm are within (epsilon, delta) of "
+        "each other whichever r users are deleted from a dataset (local deletion DP).",
         epilog="examples:\n  userdp lddp vote.py:vote --dataset users.json -r 2 --epsilon 0.5 --delta 1e-6",
     )
     parser.add_argument("algorithm", help=MECHANISM)
@@ -352,7 +352,8 @@ def add_delstab(commands: Any) -> None:
         help="make an algorithm private for users: explain a dataset, or release one output",
         description="DelStab makes any finite algorithm (epsilon, delta)-DP for the replacement of a user: it leaves "
         "users out, checks that nobody's presence matters on the rest, and answers or refuses. By default it explains "
-        "what would happen on this dataset, and why. Only --release is private; the explanation and --law show the "
+        "what would happen on this dataset, and why. Only --release is private; the explanation and "
+        "--distribution show the "
         "data. Exit code 0 whether it answers or refuses.",
         epilog="examples:\n"
         "  userdp delstab vote.py:vote --dataset users.json --epsilon 1 --delta 1e-6\n"
@@ -371,7 +372,7 @@ def add_delstab(commands: Any) -> None:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--explain", action="store_true", help="say why it refuses or not; NOT private (the default)")
     action.add_argument("--release", action="store_true", help="draw one output, privately; BOTTOM is a refusal")
-    action.add_argument("--law", action="store_true", help="the probabilities of all outputs; NOT private")
+    action.add_argument("--distribution", action="store_true", help="the probabilities of all outputs; NOT private")
     parser.set_defaults(run=delstab)
 
 
@@ -381,7 +382,7 @@ def delstab(options: argparse.Namespace) -> int:
 
     named = {name: getattr(options, name) for name in ("epsilon", "delta", "calibration", "relation", "max_types")}
     private = DelStab(load_mechanism(options.algorithm), **named)
-    action = _release if options.release else _law if options.law else _explain
+    action = _release if options.release else _distribution if options.distribution else _explain
     action(private, options.dataset, as_json=options.json)
     return EXIT_HOLDS
 
@@ -428,15 +429,15 @@ def _explain(private: Any, people: Any, *, as_json: bool) -> None:
     )
 
 
-def _law(private: Any, people: Any, *, as_json: bool) -> None:
+def _distribution(private: Any, people: Any, *, as_json: bool) -> None:
     from userdp.delstab import PmfBounds
 
-    law = private.output_distribution(people)
+    pmf = private.output_distribution(people)
     exact: list[str] | None = None
-    if isinstance(law, PmfBounds):
-        bounds = list(zip(law.lower.tolist(), law.upper.tolist(), strict=True))
+    if isinstance(pmf, PmfBounds):
+        bounds = list(zip(pmf.lower.tolist(), pmf.upper.tolist(), strict=True))
     else:
-        masses = law.fractions()
+        masses = pmf.fractions()
         exact = list(map(fraction_text, masses))
         bounds = [(float(mass), float(mass)) for mass in masses]
     if as_json:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 INTRODUCTION = (
     "545 men told in each of eight years whether a union had set their wage (Vella and Verbeek 1998). Two releases "
-    "publish in which 5% band the share of members lies; both claim epsilon = 1, delta = 0.000001 for a person. The "
-    "first lets every person vote once. The second counts every answer and adds the noise that hides one answer. Each "
-    "audit compares the exact output distributions on these people with those after replacing any one of them by any "
+    "publish in which 5% band the share of members lies; both claim epsilon = 1, delta = 0.000001 for a user. The "
+    "first lets every user vote once. The second counts every answer and adds the noise that hides one answer. Each "
+    "audit compares the exact output distributions on these users with those after replacing any one of them by any "
     "history."
 )
 
@@ -26,8 +26,8 @@ def add_demo(commands: Any) -> None:
     """Add the command to the parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "demo",
-        help="audit two releases on real people's data",
-        description="Audit a private vote and an item-level count on the wage panel of 545 people (needs the extra: "
+        help="audit two releases on real users' data",
+        description="Audit a private vote and an item-level count on the wage panel of 545 users (needs the extra: "
         "pip install 'userdp[demo]'). Exit code 0 when every verdict is the expected one, the refutation included.",
         epilog="examples:\n  userdp demo\n  userdp demo --output panel.html --certificates certificates",
     )
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _finding(audit: DemoAudit, person_ids: Sequence[int]) -> str:
-    """Name the person and the event of a refutation."""
+    """Name the user and the event of a refutation."""
     report, witness = audit.report, audit.report.witness
     if witness is None or witness.changed_user is None:
         return f"{audit.title}: the claim is refuted."
@@ -80,7 +80,7 @@ def _finding(audit: DemoAudit, person_ids: Sequence[int]) -> str:
     events = " or ".join(sorted(map(str, witness.event)))
     likelier = "less" if real_first else "more"
     return (
-        f"{report.mechanism}: the claim is refuted by person {person_ids[position]} of the panel. Had this person "
+        f"{report.mechanism}: the claim is refuted by user {person_ids[position]} of the panel. Had this user "
         f"answered {after[position]} instead of {before[position]}, the band {events} would be {likelier} likely by "
         f"more than e^epsilon allows: the worst delta is {report.worst_delta.lower:.3g}, not {float(report.delta):.3g}."
     )

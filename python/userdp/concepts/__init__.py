@@ -1,4 +1,4 @@
-"""Concept classes: public, finite lists of hypotheses, their representations, and their errors on people's rows."""
+"""Concept classes: public, finite lists of hypotheses, their representations, and their errors on users' rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How all hypotheses of a class do on people's rows: exact integer counts, from the compiled core."""
+"""How all hypotheses of a class do on users' rows: exact integer counts, from the compiled core."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_work(hypotheses: ConceptClass, n_users: int, m: int, *, times: int = 1
 
 
 class ClassErrors:
-    """The mistakes of all hypotheses of a class on people's rows.
+    """The mistakes of all hypotheses of a class on users' rows.
 
     A user with r rows and w mistakes counts as ceil(w m / r) mistakes in m, w itself for r = m: a short user counts by
     rate.

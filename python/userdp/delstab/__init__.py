@@ -1,4 +1,4 @@
-"""DelStab: from an algorithm on a group of people to one that is private for each of them.
+"""DelStab: from an algorithm on a group of users to one that is private for each of them.
 
 DelStab leaves a public number of users out, checks that nobody's presence matters on what is kept, and either runs the
 algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.

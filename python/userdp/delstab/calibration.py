@@ -1,4 +1,4 @@
-"""Calibrations of DelStab: from a promise (epsilon, delta) to the law of the refusal, the inner level and deletions.
+"""Calibrations of DelStab: from a promise (epsilon, delta) to the pmf of the refusal, the inner level and deletions.
 
 Every number here is public and rational, and every rounding makes the promise easier to keep. Proofs:
 docs/proofs/delstab_*.md.

@@ -1,4 +1,4 @@
-"""When two kept datasets count as alike: the inner algorithm's exact laws on them, and how they are compared."""
+"""When two kept datasets count as alike: the inner algorithm's exact pmfs on them, and how they are compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_EPSILON = 256
 """Bad pairs are searched with float64 first, which holds e^epsilon up to here with room to spare."""
 
 
-def normalised(masses: Masses) -> ExactMasses:
+def normalized(masses: Masses) -> ExactMasses:
     """The masses over their exact sum, in lowest terms."""
     if isinstance(masses, np.ndarray):
         ratios = [mass.as_integer_ratio() for mass in masses.tolist()]
@@ -36,16 +36,17 @@ def normalised(masses: Masses) -> ExactMasses:
 
 
 @dataclass
-class InnerLaws:
-    """The laws of an algorithm on kept datasets, as they are compared and as they are drawn from.
+class InnerPmfs:
+    """The distributions of an algorithm on kept datasets, as they are compared and as they are drawn from.
 
     Attributes
     ----------
     outputs : tuple
         The algorithm's k outputs.
     level, delta : _core.Level, Fraction
-        Two laws are compatible when they are indistinguishable at this level, which is the calibration's unless the
-        algorithm declares a `pmf_error`, and then one at which no laws within that error are farther apart.
+        Two distributions are compatible when they are indistinguishable at this level, which is the calibration's
+        unless the algorithm declares a `pmf_error`, and then one at which no distributions within that error are
+        farther apart.
     strict : bool
         True in diagnostics: the first answers are asked for twice, and must not differ.
     """
@@ -56,8 +57,8 @@ class InnerLaws:
     strict: bool
 
     @classmethod
-    def of(cls, algorithm: Any, calibration: Calibration, *, strict: bool) -> InnerLaws:
-        """What the calibration asks of the algorithm's laws.
+    def of(cls, algorithm: Any, calibration: Calibration, *, strict: bool) -> InnerPmfs:
+        """What the calibration asks of the algorithm's distributions.
 
         Raises
         ------
@@ -77,7 +78,7 @@ class InnerLaws:
         return cls(outputs_of(algorithm), core_level(level), delta, strict)
 
     def evaluate(self, questions: Sequence[Callable[[], Any]]) -> list[Masses | None]:
-        """Ask for one law after the other; None where the algorithm raises or answers with what is no pmf.
+        """Ask for one distribution after the other; None where the algorithm raises or answers with what is no pmf.
 
         Raises
         ------
@@ -107,15 +108,15 @@ class InnerLaws:
         except BaseException:
             return None
 
-    def matrix(self, laws: Sequence[Masses | None]) -> tuple[_core.PmfMatrix, list[int]]:
-        """The laws as a matrix, and the rows without a law, which hold something else in their place."""
+    def matrix(self, pmfs: Sequence[Masses | None]) -> tuple[_core.PmfMatrix, list[int]]:
+        """The pmfs as a matrix, and the rows without a distribution, which hold something else in their place."""
         filler: Masses = np.eye(1, len(self.outputs))[0]
-        rows = [filler if law is None else law for law in laws]
-        return matrix_of(rows), [row for row, law in enumerate(laws) if law is None]
+        rows = [filler if pmf is None else pmf for pmf in pmfs]
+        return matrix_of(rows), [row for row, pmf in enumerate(pmfs) if pmf is None]
 
 
-def matrix_of(laws: Sequence[Masses]) -> _core.PmfMatrix:
-    """Checked laws over their exact sums; without a fraction where all of them are floats."""
-    if all(isinstance(law, np.ndarray) for law in laws):
-        return _core.PmfMatrix.from_normalised(np.array(laws))
-    return _core.PmfMatrix.from_masses([normalised(law) for law in laws])
+def matrix_of(pmfs: Sequence[Masses]) -> _core.PmfMatrix:
+    """Checked distributions over their exact sums; without a fraction where all of them are floats."""
+    if all(isinstance(pmf, np.ndarray) for pmf in pmfs):
+        return _core.PmfMatrix.from_normalized(np.array(pmfs))
+    return _core.PmfMatrix.from_masses([normalized(pmf) for pmf in pmfs])

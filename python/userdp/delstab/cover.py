@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from userdp import _core
-from userdp.delstab.compatibility import InnerLaws
-from userdp.delstab.kept import Law
+from userdp.delstab.compatibility import InnerPmfs
+from userdp.delstab.kept import Distribution
 from userdp.exact.pmf_input import ExactMasses, distinct_masses
 
 
@@ -27,47 +27,47 @@ class CoverStability:
     ----------
     smallest : int or None
         Its size; None if it exceeds the limit.
-    laws : list
-        The inner laws on each of the users that it leaves.
+    distributions : list
+        The inner distributions on each of the users that it leaves.
     """
 
     smallest: int | None
-    laws: list[ExactMasses]
+    pmfs: list[ExactMasses]
 
-    def law(self, mixture: Sequence[int], total: int) -> Law:
-        """The law of the release, when |S| = r with probability mixture[r] / total."""
-        released = Fraction(sum(mixture), total) / len(self.laws)
-        sums = [sum((Fraction(w[o], t) for w, t in self.laws), Fraction(0)) for o in range(len(self.laws[0][0]))]
+    def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
+        """The distribution of the release, when |S| = r with probability mixture[r] / total."""
+        released = Fraction(sum(mixture), total) / len(self.pmfs)
+        sums = [sum((Fraction(w[o], t) for w, t in self.pmfs), Fraction(0)) for o in range(len(self.pmfs[0][0]))]
         scaled = [released * mass for mass in sums]
         scale = math.lcm(*(mass.denominator for mass in scaled))
         return [int(mass * scale) for mass in scaled], scale
 
     def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Draw one of the users that are left; its law."""
-        weights, total = self.laws[int(source.below(len(self.laws)))]
+        """Draw one of the users that are left; its distribution."""
+        weights, total = self.pmfs[int(source.below(len(self.pmfs)))]
         return [Fraction(weight, total) for weight in weights]
 
 
-def covering(laws: Sequence[ExactMasses | None], limit: int, inner: InnerLaws) -> CoverStability:
+def covering(pmfs: Sequence[ExactMasses | None], limit: int, inner: InnerPmfs) -> CoverStability:
     """Find a smallest stable set.
 
     Parameters
     ----------
-    laws : sequence
-        The inner law on each user alone; None where the algorithm fails.
+    distributions : sequence
+        The inner distribution on each user alone; None where the algorithm fails.
     limit : int
         The largest size of a stable set that matters.
-    inner : InnerLaws
+    inner : InnerPmfs
         The relation.
     """
     groups: dict[Any, list[int]] = {}
-    for user, law in enumerate(laws):
-        groups.setdefault(None if law is None else distinct_masses(law), []).append(user)
+    for user, pmf in enumerate(pmfs):
+        groups.setdefault(None if pmf is None else distinct_masses(pmf), []).append(user)
     users = {key: sum(1 << user for user in members) for key, members in groups.items()}
-    apart = [0] * len(laws)
+    apart = [0] * len(pmfs)
     # With itself too: a declared pmf_error may leave even equal masses apart.
     for a, b in itertools.combinations_with_replacement(groups, 2):
-        first, second = laws[groups[a][0]], laws[groups[b][0]]
+        first, second = pmfs[groups[a][0]], pmfs[groups[b][0]]
         if first is None or second is None:
             alike = not (first is None and second is None) and a != b  # those who fail are in every cover anyway
         else:
@@ -80,7 +80,7 @@ def covering(laws: Sequence[ExactMasses | None], limit: int, inner: InnerLaws) -
     chosen = smallest_cover(apart, limit)
     if chosen is None:
         return CoverStability(None, [])
-    return CoverStability(chosen.bit_count(), [law for user, law in enumerate(laws) if not chosen >> user & 1 and law])
+    return CoverStability(chosen.bit_count(), [pmf for user, pmf in enumerate(pmfs) if not chosen >> user & 1 and pmf])
 
 
 def most_steps(limit: int) -> int:

@@ -1,4 +1,4 @@
-"""DelStab: from an algorithm on a group of people to one that is private for each of them.
+"""DelStab: from an algorithm on a group of users to one that is private for each of them.
 
 DelStab leaves a public number of users out, checks that nobody's presence matters on what is kept, and either runs the
 algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.
@@ -21,11 +21,11 @@ from userdp.algorithms.forms import is_symmetric
 from userdp.algorithms.refusal import BOTTOM
 from userdp.algorithms.users import private_users, read_users
 from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
-from userdp.delstab.compatibility import InnerLaws
-from userdp.delstab.distribution import PmfBounds, bounded_law, exact_law
+from userdp.delstab.compatibility import InnerPmfs
+from userdp.delstab.distribution import PmfBounds, bounded_pmf, exact_distribution
 from userdp.delstab.engines import AnyStability, Plan, PrivateUsers, Relation, check_arguments, find_stability, plan
 from userdp.delstab.explanation import Explanation, explained
-from userdp.delstab.windows import TotalLaws, certified
+from userdp.delstab.windows import TotalPmfs, certified
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, shown
 from userdp.exact.pmf import Pmf
@@ -52,9 +52,9 @@ class DelStab:
         "optimal" (default) has refusal probabilities that rise fastest, at four fifths of epsilon, and so leaves out
         fewer users than the others (68 instead of 192 at epsilon = 1, delta = 1e-6). All are proved: see Notes.
     relation : {"auto", "exact", "distance"}
-        When two kept sets are compatible. "exact": their laws are indistinguishable at the inner level. "distance", for
-        an `AdditiveAlgorithm` and its default: their totals are within a distance at which all totals of the public
-        range are. It may refuse more often and takes no time.
+        When two kept sets are compatible. "exact": their distributions are indistinguishable at the inner level.
+        "distance", for an `AdditiveAlgorithm` and its default: their totals are within a distance at which all totals
+        of the public range are. It may refuse more often and takes no time.
     max_types : int, optional
         For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
         More count as unstable, so that S removes all but the best `max_types`. How many distinct users a dataset has
@@ -77,7 +77,7 @@ class DelStab:
     delta_bar : Fraction
         The inner delta_L.
     symmetric : bool
-        Whether the law depends on the multiset of users only, as for a `SymmetricAlgorithm`.
+        Whether the distribution depends on the multiset of users only, as for a `SymmetricAlgorithm`.
 
     Raises
     ------
@@ -100,15 +100,16 @@ class DelStab:
     **Its running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
     answer.
 
-    *Engines.* "labelled" takes any algorithm and users in index order: 25 users, or 73 of whom one is kept; "types"
+    *Engines.* "labeled" takes any algorithm and users in index order: 25 users, or 73 of whom one is kept; "types"
     takes a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of
     the sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
 
     *Bounded work.* A release that `plan` admits ends with an answer or `BOTTOM` for every dataset of n users: the plan
     states how much is computed at most, from n, D and the arguments alone, and refuses what would be more. A release
     looks at ``plan.choices`` ways to choose the types that stay, one after the other; the grid of one of them takes
-    eight bytes for each of ``plan.cells`` cells, and its laws as much for each of ``plan.kept_sets`` times the outputs
-    (for float masses; of laws asked for before no more are kept than would fit into 2^24 such numbers).
+    eight bytes for each of ``plan.cells`` cells, and its distributions as much for each of ``plan.kept_sets`` times the
+    outputs (for float masses; of distributions asked for before no more are kept than would fit into 2^24 such
+    numbers).
 
     References
     ----------
@@ -116,7 +117,7 @@ class DelStab:
 
     Examples
     --------
-    Nine people vote on whether to keep a shared calendar. The majority of five of them protects nobody, DelStab does:
+    Nine users vote on whether to keep a shared calendar. The majority of five of them protects nobody, DelStab does:
 
     >>> from userdp.algorithms import AdditiveAlgorithm
     >>> def majority(total, n_users):
@@ -159,11 +160,11 @@ class DelStab:
         }
         self.algorithm = algorithm
         self.calibration = calibrate(calibration, epsilon, delta)
-        InnerLaws.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
+        InnerPmfs.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
         self.relation, self.max_types = relation, max_types
         self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
         self.name = f"DelStab of {mechanism_name(algorithm)}"
-        self._totals: dict[int, TotalLaws] = {}
+        self._totals: dict[int, TotalPmfs] = {}
         self._plans: dict[int, Plan] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -175,7 +176,7 @@ class DelStab:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the law depends on the multiset of users only."""
+        """Whether the distribution depends on the multiset of users only."""
         return is_symmetric(self.algorithm)
 
     @property
@@ -277,7 +278,7 @@ class DelStab:
 
         Notes
         -----
-        (epsilon, delta)-DP for the replacement of one user; see the class. Two releases on the same people cost twice.
+        (epsilon, delta)-DP for the replacement of one user; see the class. Two releases on the same users cost twice.
         """
         source = source_of(random_state)
         users = private_users(dataset, "dataset")
@@ -290,7 +291,7 @@ class DelStab:
         return self.outputs[source.weighted([int(mass * scale) for mass in masses])]
 
     def pmf(self, dataset: Dataset, /) -> Pmf:
-        """The exact law of `release`; not private. So a DelStab is a `FiniteAlgorithm` and can be audited.
+        """The exact distribution of `release`; not private. So a DelStab is a `FiniteAlgorithm` and can be audited.
 
         Parameters
         ----------
@@ -302,9 +303,9 @@ class DelStab:
         Pmf
             Over `outputs`.
         """
-        law = self.output_distribution(dataset, exact=True, progress=False)
-        assert isinstance(law, Pmf)
-        return law
+        output_distribution = self.output_distribution(dataset, exact=True, progress=False)
+        assert isinstance(output_distribution, Pmf)
+        return output_distribution
 
     def smallest_stable_size(self, dataset: Any, *, progress: Progress = None) -> int | None:
         """r*, the least number of users without whom the rest is stable; **not private**.
@@ -343,15 +344,15 @@ class DelStab:
     def output_distribution(
         self, dataset: Any, *, exact: bool | Literal["auto"] = "auto", progress: Progress = None
     ) -> Pmf | PmfBounds:
-        """The law of `release` on a dataset; **not private**.
+        """The distribution of `release` on a dataset; **not private**.
 
         Parameters
         ----------
         dataset : sequence of users
             n >= D users.
         exact : bool or "auto"
-            True for the exact law, False for certified bounds; "auto" gives the exact law up to a size that takes
-            seconds, then bounds.
+            True for the exact distribution, False for certified bounds; "auto" gives the exact distribution up to a
+            size that takes seconds, then bounds.
         progress : bool, callable or None
             A progress bar; see `userdp.audit.audit_user_level`.
 
@@ -363,7 +364,7 @@ class DelStab:
         Raises
         ------
         BudgetError
-            For an exact law that is too large.
+            For an exact distribution that is too large.
         ValueError, RuntimeError, TypeError
             Where the pmf is not deterministic, or a user's statistic or scores fail.
         """
@@ -374,12 +375,12 @@ class DelStab:
             found = self._stability(users, self.calibration.largest, strict=True, progress=callback)
             if exact is not True:
                 chosen = self.plan(len(users))
-                bounds = bounded_law(
+                bounds = bounded_pmf(
                     found, self.calibration, self.outputs, chosen, forced=exact is False, report=callback
                 )
                 if bounds is not None:
                     return bounds
-            return exact_law(found, self.calibration, self.outputs)
+            return exact_distribution(found, self.calibration, self.outputs)
 
     def explain(self, dataset: Any, *, progress: Progress = None) -> Explanation:
         """Why this dataset is refused or not, and what would change it; **not private**.
@@ -401,7 +402,7 @@ class DelStab:
 
     def _stability(self, users: PrivateUsers, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
         chosen = self.plan(len(users))
-        inner = InnerLaws.of(self.algorithm, self.calibration, strict=strict)
+        inner = InnerPmfs.of(self.algorithm, self.calibration, strict=strict)
         with progress_bar(progress, "deciding stability") as callback:
             return find_stability(
                 self.algorithm,
@@ -414,7 +415,7 @@ class DelStab:
                 callback,
             )
 
-    def _certified(self, n_users: int, inner: InnerLaws) -> TotalLaws:
+    def _certified(self, n_users: int, inner: InnerPmfs) -> TotalPmfs:
         """The certified totals for n users; data independent, so kept."""
         if n_users not in self._totals:
             assert isinstance(self.algorithm, AdditiveAlgorithm)

@@ -1,4 +1,4 @@
-"""The law of a release: exactly, or between certified bounds."""
+"""The distribution of a release: exactly, or between certified bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from userdp.exact.pmf import Pmf
 from userdp.runtime import ProgressCallback
 
 EXACT_ROWS = 2000
-"""Kept sets up to which "auto" gives the exact law."""
+"""Kept sets up to which "auto" gives the exact distribution."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ class PmfBounds:
     smallest_stable_size: int | None
 
 
-def exact_law(found: AnyStability, calibration: Calibration, outputs: tuple[Hashable, ...]) -> Pmf:
-    """The exact law of the release."""
+def exact_distribution(found: AnyStability, calibration: Calibration, outputs: tuple[Hashable, ...]) -> Pmf:
+    """The exact distribution of the release."""
     mixture = calibration.mixture(found.smallest)
     if not any(mixture):
         return Pmf(outputs, (0,) * (len(outputs) - 1) + (1,))
-    weights, total = found.law(mixture, TOTAL)
+    weights, total = found.distribution(mixture, TOTAL)
     whole = [*weights, total - sum(weights)]
     divisor = math.gcd(*whole)
     return Pmf(outputs, tuple(weight // divisor for weight in whole))
 
 
-def bounded_law(
+def bounded_pmf(
     found: AnyStability,
     calibration: Calibration,
     outputs: tuple[Hashable, ...],
@@ -68,7 +68,7 @@ def bounded_law(
     forced: bool,
     report: ProgressCallback,
 ) -> PmfBounds | None:
-    """Bounds of the law of the release, where they are cheaper than the law itself; None where they are not."""
+    """Bounds of the pmf of the release, where they are cheaper than itself; None where they are not."""
     if not isinstance(found, Stability) or found.smallest is None or found.vectors is None:
         return None
     if not forced and len(found.vectors) <= EXACT_ROWS:

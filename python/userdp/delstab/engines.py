@@ -1,6 +1,6 @@
 """Which engine decides stability, by public quantities only, and how it asks the inner algorithm.
 
-Engines: "labelled" takes users in index order; "types" counts equal users (equal statistics, equal scores); "additive"
+Engines: "labeled" takes users in index order; "types" counts equal users (equal statistics, equal scores); "additive"
 takes totals within a certified distance.
 """
 
@@ -19,11 +19,11 @@ import numpy as np
 from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, User
 from userdp.algorithms.forms import form_of
 from userdp.delstab.choices import most_choices
-from userdp.delstab.compatibility import InnerLaws, normalised
+from userdp.delstab.compatibility import InnerPmfs, normalized
 from userdp.delstab.cover import CoverStability, covering, most_steps
-from userdp.delstab.kept import Laws, LawsOn, Stability, Types, Vectors, exhaustive
+from userdp.delstab.kept import Distributions, PmfsOn, Stability, Types, Vectors, exhaustive
 from userdp.delstab.small import SmallPools
-from userdp.delstab.windows import TotalLaws, WindowStability, count_totals, smallest_window
+from userdp.delstab.windows import TotalPmfs, WindowStability, count_totals, smallest_window
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import shown
 from userdp.exact.pmf_input import Masses
@@ -37,12 +37,12 @@ Kept: TypeAlias = "tuple[tuple[int, int], ...]"
 AnyStability: TypeAlias = Stability | CoverStability | WindowStability
 
 MAX_KEPT = 50_000
-"""Kept sets whose laws are asked for: each is a call of the algorithm in Python."""
+"""Kept sets whose distributions are asked for: each is a call of the algorithm in Python."""
 DEFAULT_KEPT = 3000
 """Kept multisets up to which types are admitted unasked: when there are more types than admitted, every way to choose
 among them has a family of its own."""
 MAX_KEPT_OF_SCORES, DEFAULT_KEPT_OF_SCORES = 2_000_000, 50_000
-"""The same where the core makes the laws from scores."""
+"""The same where the core makes the distributions from scores."""
 MAX_MASSES = 1 << 24
 MAX_MASSES_OF_SCORES = 1 << 27
 """Probabilities of all kept sets together."""
@@ -66,7 +66,7 @@ class Plan:
 
     Attributes
     ----------
-    engine : {"labelled", "types", "additive"}
+    engine : {"labeled", "types", "additive"}
         Which engine runs.
     relation : {"exact", "distance"}
         Which relation between kept sets it uses.
@@ -76,7 +76,7 @@ class Plan:
         At most so many ways to choose the types that stay are decided, one after the other. Many are only needed
         where the algorithm fails on all of them; most of them are excluded at once by few of their types.
     kept_sets : int
-        At most so many kept sets (totals, for "additive") are looked at for each choice, with one law each.
+        At most so many kept sets (totals, for "additive") are looked at for each choice, with one distribution each.
     work : int
         At most so many kept sets are looked at for all choices together: where choices are many, each has few.
     cells : int
@@ -149,7 +149,7 @@ def plan(algorithm: Any, n_users: int, deletions: int, limit: int, relation: Rel
     rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
     if form == "score" and n_users * algorithm.sensitivity >= MAX_TOTAL:
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
-    if form != "labelled":
+    if form != "labeled":
         size = WorstCase(n_users, deletions, limit)
         by_default = DEFAULT_KEPT
         if form == "score":
@@ -158,22 +158,22 @@ def plan(algorithm: Any, n_users: int, deletions: int, limit: int, relation: Rel
         number = size.types(None if max_types is None else min(int(max_types), n_users), rows, by_default)
         choices, work = size.choices(number), size.work(number)
         return Plan("types", "exact", number, choices, size.kept_sets(number), work, size.cells(number))
-    return _labelled(n_users, deletions, limit, rows)
+    return _labeled(n_users, deletions, limit, rows)
 
 
-def _labelled(n_users: int, deletions: int, limit: int, rows: int) -> Plan:
+def _labeled(n_users: int, deletions: int, limit: int, rows: int) -> Plan:
     kept_sets, kept = math.comb(n_users, deletions), n_users - deletions
     if kept == 0 or (kept_sets <= rows and n_users <= MAX_CELLS.bit_length()):
         cells = 1 << min(n_users, MAX_CELLS.bit_length()) - 1
-        return Plan("labelled", "exact", n_users, 1, kept_sets, kept_sets, cells)
+        return Plan("labeled", "exact", n_users, 1, kept_sets, kept_sets, cells)
     steps = most_steps(min(limit, 100))
     if kept == 1 and steps <= MAX_STEPS:
-        return Plan("labelled", "exact", n_users, 1, kept_sets, kept_sets, 0, steps)
+        return Plan("labeled", "exact", n_users, 1, kept_sets, kept_sets, 0, steps)
     needed = f"{about(kept_sets)} kept sets (limit {rows:,}, up to {MAX_CELLS.bit_length()} users)"
     if kept == 1:
         needed = f"one user kept, and up to {about(steps)} steps to find who must go (limit {MAX_STEPS:,})"
     raise BudgetError(
-        f"n_users={n_users}: {n_users} labelled users with {deletions} deletions have {needed}. Cheaper: a "
+        f"n_users={n_users}: {n_users} labeled users with {deletions} deletions have {needed}. Cheaper: a "
         "SymmetricAlgorithm is decided by types of users, an AdditiveAlgorithm by windows of sorted statistics"
     )
 
@@ -274,8 +274,8 @@ def find_stability(
     chosen: Plan,
     deletions: int,
     limit: int,
-    inner: InnerLaws,
-    totals: Callable[[], TotalLaws],
+    inner: InnerPmfs,
+    totals: Callable[[], TotalPmfs],
     progress: ProgressCallback,
 ) -> AnyStability:
     """Find the smallest stable sets of a dataset.
@@ -290,7 +290,7 @@ def find_stability(
         From `plan`.
     deletions, limit : int
         D, and the largest size of a stable set that matters.
-    inner : InnerLaws
+    inner : InnerPmfs
         The relation; if strict, statistics and scores that fail are errors.
     totals : callable
         Gives the certified totals, for the additive engine.
@@ -306,11 +306,11 @@ def find_stability(
         nobody = Types((len(users),), frozenset(), 1, 1, lambda active, vectors: _listed(question, inner))
         return exhaustive(nobody, kept, deletions, limit, inner, progress)
     if chosen.covered:
-        laws = inner.evaluate([partial(_pmf_on, algorithm, (user,)) for user in users])
-        return covering([None if law is None else normalised(law) for law in laws], limit, inner)
-    if chosen.engine == "labelled":
+        pmfs = inner.evaluate([partial(_pmf_on, algorithm, (user,)) for user in users])
+        return covering([None if pmf is None else normalized(pmf) for pmf in pmfs], limit, inner)
+    if chosen.engine == "labeled":
         labels = (1,) * len(users)
-        types = Types(labels, frozenset(), len(users), 1, partial(_on_labelled, algorithm, users, inner))
+        types = Types(labels, frozenset(), len(users), 1, partial(_on_labeled, algorithm, users, inner))
     elif form_of(algorithm) == "additive":
         types = _by_statistic(algorithm, users, chosen, kept, inner)
     elif form_of(algorithm) == "score":
@@ -320,42 +320,42 @@ def find_stability(
     return exhaustive(types, kept, deletions, limit, inner, progress)
 
 
-def _listed(questions: Sequence[Callable[[], Any]], inner: InnerLaws) -> Laws:
-    return Laws(*inner.matrix(inner.evaluate(questions)))
+def _listed(questions: Sequence[Callable[[], Any]], inner: InnerPmfs) -> Distributions:
+    return Distributions(*inner.matrix(inner.evaluate(questions)))
 
 
 @dataclass
 class _Known:
-    """Laws by what they depend on, each asked for once as long as there is room to keep it."""
+    """Distributions by what they depend on, each asked for once as long as there is room to keep it."""
 
-    law_of: Callable[[Any], Any]
-    inner: InnerLaws
-    laws_by_key: dict[Hashable, Masses | None] = field(default_factory=dict)
+    distribution_of: Callable[[Any], Any]
+    inner: InnerPmfs
+    pmfs_by_key: dict[Hashable, Masses | None] = field(default_factory=dict)
 
     def masses(self, keys: Sequence[Hashable]) -> list[Masses | None]:
-        """The laws, None where there is none."""
-        if len(self.laws_by_key) > min(MAX_KEPT, MAX_MASSES // len(self.inner.outputs)):
-            self.laws_by_key.clear()
-        new = [key for key in dict.fromkeys(keys) if key not in self.laws_by_key]
-        found = self.inner.evaluate([partial(self.law_of, key) for key in new])
-        self.laws_by_key.update(zip(new, found, strict=True))
-        return [self.laws_by_key[key] for key in keys]
+        """The distributions, None where there is none."""
+        if len(self.pmfs_by_key) > min(MAX_KEPT, MAX_MASSES // len(self.inner.outputs)):
+            self.pmfs_by_key.clear()
+        new = [key for key in dict.fromkeys(keys) if key not in self.pmfs_by_key]
+        found = self.inner.evaluate([partial(self.distribution_of, key) for key in new])
+        self.pmfs_by_key.update(zip(new, found, strict=True))
+        return [self.pmfs_by_key[key] for key in keys]
 
     def types(
         self, counts: Sequence[int], missing: int, chosen: Plan, key_on: Callable[[Sequence[int], Sequence[int]], Any]
     ) -> Types:
-        """Types whose laws depend on what `key_on` makes of the kept users of each type."""
+        """Types whose distributions depend on what `key_on` makes of the kept users of each type."""
 
-        def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
+        def pmfs_on(active: Sequence[int], vectors: Vectors) -> Distributions:
             left = (np.array([counts[kind] for kind in active]) - vectors).tolist()
-            return Laws(*self.inner.matrix(self.masses([key_on(active, row) for row in left])))
+            return Distributions(*self.inner.matrix(self.masses([key_on(active, row) for row in left])))
 
-        return _with_missing(counts, missing, chosen, laws_on, SmallPools(key_on, self.masses, self.inner))
+        return _with_missing(counts, missing, chosen, pmfs_on, SmallPools(key_on, self.masses, self.inner))
 
 
-def _on_labelled(
-    algorithm: Any, users: PrivateUsers, inner: InnerLaws, active: Sequence[int], vectors: Vectors
-) -> Laws:
+def _on_labeled(
+    algorithm: Any, users: PrivateUsers, inner: InnerPmfs, active: Sequence[int], vectors: Vectors
+) -> Distributions:
     kept = [tuple(itertools.compress(users, row)) for row in (vectors == 0).tolist()]
     return _listed([partial(_pmf_on, algorithm, chosen) for chosen in kept], inner)
 
@@ -367,7 +367,7 @@ def _pmf_on(algorithm: Any, users: PrivateUsers) -> Any:
     return algorithm.pmf(users)
 
 
-def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerLaws) -> Types:
+def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerPmfs) -> Types:
     """Equal users are one type. The kept ones are presented in the order of their codes."""
     groups: dict[str, list[User]] = {}
     for user in users:
@@ -376,28 +376,28 @@ def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerLaws
     ordered = [groups[key] for key in sorted(groups)]
     missing = len(users) - sum(map(len, ordered))
 
-    def law_of(kept: Kept) -> Any:
+    def distribution_of(kept: Kept) -> Any:
         members = [(ordered[kind][0],) * count for kind, count in kept]
         return algorithm.pmf(tuple(itertools.chain.from_iterable(members)))
 
     def key_on(active: Sequence[int], kept: Sequence[int]) -> Kept:
         return tuple(pair for pair in zip(active, kept, strict=True) if pair[1])
 
-    return _Known(law_of, inner).types([len(group) for group in ordered], missing, chosen, key_on)
+    return _Known(distribution_of, inner).types([len(group) for group in ordered], missing, chosen, key_on)
 
 
 def _with_missing(
-    counts: Sequence[int], missing: int, chosen: Plan, laws_on: LawsOn, small: SmallPools | None = None
+    counts: Sequence[int], missing: int, chosen: Plan, pmfs_on: PmfsOn, small: SmallPools | None = None
 ) -> Types:
     """The types of usable users, and one more for the others if there are any."""
     unusable = frozenset({len(counts)}) if missing else frozenset()
     return Types(
-        (*counts, missing) if missing else tuple(counts), unusable, chosen.max_types, chosen.choices, laws_on, small
+        (*counts, missing) if missing else tuple(counts), unusable, chosen.max_types, chosen.choices, pmfs_on, small
     )
 
 
 def _by_statistic(
-    algorithm: AdditiveAlgorithm, users: PrivateUsers, chosen: Plan, kept: int, inner: InnerLaws
+    algorithm: AdditiveAlgorithm, users: PrivateUsers, chosen: Plan, kept: int, inner: InnerPmfs
 ) -> Types:
     """Users with equal statistics are one type; those without an integer are unusable."""
     values = _statistics(algorithm, users, inner)
@@ -411,7 +411,7 @@ def _by_statistic(
     return _Known(lambda total: algorithm.pmf_of_total(total, kept), inner).types(counts, missing, chosen, key_on)
 
 
-def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inner: InnerLaws) -> Types:
+def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inner: InnerPmfs) -> Types:
     """Users with equal clamped scores are one type; the core makes the pmfs."""
     groups: dict[tuple[int, ...] | None, int] = {}
     for user in users:
@@ -421,22 +421,22 @@ def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inn
     present = sorted(scores for scores in groups if scores is not None)
     counts = [groups[scores] for scores in present]
 
-    def laws_on(active: Sequence[int], vectors: Vectors) -> Laws:
+    def pmfs_on(active: Sequence[int], vectors: Vectors) -> Distributions:
         table = np.array([present[kind] for kind in active], dtype=np.int64)
-        return Laws(algorithm.core().matrix_of_vectors(table, [counts[kind] for kind in active], vectors), [])
+        return Distributions(algorithm.core().matrix_of_vectors(table, [counts[kind] for kind in active], vectors), [])
 
-    return _with_missing(counts, missing, chosen, laws_on)
+    return _with_missing(counts, missing, chosen, pmfs_on)
 
 
 def _scores_of(algorithm: ScoreSelection, user: User) -> tuple[int, ...]:
     return tuple(algorithm.scores_of(user).tolist())
 
 
-def _statistics(algorithm: AdditiveAlgorithm, users: PrivateUsers, inner: InnerLaws) -> list[int | None]:
+def _statistics(algorithm: AdditiveAlgorithm, users: PrivateUsers, inner: InnerPmfs) -> list[int | None]:
     return [None if user is None else _usable(partial(algorithm.statistic_of, user), inner) for user in users]
 
 
-def _usable(question: Callable[[], Any], inner: InnerLaws) -> Any:
+def _usable(question: Callable[[], Any], inner: InnerPmfs) -> Any:
     """A user's own number, or None where it fails; in diagnostics a failure is an error."""
     if inner.strict:
         return question()

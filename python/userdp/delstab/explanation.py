@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm, Dataset
 from userdp.delstab.calibration import TOTAL
-from userdp.delstab.compatibility import InnerLaws
+from userdp.delstab.compatibility import InnerPmfs
 from userdp.delstab.engines import AnyStability, Plan
 from userdp.delstab.kept import Stability
 from userdp.delstab.windows import WindowStability
@@ -117,14 +117,14 @@ def explained(delstab: DelStab, users: Dataset, found: AnyStability, report: Pro
 def _worst_pair(
     delstab: DelStab, chosen: Plan, found: Stability, report: ProgressCallback
 ) -> tuple[str | None, Bounds | None]:
-    """The two kept sets whose laws differ most, in words."""
-    if found.laws is None or found.vectors is None:
+    """The two kept sets whose distributions differ most, in words."""
+    if found.pmfs is None or found.vectors is None:
         return None, None
-    if found.laws.incompatible:
-        vector = found.vectors[found.laws.incompatible[0]].tolist()
+    if found.pmfs.incompatible:
+        vector = found.vectors[found.pmfs.incompatible[0]].tolist()
         return f"the algorithm fails without {_in_words(chosen, found, vector)}", Bounds(1.0, 1.0)
-    level = InnerLaws.of(delstab.algorithm, delstab.calibration, strict=True).level
-    pair = _core.pairwise_maximum(found.laws.matrix, level, Fraction(1), report)
+    level = InnerPmfs.of(delstab.algorithm, delstab.calibration, strict=True).level
+    pair = _core.pairwise_maximum(found.pmfs.matrix, level, Fraction(1), report)
     if pair is None:
         return None, None
     (first, second, _), lower, upper, *_ = pair
@@ -133,7 +133,7 @@ def _worst_pair(
 
 
 def _in_words(chosen: Plan, found: Stability, vector: list[int]) -> str:
-    if chosen.engine == "labelled":
+    if chosen.engine == "labeled":
         positions = [place for place, count in zip(found.active, vector, strict=True) if count]
         return f"the users at positions {positions}"
     parts = [f"{n} of {of} of type {kind}" for kind, n, of in zip(found.active, vector, found.counts, strict=True) if n]

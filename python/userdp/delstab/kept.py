@@ -1,4 +1,4 @@
-"""Stability of users counted by type: the engines for labelled users (types of one user each) and for equal users.
+"""Stability of users counted by type: the engines for labeled users (types of one user each) and for equal users.
 
 A *type* is what the inner algorithm can see of a user, and a pool (what a set S leaves) counts as stable when all its
 kept sets are compatible and it has at most `max_types` types. Both conditions depend on the pool's data alone and pass
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.delstab.choices import Choices
-from userdp.delstab.compatibility import InnerLaws
+from userdp.delstab.compatibility import InnerPmfs
 from userdp.delstab.small import SmallPools
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
@@ -24,13 +24,13 @@ from userdp.runtime import ProgressCallback
 Vectors: TypeAlias = npt.NDArray[np.uint16]
 MAX_LESSONS, MAX_FUTILE = 1024, 64
 """How often a failure is looked into for its causes, with and without success."""
-Law: TypeAlias = "tuple[list[int], int]"
+Distribution: TypeAlias = "tuple[list[int], int]"
 """Weights of the inner algorithm's outputs, and a total; the refusal has what is missing."""
 
 
 @dataclass(frozen=True)
-class Laws:
-    """The inner laws on all kept sets of some types, in the order of the deletion vectors."""
+class Distributions:
+    """The inner distributions on all kept sets of some types, in the order of the deletion vectors."""
 
     matrix: _core.PmfMatrix
     incompatible: list[int]
@@ -40,8 +40,8 @@ class Laws:
         return self.matrix.row(row)
 
 
-LawsOn: TypeAlias = Callable[[Sequence[int], Vectors], Laws]
-"""From the types in play and deletion vectors over them to the laws on what is kept."""
+PmfsOn: TypeAlias = Callable[[Sequence[int], Vectors], Distributions]
+"""From the types in play and deletion vectors over them to the distributions on what is kept."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Types:
         Public bound on the types of a stable pool.
     max_choices : int
         Public bound on the ways to keep that many, when no more users are dropped than a release may drop.
-    laws_on : callable
+    pmfs_on : callable
         Evaluates the inner algorithm.
     small : SmallPools or None
         Decides choices with few kept sets.
@@ -68,13 +68,13 @@ class Types:
     unusable: frozenset[int]
     max_types: int
     max_choices: int
-    laws_on: LawsOn
+    pmfs_on: PmfsOn
     small: SmallPools | None = None
 
 
 @dataclass(frozen=True)
 class Stability:
-    """The stable sets of one dataset, and the laws of what they keep.
+    """The stable sets of one dataset, and the distributions of what they keep.
 
     Attributes
     ----------
@@ -90,21 +90,21 @@ class Stability:
     counts: tuple[int, ...]
     """Users of each of them."""
     family: _core.StableFamily | None
-    laws: Laws | None
+    pmfs: Distributions | None
     vectors: Vectors | None
 
-    def law(self, mixture: Sequence[int], total: int) -> Law:
-        """The law of the release, when |S| = r with probability mixture[r] / total."""
-        family, laws = self._kept()
-        weights, scale = family.exact_output_law(self._shifted(mixture), total, laws.matrix)
+    def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
+        """The distribution of the release, when |S| = r with probability mixture[r] / total."""
+        family, pmfs = self._kept()
+        weights, scale = family.exact_output_distribution(self._shifted(mixture), total, pmfs.matrix)
         return list(weights), scale
 
     def bounds(
         self, mixture: Sequence[int], total: int, progress: ProgressCallback
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Certified bounds of the same probabilities."""
-        family, laws = self._kept()
-        lower, upper = family.output_bounds(self._shifted(mixture), total, laws.matrix, progress)
+        family, pmfs = self._kept()
+        lower, upper = family.output_bounds(self._shifted(mixture), total, pmfs.matrix, progress)
         return np.asarray(lower), np.asarray(upper)
 
     def layer_sizes(self, limit: int) -> tuple[int, ...]:
@@ -115,17 +115,17 @@ class Stability:
         return tuple(sizes[: limit + 1])
 
     def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Draw S uniformly among the stable sets of a size, then the kept set; its law."""
-        family, laws = self._kept()
+        """Draw S uniformly among the stable sets of a size, then the kept set; its distribution."""
+        family, pmfs = self._kept()
         _, removed = family.sample(size - self.dropped, source.below)
         assert self.vectors is not None
         row = np.flatnonzero((self.vectors == np.array(removed, dtype=np.uint16)).all(axis=1))[0]
-        return laws.row(int(row))
+        return pmfs.row(int(row))
 
-    def _kept(self) -> tuple[_core.StableFamily, Laws]:
+    def _kept(self) -> tuple[_core.StableFamily, Distributions]:
         assert self.family is not None, "there is a stable set, or nothing is asked"
-        assert self.laws is not None
-        return self.family, self.laws
+        assert self.pmfs is not None
+        return self.family, self.pmfs
 
     def _shifted(self, mixture: Sequence[int]) -> list[int]:
         return list(mixture[self.dropped :])
@@ -135,7 +135,7 @@ NOTHING = Stability(None, 0, (), (), None, None, None)
 
 
 def exhaustive(
-    types: Types, kept: int, deletions: int, limit: int, inner: InnerLaws, progress: ProgressCallback
+    types: Types, kept: int, deletions: int, limit: int, inner: InnerPmfs, progress: ProgressCallback
 ) -> Stability:
     """Find the smallest stable sets.
 
@@ -147,7 +147,7 @@ def exhaustive(
         n - D and D, the numbers of users kept and left out.
     limit : int
         Largest size of a stable set that matters, at most D.
-    inner : InnerLaws
+    inner : InnerPmfs
         The relation.
     progress : callable
         Called with (done, total).
@@ -230,13 +230,13 @@ def _decide(
     active: tuple[int, ...],
     deletions: int,
     limit: int,
-    inner: InnerLaws,
+    inner: InnerPmfs,
     progress: ProgressCallback,
 ) -> Stability:
-    counts, family, vectors, laws = _marked(types, active, deletions - dropped, limit - dropped, inner, progress)
+    counts, family, vectors, pmfs = _marked(types, active, deletions - dropped, limit - dropped, inner, progress)
     smallest = family.smallest_stable_size()
     total = None if smallest is None else dropped + smallest
-    return Stability(total, dropped, active, counts, family, laws, vectors)
+    return Stability(total, dropped, active, counts, family, pmfs, vectors)
 
 
 def _needs(
@@ -244,7 +244,7 @@ def _needs(
     active: Sequence[int],
     kept: int,
     room: int,
-    inner: InnerLaws,
+    inner: InnerPmfs,
     progress: ProgressCallback,
     *,
     small_only: bool = False,
@@ -265,12 +265,12 @@ def _needs(
 
 
 def _marked(
-    types: Types, active: Sequence[int], deletions: int, limit: int, inner: InnerLaws, progress: ProgressCallback
-) -> tuple[tuple[int, ...], _core.StableFamily, Vectors, Laws]:
+    types: Types, active: Sequence[int], deletions: int, limit: int, inner: InnerPmfs, progress: ProgressCallback
+) -> tuple[tuple[int, ...], _core.StableFamily, Vectors, Distributions]:
     """The family of the deletions from some types, with what is bad marked."""
     counts = tuple(types.counts[kind] for kind in active)
     family = _core.StableFamily(list(counts), deletions, limit)
     vectors = family.vectors()
-    laws = types.laws_on(active, vectors)
-    family.mark_bad_pairs(laws.matrix, inner.level, inner.delta, laws.incompatible, progress)
-    return counts, family, vectors, laws
+    pmfs = types.pmfs_on(active, vectors)
+    family.mark_bad_pairs(pmfs.matrix, inner.level, inner.delta, pmfs.incompatible, progress)
+    return counts, family, vectors, pmfs

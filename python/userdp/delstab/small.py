@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from userdp import _core
-from userdp.delstab.compatibility import InnerLaws, normalised
+from userdp.delstab.compatibility import InnerPmfs, normalized
 from userdp.exact.pmf_input import ExactMasses, Masses, distinct_masses
 
 MAX_ROWS = 64
@@ -19,37 +19,37 @@ MAX_WORK = 20_000
 MAX_KNOWN = 1 << 20
 """Verdicts that are kept for the next pool."""
 MAX_MASSES = 1 << 21
-"""Probabilities of the laws that they are about, in integers of any length."""
+"""Probabilities of the distributions that they are about, in integers of any length."""
 
 Vector = tuple[int, ...]
 
 
 class SmallPools:
-    """Decides pools of one dataset, and remembers which laws are compatible.
+    """Decides pools of one dataset, and remembers which distributions are compatible.
 
     Parameters
     ----------
     key_of : callable
-        From the types of a pool and how many users of each are kept to what the law depends on.
-    laws_of : callable
-        The laws of such keys, None where the algorithm fails.
-    inner : InnerLaws
+        From the types of a pool and how many users of each are kept to what the distribution depends on.
+    pmfs_of : callable
+        The distributions of such keys, None where the algorithm fails.
+    inner : InnerPmfs
         The relation.
     """
 
     def __init__(
         self,
         key_of: Callable[[Sequence[int], Vector], Hashable],
-        laws_of: Callable[[Sequence[Hashable]], Sequence[Masses | None]],
-        inner: InnerLaws,
+        pmfs_of: Callable[[Sequence[Hashable]], Sequence[Masses | None]],
+        inner: InnerPmfs,
     ) -> None:
-        self._key_of, self._laws_of, self._inner = key_of, laws_of, inner
+        self._key_of, self._pmfs_of, self._inner = key_of, pmfs_of, inner
         self._forget()
 
     def _forget(self) -> None:
         self._rows: dict[tuple[Vector, int], list[Vector]] = {}
         self._class_of_key: dict[Hashable, int] = {}
-        self._class_of_law: dict[Hashable, int] = {}
+        self._class_of_pmf: dict[Hashable, int] = {}
         self._examples: list[ExactMasses] = []
         self._alike: dict[tuple[int, int], bool] = {}
         self._joins: dict[Any, list[Vector]] = {}
@@ -85,16 +85,16 @@ class SmallPools:
         return self._rows[counts, kept]
 
     def _classes(self, keys: Sequence[Hashable]) -> list[int]:
-        """Equal numbers for equal laws, and -1 where there is none."""
+        """Equal numbers for equal distributions, and -1 where there is none."""
         new = [key for key in dict.fromkeys(keys) if key not in self._class_of_key]
-        for key, law in zip(new, self._laws_of(new), strict=True):
-            self._class_of_key[key] = -1 if law is None else self._class(normalised(law))
+        for key, pmf in zip(new, self._pmfs_of(new), strict=True):
+            self._class_of_key[key] = -1 if pmf is None else self._class(normalized(pmf))
         return [self._class_of_key[key] for key in keys]
 
-    def _class(self, law: ExactMasses) -> int:
-        number = self._class_of_law.setdefault(distinct_masses(law), len(self._examples))
+    def _class(self, pmf: ExactMasses) -> int:
+        number = self._class_of_pmf.setdefault(distinct_masses(pmf), len(self._examples))
         if number == len(self._examples):
-            self._examples.append(law)
+            self._examples.append(pmf)
         return number
 
     def _compatible(self, a: int, b: int) -> bool:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.algorithms.evaluation import checked_masses
-from userdp.delstab.compatibility import InnerLaws, matrix_of
-from userdp.delstab.kept import Law
+from userdp.delstab.compatibility import InnerPmfs, matrix_of
+from userdp.delstab.kept import Distribution
 from userdp.exact.pmf import Pmf
 from userdp.exact.pmf_input import masses_of
 from userdp.exceptions import BudgetError
@@ -36,21 +36,21 @@ MAX_COMPARISONS = 500_000_000
 
 
 @dataclass(frozen=True)
-class TotalLaws:
+class TotalPmfs:
     """The algorithm on every total that n - D users may have, and the distance that they tolerate.
 
     Attributes
     ----------
     low : int
         The smallest statistic.
-    laws : PmfMatrix
+    distributions : PmfMatrix
         Exact masses for the totals of (statistic - low): 0, 1, ...
     distance : int
         All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
     """
 
     low: int
-    laws: _core.PmfMatrix
+    pmfs: _core.PmfMatrix
     distance: int
 
 
@@ -73,7 +73,7 @@ def count_totals(algorithm: AdditiveAlgorithm, kept: int) -> int:
     return count
 
 
-def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: InnerLaws) -> TotalLaws:
+def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: InnerPmfs) -> TotalPmfs:
     """Evaluate the algorithm on all totals of `kept` users, and find the largest certified distance.
 
     Nothing here depends on data, so errors may tell everything.
@@ -87,15 +87,15 @@ def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: In
     """
     low, high = algorithm.statistic_range
     count = count_totals(algorithm, kept)
-    laws = _laws(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
+    pmfs = _pmfs(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
     # No two kept sets of one dataset have totals that are farther apart than this.
     cap = min(min(deletions, kept) * (high - low), MAX_COMPARISONS // count)
-    distance = _core.largest_shift(laws, inner.level, inner.delta, cap)
-    return TotalLaws(low, laws, -1 if distance is None else distance)
+    distance = _core.largest_shift(pmfs, inner.level, inner.delta, cap)
+    return TotalPmfs(low, pmfs, -1 if distance is None else distance)
 
 
-def _laws(algorithm: AdditiveAlgorithm, totals: range, kept: int, outputs: tuple[Any, ...]) -> _core.PmfMatrix:
-    """The laws on all totals; those in plain floats are checked all at once, which is much faster."""
+def _pmfs(algorithm: AdditiveAlgorithm, totals: range, kept: int, outputs: tuple[Any, ...]) -> _core.PmfMatrix:
+    """The distributions on all totals; those in plain floats are checked all at once, which is much faster."""
     answers: list[Any] = []
     plain = True
     for total in totals:
@@ -115,9 +115,9 @@ def _laws(algorithm: AdditiveAlgorithm, totals: range, kept: int, outputs: tuple
             answers.append(_checked(answer, total, kept, outputs))
     table = _table(answers, len(outputs)) if plain else None
     if table is not None:
-        return _core.PmfMatrix.from_normalised(table)
+        return _core.PmfMatrix.from_normalized(table)
     checked = (_checked(answer, total, kept, outputs) for total, answer in zip(totals, answers, strict=True))
-    return matrix_of([masses_of(law, "the pmf") for law in checked])
+    return matrix_of([masses_of(distribution, "the pmf") for distribution in checked])
 
 
 def _table(answers: list[Any], outputs: int) -> npt.NDArray[np.float64] | None:
@@ -157,28 +157,31 @@ class WindowStability:
     smallest: int | None
     window: tuple[int, ...]
     kept: int
-    totals: TotalLaws
+    totals: TotalPmfs
 
-    def law(self, mixture: Sequence[int], total: int) -> Law:
-        """The law of the release, when |S| = r with probability mixture[r] / total."""
+    def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
+        """The distribution of the release, when |S| = r with probability mixture[r] / total."""
         released = Fraction(sum(mixture), total)
         first, step, ways, sets = _core.window_total_weights(list(self.window), len(self.window) - self.kept, 0, 0)
-        rows = [(way, self.totals.laws.row(first + step * place)) for place, way in enumerate(ways) if way]
+        rows = [(way, self.totals.pmfs.row(first + step * place)) for place, way in enumerate(ways) if way]
         scale = math.lcm(*(mass.denominator for _, masses in rows for mass in masses))
-        weights = [0] * self.totals.laws.shape[1]
+        weights = [0] * self.totals.pmfs.shape[1]
         for way, masses in rows:
             for output, mass in enumerate(masses):
                 weights[output] += way * mass.numerator * (scale // mass.denominator)
         return [weight * released.numerator for weight in weights], scale * sets * released.denominator
 
     def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Keep users of the window uniformly; the algorithm's law on their total. The size of S does not matter."""
+        """Keep users of the window uniformly; the algorithm's distribution on their total.
+
+        The size of S does not matter.
+        """
         chosen = source.subset(len(self.window), self.kept)
-        return self.totals.laws.row(sum(self.window[place] for place in chosen))
+        return self.totals.pmfs.row(sum(self.window[place] for place in chosen))
 
 
 def smallest_window(
-    values: Sequence[int | None], deletions: int, limit: int, kept: int, totals: TotalLaws
+    values: Sequence[int | None], deletions: int, limit: int, kept: int, totals: TotalPmfs
 ) -> WindowStability:
     """Find the smallest stable set: all users without a usable statistic (None), and all outside a window."""
     # When nobody is kept the range may be beyond all machine integers, and no value matters.

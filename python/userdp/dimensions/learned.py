@@ -127,8 +127,8 @@ def representation_from_learner(
     learner : callable
         Gets `dataset` and returns a hypothesis, which can be hashed. Its coins must be fresh in every run.
     dataset : object
-        Any fixed dataset with n_users users for learners whose neighbours replace one user; the dataset without users
-        for those whose neighbours add or remove one. Never people's data: the hypotheses are not private.
+        Any fixed dataset with n_users users for learners whose neighbors replace one user; the dataset without users
+        for those whose neighbors add or remove one. Never users' data: the hypotheses are not private.
     n_users : int
         The number of users from whom the learner learns.
     epsilon : float, int, Fraction, decimal string or LogRatio

@@ -42,7 +42,7 @@ def littlestone_dimension(matrix: Matrix, *, budget: int | None = None, progress
     Notes
     -----
     The dimension of one concept is 0, and otherwise the largest 1 + min(LDim(V0), LDim(V1)) over the points, where V0
-    and V1 are the concepts labelled 0 and 1 there. What is decided about a set of concepts is remembered, and points
+    and V1 are the concepts labeled 0 and 1 there. What is decided about a set of concepts is remembered, and points
     that leave fewer than 2**(k - 1) concepts on one side are not tried for a depth of k: docs/proofs/dimensions.md. The
     time grows with the number of version spaces, in the worst case exponentially.
 
@@ -59,7 +59,7 @@ def littlestone_dimension(matrix: Matrix, *, budget: int | None = None, progress
 
 @dataclass(frozen=True)
 class ShatteredTree:
-    """A complete binary tree of points of which a class realises every path: so deep is its LDim at least.
+    """A complete binary tree of points of which a class realizes every path: so deep is its LDim at least.
 
     Attributes
     ----------

@@ -113,18 +113,18 @@ def representation_dimension_bounds(matrix: Matrix, *, alpha: Delta, beta: Delta
     return Bounds(_log2(lower, -math.inf), _log2(upper, math.inf))
 
 
-def _log2(size: int, towards: float) -> float:
+def _log2(size: int, toward: float) -> float:
     """log2, exact for powers of two and else rounded in a direction; math.log2 is good to an ulp."""
     nearest = math.log2(size)
-    return nearest if size & (size - 1) == 0 else math.nextafter(math.nextafter(nearest, towards), towards)
+    return nearest if size & (size - 1) == 0 else math.nextafter(math.nextafter(nearest, toward), toward)
 
 
 def representation_size(matrix: Matrix, *, alpha: Delta, beta: Delta, budget: int | None = None) -> int:
     """The least size of an (alpha, beta)-probabilistic representation of a finite class.
 
-    A representation of size s is a law of sets of s hypotheses, any functions from the points to 0 and 1. Drawn from
-    it, with probability at least 1 - beta, a set has a hypothesis that differs from the concept with probability at
-    most alpha, for every concept of the class and every distribution of points.
+    A representation of size s is a distribution of sets of s hypotheses, any functions from the points to 0 and 1.
+    Drawn from it, with probability at least 1 - beta, a set has a hypothesis that differs from the concept with
+    probability at most alpha, for every concept of the class and every distribution of points.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def game_value(payoffs: Sequence[Sequence[Fraction | int]]) -> tuple[Fraction, S
 
     Notes
     -----
-    With all payoffs shifted to be positive, maximise sum(y) over y >= 0 with A y <= 1 by the simplex method; the
+    With all payoffs shifted to be positive, maximize sum(y) over y >= 0 with A y <= 1 by the simplex method; the
     optimum is 1 / value, y and the dual solution the strategies up to scale. Bland's rule keeps it from going in
     circles.
     """

@@ -66,8 +66,8 @@ class StandardOptimalAlgorithm:
 
     Notes
     -----
-    A version space V is what is left of the class when some points are labelled. The prediction at x is 1 when LDim of
-    the part of V labelled 1 is larger than that of the part labelled 0, where the dimension of nothing is -1; ties are
+    A version space V is what is left of the class when some points are labeled. The prediction at x is 1 when LDim of
+    the part of V labeled 1 is larger than that of the part labeled 0, where the dimension of nothing is -1; ties are
     0. An example that nothing in V explains leaves the last predictions as they are, but for the label at its own
     point, to the end of the sample (a sample that no concept explains). Dimensions of version spaces are remembered
     between calls: they are facts about the matrix, so that predictions depend on the sample alone.

@@ -1,4 +1,4 @@
-"""Distributions of people's examples, learned with pure privacy for users.
+"""Distributions of users' examples, learned with pure privacy for users.
 
 Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, groups=user_ids)``. They select from
 finite covers, after GKKMMZ23, and are within alpha of the truth in total variation.

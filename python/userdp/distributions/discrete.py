@@ -44,7 +44,7 @@ class SelectionPlan(ABC):
 
     @abstractmethod
     def program(self, budget: Parts, symbols: Symbols) -> Program:
-        """What draws an outcome from people's symbols."""
+        """What draws an outcome from users' symbols."""
 
     @abstractmethod
     def outcomes(self) -> Iterable[Hashable]:
@@ -231,7 +231,7 @@ def _projected(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @estimator
 class DiscreteDistribution(DistributionEstimator):
-    """The distribution of people's examples on symbols 0, ..., k - 1, with pure privacy for users.
+    """The distribution of users' examples on symbols 0, ..., k - 1, with pure privacy for users.
 
     Attributes
     ----------

@@ -119,7 +119,7 @@ class GaussianMean(DistributionEstimator):
     *Method.* Examples are multiplied with the inverse of the covariance's Cholesky factor, after which coordinates are
     independent with variance 1. The candidates are the cover of GKKMMZ23, the grid with step
     0.2 sqrt(2 pi) alpha / sqrt(d), searched one coordinate at a time. Its psi compares two candidates by Scheffe sets,
-    Phi(|a - b| / 2) - [x is on a's side of the midpoint]. Here it is 1/2 in place of Phi: then comparing neighbours is
+    Phi(|a - b| / 2) - [x is on a's side of the midpoint]. Here it is 1/2 in place of Phi: then comparing neighbors is
     enough, which makes lines of many candidates cheap, and the error is smaller. Lines of more than 4096 candidates are
     searched in rounds.
 

@@ -64,9 +64,9 @@ class Median(ClippedSelection):
     """Choose which of K cells of a line holds the median.
 
     The cells are the candidates: cell a lies between thresholds a - 1 and a. An example speaks against a, compared with
-    b, by psi_ab = 1/2 - [the example is on a's side of the threshold next to a, towards b]. The threshold next to a is
-    the one that speaks most against a among those towards b, so this is ClippedPairwiseEM with sides of the midpoint,
-    computed from neighbours alone: with f(t) the clipped total of k_i - 2 #{examples <= t} over users i, which never
+    b, by psi_ab = 1/2 - [the example is on a's side of the threshold next to a, toward b]. The threshold next to a is
+    the one that speaks most against a among those toward b, so this is ClippedPairwiseEM with sides of the midpoint,
+    computed from neighbors alone: with f(t) the clipped total of k_i - 2 #{examples <= t} over users i, which never
     rises with t, the score of a is max(f(t_a), -f(t_(a-1))), in halves of an example.
 
     Parameters
@@ -82,7 +82,7 @@ class Median(ClippedSelection):
         self.thresholds = thresholds
 
     def scores(self, values: npt.NDArray[np.float64], users: npt.NDArray[np.uint32], n_users: int) -> Integers:
-        """Scores from people's numbers, none of them NaN."""
+        """Scores from users' numbers, none of them NaN."""
         self.check_size(n_users)
         cells = np.searchsorted(self.thresholds, values)
         sizes = np.bincount(users, minlength=n_users)

@@ -29,7 +29,7 @@ METHODS = ("auto", "joint", "coordinate")
 
 @estimator
 class ProductDistribution(DistributionEstimator):
-    """The distribution of d independent symbols of people's examples, with pure privacy for users.
+    """The distribution of d independent symbols of users' examples, with pure privacy for users.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all user-level estimators share: reading people's rows, drawing, and stating the guarantee."""
+"""What all user-level estimators share: reading users' rows, drawing, and stating the guarantee."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _enrolled(value: Any, name: str) -> None:
 
 @estimator
 class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
-    """What reads people's rows and draws once from them, private for users: all the rows that share a user id.
+    """What reads users' rows and draws once from them, private for users: all the rows that share a user id.
 
     A subclass makes a promise from its parameters and two public numbers (`_plan`), and says what it reads (`_read_X`,
     `_read_y`).
@@ -179,7 +179,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         return made
 
     def _symmetric(self) -> bool:
-        """Whether the law of the outcome depends on the multiset of users only, not on their order."""
+        """Whether the distribution of the outcome depends on the multiset of users only, not on their order."""
         return True
 
     def _caveats(self) -> list[str]:
@@ -193,7 +193,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
     # --- reading
 
     def _read(self, X: Any, y: Any, groups: Any) -> tuple[UserTable, Unit]:
-        """People's rows, and whom a release protects."""
+        """Users' rows, and whom a release protects."""
         if groups is None:
             self._check_without_groups()
         elif self.m is None:

@@ -32,9 +32,9 @@ def as_finite_algorithm(
     -------
     FiniteAlgorithm
         On datasets of users, each a tuple of examples. An example is a pair (x, y) for a classifier or regressor, and x
-        otherwise; x is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the law that `fit`
-        draws from. A `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports another bit
-        of a hypothesis.
+        otherwise; x is a number or a tuple of numbers. Its pmf is `output_distribution`, and so the distribution that
+        `fit` draws from. A `SymmetricAlgorithm`, unless the order of users counts, as it does where each reports
+        another bit of a hypothesis.
 
     Raises
     ------
@@ -67,20 +67,20 @@ def as_finite_algorithm(
     columns = estimator.n_features or estimator._columns() or 1 if n_features is None else n_features
     plan = estimator.release_plan(n_users=n_users, n_features=columns)
     assert isinstance(plan, ReleasePlan), "a fit draws all at once"
-    labelled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
+    labeled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
 
-    def law(dataset: Dataset) -> Pmf:
+    def distribution(dataset: Dataset) -> Pmf:
         fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))), n_features=columns)
         examples = [(user, example) for user, rows in enumerate(dataset) for example in rows]
-        points = [example[0] if labelled else example for _, example in examples]
+        points = [example[0] if labeled else example for _, example in examples]
         X = [point if isinstance(point, tuple) else (point,) for point in points]
         if (odd := next((row for row in X if len(row) != columns), None)) is not None:
             raise ValueError(f"examples must have n_features={columns} numbers; got {shown(odd)}")
-        y = [example[1] for _, example in examples] if labelled else None
+        y = [example[1] for _, example in examples] if labeled else None
         pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
         return pmf
 
-    law.__name__ = name or type(estimator).__name__
+    distribution.__name__ = name or type(estimator).__name__
     if not estimator._symmetric():
-        return finite_algorithm(plan.outcomes())(law)
-    return SymmetricAlgorithm(plan.outcomes(), law)
+        return finite_algorithm(plan.outcomes())(distribution)
+    return SymmetricAlgorithm(plan.outcomes(), distribution)

@@ -14,7 +14,7 @@ from userdp.estimators.privacy import Budget, PrivacyRecord, Unit
 from userdp.exact.numbers import COUNTED
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.composed import Program, law_of, run
+from userdp.mechanisms.composed import Program, distribution_of, run
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def check_listed(size: int, cheaper: str) -> None:
         raise BudgetError(f"there are {count} outcomes, too many to list (limit {MAX_OUTCOMES}); {cheaper}")
 
 
-def exact_law(program: Callable[[UserTable], Program], outcomes: Sequence[Hashable], table: UserTable) -> Pmf:
-    """The law of a program on a table, which is read anew on every path: there are about as many as outcomes.
+def exact_distribution(program: Callable[[UserTable], Program], outcomes: Sequence[Hashable], table: UserTable) -> Pmf:
+    """The distribution of a program on a table, which is read anew on every path: there are about as many as outcomes.
 
     Raises
     ------
@@ -62,11 +62,12 @@ def exact_law(program: Callable[[UserTable], Program], outcomes: Sequence[Hashab
     read = len(outcomes) * max(1, table.X.size)
     if read > MOST_READ:
         raise BudgetError(
-            f"the exact law reads the table about {len(outcomes)} times, {Decimal(read):.1e} numbers in all (limit "
+            f"the exact distribution reads the table about {len(outcomes)} times, {Decimal(read):.1e} "
+            "numbers in all (limit "
             f"{Decimal(MOST_READ):.1e}); audit fewer rows, fewer users or a coarser grid"
         )
     with np.errstate(all="ignore"):
-        return law_of(program(table), outcomes)
+        return distribution_of(program(table), outcomes)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class ReleasePlan(Promise):
     budget, warnings, record
         See `Promise`.
     program : callable
-        From people's rows to the program that draws (decision 0013).
+        From users' rows to the program that draws (decision 0013).
     outcomes : callable
         All that the program can return, in order. Raises a BudgetError where that is too much to list.
     fitted : callable
@@ -140,7 +141,7 @@ class ReleasePlan(Promise):
         charges : sequence of callables
             Each is given the record.
         """
-        # Arithmetic on people's rows must not warn or raise, whatever the caller has asked of NumPy.
+        # Arithmetic on users' rows must not warn or raise, whatever the caller has asked of NumPy.
         with np.errstate(all="ignore"):
             program = self.program(table)
         self.charge(charges)
@@ -149,4 +150,4 @@ class ReleasePlan(Promise):
 
     def output_distribution(self, table: UserTable) -> Pmf:
         """The exact distribution of what `draw` returns. **Not private**: for audits."""
-        return exact_law(self.program, self.outcomes(), table)
+        return exact_distribution(self.program, self.outcomes(), table)

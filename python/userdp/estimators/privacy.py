@@ -111,7 +111,7 @@ class PrivacyRecord:
     caveats : tuple of str
         Why the guarantee does not hold: reproducible draws, classes taken from the labels, errors about private values.
     budget_unit : {"epsilon", "rho"}
-    neighbours : str
+    neighbors : str
         "replace": datasets in which one unit's whole data is replaced; the list of units is public.
 
     Examples
@@ -128,7 +128,7 @@ class PrivacyRecord:
     released: tuple[str, ...]
     caveats: tuple[str, ...] = ()
     budget_unit: BudgetUnit = "epsilon"
-    neighbours: str = "replace"
+    neighbors: str = "replace"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", MappingProxyType(dict(self.budget)))

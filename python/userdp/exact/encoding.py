@@ -1,4 +1,4 @@
-"""Values as JSON, the `enc` of docs/report-format.md, and the one identity of what people give to finite algorithms.
+"""Values as JSON, the `enc` of docs/report-format.md, and the one identity of what users give to finite algorithms.
 
 The code of a value is JSON, and values of a closed set of plain types have a code each: two codes are equal exactly if
 the values are the same in type and content. An algorithm is shown what is decoded from codes, and nothing else, so
@@ -249,7 +249,7 @@ def _text(code: Any) -> str:
 
 
 def encode(value: Any) -> Any:
-    """The code of a value for a report; objects that have none become their ``repr``, to be read by people."""
+    """The code of a value for a report; objects that have none become their ``repr``, to be read by users."""
     return _Writer(math.inf, lambda unknown, why: {"repr": repr(unknown)}).code(value)
 
 

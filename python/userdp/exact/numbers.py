@@ -25,7 +25,7 @@ _LOGARITHM = re.compile(r"\s*ln\(([^()]*)\)\s*")
 class LogRatio:
     """The privacy level epsilon = ln(numerator / denominator), exactly.
 
-    Use it where e^epsilon is the rational number that the mechanism was built from, as in randomised
+    Use it where e^epsilon is the rational number that the mechanism was built from, as in randomized
     response: ``LogRatio(3, 1)`` is ln 3, and no rounding separates the claim from the mechanism. Wherever a level is
     read, the texts "ln(3)" and "ln(3/2)" mean the same as ``LogRatio(3, 1)`` and ``LogRatio(3, 2)``.
 

@@ -1,4 +1,4 @@
-"""Exact probability mass functions made from what people have: weights, counts or logits."""
+"""Exact probability mass functions made from what users have: weights, counts or logits."""
 
 from __future__ import annotations
 

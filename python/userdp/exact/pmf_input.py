@@ -1,4 +1,4 @@
-"""Reading pmfs: what people pass, converted without a silent change of value, for the compiled core."""
+"""Reading pmfs: what users pass, converted without a silent change of value, for the compiled core."""
 
 from __future__ import annotations
 

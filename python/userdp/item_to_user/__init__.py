@@ -1,9 +1,9 @@
 """From item level to user level: run an item-level private algorithm on a subsample, made stable by `DelStab`.
 
-An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for people ([GKKMMZ23, Theorem 10] and [GKKMMZ23,
+An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for users ([GKKMMZ23, Theorem 10] and [GKKMMZ23,
 Theorem 11]): it is run on a uniform subset of everybody's items (`SubsampledAlgorithm`), and the result is released
 through DelStab. Privacy rests on DelStab alone, whatever A0 does; `plan_user_level` and `empirical_stability` say how
-many people make it useful.
+many users make it useful.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ Notion = Literal["sample", "simulator"]
 
 @dataclass(frozen=True)
 class GeneralizationWitness:
-    """The most likely pair of different laws, under the worst distribution.
+    """The most likely pair of different distributions, under the worst distribution.
 
     Attributes
     ----------
@@ -54,7 +54,8 @@ class GeneralizationWitness:
     event : frozenset
         Outputs whose probabilities differ by more than (epsilon, delta) allows.
     divergence : Bounds
-        Around the divergence of the law on x from the other one; or of the other one from it, when ``reversed``.
+        Around the divergence of the distribution on x from the other one; or of the other one from it, when
+        ``reversed``.
     reversed : bool
         For the simulator only: it is the one with more mass on the event.
     """
@@ -95,7 +96,7 @@ class GeneralizationReport:
         The probabilities, in the order of the universe.
     n_users, n_examples : int
     datasets, pmfs : int
-        How many datasets, and how many distinct laws, there are.
+        How many datasets, and how many distinct distributions, there are.
     witness : GeneralizationWitness or None
         None when beta is 0.
     """
@@ -141,11 +142,12 @@ class GeneralizationReport:
         claim = "" if self.claimed_beta is None else f", claimed at most {_short(self.claimed_beta)}"
         lines = [
             f"Perfect generalization of {self.mechanism}: {verdict}",
-            f"  laws on {kind} differ by more than ({float(self.epsilon_level):.6g}, {float(self.delta):.6g}) with "
+            f"  distributions on {kind} differ by more than ({float(self.epsilon_level):.6g}, "
+            f"{float(self.delta):.6g}) with "
             f"probability beta = {_short(self.beta)} ({float(self.beta):.6g}){claim}",
             f"  {len(self.distributions)} listed, the largest at {{{weights}}}",
             f"  n_users={self.n_users}, n_examples={self.n_examples}: {self.datasets:,} datasets ({self.engine}), "
-            f"{self.pmfs:,} distinct laws",
+            f"{self.pmfs:,} distinct distributions",
         ]
         if self.witness is not None:
             other = "the simulator" if self.witness.x2 is None else shown(self.witness.x2)
@@ -203,10 +205,10 @@ def _short(value: Fraction) -> str:
     return text if len(text) <= 24 else f"{float(value):.12g}"
 
 
-MAX_LAWS = 4000
-"""Distinct laws: all their pairs are decided, and kept as a matrix."""
+MAX_PMFS = 4000
+"""Distinct distributions: all their pairs are decided, and kept as a matrix."""
 MAX_TERMS = 500_000_000
-"""Weights of datasets, or products of weights of laws, over all distributions."""
+"""Weights of datasets, or products of weights of distributions, over all distributions."""
 BLOCK = 1 << 20
 
 
@@ -223,11 +225,11 @@ def audit_perfect_generalization(
     notion: Notion = "sample",
     scope: Literal["all", "listed"] = "all",
     simulator: PmfLike | None = None,
-    engine: Literal["auto", "labelled", "symmetric"] = "auto",
+    engine: Literal["auto", "labeled", "symmetric"] = "auto",
     budget: int | None = None,
     progress: Progress = None,
 ) -> GeneralizationReport:
-    """The exact probability that a mechanism's output law depends on which sample of a distribution it got.
+    """The exact probability that a mechanism's output distribution depends on which sample of a distribution it got.
 
     Parameters
     ----------
@@ -241,7 +243,7 @@ def audit_perfect_generalization(
     n_users, n_examples : int
         Users n >= 1 and examples of each m >= 1; all n m examples are independent draws of D. Item level is m = 1.
     epsilon, delta : privacy parameters
-        Two laws are alike when they are (epsilon, delta)-indistinguishable.
+        Two distributions are alike when they are (epsilon, delta)-indistinguishable.
     beta : number in [0, 1], optional
         The claim to be decided.
     notion : {"sample", "simulator"}
@@ -252,7 +254,7 @@ def audit_perfect_generalization(
         False or None. A claim about the listed distributions is decided.
     simulator : pmf, optional
         SIM, the same for every listed distribution. Default: for each distribution D the mixture E A(x), x from D.
-    engine : {"auto", "labelled", "symmetric"}
+    engine : {"auto", "labeled", "symmetric"}
         Go over sequences of users or (for a `SymmetricAlgorithm`) over multisets with multinomial weights.
     budget : int, optional
         Refuse when pairs of datasets times outputs exceed this; 10**13 by default.
@@ -269,13 +271,13 @@ def audit_perfect_generalization(
     TypeError, ValueError
         Naming the argument or, for a bad pmf, the dataset; when the mechanism declares a ``pmf_error``.
     BudgetError
-        For too many datasets, distinct laws or distributions.
+        For too many datasets, distinct distributions or distributions.
 
     Notes
     -----
-    [GKKMMZ23, Definition 12] and [GKKMMZ23, Definition 29]. With W_i the probability of the i-th distinct law, the
-    numbers are the sum of W_i W_j over ordered pairs that are not indistinguishable, and the sum of W_i over laws that
-    are not indistinguishable from SIM. Every pair is decided exactly, once for all distributions.
+    [GKKMMZ23, Definition 12] and [GKKMMZ23, Definition 29]. With W_i the probability of the i-th distinct distribution,
+    the numbers are the sum of W_i W_j over ordered pairs that are not indistinguishable, and the sum of W_i over
+    distributions that are not indistinguishable from SIM. Every pair is decided exactly, once for all distributions.
 
     References
     ----------
@@ -283,7 +285,8 @@ def audit_perfect_generalization(
 
     Examples
     --------
-    The law is b on (0, 1), c on (1, 0), else a: half of all samples differ from a, five eighths of all pairs differ.
+    The distribution is b on (0, 1), c on (1, 0), else a: half of all samples differ from a, five eighths of all pairs
+    differ.
 
     >>> from userdp.algorithms import finite_algorithm
     >>> @finite_algorithm(outputs="a b c".split())
@@ -302,7 +305,7 @@ def audit_perfect_generalization(
     for name, value, accepted in (
         ("notion", notion, ("sample", "simulator")),
         ("scope", scope, ("all", "listed")),
-        ("engine", engine, ("auto", "labelled", "symmetric")),
+        ("engine", engine, ("auto", "labeled", "symmetric")),
     ):
         if value not in accepted:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {value!r}")
@@ -313,31 +316,33 @@ def audit_perfect_generalization(
     symmetric = is_symmetric(mechanism)
     if engine == "symmetric" and not symmetric:
         raise TypeError("engine='symmetric' needs a SymmetricAlgorithm")
-    chosen = "symmetric" if symmetric and engine != "labelled" else "labelled"
+    chosen = "symmetric" if symmetric and engine != "labeled" else "labeled"
     space = _Samples(examples, users, per_user, symmetric=chosen == "symmetric")
     space.check(len(outputs), len(listed), budget)
-    given = None if simulator is None else _law(outputs, simulator)
+    given = None if simulator is None else _distribution(outputs, simulator)
     with progress_bar(progress, "evaluating the mechanism") as callback:
         found = evaluate_datasets(mechanism, outputs, space.members(), space.datasets, callback)
     if chosen == "symmetric":
         check_symmetry(mechanism, space, found)
-    laws = _Laws(found, level, threshold, len(listed), progress)
-    weights = [laws.weights(space.weights(distribution)) for distribution in listed]
+    output_distributions = _Pmfs(found, level, threshold, len(listed), progress)
+    weights = [output_distributions.weights(space.weights(distribution)) for distribution in listed]
     sample_perfect, perfect, far = [], [], []
-    for law_weights in weights:
-        total = sum(law_weights)
-        sample_perfect.append(Fraction(laws.clashing(law_weights), total * total))
-        far.append(laws.far_from(given or laws.mixture(law_weights)))
-        perfect.append(Fraction(sum(law_weights[law] for law in far[-1]), total))
+    for distribution_weights in weights:
+        total = sum(distribution_weights)
+        sample_perfect.append(Fraction(output_distributions.clashing(distribution_weights), total * total))
+        far.append(output_distributions.far_from(given or output_distributions.mixture(distribution_weights)))
+        perfect.append(Fraction(sum(distribution_weights[pmf] for pmf in far[-1]), total))
     betas = sample_perfect if notion == "sample" else perfect
     worst = betas.index(max(betas))
     witness = None
     if betas[worst] > 0:
         masses = space.weights(listed[worst])
         if notion == "sample":
-            witness = laws.clashing_witness(space, masses, weights[worst])
+            witness = output_distributions.clashing_witness(space, masses, weights[worst])
         else:
-            witness = laws.far_witness(space, masses, far[worst], given or laws.mixture(weights[worst]))
+            witness = output_distributions.far_witness(
+                space, masses, far[worst], given or output_distributions.mixture(weights[worst])
+            )
     return GeneralizationReport(
         mechanism=mechanism_name(mechanism),
         engine=chosen,
@@ -356,7 +361,7 @@ def audit_perfect_generalization(
         n_users=users,
         n_examples=per_user,
         datasets=space.datasets,
-        pmfs=len(laws.masses),
+        pmfs=len(output_distributions.masses),
         witness=witness,
     )
 
@@ -387,17 +392,17 @@ def _listed(distributions: Any, universe: tuple[Any, ...]) -> list[Distribution]
     ]
 
 
-def _law(outputs: tuple[Any, ...], simulator: Any) -> Masses:
+def _distribution(outputs: tuple[Any, ...], simulator: Any) -> Masses:
     found = DistinctPmfs(outputs)
     try:
         found.add(simulator, "simulator")
     except (TypeError, ValueError) as error:
         raise type(error)(f"simulator: {error}") from None
-    return _normalised(outputs, found.masses[0])
+    return _normalized(outputs, found.masses[0])
 
 
-def _normalised(outputs: tuple[Any, ...], masses: Masses) -> Masses:
-    """Float masses that do not sum to exactly 1 are divided by their sum, so that mixtures of equal laws are equal."""
+def _normalized(outputs: tuple[Any, ...], masses: Masses) -> Masses:
+    """Float masses that do not sum to exactly 1 are divided by their sum, so that mixtures of equal pmfs are equal."""
     if not isinstance(masses, np.ndarray) or sum(fractions_of(masses)) == 1:
         return masses
     pmf = mixture(outputs, [fractions_of(masses)], [1])
@@ -419,7 +424,7 @@ class _Samples:
             count = capped_binomial(self.n_users + values - 1, values - 1, largest)
         else:
             count = capped_power(values, self.n_users, largest)
-        pairs = min(count, MAX_LAWS) ** 2 // 2
+        pairs = min(count, MAX_PMFS) ** 2 // 2
         if count > MAX_DATASETS or count * distributions > MAX_TERMS or pairs * outputs > limit:
             raise BudgetError(
                 f"{'over ' if count > largest else ''}{min(count, largest):,} datasets (limit {MAX_DATASETS:,}) under "
@@ -459,58 +464,61 @@ class _Samples:
         return weights
 
 
-class _Laws:
-    """The distinct laws, and which of them are not indistinguishable."""
+class _Pmfs:
+    """The distinct distributions, and which of them are not indistinguishable."""
 
     def __init__(
         self, found: DistinctPmfs, level: PrivacyLevel, delta: Fraction, distributions: int, progress: Progress
     ) -> None:
         count = len(found.masses)
-        if count > MAX_LAWS or count * count * distributions > MAX_TERMS:
+        if count > MAX_PMFS or count * count * distributions > MAX_TERMS:
             raise BudgetError(
-                f"{count:,} distinct laws (limit {MAX_LAWS:,}) under {distributions:,} distributions. Cheaper: fewer "
+                f"{count:,} distinct distributions (limit {MAX_PMFS:,}) under {distributions:,} "
+                "distributions. Cheaper: fewer "
                 "users, examples or distributions"
             )
-        self.outputs, self.law_of = found.outputs, found.index_of
-        self.masses = [_normalised(found.outputs, masses) for masses in found.masses]
+        self.outputs, self.distribution_of = found.outputs, found.index_of
+        self.masses = [_normalized(found.outputs, masses) for masses in found.masses]
         self.level, self.delta = core_level(level), delta
         self.clash: npt.NDArray[np.bool_] = np.zeros((count, count), dtype=np.bool_)
         pairs = itertools.combinations(range(count), 2)
-        with progress_bar(progress, "comparing laws") as callback:
+        with progress_bar(progress, "comparing distributions") as callback:
             while block := list(itertools.islice(pairs, BLOCK)):
                 decided = _core.family_exceeding(self.masses, block, self.level, delta, callback)
                 rows, columns = np.array(block).T
                 self.clash[rows, columns] = self.clash[columns, rows] = decided
 
     def weights(self, dataset_weights: Sequence[int]) -> list[int]:
-        """The laws' weights from the datasets'."""
+        """The distributions' weights from the datasets'."""
         weights = [0] * len(self.masses)
-        for law, weight in zip(self.law_of, dataset_weights, strict=True):
-            weights[law] += weight
+        for pmf, weight in zip(self.distribution_of, dataset_weights, strict=True):
+            weights[pmf] += weight
         return weights
 
     def clashing(self, weights: Sequence[int]) -> int:
-        """The weight of all ordered pairs of laws that are not indistinguishable."""
+        """The weight of all ordered pairs of distributions that are not indistinguishable."""
         return sum(
-            weight * sum(weights[other] for other in np.flatnonzero(self.clash[law]).tolist())
-            for law, weight in enumerate(weights)
+            weight * sum(weights[other] for other in np.flatnonzero(self.clash[pmf]).tolist())
+            for pmf, weight in enumerate(weights)
             if weight
         )
 
     def mixture(self, weights: Sequence[int]) -> Masses:
-        """The law of the output, sample and coins together."""
+        """The distribution of the output, sample and coins together."""
         pmf = mixture(self.outputs, [fractions_of(masses) for masses in self.masses], weights)
         return list(pmf.weights), pmf.total
 
     def far_from(self, simulator: Masses) -> list[int]:
-        """The laws that are not indistinguishable from the simulator."""
+        """The distributions that are not indistinguishable from the simulator."""
         count = len(self.masses)
-        pairs = [(law, count) for law in range(count)]
+        pairs = [(pmf, count) for pmf in range(count)]
         decided = _core.family_exceeding([*self.masses, simulator], pairs, self.level, self.delta)
-        return [law for law, exceeds in enumerate(decided) if exceeds]
+        return [pmf for pmf, exceeds in enumerate(decided) if exceeds]
 
-    def _likeliest(self, law: int, dataset_weights: Sequence[int]) -> int:
-        return max((rank for rank, own in enumerate(self.law_of) if own == law), key=dataset_weights.__getitem__)
+    def _likeliest(self, pmf: int, dataset_weights: Sequence[int]) -> int:
+        return max(
+            (rank for rank, own in enumerate(self.distribution_of) if own == pmf), key=dataset_weights.__getitem__
+        )
 
     def _shown(self, p: Masses, q: Masses) -> tuple[frozenset[Any], Bounds, bool]:
         _, lower, upper, event, is_reversed, _ = _core.is_indistinguishable(p, q, self.level, self.delta)
@@ -519,18 +527,20 @@ class _Laws:
     def clashing_witness(
         self, space: _Samples, dataset_weights: Sequence[int], weights: Sequence[int]
     ) -> GeneralizationWitness:
-        """The heaviest pair of laws that are not indistinguishable."""
+        """The heaviest pair of distributions that are not indistinguishable."""
         pairs = ((i, j) for i, j in np.argwhere(np.triu(self.clash)).tolist())
         i, j = max(pairs, key=lambda pair: weights[pair[0]] * weights[pair[1]])
         event, bounds, is_reversed = self._shown(self.masses[i], self.masses[j])
-        first, second = (space.dataset(self._likeliest(law, dataset_weights)) for law in (i, j))
+        first, second = (space.dataset(self._likeliest(pmf, dataset_weights)) for pmf in (i, j))
         return GeneralizationWitness(*((second, first) if is_reversed else (first, second)), event, bounds)
 
     def far_witness(
         self, space: _Samples, dataset_weights: Sequence[int], far: Sequence[int], simulator: Masses
     ) -> GeneralizationWitness:
-        """The likeliest dataset among those whose law is not the simulator's."""
+        """The likeliest dataset among those whose distribution is not the simulator's."""
         chosen = set(far)
-        rank = max((rank for rank, law in enumerate(self.law_of) if law in chosen), key=dataset_weights.__getitem__)
-        event, bounds, is_reversed = self._shown(self.masses[self.law_of[rank]], simulator)
+        rank = max(
+            (rank for rank, pmf in enumerate(self.distribution_of) if pmf in chosen), key=dataset_weights.__getitem__
+        )
+        event, bounds, is_reversed = self._shown(self.masses[self.distribution_of[rank]], simulator)
         return GeneralizationWitness(space.dataset(rank), None, event, bounds, is_reversed)

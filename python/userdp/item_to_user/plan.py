@@ -1,9 +1,9 @@
 """From item level to user level: run an item-level private algorithm on a subsample, made stable by `DelStab`.
 
-An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for people ([GKKMMZ23, Theorem 10] and [GKKMMZ23,
+An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for users ([GKKMMZ23, Theorem 10] and [GKKMMZ23,
 Theorem 11]): it is run on a uniform subset of everybody's items (`SubsampledAlgorithm`), and the result is released
 through DelStab. Privacy rests on DelStab alone, whatever A0 does; `plan_user_level` and `empirical_stability` say how
-many people make it useful.
+many users make it useful.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class UserLevelPlan:
-    """How many people the user-level version of an item-level algorithm asks for.
+    """How many users the user-level version of an item-level algorithm asks for.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def plan_user_level(
     stability_epsilon: Epsilon | None = None,
     stability_delta: Delta | None = None,
 ) -> UserLevelPlan:
-    """Plan the user-level version of an item-level algorithm: how many people it asks for.
+    """Plan the user-level version of an item-level algorithm: how many users it asks for.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     Returns
     -------
     DelStab
-        User-level (plan.epsilon, plan.delta)-DP, neighbours replace one user, whatever the item algorithm does: that it
+        User-level (plan.epsilon, plan.delta)-DP, neighbors replace one user, whatever the item algorithm does: that it
         is private for items, and the plan's numbers, only make it useful. The proof is DelStab's.
 
     Raises
@@ -258,7 +258,7 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
 
     Examples
     --------
-    An item-level answer about 20 items, each of which moves its probability by 1/22, made private for people:
+    An item-level answer about 20 items, each of which moves its probability by 1/22, made private for users:
 
     >>> from userdp.algorithms import AdditiveAlgorithm
     >>> share = AdditiveAlgorithm(

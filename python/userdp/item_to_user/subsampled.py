@@ -1,4 +1,4 @@
-"""An item-level algorithm run on a uniform subset of everybody's items: its exact law on people's data."""
+"""An item-level algorithm run on a uniform subset of everybody's items: its exact distribution on users' data."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     Raises
     ------
     TypeError, ValueError
-        Naming the argument; when the item algorithm declares a ``pmf_error``, since the law is exact. From ``pmf``: for
-        fewer than n_items items, for items of types that `userdp.exact.encoding` does not list, and for a bad item pmf.
+        Naming the argument; when the item algorithm declares a ``pmf_error``, since the distribution is exact. From
+        ``pmf``: for fewer than n_items items, for items of types that `userdp.exact.encoding` does not list, and for a
+        bad item pmf.
     BudgetError
         From ``pmf``, before the item algorithm is called, when there are too many subsets; and when the denominators of
         the item pmfs have too many digits in common.
@@ -57,12 +58,12 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     Notes
     -----
     Proofs of [GKKMMZ23, Theorem 10] and [GKKMMZ23, Theorem 11]. If the item algorithm is (epsilon, delta)-DP, replacing
-    one item of N changes the law within `userdp.accounting.subsampling_amplification`. The law is the average of
-    ``item_algorithm.pmf`` over the C(N, n1) subsets; for a symmetric item algorithm a mixture over count vectors k with
-    weights prod_j C(c_j, k_j) (multivariate hypergeometric), c_j being the number of items of type j. Items are told
-    apart by a fixed encoding in which True is not 1 and 0.0 is not -0.0, and a symmetric item algorithm gets them in
-    the order of that encoding, so that equal multisets give equal calls. Neighbours: replace one user; by itself this
-    says nothing about users, see `userdp.item_to_user.plan.user_level_algorithm`.
+    one item of N changes the distribution within `userdp.accounting.subsampling_amplification`. The distribution is the
+    average of ``item_algorithm.pmf`` over the C(N, n1) subsets; for a symmetric item algorithm a mixture over count
+    vectors k with weights prod_j C(c_j, k_j) (multivariate hypergeometric), c_j being the number of items of type j.
+    Items are told apart by a fixed encoding in which True is not 1 and 0.0 is not -0.0, and a symmetric item algorithm
+    gets them in the order of that encoding, so that equal multisets give equal calls. Neighbors: replace one user; by
+    itself this says nothing about users, see `userdp.item_to_user.plan.user_level_algorithm`.
 
     Examples
     --------
@@ -88,14 +89,16 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     ) -> None:
         outputs = outputs_of(item_algorithm)
         if pmf_error_of(item_algorithm) > 0:
-            raise ValueError("item_algorithm declares a pmf_error; the exact law of a subsample needs exact masses")
+            raise ValueError(
+                "item_algorithm declares a pmf_error; the exact distribution of a subsample needs exact masses"
+            )
         self.item_algorithm = item_algorithm
         self.n_items = positive(n_items, "n_items")
         self.budget = positive(budget, "budget")
         self.universe = None if universe is None else frozenset(map(key_of, read_universe(universe)))
-        super().__init__(outputs, self._law, name=f"{mechanism_name(item_algorithm)} on {self.n_items} items")
+        super().__init__(outputs, self._distribution, name=f"{mechanism_name(item_algorithm)} on {self.n_items} items")
 
-    def _law(self, dataset: Dataset) -> Pmf:
+    def _distribution(self, dataset: Dataset) -> Pmf:
         items = [item for user in read_users(dataset, "dataset") for item in user]
         keys = list(map(key_of, items))
         if len(items) < self.n_items:
@@ -128,7 +131,8 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     def _refuse_above(self, samples: int, total: int, advice: str) -> None:
         if samples > self.budget:
             raise BudgetError(
-                f"the law needs over {self.budget:,} item pmfs (n_items={self.n_items} of {total} items; budget "
+                f"the distribution needs over {self.budget:,} item pmfs (n_items={self.n_items} of "
+                f"{total} items; budget "
                 f"{self.budget:,}). Cheaper: {advice}; or fewer items"
             )
 
@@ -162,12 +166,12 @@ def count_vectors(counts: Sequence[tuple[str, int]], size: int) -> Iterator[tupl
     return extend(0, size)
 
 
-def mixture(outputs: tuple[Any, ...], laws: Sequence[Sequence[Fraction]], weights: Sequence[int]) -> Pmf:
-    """The mixture of the laws, each divided by its exact sum, over one common denominator."""
+def mixture(outputs: tuple[Any, ...], pmfs: Sequence[Sequence[Fraction]], weights: Sequence[int]) -> Pmf:
+    """The mixture of the distributions, each divided by its exact sum, over one common denominator."""
     scaled: list[tuple[list[int], int]] = []
-    for law in laws:
-        common = math.lcm(*(mass.denominator for mass in law))
-        numerators = [mass.numerator * (common // mass.denominator) for mass in law]
+    for distribution in pmfs:
+        common = math.lcm(*(mass.denominator for mass in distribution))
+        numerators = [mass.numerator * (common // mass.denominator) for mass in distribution]
         divisor = math.gcd(*numerators)
         scaled.append(([number // divisor for number in numerators], sum(numerators) // divisor))
     totals = {total for _, total in scaled}

@@ -1,7 +1,7 @@
-"""Local deletion DP: whether an algorithm's output law is stable when r users are deleted, whichever they are.
+"""Local deletion DP: whether an algorithm's output distribution is stable when r users are deleted, whichever they are.
 
-An algorithm A is (r, epsilon, delta)-LDDP at a dataset x when the laws of A on x without S and on x without S' are
-(epsilon, delta)-indistinguishable for all sets S, S' of r users ([GKKMMZ23, Definition 16]: Ghazi, Kamath, Kumar,
+An algorithm A is (r, epsilon, delta)-LDDP at a dataset x when the distributions of A on x without S and on x without S'
+are (epsilon, delta)-indistinguishable for all sets S, S' of r users ([GKKMMZ23, Definition 16]: Ghazi, Kamath, Kumar,
 Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User", NeurIPS 2023). `check_lddp`
 decides it exactly. It is a diagnostic: it looks at the data it is given, and its witness names users.
 """
@@ -50,15 +50,16 @@ class LDDPResult:
     lower, upper : float
         Enclose the worst divergence over all ordered pairs of deletion sets.
     witness : (S, S2, event) or None
-        Where the worst divergence is attained: P(event) - e^epsilon P2(event) for the law P after deleting S and P2
-        after deleting S2. Deletion sets are sorted tuples of 0-based positions, the event is a frozenset of outputs.
-        None when all laws are so close that the worst divergence is 0.
+        Where the worst divergence is attained: P(event) - e^epsilon P2(event) for the distribution P after deleting S
+        and P2 after deleting S2. Deletion sets are sorted tuples of 0-based positions, the event is a frozenset of
+        outputs. None when all distributions are so close that the worst divergence is 0.
     subsets : int
         Number of deletion sets, n choose r.
     pairs : int
         Number of unordered pairs of deletion sets, each looked at in both directions.
     pairs_evaluated : int
-        Ordered pairs of pmfs whose divergence was computed; all others were bounded or stand for the same laws.
+        Ordered pairs of pmfs whose divergence was computed; all others were bounded or stand for the same
+        distributions.
     engine : {"general", "symmetric", "additive", "score"}
         What was enumerated: deletion sets, count vectors of distinct users, reachable totals, or count vectors of
         users with distinct scores, inside the core.
@@ -114,7 +115,7 @@ class LDDPResult:
             f"LDDP of {self.algorithm}: {verdict} for all {in_digits(self.subsets)} ways to delete {self.r} of "
             f"{self.n_users} users, at epsilon {float(self.epsilon):.6g}, delta {float(self.delta):.6g}",
             f"worst divergence between {self.lower!r} and {self.upper!r} ({self.engine} engine, "
-            f"{in_digits(self.pairs_evaluated)} pairs of laws computed)",
+            f"{in_digits(self.pairs_evaluated)} pairs of distributions computed)",
         ]
         if self.witness is not None:
             first, second, event = self.witness
@@ -156,8 +157,8 @@ class LDDPResult:
         for deleted in sets:
             found = DistinctPmfs(outputs)
             found.add(engine.pmf(deleted), f"left by deleting {deleted}")
-            law = dict(zip(outputs, fractions_of(found.masses[0]), strict=True))
-            masses.append(sum((law[output] for output in event), Fraction(0)))
+            pmf = dict(zip(outputs, fractions_of(found.masses[0]), strict=True))
+            masses.append(sum((pmf[output] for output in event), Fraction(0)))
             bits += masses[-1].denominator.bit_length()
         value = Value(masses[0], masses[1], Level(self.epsilon.ratio, self.epsilon.exponent, bits))
         if not (value.compare(Fraction(self.lower)) >= 0 >= value.compare(Fraction(self.upper))):

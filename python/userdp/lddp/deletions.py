@@ -67,7 +67,7 @@ def engine_for(algorithm: Any, dataset: Dataset, r: int, outputs: tuple[Any, ...
         "score": Score,
         "additive": Additive,
         "symmetric": Symmetric,
-        "labelled": General,
+        "labeled": General,
     }
     return engines[form_of(algorithm)](algorithm, dataset, r, outputs)
 

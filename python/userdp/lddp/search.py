@@ -20,7 +20,7 @@ BLOCKS = 8
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about each pair of laws."""
+    """What is asked about each pair of distributions."""
 
     level: PrivacyLevel
     delta: Fraction

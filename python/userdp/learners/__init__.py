@@ -1,4 +1,4 @@
-"""Pure-DP learners for people who give several examples each.
+"""Pure-DP learners for users who give several examples each.
 
 Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, y, groups=user_ids)``. Functions that they
 are made of can be called alone and need no scikit-learn.

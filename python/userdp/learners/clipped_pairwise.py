@@ -2,7 +2,7 @@
 
 ClippedPairwiseEM of GKKMMZ23, Appendix E.1. Candidate a is compared with b by psi_ab(x), a number in [-1, 1] that is
 large when an example x speaks against a. A user's votes are added up and clipped to plus or minus tau; the sums over
-users, maximised over b != a, are the scores of an exponential mechanism (lower is better).
+users, maximized over b != a, are the scores of an exponential mechanism (lower is better).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class PairTable(ClippedSelection):
         self.psi = np.ascontiguousarray(psi, dtype=np.int64)
 
     def scores(self, symbols: Symbols) -> Integers:
-        """Scores from people's symbols."""
+        """Scores from users' symbols."""
         self.check_size(symbols.n_users)
         rows = (symbols.values.astype(np.uint32), symbols.users, symbols.n_users, self.m)
         return _core.psi_scores(self.psi, rows, self.tau)
@@ -157,7 +157,7 @@ class Scheffe(ClippedSelection):
         self.masses = np.ascontiguousarray(masses, dtype=np.int64)
 
     def scores(self, symbols: Symbols) -> Integers:
-        """Scores from people's symbols."""
+        """Scores from users' symbols."""
         self.check_size(symbols.n_users)
         # Users are counted by their number of examples and how many of these are in a set.
         kinds = min(symbols.n_users, self.m + 1) * (self.m + 1)
@@ -195,7 +195,7 @@ def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_inva
 
 @dataclass(frozen=True)
 class Symbols:
-    """People's symbols.
+    """Users' symbols.
 
     Attributes
     ----------

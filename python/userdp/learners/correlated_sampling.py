@@ -44,7 +44,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user; n and the list of users are
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the rows of one user; n and the list of users are
     public. Proof: for every fixed seed a user's vote is a function of this user's rows and the seed; so replacing a
     user replaces one vote, and the selection is (epsilon, delta)-DP for lists of votes that differ in one. Nothing else
     depends on the data: how many users agreed, or how many had no rows, is neither kept nor returned. This holds for

@@ -1,4 +1,4 @@
-"""A point that splits people's samples, chosen privately.
+"""A point that splits users' samples, chosen privately.
 
 Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateMedian: [LWY24, Lemma
 5.1].
@@ -18,7 +18,7 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import Draw, Program, law_of, run
+from userdp.mechanisms.composed import Draw, Program, distribution_of, run
 from userdp.runtime import source_of
 from userdp.users.ids import encode_users
 from userdp.users.table import first_rows, read_point_column
@@ -58,7 +58,7 @@ def private_median(
     exact_integers: bool = False,
     random_state: int | None = None,
 ) -> int:
-    """Choose a point u such that few people have many samples on either side of it: epsilon-DP.
+    """Choose a point u such that few users have many samples on either side of it: epsilon-DP.
 
     Parameters
     ----------
@@ -145,9 +145,10 @@ def private_median_pmf(
     program, first, last = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled, exact_integers)
     if last - first >= LISTED_POINTS:
         raise BudgetError(
-            f"the exact law has {last - first + 1} points, at most {LISTED_POINTS} are listed; narrow low..high"
+            f"the exact distribution has {last - first + 1} points, at most {LISTED_POINTS} are "
+            "listed; narrow low..high"
         )
-    return law_of(program, range(first, last + 1))
+    return distribution_of(program, range(first, last + 1))
 
 
 def _program(

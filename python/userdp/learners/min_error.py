@@ -21,14 +21,14 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import read_minimal_errors, separation
 from userdp.mechanisms import DiscreteLaplace
-from userdp.mechanisms.composed import Draw, Program, law_of, run
+from userdp.mechanisms.composed import Draw, Program, distribution_of, run
 from userdp.runtime import source_of
 
 if TYPE_CHECKING:
     from userdp import _core
 
 MAX_STEPS = 2**12
-"""The most outcomes that are listed for an exact law."""
+"""The most outcomes that are listed for an exact distribution."""
 
 
 class NoisyComparison:
@@ -173,7 +173,7 @@ def private_compare_pmf(
     minimal_errors: npt.ArrayLike, guess: Any, *, n_users: int, epsilon: Epsilon, alpha: Any
 ) -> Pmf:
     """The exact distribution of `private_compare` on the same arguments. **Not private**: for audits."""
-    return law_of(_compare_program(minimal_errors, guess, n_users, epsilon, alpha), (0, 1))
+    return distribution_of(_compare_program(minimal_errors, guess, n_users, epsilon, alpha), (0, 1))
 
 
 def private_min_error(
@@ -221,7 +221,7 @@ def private_min_error(
 
 def private_min_error_pmf(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon, alpha: Any) -> Pmf:
     """The exact distribution of `private_min_error` on the same arguments. **Not private**: for audits."""
-    return law_of(_min_error_program(minimal_errors, n_users, epsilon, alpha), possible_min_errors(alpha))
+    return distribution_of(_min_error_program(minimal_errors, n_users, epsilon, alpha), possible_min_errors(alpha))
 
 
 def possible_min_errors(alpha: Any) -> tuple[Fraction, ...]:

@@ -31,7 +31,7 @@ from userdp.mechanisms.composed import Draw, Program
 from userdp.users.table import UserTable
 
 MAX_LISTED = 2**16
-"""The most outcomes of an exact law."""
+"""The most outcomes of an exact distribution."""
 
 
 def _concepts(value: Any, name: str) -> None:
@@ -86,7 +86,8 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
         """The hypotheses, when they are few enough for an exact distribution."""
         if self.hypotheses.size > MAX_LISTED:
             raise BudgetError(
-                f"the law over {self.hypotheses.size} hypotheses is not listed (limit {MAX_LISTED}); audit a smaller "
+                f"the distribution over {self.hypotheses.size} hypotheses is not listed (limit "
+                f"{MAX_LISTED}); audit a smaller "
                 "class"
             )
         return range(self.hypotheses.size)
@@ -135,7 +136,7 @@ class RealizablePACClassifier(ConceptClassifier):
 
     Notes
     -----
-    *Guarantee.* epsilon-DP, pure, where neighbours differ in all the rows of one user; n and the list of users are
+    *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; n and the list of users are
     public. *Budget.* All of it is spent on one selection. *Proof.* Whether a user has a mistake among the first rows
     depends on this user's rows only, so replacing one user changes every score by at most 1, the sensitivity that
     `ExponentialMechanism` is given. It weighs every hypothesis of the public list. Users with fewer rows are counted in
@@ -230,7 +231,7 @@ class AgnosticPACClassifier(ConceptClassifier):
 
     Notes
     -----
-    *Guarantee.* epsilon-DP, pure, where neighbours differ in all the rows of one user; n and the list of users are
+    *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; n and the list of users are
     public. The last step is always one draw of `ExponentialMechanism` over every hypothesis of the public list, on
     integer scores (lower is better); what was drawn before it is not released. Proofs of the sensitivities, which rest
     on every score being made of one term for each user: docs/proofs/user_level_scores.md.
@@ -328,7 +329,7 @@ class AgnosticPACClassifier(ConceptClassifier):
         part = budget.parts.get("choice of t", budget["selection"])
         choice = ExponentialMechanism(epsilon=part, sensitivity=1)
         selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
-        # The exact law follows many paths that ask for the same counts.
+        # The exact distribution follows many paths that ask for the same counts.
         least, above = cache(errors.least), cache(errors.above)
 
         def program(draw: Draw) -> int:

@@ -136,7 +136,7 @@ class PairwiseScoreSelector(SymbolSelector):
 
     Examples
     --------
-    Which of two labels is rarer in people's examples? Each vote for one label is a vote against the other.
+    Which of two labels is rarer in users' examples? Each vote for one label is a vote against the other.
 
     >>> import numpy as np
     >>> psi = lambda a, b: [1 if z == a else -1 for z in range(2)]
@@ -236,7 +236,7 @@ def _on_grid(table: npt.NDArray[Any], unit: int) -> npt.NDArray[np.int64]:
 
 @estimator
 class HypothesisSelector(SymbolSelector):
-    """Choose the one of K public distributions that people's examples come from.
+    """Choose the one of K public distributions that users' examples come from.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Learning by statistical queries: people answer them from their own rows, and vote for what comes of it."""
+"""Learning by statistical queries: users answer them from their own rows, and vote for what comes of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PURE_BITS = 64
 """The most bits of a hypothesis among all of which `PureSelection` chooses."""
 PMF_BITS = 12
 PMF_USERS = 2**10
-"""Limits of the exact law of a majority of every bit."""
+"""Limits of the exact distribution of a majority of every bit."""
 
 Bits = npt.NDArray[np.uint8]
 
@@ -60,7 +60,7 @@ class StatisticalQueryClassifier(VotingClassifier):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user; n and the list of users are
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the rows of one user; n and the list of users are
     public. Proof: for every fixed seed a user's vote is a function of this user's rows and the seed, whatever the
     algorithm is. So replacing a user replaces one vote, and the selection is (epsilon, delta)-DP for lists of votes
     that differ in one. Decoding and predicting only use what was selected. How many users agreed, or failed, is neither
@@ -79,7 +79,7 @@ class StatisticalQueryClassifier(VotingClassifier):
 
     Examples
     --------
-    Decision lists from 120 people with 400 rows each:
+    Decision lists from 120 users with 400 rows each:
 
     >>> import numpy as np
     >>> from userdp.learners import StatisticalQueryClassifier
@@ -238,7 +238,7 @@ class ReportedBits(LocalRound):
         return int("".join(map(str, super()._draw(source, items).tolist())), 2)
 
     def pmf(self, items: Any) -> Pmf:
-        """The law of a draw, in which bits are independent, since every user reports one.
+        """The distribution of a draw, in which bits are independent, since every user reports one.
 
         Raises
         ------
@@ -248,7 +248,8 @@ class ReportedBits(LocalRound):
         n_bits, n_users = self.protocol.n_bits, self.protocol.n_users
         if n_bits > PMF_BITS or n_users > PMF_USERS:
             raise BudgetError(
-                f"the exact law of a majority of {n_bits} bits among {n_users} users is not listed (limits {PMF_BITS} "
+                f"the exact distribution of a majority of {n_bits} bits among {n_users} users is not "
+                f"listed (limits {PMF_BITS} "
                 f"and {PMF_USERS}); audit a smaller algorithm"
             )
         weights = [1]
@@ -260,12 +261,12 @@ class ReportedBits(LocalRound):
     def _bit(self, votes: Bits) -> tuple[int, int]:
         """In proportion to the probabilities that a bit is selected as 1 and as 0: a tie is a 0."""
         keep = self.protocol.keep_probability
-        law = np.array([1], dtype=object)
+        distribution = np.array([1], dtype=object)
         for vote in votes.tolist():
             p = keep.numerator if vote else keep.denominator - keep.numerator
-            law = np.convolve(law, np.array([keep.denominator - p, p], dtype=object))
+            distribution = np.convolve(distribution, np.array([keep.denominator - p, p], dtype=object))
         most_zeros = len(votes) // 2
-        zero, one = (sum(map(int, part)) for part in (law[: most_zeros + 1], law[most_zeros + 1 :]))
+        zero, one = (sum(map(int, part)) for part in (distribution[: most_zeros + 1], distribution[most_zeros + 1 :]))
         common = math.gcd(zero, one)
         return one // common, zero // common
 
@@ -290,6 +291,7 @@ def listed_votes(n_bits: int, width: int) -> list[Any]:
     """
     if n_bits > PMF_BITS:
         raise BudgetError(
-            f"the law over 2**{n_bits} hypotheses is not listed (limit 2**{PMF_BITS}); audit a smaller algorithm"
+            f"the distribution over 2**{n_bits} hypotheses is not listed (limit 2**{PMF_BITS}); audit "
+            "a smaller algorithm"
         )
     return [number.to_bytes(width, "big") for number in range(2**n_bits)]

@@ -71,7 +71,7 @@ class ThreeWayChoice:
                 "exact noise; use a larger epsilon, or a method that draws once"
             ) from None
         self._width = n_users + 2 * margin + 1
-        self._law = lru_cache(maxsize=None)(self._exact)
+        self._distribution = lru_cache(maxsize=None)(self._exact)
 
     def _draw(self, source: _core.Source, left: Count, middle: int, right: Count) -> str:
         noisy = [self._noise._draw(source, 0 if count is None else count) for count in (left, middle, right)]
@@ -84,7 +84,7 @@ class ThreeWayChoice:
 
     def pmf(self, left: Count, middle: int, right: Count) -> Pmf:
         """The exact distribution of the choice: "left", "middle" or "right"."""
-        return self._law(left, middle, right)
+        return self._distribution(left, middle, right)
 
     def _exact(self, left: Count, middle: int, right: Count) -> Pmf:
         at_left, above_left = self._noisy(left)

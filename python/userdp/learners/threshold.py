@@ -1,4 +1,4 @@
-"""Thresholds on one feature, learnt from people who give several examples each.
+"""Thresholds on one feature, learned from users who give several examples each.
 
 Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateThreshold: [LWY24,
 Algorithm 1].
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Sweep:
-    """A `ThresholdSweep` that answers a question once: a program is run again for each path of its law."""
+    """A `ThresholdSweep` that answers a question once: a program is run again for each path of its distribution."""
 
     def __init__(self, sweep: _core.ThresholdSweep) -> None:
         self.minimal_errors = lru_cache(maxsize=None)(sweep.minimal_errors)
@@ -172,7 +172,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
 
     Notes
     -----
-    *Neighbours.* Datasets are neighbours when they differ in all that one user gave; the list of users is public.
+    *Neighbors.* Datasets are neighbors when they differ in all that one user gave; the list of users is public.
 
     *Scores.* A threshold fails a user on whom it makes more than t mistakes in m rows; its score K(u; t) is the number
     of users it fails. w mistakes in r < m rows count as ceil(w m / r). Replacing one user changes K(u; t) by at most 1
@@ -296,7 +296,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         of_t = ExponentialMechanism(epsilon=budget.parts.get("choice of t", budget["threshold"]), sensitivity=1)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
 
-        # How many rows people have is private, and the time of a draw grows with the number of groups.
+        # How many rows users have is private, and the time of a draw grows with the number of groups.
         most_rows = table.n_users * table.m
         slots = most_rows + 1 if most_rows <= PADDED_ROWS else 0
 
@@ -332,7 +332,8 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         size = int(self.domain_size)
         if size >= LISTED_THRESHOLDS:
             raise BudgetError(
-                f"the exact law has {size + 1} thresholds, and at most {LISTED_THRESHOLDS} are listed; audit the same "
+                f"the exact distribution has {size + 1} thresholds, and at most {LISTED_THRESHOLDS} "
+                "are listed; audit the same "
                 "learner with a smaller domain_size"
             )
         return range(size + 1)

@@ -15,7 +15,7 @@ from userdp import _core
 from userdp.exact.numbers import Epsilon, parse_delta, positive, shown
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms import ExponentialMechanism
-from userdp.mechanisms.composed import Draw, Program, law_of, run
+from userdp.mechanisms.composed import Draw, Program, distribution_of, run
 from userdp.runtime import source_of
 
 MOST_ROWS = 2**40
@@ -86,7 +86,7 @@ def best_separating_threshold(
 
 @lru_cache(maxsize=2**12)
 def separation(m: int, p: float, q: float) -> tuple[int, float, float]:
-    """t, the gap at t, and Pr[Bin(m, p) > t], kept: programs ask for the same numbers on each path of their law."""
+    """t, the gap at t, and Pr[Bin(m, p) > t], kept: programs ask for the same numbers on each path of their pmf."""
     return _core.separating_threshold(m, p, q)
 
 
@@ -235,7 +235,7 @@ def private_t_pmf(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsil
     [0.0, 1.0]
     """
     program = _program(minimal_errors, n_users, epsilon)
-    return law_of(program, candidates_for_t(len(np.asarray(minimal_errors))))
+    return distribution_of(program, candidates_for_t(len(np.asarray(minimal_errors))))
 
 
 def _program(minimal_errors: npt.ArrayLike, n_users: int, epsilon: Epsilon) -> Program:

@@ -20,7 +20,7 @@ from userdp.estimators.privacy import Budget, ExactEpsilon
 from userdp.exact.numbers import Delta, parse_delta, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.composed import Draw, Mechanism, Program, law_of
+from userdp.mechanisms.composed import Draw, Mechanism, Program, distribution_of
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
 from userdp.selection import ApproximateSelection, PureSelection
@@ -134,7 +134,7 @@ class LocalRound:
         return server.select()
 
     def pmf(self, items: Sequence[Any]) -> Pmf:
-        """The law of what is selected, from all the lists of symbols that the users may send."""
+        """The distribution of what is selected, from all the lists of symbols that the users may send."""
 
         def program(draw: Draw) -> Hashable:
             symbols = [draw(self.protocol, item, slot) for slot, item in enumerate(items)]
@@ -144,7 +144,7 @@ class LocalRound:
             selected: Hashable = self.protocol._selected(counts)
             return selected
 
-        return law_of(program, self.outputs)
+        return distribution_of(program, self.outputs)
 
 
 class ShuffledRound:
@@ -160,7 +160,8 @@ class ShuffledRound:
     def pmf(self, items: Sequence[Any]) -> Pmf:
         """Refused: see the message."""
         raise BudgetError(
-            "the law of a selection behind a shuffler has too many paths, and privacy there is about all that the "
+            "the distribution of a selection behind a shuffler has too many paths, and privacy there "
+            "is about all that the "
             "server receives: read certified_delta and privacy_profile of userdp.protocols.shuffle.Selection instead"
         )
 
@@ -232,7 +233,9 @@ class VotingClassifier(UserLevelClassifier):
 
         def outcomes() -> Sequence[Hashable]:
             if self.public_seed is None:
-                raise ValueError("public_seed must be given for an exact law: it is the law for one fixed seed")
+                raise ValueError(
+                    "public_seed must be given for an exact distribution: it is the distribution for one fixed seed"
+                )
             return (*self._selected(), BOTTOM)
 
         def fitted(vote: Any) -> dict[str, Any]:

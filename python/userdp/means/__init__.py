@@ -1,4 +1,4 @@
-"""Means of people's vectors and adaptive queries about them, private for users, after LSAKKMS21.
+"""Means of users' vectors and adaptive queries about them, private for users, after LSAKKMS21.
 
 Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, groups=user_ids)``.
 """

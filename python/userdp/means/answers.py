@@ -1,4 +1,4 @@
-"""Several means of the same people under one account, of which each spends a part."""
+"""Several means of the same users under one account, of which each spends a part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
 
 DISTANCE_OF_ANSWER = Fraction(1, 2**86)
-"""A coordinate of an answer is drawn in fewer than 2**4 rounds, whose noise is within 2**-90 of an ideal law each."""
+"""A coordinate of an answer is drawn in fewer than 2**4 rounds, whose noise is within 2**-90 of an ideal pmf each."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,15 @@ def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
     -----
     With delta = 0 each mean is epsilon / K-DP. Otherwise all draws of all means share one rho: zCDP adds up over
     adaptive releases, so each mean gets rho / K, where rho is the largest that implies (epsilon, delta)-DP after paying
-    for how far noise is from its ideal laws. With a delta the pure account is taken all the same where its predicted
-    error is less, as it is for few means of few columns. See docs/proofs/adaptive_queries.md.
+    for how far noise is from its ideal distributions. With a delta the pure account is taken all the same where its
+    predicted error is less, as it is for few means of few columns. See docs/proofs/adaptive_queries.md.
     """
     if not problem.delta or method == "laplace":
         return _pure(method, problem, number)
     if method not in ("auto", "iterated", "practical"):
         return _concentrated(method, problem, number)
     plans = []
-    # In rho there is none where the distance of the noise from the ideal law would take all of delta.
+    # In rho there is none where the distance of the noise from the ideal distribution would take all of delta.
     for account in (_concentrated, _pure):
         with suppress(ValueError):
             plans.append(account(method, problem, number))

@@ -1,4 +1,4 @@
-"""The mean of people's vectors, with an error that falls as each person gives more."""
+"""The mean of users' vectors, with an error that falls as each user gives more."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from userdp.users.vectors import MeanVectors
 
 @estimator
 class WinsorizedMean(UserLevelEstimator):
-    """The mean of people's vectors, private for users, with an error that falls as each of them gives more rows.
+    """The mean of users' vectors, private for users, with an error that falls as each of them gives more rows.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class WinsorizedMean(UserLevelEstimator):
         def outcomes() -> Sequence[Hashable]:
             if given is None and method.rotated():
                 raise ValueError(
-                    "public_seed must be given for an exact law: without one, each fit rotates differently"
+                    "public_seed must be given for an exact distribution: without one, each fit rotates differently"
                 )
             return listed(method.outcomes, method.n_outcomes(), "audit fewer users or a coarser grid")
 

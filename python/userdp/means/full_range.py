@@ -1,4 +1,4 @@
-"""The baseline: Laplace noise for the whole range, whatever people's values are."""
+"""The baseline: Laplace noise for the whole range, whatever users' values are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FullRangeLaplace(MeanMethod):
-    """Sums of people's vectors, as far from the centre as rows may be, with discrete Laplace noise: pure.
+    """Sums of users' vectors, as far from the center as rows may be, with discrete Laplace noise: pure.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The iterated clipped mean: clip to a ball around the last released centre, release, shrink the ball, repeat."""
+"""The iterated clipped mean: clip to a ball around the last released center, release, shrink the ball, repeat."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
         return _planned(problem, GaussianRounds, search_share)
     plans = [_planned(problem, LaplaceRounds, search_share)]
     if problem.delta:
-        # None where the distance of the noise from the ideal law would take all of delta.
+        # None where the distance of the noise from the ideal distribution would take all of delta.
         with suppress(ValueError):
             plans.append(_planned(problem, GaussianRounds, search_share))
     return min(plans, key=lambda plan: plan.predicted_error())
@@ -64,14 +64,14 @@ def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds], s
 class IteratedMean(MeanMethod):
     """Rounds of clipping, summing, and exact noise.
 
-    Round t clips each user's vector x to the ball of radius r_t around the centre c that was released last, on an
-    integer grid, and releases the sum of the integers y with noise: the next centre is c + grid * (sum + noise) / n,
-    moved into the ball of all rows. The last centre is the release. Radii, shares of the budget and the number of
+    Round t clips each user's vector x to the ball of radius r_t around the center c that was released last, on an
+    integer grid, and releases the sum of the integers y with noise: the next center is c + grid * (sum + noise) / n,
+    moved into the ball of all rows. The last center is the release. Radii, shares of the budget and the number of
     rounds are public.
 
     Notes
     -----
-    *Neighbours and sensitivity.* Given what was released before, y depends on one user alone, and its length is at most
+    *Neighbors and sensitivity.* Given what was released before, y depends on one user alone, and its length is at most
     R = floor(r_t / grid), in integers. Replacing a user moves the sum by at most 2 R in Euclidean length. Everything
     else is a function of what was released. See docs/proofs/iterated_mean.md.
 
@@ -100,7 +100,7 @@ class IteratedMean(MeanMethod):
                 self.search.radius(median, self.plan.kappa, self.problem.dimension)
                 for median in self.search.candidates(expected).tolist()
             )
-            # All rows are within this distance of any centre.
+            # All rows are within this distance of any center.
             most = 2 * self.problem.ball
             planned[-1] = tuple(self._round(self.plan.shares[-1], min(radius, most)) for radius in radii)
         return tuple(planned)
@@ -144,7 +144,7 @@ class IteratedMean(MeanMethod):
         return index
 
     def _moved(self, center: Floats, this: _Round, released: tuple[int, ...]) -> Floats:
-        """The next centre, in the ball of all rows."""
+        """The next center, in the ball of all rows."""
         moved = center + this.grid * (np.array(released, dtype=np.float64) / self.problem.n_users)
         return moved * (self.problem.ball / max(self.problem.ball, float(np.linalg.norm(moved))))
 

@@ -1,4 +1,4 @@
-"""What a method for the mean of people's vectors is: planned from public numbers, drawn as one program."""
+"""What a method for the mean of users' vectors is: planned from public numbers, drawn as one program."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MeanProblem:
     dimension : int
         d, columns.
     bound : float
-        Rows are within this distance of the centre 0: of the L2 ball for norm "l2", in every column for "max".
+        Rows are within this distance of the center 0: of the L2 ball for norm "l2", in every column for "max".
     norm : {"l2", "max"}
     spread : float
         How far a user's mean is expected from the mean of all, in L2 (root mean square): a promise about utility only.
@@ -111,7 +111,7 @@ class MeanProblem:
 
 
 class MeanMethod(ABC):
-    """One way to release the mean of people's vectors, planned from public numbers only.
+    """One way to release the mean of users' vectors, planned from public numbers only.
 
     Subclasses are immutable: equal problems give equal plans, so that what is drawn, what is accounted for and what is
     computed from the draws agree.

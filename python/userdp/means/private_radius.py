@@ -21,7 +21,7 @@ COARSENESS = 1.05
 
 @dataclass(frozen=True)
 class RadiusSearch:
-    """The median distance of the users' vectors from a released centre, by the exponential mechanism.
+    """The median distance of the users' vectors from a released center, by the exponential mechanism.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Adaptive questions about the same people, answered under one account."""
+"""Adaptive questions about the same users, answered under one account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from userdp.accounting.budget_hook import charges_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelMechanism
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Promise, exact_law, listed
+from userdp.estimators.plan import Promise, exact_distribution, listed
 from userdp.estimators.privacy import PrivacyRecord
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_delta, shown
@@ -38,7 +38,7 @@ Query: TypeAlias = Callable[..., Any]
 
 
 class _Rows(NamedTuple):
-    """People's rows, sorted by user."""
+    """Users' rows, sorted by user."""
 
     rows: npt.NDArray[Any]
     targets: npt.NDArray[Any] | None
@@ -77,7 +77,9 @@ class QueryPlan(Promise):
         """
         method, number = self.answers.method, self.answers.number
         if method.rotated() and not self.given:
-            raise ValueError("public_seed must be given for an exact law: without one, each fit rotates differently")
+            raise ValueError(
+                "public_seed must be given for an exact distribution: without one, each fit rotates differently"
+            )
         return listed(
             lambda: product(method.outcomes(), repeat=number),
             counted((method.n_outcomes(), number)),
@@ -86,7 +88,7 @@ class QueryPlan(Promise):
 
 
 class QuerySession:
-    """Questions about people's rows until the budget is spent: what `WinsorizedQueries.open` returns.
+    """Questions about users' rows until the budget is spent: what `WinsorizedQueries.open` returns.
 
     One question at a time, and none inside of another, which would depend on a user's rows; copies and other processes,
     which would have a budget each, are refused.
@@ -95,7 +97,7 @@ class QuerySession:
     def __init__(
         self,
         data: UserTable,
-        labelled: bool,
+        labeled: bool,
         plan: QueryPlan,
         draw: Draw,
         record: PrivacyRecord,
@@ -104,9 +106,9 @@ class QuerySession:
         order = np.argsort(data.users, kind="stable")
         ends = np.concatenate(([0], np.cumsum(np.bincount(data.users, minlength=data.n_users)))).tolist()
         self._data: _Rows | None = _Rows(
-            data.X[order].astype(np.float64), data.labels[order].astype(np.float64) if labelled else None, ends
+            data.X[order].astype(np.float64), data.labels[order].astype(np.float64) if labeled else None, ends
         )
-        self._labelled = labelled
+        self._labeled = labeled
         self._columns = data.n_columns
         self._answers = plan.answers
         self._seed = plan.seed
@@ -196,7 +198,7 @@ class QuerySession:
             raise TypeError(f"query must be a callable of one user's rows; got {shown(query)}")
         zeros = np.zeros((1, self._columns))
         try:
-            value = np.asarray(query(zeros, np.zeros(1)) if self._labelled else query(zeros))
+            value = np.asarray(query(zeros, np.zeros(1)) if self._labeled else query(zeros))
             if value.dtype.kind not in "biuf":
                 raise TypeError(f"an answer is made of real numbers, not of {value.dtype}")
             got = value.shape
@@ -257,7 +259,7 @@ Analyst: TypeAlias = Callable[[tuple[Floats, ...]], Query]
 
 @estimator
 class WinsorizedQueries(UserLevelMechanism):
-    """Ask up to K questions about the same people, each chosen after the answers before it.
+    """Ask up to K questions about the same users, each chosen after the answers before it.
 
     A question is a function of one user's rows that returns a vector; the answer is the mean of these vectors over all
     users, with noise that shrinks with how concentrated they are. All answers come out of one budget, which refuses the
@@ -265,7 +267,7 @@ class WinsorizedQueries(UserLevelMechanism):
 
     Notes
     -----
-    *Guarantee.* All answers together are (epsilon, delta)-DP, where neighbours differ in all the rows of one user,
+    *Guarantee.* All answers together are (epsilon, delta)-DP, where neighbors differ in all the rows of one user,
     however the questions are chosen. *Proof.* Given what was released before, a question is public, and each user's
     vector is a function of that user's rows. One mean of vectors is rho / K-zCDP (epsilon / K-DP for delta = 0), which
     adds up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are nested: 2 K D
@@ -273,7 +275,7 @@ class WinsorizedQueries(UserLevelMechanism):
 
     *Questions* are called once for every user with rows, with a copy of that user's rows only, in their order, as
     doubles whatever the type of X is. One that
-    raises an error, or returns another shape or numbers that are not finite, on somebody's rows gives the vector 0 for
+    raises an error, or returns another shape or numbers that are not finite, on a user's rows gives the vector 0 for
     that user. Whether it works at all shows on a public row of zeros, on which it is tried first. **A question must
     not keep anything from one user to the next**, nor look at other users' data, the clock or anything that is not
     public: then a user's vector would not be a function of that user's rows. What it prints, and how long it takes, is
@@ -285,7 +287,7 @@ class WinsorizedQueries(UserLevelMechanism):
 
     Examples
     --------
-    The mean, and then the mean square distance from it, of 2000 people's measurements:
+    The mean, and then the mean square distance from it, of 2000 users' measurements:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -324,7 +326,7 @@ class WinsorizedQueries(UserLevelMechanism):
     )
 
     def open(self, X: Any, y: Any = None, groups: Any = None, *, progress: Progress = None) -> QuerySession:
-        """Start asking about people's rows.
+        """Start asking about users' rows.
 
         Parameters
         ----------
@@ -366,7 +368,7 @@ class WinsorizedQueries(UserLevelMechanism):
         return QuerySession(table, y is not None, plan, drawn, record, progress)
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None, analyst: Analyst | None = None) -> Pmf:
-        """The exact law of all that is drawn when an analyst asks all K questions. **Not private**: for audits.
+        """The exact pmf of all that is drawn when an analyst asks all K questions. **Not private**: for audits.
 
         Parameters
         ----------
@@ -405,7 +407,7 @@ class WinsorizedQueries(UserLevelMechanism):
                 released.append(answer)
             return tuple(transcript)
 
-        return exact_law(lambda _: interaction, outcomes, table)
+        return exact_distribution(lambda _: interaction, outcomes, table)
 
     def _plan(self, n_users: int, n_features: int) -> QueryPlan:
         answers = plan_answers(self.method, self._problem(n_users), int(self.n_queries))

@@ -138,7 +138,7 @@ def laplace_noise(epsilon: Epsilon, sensitivity: int, bounds: tuple[int, int]) -
 
 
 def missing(lattice: Lattice, columns: int, epsilon: float, n_users: int) -> float:
-    """A bound of how likely it is that in some column the bin is outside of those between people's values.
+    """A bound of how likely it is that in some column the bin is outside of those between users' values.
 
     Such a bin costs n and a median bin n / 2 at most, so that it is e**(-epsilon n / 4) times as likely.
     """
@@ -156,7 +156,7 @@ def too_few_users(name: str, problem: MeanProblem, lattice: Lattice, columns: in
         return []
     needed = math.ceil(range_epsilon(lattice, columns, 1, problem.beta) / most)
     return [
-        f"{problem.n_users} users are too few for method={name!r} to find the range of people's values at this epsilon:"
+        f"{problem.n_users} users are too few for method={name!r} to find the range of users' values at this epsilon:"
         f" {needed} are needed"
     ]
 

@@ -65,9 +65,9 @@ class RoundPlan:
         Of the budget; they sum to 1.
     radii : tuple of float
     kappa : float
-        Radii over the expected distance of a user's mean from the centre of the round.
+        Radii over the expected distance of a user's mean from the center of the round.
     error : float
-        The root mean square of the distance of the last centre from the mean of the users' means, predicted.
+        The root mean square of the distance of the last center from the mean of the users' means, predicted.
     """
 
     shares: tuple[Fraction, ...]
@@ -97,7 +97,7 @@ def planned_rounds(dimension: int, ball: float, spread: float, noise: NoiseSize)
 
     Notes
     -----
-    Radii are ``kappa * sqrt(spread**2 + error**2)`` with the predicted error of the centre before. One search goes over
+    Radii are ``kappa * sqrt(spread**2 + error**2)`` with the predicted error of the center before. One search goes over
     kappa and over the share of the early rounds; how many there are matters only for where it ends.
     """
     best = one_round(ball, noise)
@@ -142,9 +142,9 @@ def _chi(dimension: float, normal: Floats) -> Floats:
 
 
 def _shortfall(dimension: int, off: Floats, spread: float, radius: Floats) -> Floats:
-    """How far the mean of clipped vectors stays short of their mean, for normal vectors and a centre that is `off`.
+    """How far the mean of clipped vectors stays short of their mean, for normal vectors and a center that is `off`.
 
-    Along the direction in which the centre is off, what is beyond the radius is lost. `off` has a row for each radius.
+    Along the direction in which the center is off, what is beyond the radius is lost. `off` has a row for each radius.
     """
     normal, weight = _nodes(7)
     e = off[:, :, None, None]
@@ -165,7 +165,7 @@ def _excess(dimension: int, ratio: Floats) -> Floats:
 
 
 DISTANCE = Fraction(1, 2**90)
-"""At least the distance of the noise of one integer from its ideal law."""
+"""At least the distance of the noise of one integer from its ideal distribution."""
 
 FINENESS = 64
 """Steps of the grid within the standard deviation of the noise of a mean in each coordinate, or more."""
@@ -235,7 +235,7 @@ class GaussianRounds(RoundNoise):
 
     @classmethod
     def of(cls, problem: MeanProblem, search_share: Fraction) -> GaussianRounds:
-        """All that (epsilon, delta) allows, the distance of the noise from ideal laws paid."""
+        """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
         distance = MOST_ROUNDS * problem.dimension * DISTANCE
         rho = problem.largest_rho(distance)
         return cls(problem.n_users, problem.dimension, search_share, rho, problem.delta)

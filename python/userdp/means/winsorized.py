@@ -120,7 +120,8 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     if columns == 1:
         plans.append(_whole_interval(problem))
     if problem.delta:
-        # None at an epsilon so large that the distance of the noise from the ideal law would take all of delta.
+        # None at an epsilon so large that the distance of the noise from the ideal distribution would take all of
+        # delta.
         with suppress(ValueError):
             plans.append(_ball(problem, columns))
     return min(plans, key=lambda plan: plan.predicted_error())
@@ -167,7 +168,7 @@ def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
         range_epsilon(lattice, columns, n, problem.beta),
         lambda part: squared_error_of_ball(problem, columns, lattice, radius, float(part), float(rho)),
     )
-    # Rounding towards 0 moves a sum by n steps at most, which noise must exceed by far.
+    # Rounding toward 0 moves a sum by n steps at most, which noise must exceed by far.
     steps = problem.steps or _steps(16 * n * math.sqrt(2 * float(rho)))
     return WinsorizedBall("practical", problem, columns, lattice, radius, steps, part, rho, distance)
 
@@ -178,7 +179,7 @@ def plan_laplace(problem: MeanProblem) -> MeanMethod:
     Notes
     -----
     The root mean square of the error is 2 sqrt(2) B d / (n epsilon) in the L2 ball of radius B, whose L1 diameter is
-    2 sqrt(d) B, and 2 sqrt(2) B d^(3/2) / (n epsilon) in the cube: it does not fall as people give more.
+    2 sqrt(d) B, and 2 sqrt(2) B d^(3/2) / (n epsilon) in the cube: it does not fall as users give more.
     """
     _refuse_private_radius(problem, "laplace")
     d = problem.dimension
@@ -219,7 +220,7 @@ class WinsorizedBall(MeanMethod):
     """Ranges of bounded range, then one clip in L2 and discrete Gaussian noise.
 
     In each of D columns a bin is drawn with `epsilon_range`; every user's vector, less the middles of these bins, is
-    clipped to an L2 ball and rounded to integers, towards 0; the noise of their sum has the rest of rho. See
+    clipped to an L2 ball and rounded to integers, toward 0; the noise of their sum has the rest of rho. See
     docs/proofs/winsorized_mean.md.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Mechanisms and laws whose distribution is known exactly, and exact pmfs."""
+"""Mechanisms and distributions whose distribution is known exactly, and exact pmfs."""
 
 from __future__ import annotations
 

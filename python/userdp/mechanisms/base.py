@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 Entry = TypeVar("Entry", bound=np.generic)
 
 
-class Law(ABC, Generic[Value, Entry]):
+class Distribution(ABC, Generic[Value, Entry]):
     """A distribution that is known exactly, made from keyword arguments."""
 
     def __init__(self, **arguments: Any) -> None:
@@ -50,7 +50,7 @@ class Law(ABC, Generic[Value, Entry]):
     def sample(
         self, size: int | tuple[int, ...] | None = None, random_state: int | None = None
     ) -> Value | npt.NDArray[Entry]:
-        """Draw from the law.
+        """Draw from the distribution.
 
         Parameters
         ----------
@@ -82,18 +82,18 @@ class Law(ABC, Generic[Value, Entry]):
         return self._draw(source) if shape is None else self._draw_many(source, shape)
 
 
-class IntegerLaw(Law[int, np.int64]):
-    """A law on integers of 64 bits, drawn by the compiled core."""
+class IntegerDistribution(Distribution[int, np.int64]):
+    """A distribution on integers of 64 bits, drawn by the compiled core."""
 
-    _core_law: Any
+    _core_pmf: Any
     """An object of the core with ``sample`` and ``sample_many``."""
 
     def _draw(self, source: _core.Source) -> int:
-        draw: int = self._core_law.sample(source)
+        draw: int = self._core_pmf.sample(source)
         return draw
 
     def _draw_many(self, source: _core.Source, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        draws: npt.NDArray[np.int64] = self._core_law.sample_many(source, number_of(shape))
+        draws: npt.NDArray[np.int64] = self._core_pmf.sample_many(source, number_of(shape))
         return draws.reshape(shape)
 
 

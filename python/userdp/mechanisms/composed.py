@@ -3,8 +3,8 @@
 A *program* is a function of one argument ``draw`` that reaches private data only to make arguments for exact
 mechanisms, calls ``draw(mechanism, *arguments)`` for each of them, and returns an outcome that depends on what was
 drawn only.
-`run` lets the mechanisms draw. `law_of` follows every path through the program with its exact probability. So the law
-that is audited is the law that is drawn from, whatever the program does.
+`run` lets the mechanisms draw. `distribution_of` follows every path through the program with its exact probability. So
+the distribution that is audited is the distribution that is drawn from, whatever the program does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(program: Program, source: _core.Source) -> Any:
     return program(lambda mechanism, *arguments: mechanism._draw(source, *arguments))
 
 
-def law_of(program: Program, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
+def distribution_of(program: Program, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
     """The exact distribution of a program's outcome.
 
     Parameters
@@ -128,7 +128,7 @@ class _Follower:
         ]
         if self.others + len(self.branches) + len(possible) > self.max_paths:
             raise BudgetError(
-                f"the exact law has more than {self.max_paths} paths; audit a smaller domain or fewer rounds"
+                f"the exact distribution has more than {self.max_paths} paths; audit a smaller domain or fewer rounds"
             )
         before, mass = self.path.outcomes, self.path.mass
         self.branches.extend(_Path((*before, outcome), mass * probability) for outcome, probability in possible[1:])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from userdp.exact.numbers import Delta, parse_delta, parse_exact, positive, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import IntegerLaw
+from userdp.mechanisms.base import IntegerDistribution
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -19,11 +19,11 @@ EXACT_BITS = 2**24
 """Exact probabilities are refused when they have more bits than this."""
 
 
-class NegativeBinomial(IntegerLaw):
+class NegativeBinomial(IntegerDistribution):
     """A table of integers over 2**128 next to P[k] = C(k + r - 1, k) (1 - p)**r p**k, k = 0, 1, ....
 
-    The mean of that ideal law is r p / (1 - p) and its variance r p / (1 - p)**2. **NumPy and SciPy call the other
-    probability p**: this law is ``numpy``'s ``negative_binomial(n=r, p=1 - p)``.
+    The mean of that ideal distribution is r p / (1 - p) and its variance r p / (1 - p)**2. **NumPy and SciPy call the
+    other probability p**: this distribution is ``numpy``'s ``negative_binomial(n=r, p=1 - p)``.
 
     Parameters
     ----------
@@ -41,15 +41,16 @@ class NegativeBinomial(IntegerLaw):
 
     Notes
     -----
-    *Law.* The entry of k is the floor of a certified lower bound of P[k] 2**128, as far as these are positive. What
-    they lack to a total of 2**128 is put on the largest entry. Proof that the total variation distance to the ideal law
-    is at most `certified_distance`, what was put there over 2**128: no other entry exceeds the ideal probability.
+    *Distribution.* The entry of k is the floor of a certified lower bound of P[k] 2**128, as far as these are positive.
+    What they lack to a total of 2**128 is put on the largest entry. Proof that the total variation distance to the
+    ideal distribution is at most `certified_distance`, what was put there over 2**128: no other entry exceeds the ideal
+    probability.
 
-    *Shares.* In the ideal law the sum of n independent shares NB(r / n, p) is NB(r, p). The sum of n tables of r / n is
-    within n times their `certified_distance` of it.
+    *Shares.* In the ideal distribution the sum of n independent shares NB(r / n, p) is NB(r, p). The sum of n tables of
+    r / n is within n times their `certified_distance` of it.
 
-    *Privacy.* This law is a part of protocols, which say what it protects; a distance of d to the ideal law of an
-    (epsilon, delta)-private release adds at most (1 + e**epsilon) d to delta.
+    *Privacy.* This distribution is a part of protocols, which say what it protects; a distance of d to the ideal
+    distribution of an (epsilon, delta)-private release adds at most (1 + e**epsilon) d to delta.
 
     *Time.* A draw takes 128 random bits and reads the whole table, whatever the bits are. The table is built on first
     use.
@@ -75,23 +76,23 @@ class NegativeBinomial(IntegerLaw):
             raise ValueError(f"p must be in (0, 1) here, ends excluded; got {shown(p)}")
 
     @cached_property
-    def _core_law(self) -> _core.NegativeBinomialTable:
+    def _core_pmf(self) -> _core.NegativeBinomialTable:
         from userdp import _core
 
         return _core.NegativeBinomialTable(self._r, self._p)
 
     @property
     def certified_distance(self) -> Fraction:
-        """At least the total variation distance to the ideal law."""
-        return Fraction(self._core_law.remainder, 2**128)
+        """At least the total variation distance to the ideal distribution."""
+        return Fraction(self._core_pmf.remainder, 2**128)
 
     def pmf(self) -> Pmf:
         """The distribution that is drawn from: outputs 0, 1, ... and integer weights of total 2**128."""
-        numerators = self._core_law.numerators
+        numerators = self._core_pmf.numerators
         return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
 
-class Geometric(IntegerLaw):
+class Geometric(IntegerDistribution):
     """The number of failures before the first success: P[x] = (1 - p)**x p for x = 0, 1, ..., exactly.
 
     **NumPy's ``geometric`` counts the success as well** and is larger by 1.
@@ -108,18 +109,18 @@ class Geometric(IntegerLaw):
 
     Notes
     -----
-    *Law.* floor(ln(U) / ln(1 - p)) for a uniform U in (0, 1), whose bits are drawn until a certified enclosure decides.
-    A draw of 2**63 or more, which has probability below 2**-2954, is returned as 2**63 - 1.
+    *Distribution.* floor(ln(U) / ln(1 - p)) for a uniform U in (0, 1), whose bits are drawn until a certified enclosure
+    decides. A draw of 2**63 or more, which has probability below 2**-2954, is returned as 2**63 - 1.
 
     *Time.* **Not constant time**: how long a draw takes depends on its bits. Do not use it for noise where the time of
     a release can be measured.
 
     Examples
     --------
-    >>> law = Geometric(p="1/3")
-    >>> law.probability(2)
+    >>> pmf = Geometric(p="1/3")
+    >>> pmf.probability(2)
     Fraction(4, 27)
-    >>> law.sample() >= 0
+    >>> pmf.sample() >= 0
     True
     """
 
@@ -130,7 +131,7 @@ class Geometric(IntegerLaw):
             raise ValueError(f"p must be from 2**-52 to 1, so that draws fit into 64 bits; got {shown(p)}")
         from userdp import _core
 
-        self._core_law = _core.Geometric(self._p)
+        self._core_pmf = _core.Geometric(self._p)
 
     def probability(self, x: int) -> Fraction:
         """P[x], exactly.

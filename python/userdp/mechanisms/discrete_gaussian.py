@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on integers: a law of integer weights, drawn by rejection in constant-time trials."""
+"""Discrete Gaussian noise on integers: a pmf of integer weights, drawn by rejection in constant-time trials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Integers: TypeAlias = npt.NDArray[Any]
 
 OUTPUTS_LIMIT = 2**20
-"""The most outputs of a listed law."""
+"""The most outputs of a listed distribution."""
 DRAWS_LIMIT = 2**27
 """The most draws of one call, as in the core."""
 VALUE_LIMIT = 2**62
@@ -34,8 +34,8 @@ SIGNIFICANT_BITS = 64
 class DiscreteGaussian:
     """Integers plus noise with P[x] near e**(-x**2 / (2 sigma_squared)): zero-concentrated DP.
 
-    The noise has a law of integer weights, which is what is drawn and what `pmf` returns. It is within `distance` of
-    the ideal discrete Gaussian on all integers, in total variation.
+    The noise has a distribution of integer weights, which is what is drawn and what `pmf` returns. It is within
+    `distance` of the ideal discrete Gaussian on all integers, in total variation.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class DiscreteGaussian:
 
     Notes
     -----
-    *Neighbours and sensitivity.* Neighbours differ in one replaced user, and the vector of integers that is released
+    *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the vector of integers that is released
     moves by at most `sensitivity` in Euclidean length between them. The ideal release is then `rho` (sensitivity)-zCDP
     (Canonne, Kamath and Steinke 2020, Theorem 14), and that of D integers is within D * `distance` of it in total
     variation: it is (epsilon, delta)-differentially private for a delta of at least that of rho-zCDP plus
@@ -134,7 +134,7 @@ class DiscreteGaussian:
 
     @property
     def sigma_squared(self) -> Fraction:
-        """The parameter of the ideal law, exactly."""
+        """The parameter of the ideal distribution, exactly."""
         return self._sigma_squared
 
     @property
@@ -144,11 +144,11 @@ class DiscreteGaussian:
 
     @property
     def distance(self) -> Fraction:
-        """A proved bound of the total variation between the noise of one integer and the ideal law on all integers."""
+        """A proved bound of the total variation between the noise of one integer and the ideal pmf on all integers."""
         return self._noise.distance
 
     def rho(self, sensitivity: int) -> Fraction:
-        """The zCDP parameter of the ideal law, for integers that move by at most `sensitivity` in Euclidean length.
+        """The zCDP parameter of the ideal pmf, for integers that move by at most `sensitivity` in Euclidean length.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class DiscreteGaussian:
         Returns
         -------
         Pmf
-            Over ints; for several integers over tuples of as many: a product of independent laws.
+            Over ints; for several integers over tuples of as many: a product of independent distributions.
 
         Raises
         ------
@@ -183,8 +183,9 @@ class DiscreteGaussian:
         width = 2 * self.support + 1
         if width ** min(len(centers), 21) > OUTPUTS_LIMIT:
             raise BudgetError(
-                f"the law of {len(centers)} integers has {width}**{len(centers)} outputs, above {OUTPUTS_LIMIT}; list "
-                "the law of fewer integers, or of a smaller sigma_squared"
+                f"the distribution of {len(centers)} integers has {width}**{len(centers)} outputs, "
+                f"above {OUTPUTS_LIMIT}; list "
+                "the distribution of fewer integers, or of a smaller sigma_squared"
             )
         half = self._noise.weights()
         weights = half[:0:-1] + half

@@ -28,7 +28,7 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import IntegerLaw
+from userdp.mechanisms.base import IntegerDistribution
 from userdp.runtime import number_of, shape_of, source_of
 
 if TYPE_CHECKING:
@@ -67,16 +67,16 @@ class DiscreteLaplace:
 
     Notes
     -----
-    *Neighbours and sensitivity.* Neighbours differ in one replaced user, and the value changes by at most `sensitivity`
+    *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the value changes by at most `sensitivity`
     between them. Then one release is epsilon-differentially private (pure), and the whole budget is spent on it; the
     releases of an array add up, unless each user touches one entry only. Clamping the value to public bounds does not
     increase the sensitivity. Proof: the tables are certified in integers when they are built, so that the probability
     of every output changes by at most a factor e**(epsilon / sensitivity) when the value moves by 1, the outputs at
     both ends included. See docs/proofs/discrete_laplace.md.
 
-    *The law.* `pmf` is exactly what is drawn. Privacy rests on it alone, not on how near it is to the ideal clamped
-    law. That is measured, not proved: below 2**-80 in total variation in all cases of the tests (scales up to 100).
-    e**(1 / scale) is cut at 2**64: for scales below 0.0225 the noise is that of 0.0225.
+    *The distribution.* `pmf` is exactly what is drawn. Privacy rests on it alone, not on how near it is to the ideal
+    clamped distribution. That is measured, not proved: below 2**-80 in total variation in all cases of the tests
+    (scales up to 100). e**(1 / scale) is cut at 2**64: for scales below 0.0225 the noise is that of 0.0225.
 
     *Time.* A draw takes 16 or 32 random bytes and reads its tables whole, both public, whatever the value and the bits
     are: no branch and no address depends on them. That holds for arrays of int64; arrays of other types are converted
@@ -334,7 +334,7 @@ def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.asarray(values).astype(np.int64, copy=False)
 
 
-class UnboundedDiscreteLaplace(IntegerLaw):
+class UnboundedDiscreteLaplace(IntegerDistribution):
     """Noise with P[x] proportional to e**(-|x| / scale) on all integers, exactly; not drawn in constant time.
 
     **The time of a draw depends on the noise.** Wherever somebody who must not know the noise could measure how long a
@@ -348,7 +348,7 @@ class UnboundedDiscreteLaplace(IntegerLaw):
     epsilon : float, int, Fraction, decimal string or LogRatio, optional
         Privacy parameter, positive. With the sensitivity, in place of the scale: scale = sensitivity / epsilon.
     sensitivity : int
-        The most by which the integer statistic changes between neighbours: 1 by default. Only with epsilon.
+        The most by which the integer statistic changes between neighbors: 1 by default. Only with epsilon.
 
     Raises
     ------
@@ -357,15 +357,16 @@ class UnboundedDiscreteLaplace(IntegerLaw):
 
     Notes
     -----
-    *Neighbours and sensitivity.* Let s be an integer function of datasets that changes by at most ``sensitivity``
-    between neighbours: datasets where all data of one user are replaced, or whichever pairs the sensitivity was proved
+    *Neighbors and sensitivity.* Let s be an integer function of datasets that changes by at most ``sensitivity``
+    between neighbors: datasets where all data of one user are replaced, or whichever pairs the sensitivity was proved
     for. Then s + noise is epsilon-differentially private with epsilon = sensitivity / scale, and delta = 0. Proof:
     P[y - s] / P[y - s'] = e**((|y - s'| - |y - s|) / scale) <= e**(|s - s'| / scale). The whole budget is spent on the
     one sum. See docs/proofs/unbounded_discrete_laplace.md.
 
-    *Law.* A sign and a geometric magnitude, floor(-scale ln U) for a uniform U in (0, 1), whose bits are drawn until a
-    certified enclosure decides; both are drawn again for -0. Magnitudes of 2**63 or more, which have probability below
-    2**-2953, become 2**63 - 1: the one deviation from the law, worth a delta of at most (1 + e**epsilon) 2**-2953.
+    *Distribution.* A sign and a geometric magnitude, floor(-scale ln U) for a uniform U in (0, 1), whose bits are drawn
+    until a certified enclosure decides; both are drawn again for -0. Magnitudes of 2**63 or more, which have
+    probability below 2**-2953, become 2**63 - 1: the one deviation from the distribution, worth a delta of at most (1 +
+    e**epsilon) 2**-2953.
 
     *Sums.* Python's integers add noise without overflow; int64 sums may wrap.
 
@@ -374,8 +375,8 @@ class UnboundedDiscreteLaplace(IntegerLaw):
 
     References
     ----------
-    Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing privacy mechanisms" (STOC 2009), where the law is
-    the two-sided geometric one.
+    Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing privacy mechanisms" (STOC 2009), where the
+    distribution is the two-sided geometric one.
 
     Examples
     --------
@@ -408,7 +409,7 @@ class UnboundedDiscreteLaplace(IntegerLaw):
         from userdp import _core
         from userdp.exact.epsilon import core_level
 
-        self._core_law = _core.TwoSidedGeometric(core_level(self._level), self._divisor)
+        self._core_pmf = _core.TwoSidedGeometric(core_level(self._level), self._divisor)
 
     @property
     def scale(self) -> Bounds:
@@ -431,4 +432,4 @@ class UnboundedDiscreteLaplace(IntegerLaw):
         """
         if not is_integer(x):
             raise TypeError(f"x must be an int; got {shown(x)}")
-        return Bounds(*self._core_law.probability(abs(int(x))))
+        return Bounds(*self._core_pmf.probability(abs(int(x))))

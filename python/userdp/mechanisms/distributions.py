@@ -24,7 +24,7 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import IntegerLaw, Law
+from userdp.mechanisms.base import Distribution, IntegerDistribution
 from userdp.runtime import number_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ SIZE_LIMIT = 2**20
 """The most weights, as in the core."""
 
 
-class Categorical(IntegerLaw):
+class Categorical(IntegerDistribution):
     """The index i with probability exactly weights[i] / (weights[0] + ... + weights[k - 1]).
 
     Parameters
@@ -52,18 +52,18 @@ class Categorical(IntegerLaw):
 
     Notes
     -----
-    *Law.* A uniform integer below the total, as in `UniformInteger`, is compared with all sums weights[0] + ... +
-    weights[i]; the number of sums that are at most the integer is the index.
+    *Distribution.* A uniform integer below the total, as in `UniformInteger`, is compared with all sums weights[0] +
+    ... + weights[i]; the number of sums that are at most the integer is the index.
 
     *Time.* The whole table is read whatever the index is. Only the number of rejected words of the uniform integer
     shows, and that is independent of the index. The weights are public.
 
     Examples
     --------
-    >>> law = Categorical(weights=["1/2", "1/3", "1/6"])
-    >>> law.pmf().weights
+    >>> pmf = Categorical(weights=["1/2", "1/3", "1/6"])
+    >>> pmf.pmf().weights
     (3, 2, 1)
-    >>> law.sample() in (0, 1, 2)
+    >>> pmf.sample() in (0, 1, 2)
     True
     """
 
@@ -92,10 +92,10 @@ class Categorical(IntegerLaw):
         super().__init__(weights=list(given))
         from userdp import _core
 
-        self._core_law = _core.Categorical(self._pmf.weights)
+        self._core_pmf = _core.Categorical(self._pmf.weights)
 
     def pmf(self) -> Pmf:
-        """The law, over the indices, with weights in lowest terms."""
+        """The distribution, over the indices, with weights in lowest terms."""
         return self._pmf
 
 
@@ -103,7 +103,7 @@ VANISHING = 2**10
 """e^-x is below the least positive float from here on."""
 
 
-class BiasedCoin(Law[bool, np.bool_]):
+class BiasedCoin(Distribution[bool, np.bool_]):
     """True with an exact probability: a rational one, or e**-x for a rational x.
 
     Parameters
@@ -120,9 +120,10 @@ class BiasedCoin(Law[bool, np.bool_]):
 
     Notes
     -----
-    *Law.* A toss is True exactly when U < p for a uniform U in [0, 1). 128 bits of U are compared with the leading bits
-    of p; if they are the same (probability 2**-128), the comparison goes on with 128 more bits of each. Bits of e**-x
-    come from certified enclosures; e**-x is irrational for x > 0, so that the comparison is always decided.
+    *Distribution.* A toss is True exactly when U < p for a uniform U in [0, 1). 128 bits of U are compared with the
+    leading bits of p; if they are the same (probability 2**-128), the comparison goes on with 128 more bits of each.
+    Bits of e**-x come from certified enclosures; e**-x is irrational for x > 0, so that the comparison is always
+    decided.
 
     *Time.* A toss takes the same instructions whatever its result is. Only whether more than 128 bits were needed
     shows, and that has probability 2**-128 for every coin.
@@ -171,7 +172,7 @@ class BiasedCoin(Law[bool, np.bool_]):
         return Bounds(round_down(1 / high), round_up(1 / low))
 
     def pmf(self) -> Pmf:
-        """The law, over the outputs False and True.
+        """The distribution, over the outputs False and True.
 
         Raises
         ------
@@ -201,7 +202,7 @@ def _int64(value: int, name: str) -> int:
     return number
 
 
-class UniformInteger(IntegerLaw):
+class UniformInteger(IntegerDistribution):
     """An integer from low to high, both included, each with exactly the same probability.
 
     Parameters
@@ -216,8 +217,9 @@ class UniformInteger(IntegerLaw):
 
     Notes
     -----
-    *Law.* A word w of 128 random bits stands for low + floor(w n / 2**128), where n = high - low + 1. Words with
-    w n mod 2**128 < 2**128 mod n are rejected and replaced, which leaves floor(2**128 / n) words for every integer.
+    *Distribution.* A word w of 128 random bits stands for low + floor(w n / 2**128), where n = high - low + 1. Words
+    with w n mod 2**128 < 2**128 mod n are rejected and replaced, which leaves floor(2**128 / n) words for every
+    integer.
 
     *Time.* A draw takes the same instructions whatever its result is. Only the number of rejections shows (each has
     probability below 2**-64), and that is independent of the integer that is returned.
@@ -243,10 +245,10 @@ class UniformInteger(IntegerLaw):
             raise ValueError(f"low must be at most high; got low={self.low} and high={self.high}")
         from userdp import _core
 
-        self._core_law = _core.UniformInteger(self.low, self.high - self.low + 1)
+        self._core_pmf = _core.UniformInteger(self.low, self.high - self.low + 1)
 
     def pmf(self) -> Pmf:
-        """The law: outputs low, ..., high of weight 1.
+        """The distribution: outputs low, ..., high of weight 1.
 
         Raises
         ------
@@ -262,7 +264,7 @@ class UniformInteger(IntegerLaw):
         return Pmf(tuple(range(self.low, self.high + 1)), (1,) * count)
 
 
-class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
+class RandomSubset(Distribution[npt.NDArray[np.int64], np.int64]):
     """A subset of {0, ..., population - 1} of a given size, each with exactly the same probability.
 
     Parameters
@@ -279,9 +281,9 @@ class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
 
     Notes
     -----
-    *Law.* Floyd's algorithm: elements are drawn below j + 1 for j = population - subset_size, ..., population - 1, and
-    one that is there already is replaced by j. By induction the set is uniform among the subsets of {0, ..., j} of its
-    size.
+    *Distribution.* Floyd's algorithm: elements are drawn below j + 1 for j = population - subset_size, ..., population
+    - 1, and one that is there already is replaced by j. By induction the set is uniform among the subsets of {0, ...,
+    j} of its size.
 
     *Time.* Not constant time: which elements are chosen shows in branches and addresses. Use it where the subset is not
     secret, or where nobody who must not know it can measure.
@@ -305,7 +307,7 @@ class RandomSubset(Law[npt.NDArray[np.int64], np.int64]):
             )
 
     def pmf(self) -> Pmf:
-        """The law over subsets as tuples in increasing order, each of weight 1.
+        """The distribution over subsets as tuples in increasing order, each of weight 1.
 
         Raises
         ------

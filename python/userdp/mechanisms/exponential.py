@@ -28,15 +28,15 @@ EXACT_INTEGERS = 2**53
 class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
     """Choose one of k candidates, the better its score the likelier: the exponential mechanism.
 
-    The ideal law has P[i] proportional to e**(-epsilon scores[i] / (2 sensitivity)). What is drawn here, and what
-    `pmf` returns, are exact integers over 2**128 next to it, which are epsilon-DP themselves.
+    The ideal distribution has P[i] proportional to e**(-epsilon scores[i] / (2 sensitivity)). What is drawn here, and
+    what `pmf` returns, are exact integers over 2**128 next to it, which are epsilon-DP themselves.
 
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
     sensitivity : int, float, Fraction or decimal string
-        The most that any one candidate's score changes between neighbours, in units of the scores. Positive; without
+        The most that any one candidate's score changes between neighbors, in units of the scores. Positive; without
         a granularity an integer below 2**62.
     granularity : float, int or Fraction, optional
         None takes integer scores only. A public power of two g takes any scores and rounds them down to multiples of
@@ -45,9 +45,9 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
     maximize : bool
         False: lower scores are better. True: higher ones.
     monotone : bool
-        True promises that between neighbours all scores change in the same direction, and gives the ideal law
+        True promises that between neighbors all scores change in the same direction, and gives the ideal distribution
         P[i] proportional to e**(-epsilon scores[i] / sensitivity). Counts do so when one user is added or removed.
-        They do not when a user is *replaced*, which this library means by neighbours: with this option the loss would
+        They do not when a user is *replaced*, which this library means by neighbors: with this option the loss would
         then be up to 2 epsilon.
 
     Raises
@@ -57,7 +57,7 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
 
     Notes
     -----
-    *Neighbours and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
     replaced, the draw is epsilon-DP (delta = 0) for a user. This concerns all that the user contributes: clamp or
     average within a user first. The proof covers the integers that are drawn from, with every rounding: the rate is
     computed from epsilon - 2**-36, which pays for the errors of the weights, and a candidate whose score is
@@ -205,7 +205,7 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
         return self._rate.sample(integers, source, maximize)
 
     def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
-        """The scores as integers, and whether these are to be maximised."""
+        """The scores as integers, and whether these are to be maximized."""
         if (
             type(scores) is not np.ndarray
             or scores.dtype != INT64

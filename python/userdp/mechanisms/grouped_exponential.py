@@ -24,7 +24,7 @@ MOST = 2**64 - 1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores:
-    """A score for each integer of a range, in groups of neighbours: group j is starts[j], ..., starts[j + 1] - 1.
+    """A score for each integer of a range, in groups of neighbors: group j is starts[j], ..., starts[j + 1] - 1.
 
     Parameters
     ----------
@@ -179,9 +179,9 @@ WHOLE = 2**384
 
 
 class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"]):
-    """Choose an integer of a range, the lower its score the likelier, where neighbours share scores in groups.
+    """Choose an integer of a range, the lower its score the likelier, where neighbors share scores in groups.
 
-    The law is that of the exponential mechanism on every single integer of the range, P[x] near
+    The distribution is that of the exponential mechanism on every single integer of the range, P[x] near
     e**(-epsilon score(x) / (2 sensitivity)) up to a factor; it takes as long as there are groups, and there may be
     2**64 candidates. What is drawn, and what `pmf` returns, are exact integers over 2**384, which are epsilon-DP
     themselves.
@@ -191,10 +191,10 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
     sensitivity : int
-        The most that any one candidate's score changes between neighbours, from 1 to 2**62 - 1.
+        The most that any one candidate's score changes between neighbors, from 1 to 2**62 - 1.
     monotone : bool
-        True promises that between neighbours all scores change in the same direction, and doubles the rate. They do
-        not when a user is *replaced*, which this library means by neighbours: the loss would then be up to 2 epsilon.
+        True promises that between neighbors all scores change in the same direction, and doubles the rate. They do
+        not when a user is *replaced*, which this library means by neighbors: the loss would then be up to 2 epsilon.
 
     Raises
     ------
@@ -203,7 +203,7 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
 
     Notes
     -----
-    *Neighbours and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
     replaced, the draw is epsilon-DP (delta = 0) for a user. The groups only write the scores down: they may be cut
     differently for every data set, as long as the range, from the first to the last candidate, is public. Every
     rounding is covered, for up to 2**64 candidates; a candidate whose score is worse than the best by 128 bits of
@@ -313,7 +313,7 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
     def sample(
         self, groups: Groups, size: int | tuple[int, ...] | None = None, random_state: int | None = None
     ) -> int | npt.NDArray[np.uint64]:
-        """Draw from the law.
+        """Draw from the distribution.
 
         Parameters
         ----------

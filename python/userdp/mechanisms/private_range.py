@@ -1,4 +1,4 @@
-"""A private interval of public length around people's values: the exponential mechanism on bins."""
+"""A private interval of public length around users' values: the exponential mechanism on bins."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ReleasedRange:
 
 
 class PrivateRange:
-    """Find an interval of public length near the middle of people's values, one value a user.
+    """Find an interval of public length near the middle of users' values, one value a user.
 
     [-bound, bound] is cut into bins of one width. A bin's cost is the number of users below it or the number above
     it, whichever is larger, and a bin is drawn by the exponential mechanism on costs: near the median bin.
@@ -79,7 +79,7 @@ class PrivateRange:
 
     Notes
     -----
-    *Neighbours and sensitivity.* Replacing one user moves one value from a bin to another, or makes it absent or
+    *Neighbors and sensitivity.* Replacing one user moves one value from a bin to another, or makes it absent or
     present: then no bin's number of users below, or above, changes by more than 1, nor does the larger of the two. So
     one draw is epsilon-DP (delta = 0) for a user. Moreover the largest and the least of ln P[k] / P'[k] over all bins k
     are at most epsilon apart, roundings included (*bounded range*), so that a draw is (epsilon**2 / 8)-zCDP, where
@@ -276,7 +276,7 @@ class PrivateRange:
     def sample(
         self, values: npt.ArrayLike, *, present: npt.ArrayLike | None = None, random_state: int | None = None
     ) -> ReleasedRange:
-        """Draw an interval around people's values.
+        """Draw an interval around users' values.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from userdp import _core
 
 PMF_BITS = 2**31
-"""Exact laws with more bits than this are refused: they take minutes."""
+"""Exact distributions with more bits than this are refused: they take minutes."""
 
 
 class Repeated(Protocol):
@@ -29,7 +29,7 @@ class Repeated(Protocol):
         ...
 
     def pmf(self, *arguments: Any) -> Pmf:
-        """The law of a draw."""
+        """The distribution of a draw."""
         ...
 
 
@@ -58,7 +58,7 @@ class RepeatedSelection:
 
     Notes
     -----
-    *Guarantee.* When one run is epsilon-DP, pure, the outcome is 3 epsilon-DP, for the same neighbours, whatever gamma
+    *Guarantee.* When one run is epsilon-DP, pure, the outcome is 3 epsilon-DP, for the same neighbors, whatever gamma
     and N are. *Proof.* Let p_i be the probabilities of the outcomes of one run from best to worst, and Q_i = p_0 + ...
     + p_i. Without N the outcome is i with probability gamma p_i / ((gamma + (1 - gamma) Q_{i-1}) (gamma + (1 - gamma)
     Q_i)), and each of the three factors moves by at most e**epsilon. For N, and why no smaller factor than 3 is true,
@@ -68,8 +68,8 @@ class RepeatedSelection:
     tells K** unless hide_time. Stopping a single run at N (a cap), instead of drawing K again, would cost delta =
     (1 - gamma)**N; nothing here does that.
 
-    *Law.* `pmf` is the exact law of what is drawn: K - 1 is drawn by `Geometric`, modulo N, which has the law of
-    K - 1 given K <= N.
+    *Distribution.* `pmf` is the exact distribution of what is drawn: K - 1 is drawn by `Geometric`, modulo N, which has
+    the distribution of K - 1 given K <= N.
 
     References
     ----------
@@ -151,11 +151,11 @@ class RepeatedSelection:
     def _number_of_runs(self, source: _core.Source) -> int:
         """K, which nobody may learn. It does not depend on data."""
         failures = self._failures._draw(source)
-        # The law of failures modulo N is that of failures given that they are below N.
+        # The distribution of failures modulo N is that of failures given that they are below N.
         return 1 + (failures if self.most_runs is None else failures % self.most_runs)
 
     def pmf(self, *arguments: Any) -> Pmf:
-        """The exact law of the outcome.
+        """The exact distribution of the outcome.
 
         Parameters
         ----------
@@ -172,12 +172,12 @@ class RepeatedSelection:
         TypeError, ValueError
             As the mechanism.
         BudgetError
-            For laws of more than 2**31 bits.
+            For distributions of more than 2**31 bits.
         """
-        return self.law(self.mechanism.pmf(*arguments))
+        return self.distribution(self.mechanism.pmf(*arguments))
 
-    def law(self, one_run: Pmf) -> Pmf:
-        """The exact law of the least outcome, from that of one run.
+    def distribution(self, one_run: Pmf) -> Pmf:
+        """The exact distribution of the least outcome, from that of one run.
 
         Parameters
         ----------
@@ -192,14 +192,14 @@ class RepeatedSelection:
         Raises
         ------
         BudgetError
-            For laws of more than 2**31 bits.
+            For distributions of more than 2**31 bits.
 
         Examples
         --------
         >>> from userdp.mechanisms import DiscreteLaplace, Pmf, RepeatedSelection
         >>> noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 3))
         >>> half = RepeatedSelection(noise, stopping_probability="1/2")
-        >>> [str(part) for part in half.law(Pmf((0, 1, 2, 3), (1, 3, 2, 4))).fractions()]
+        >>> [str(part) for part in half.distribution(Pmf((0, 1, 2, 3), (1, 3, 2, 4))).fractions()]
         ['2/11', '30/77', '5/28', '1/4']
         """
         weight_of = dict(zip(one_run.outputs, one_run.weights, strict=True))
@@ -213,7 +213,8 @@ class RepeatedSelection:
         bits = (b * total).bit_length() * len(weights) * (self.most_runs or 2 * len(weights))
         if bits > PMF_BITS:
             raise BudgetError(
-                f"the exact law would have about {bits} bits, and at most {PMF_BITS} are written out; audit fewer "
+                f"the exact distribution would have about {bits} bits, and at most {PMF_BITS} are "
+                "written out; audit fewer "
                 "outcomes of one run, a coarser stopping_probability, or most_runs below this"
             )
         best = [0, *accumulate(weights)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import IntegerLaw
+from userdp.mechanisms.base import IntegerDistribution
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -71,7 +71,7 @@ def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
     return level, probability
 
 
-class TruncatedDiscreteLaplace(IntegerLaw):
+class TruncatedDiscreteLaplace(IntegerDistribution):
     """Truncated discrete Laplace noise, shifted to the support 0, 1, ..., 2 kappa.
 
     The ideal noise has P[x] proportional to e**(-epsilon |x - kappa|) ([GKKMMZ23, Definition 8]). What is drawn here,
@@ -97,7 +97,7 @@ class TruncatedDiscreteLaplace(IntegerLaw):
 
     Notes
     -----
-    *Neighbours and sensitivity.* For an integer statistic that changes by at most 1 when one user is replaced, its sum
+    *Neighbors and sensitivity.* For an integer statistic that changes by at most 1 when one user is replaced, its sum
     with this noise is (epsilon, delta)-differentially private. Proof: the table is certified in integers to satisfy
     P[x] <= e**epsilon P[x +- 1] on the support and P[0] = P[2 kappa] <= delta when it is built; a shift by 1 moves one
     end out of the common support, and everything else keeps its probability up to the factor e**epsilon. The whole
@@ -133,7 +133,7 @@ class TruncatedDiscreteLaplace(IntegerLaw):
         super().__init__(epsilon=epsilon, delta=delta, kappa=kappa)
 
     @cached_property
-    def _core_law(self) -> _core.TruncatedDiscreteLaplaceTable:
+    def _core_pmf(self) -> _core.TruncatedDiscreteLaplaceTable:
         from userdp import _core
         from userdp.exact.epsilon import core_level
 
@@ -143,7 +143,7 @@ class TruncatedDiscreteLaplace(IntegerLaw):
     @property
     def kappa(self) -> int:
         """Half the width: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
-        return self._core_law.kappa
+        return self._core_pmf.kappa
 
     @property
     def cost(self) -> PrivacyCost:
@@ -159,16 +159,16 @@ class TruncatedDiscreteLaplace(IntegerLaw):
         from userdp.exact.epsilon import float_above
 
         # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
-        return min(_core.ln_bounds(self._core_law.largest_ratio)[1], float_above(self._level))
+        return min(_core.ln_bounds(self._core_pmf.largest_ratio)[1], float_above(self._level))
 
     @property
     def certified_delta(self) -> Fraction:
         """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
-        return Fraction(self._core_law.numerators[0], 2**128)
+        return Fraction(self._core_pmf.numerators[0], 2**128)
 
     def pmf(self) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., 2 kappa and integer weights of total 2**128."""
-        numerators = self._core_law.numerators
+        numerators = self._core_pmf.numerators
         return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
     def ideal_pmf(self) -> Pmf:

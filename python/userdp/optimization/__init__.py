@@ -1,4 +1,4 @@
-"""Minimising people's mean loss with privacy for users: descents, and linear models on top of them.
+"""Minimizing users' mean loss with privacy for users: descents, and linear models on top of them.
 
 Estimators follow scikit-learn (``pip install 'userdp[learn]'``): ``fit(X, y, groups=user_ids)``. After LSAKKMS21,
 beside the descent with clipped gradients that it is to be compared with.

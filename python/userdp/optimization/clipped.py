@@ -244,7 +244,7 @@ class ClippedGradientDescent(Descent):
 
     Notes
     -----
-    *Neighbours.* Datasets that differ in all that one user gave; the list of users is public.
+    *Neighbors.* Datasets that differ in all that one user gave; the list of users is public.
 
     *Sensitivity.* Gradients are rounded to a public grid, and their norm of at most R steps is enforced in integers. In
     the sum over users, replacing one moves it by at most 2R in L2: 2C, and not C, which would be for adding a user.

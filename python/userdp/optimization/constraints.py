@@ -25,7 +25,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def middle(self, dimension: int) -> Floats:
-        """The centre of the set among vectors of this dimension.
+        """The center of the set among vectors of this dimension.
 
         Raises
         ------
@@ -35,7 +35,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def reach(self, dimension: int) -> float:
-        """A bound of the distance of points of the set from its centre."""
+        """A bound of the distance of points of the set from its center."""
 
     @abstractmethod
     def project(self, theta: npt.ArrayLike) -> Floats:
@@ -58,7 +58,7 @@ class Constraint(ABC):
 
 @saved_as_parameter
 class L2Ball(Constraint):
-    """All vectors within a Euclidean distance of a centre.
+    """All vectors within a Euclidean distance of a center.
 
     Parameters
     ----------

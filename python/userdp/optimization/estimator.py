@@ -192,7 +192,7 @@ class PublicRandomEstimator(DescentEstimator):
 
     def _check_exact(self) -> None:
         if self.public_seed is None:
-            raise ValueError("public_seed must be given for an exact law: without one, each fit has another")
+            raise ValueError("public_seed must be given for an exact distribution: without one, each fit has another")
 
 
 def _known_loss(value: Any, name: str) -> None:

@@ -23,7 +23,7 @@ from userdp.exceptions import BudgetError
 from userdp.means.methods import METHODS, planned_method
 from userdp.means.plan import MeanMethod, MeanProblem
 from userdp.mechanisms import RepeatedSelection, UniformInteger
-from userdp.mechanisms.composed import Program, law_of, run
+from userdp.mechanisms.composed import Program, distribution_of, run
 from userdp.optimization.constraints import LEAST, finite, optional_length
 from userdp.optimization.gradients import RememberedVectors
 from userdp.users.table import UserTable
@@ -59,7 +59,7 @@ class FiniteMinimizer(UserLevelEstimator):
 
     Notes
     -----
-    *Guarantee.* epsilon-DP, pure, where neighbours differ in all the rows of one user; the number of rows of each user
+    *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; the number of rows of each user
     is private. *Proof.* Each candidate's measurement is epsilon/3-DP on the data of all users, hence so is one of a
     candidate that is drawn uniformly. `RepeatedSelection` releases the best of a random number of such runs at three
     times the price: docs/proofs/private_selection.md. Measurements are ordered by value, and equal ones by candidate,
@@ -232,12 +232,12 @@ class NoisyCandidate:
         return _value(self.plan, run(programs[index], source)), index
 
     def pmf(self, programs: Sequence[Program]) -> Pmf:
-        """The law of a measurement."""
+        """The distribution of a measurement."""
         outcomes = tuple(self.plan.outcomes())
         masses: dict[Hashable, Fraction] = {}
         for index, program in enumerate(programs):
-            law = law_of(program, outcomes)
-            for outcome, mass in zip(law.outputs, law.fractions(), strict=True):
+            distribution = distribution_of(program, outcomes)
+            for outcome, mass in zip(distribution.outputs, distribution.fractions(), strict=True):
                 at = (_value(self.plan, outcome), index)
                 masses[at] = masses.get(at, Fraction(0)) + mass
         return Pmf.from_weights(masses.values(), masses)

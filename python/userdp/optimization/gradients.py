@@ -1,4 +1,4 @@
-"""People's mean gradients at a public theta: one vector of each user, from that user's rows and public numbers."""
+"""Users' mean gradients at a public theta: one vector of each user, from that user's rows and public numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class GradientVectors(UserVectors):
 
 
 class GradientRows:
-    """People's rows and the loss whose gradients are wanted: what steps of descents draw from.
+    """Users' rows and the loss whose gradients are wanted: what steps of descents draw from.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Flo
             return found if found.shape == theta.shape and np.all(np.isfinite(found)) else zero
         except KeyboardInterrupt:
             raise
-        except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
+        except BaseException:  # whatever a user's rows lead to, `sys.exit` included
             return zero
 
 

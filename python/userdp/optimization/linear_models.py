@@ -1,4 +1,4 @@
-"""Logistic and linear regression for people who give several rows each, with scikit-learn's conventions."""
+"""Logistic and linear regression for users who give several rows each, with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
 
     Notes
     -----
-    Neighbours are datasets that differ in all that one user gave. What is spent on what is in `privacy_`; sensitivity
+    Neighbors are datasets that differ in all that one user gave. What is spent on what is in `privacy_`; sensitivity
     and proof are those of the solver: docs/proofs/descent.md.
 
     References
@@ -252,7 +252,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     The loss is the square of the residual up to the width of `target_bounds` and a line beyond it: predictions within
     the bounds are fitted by least squares, and no gradient is longer than that of the largest such residual.
 
-    Neighbours are datasets that differ in all that one user gave. What is spent on what is in `privacy_`; sensitivity
+    Neighbors are datasets that differ in all that one user gave. What is spent on what is in `privacy_`; sensitivity
     and proof are those of the solver: docs/proofs/descent.md.
 
     References

@@ -70,7 +70,7 @@ class LinearLoss(Loss):
 
     @abstractmethod
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
-        """Phi, for each prediction and its target. Values of people's rows are **not private**."""
+        """Phi, for each prediction and its target. Values of users' rows are **not private**."""
 
     def lipschitz(self, bound: float) -> float:
         return self.steepest * bound

@@ -29,7 +29,7 @@ from userdp.public_randomness import PublicSeed
 
 @dataclass(frozen=True)
 class Phases:
-    """What the rounds of a phased minimisation are made of.
+    """What the rounds of a phased minimization are made of.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def phases(
     lambda = sqrt(G min(G, sigma sqrt(d)) / (n m) + sigma^2 d^2 / (n^2 m epsilon^2)) / R. The printed number of rounds
     is ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users:
     fewer than the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at
-    floor(log2(n / least_users)). The last round then regularises less than the proof of the rate needs: no such rate is
+    floor(log2(n / least_users)). The last round then regularizes less than the proof of the rate needs: no such rate is
     claimed.
     """
     ratio = lipschitz * n_users * math.sqrt(m) * epsilon / (sub_gaussian * dimension)
@@ -146,8 +146,8 @@ class PhasedPlan(DescentPlan):
     Notes
     -----
     *Parallel composition.* A user is in one block, whatever anybody's rows are. Replacing a user's rows changes what
-    one round draws from; the rounds before have the same law, and those after are functions of what was released and of
-    users whose rows are the same. So each round may spend all of the budget.
+    one round draws from; the rounds before have the same distribution, and those after are functions of what was
+    released and of users whose rows are the same. So each round may spend all of the budget.
     """
 
     def __init__(
@@ -210,7 +210,8 @@ class PhasedPlan(DescentPlan):
         delta = max(cost.delta for cost in each)
         if len(rhos) < len(each):
             return self.problem.budget({name: positive_epsilon(self.problem.epsilon)}, delta=delta)
-        # Ideal laws that all rounds are near at once; what their distance is in delta, each round has paid for its own.
+        # Ideal distributions that all rounds are near at once; what their distance is in delta, each round has paid for
+        # its own.
         distance = sum((cost.distance for cost in each), Fraction(0))
         return self.problem.budget({name: max(rhos)}, delta=delta, rho=max(rhos), distance=distance, unit="rho")
 
@@ -245,9 +246,9 @@ class PhasedPlan(DescentPlan):
 
 @estimator
 class PhasedERM(PrivateGradientDescent):
-    """Minimise the expected loss in rounds on disjoint blocks of users, each with the whole budget.
+    """Minimize the expected loss in rounds on disjoint blocks of users, each with the whole budget.
 
-    Round t takes about n / 2**t users who were in no round before, and minimises their mean loss plus
+    Round t takes about n / 2**t users who were in no round before, and minimizes their mean loss plus
     lambda_t |theta - theta_{t-1}|^2 / 2, by a private descent from theta_{t-1}; lambda_t is four times that of the
     round before. For convex losses.
 
@@ -261,12 +262,12 @@ class PhasedERM(PrivateGradientDescent):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user, by parallel composition:
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the rows of one user, by parallel composition:
     docs/proofs/phased_erm.md.
 
     *Rate.* With the printed number of rounds the last ones have no users (docs/errata.md). This one stops earlier, and
     loses the printed rate R sqrt(G min(G, sigma sqrt(d)) / (m n)) + R sigma d / (n sqrt(m) epsilon): the point of the
-    last round is only as near to the minimiser as its lambda_T makes it, and no rate is claimed. On data, a single
+    last round is only as near to the minimizer as its lambda_T makes it, and no rate is claimed. On data, a single
     descent on all users is usually better.
 
     References

@@ -1,6 +1,6 @@
-"""What all private descents share: the public problem, the rounds, and where people's data is touched.
+"""What all private descents share: the public problem, the rounds, and where users' data is touched.
 
-A descent is a public algorithm that asks one question again and again: the mean gradient of people's losses at a public
+A descent is a public algorithm that asks one question again and again: the mean gradient of users' losses at a public
 theta. Only `MeanStep.draw` sees data, through `GradientRows`, and it returns integers that were drawn. All else is a
 function of public numbers and of those integers: theta can be computed again from the transcript.
 """
@@ -53,7 +53,7 @@ def optional_rounds(value: Any, name: str) -> None:
 
 @dataclass(frozen=True)
 class DescentProblem:
-    """The public numbers of a minimisation.
+    """The public numbers of a minimization.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class DescentProblem:
     dimension : int
         d, entries of theta; with an intercept one more than there are columns.
     loss : Loss
-        Of a row; a user's loss is the mean over that user's rows, and what is minimised the mean over users. It knows
+        Of a row; a user's loss is the mean over that user's rows, and what is minimized the mean over users. It knows
         its bound of residuals (`Loss.within`).
     constraint : Constraint
     start : tuple of float
@@ -112,12 +112,12 @@ class DescentProblem:
 
     @property
     def lipschitz(self) -> float:
-        """G of the loss without the regulariser: no user's mean gradient is longer."""
+        """G of the loss without the regularizer: no user's mean gradient is longer."""
         return self.loss.lipschitz(self.bound)
 
     @property
     def smoothness(self) -> float:
-        """H of the loss with the regulariser."""
+        """H of the loss with the regularizer."""
         return self.loss.smoothness(self.bound) + self.regularization
 
     @property
@@ -128,7 +128,7 @@ class DescentProblem:
         return max(reach, LEAST)
 
     def regularizer(self, theta: Floats) -> Floats:
-        """The gradient of the regulariser: public."""
+        """The gradient of the regularizer: public."""
         return self.regularization * (theta if self.anchor is None else theta - np.array(self.anchor))
 
 

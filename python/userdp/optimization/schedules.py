@@ -43,7 +43,7 @@ def convex_schedule(steps: int, *, smoothness: float, radius: float, noise: floa
     smoothness : float
         H > 0: gradients are H-Lipschitz.
     radius : float
-        R: the distance of theta_0 from a minimiser is at most R.
+        R: the distance of theta_0 from a minimizer is at most R.
     noise : float
         nu >= 0.
 
@@ -106,7 +106,7 @@ def strongly_convex_bound(
     """At least the expected excess of F at the answer of `strongly_convex_schedule`.
 
     It is H R^2 / (2 T2) (1 - mu/H)^T1 + 5 nu^2 / (mu T2) for T1 = floor(T/2) and T2 = T - T1, where the distance of
-    theta_0 from the minimiser is at most R. Half of mu |theta - minimiser|^2 is at most the excess.
+    theta_0 from the minimizer is at most R. Half of mu |theta - minimizer|^2 is at most the excess.
     """
     first = steps // 2
     second = steps - first

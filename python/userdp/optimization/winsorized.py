@@ -250,7 +250,7 @@ class Ball:
 class TrackingRounds(DescentPlan):
     """Gradients clipped to a small ball around the gradient that was released before.
 
-    The ball of round t + 1 has the last released gradient as its centre and the radius
+    The ball of round t + 1 has the last released gradient as its center and the radius
     kappa sqrt(u^2 + V + (H |theta_{t+1} - theta_t|)^2): users' mean gradients differ by u, the released one is off by
     noise of V, and gradients move by at most H times as far as theta did. In the first round it is that of all
     gradients.
@@ -426,9 +426,9 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
 
 @estimator
 class WinsorizedGradientDescent(PrivateGradientDescent):
-    """Gradient descent on mean gradients that are estimated privately where people's gradients concentrate.
+    """Gradient descent on mean gradients that are estimated privately where users' gradients concentrate.
 
-    When people have many rows, their mean gradients are close to each other. The noise then follows from how close they
+    When users have many rows, their mean gradients are close to each other. The noise then follows from how close they
     are, not from how long a gradient could be.
 
     Attributes
@@ -441,7 +441,7 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP, where neighbours differ in all the rows of one user. *Proof.* The points where
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the rows of one user. *Proof.* The points where
     gradients are asked for, the steps and the average are functions of public numbers and of what was released. Each
     round is one mean of users' vectors with its part of one account (docs/proofs/adaptive_queries.md).
 

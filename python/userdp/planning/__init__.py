@@ -1,4 +1,4 @@
-"""Plans from public numbers: what no algorithm can beat, which method to take, and how many people are needed.
+"""Plans from public numbers: what no algorithm can beat, which method to take, and how many users are needed.
 
 Nothing here sees data.
 """

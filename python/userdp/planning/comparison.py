@@ -23,12 +23,12 @@ class Prediction:
     method : str
         As in the parameter of the estimator that has it, or what it is.
     protects : {"user", "row"}
-        Whose data the guarantee is for. One for rows is no guarantee for people, and is there for comparison.
+        Whose data the guarantee is for. One for rows is no guarantee for users, and is there for comparison.
     noise : float
         Root mean square of the L2 error by what the method does for privacy.
         For descents: of the gradient of one step.
     error : float or None
-        The same with sampling: the error against the mean that people are drawn from. For descents: the bound of the
+        The same with sampling: the error against the mean that users are drawn from. For descents: the bound of the
         excess of the loss, where nobody's gradient is clipped; None where nothing is proved.
     note : str
     """
@@ -124,7 +124,7 @@ class Comparison:
         ax.barh([row.method for row in rows], [row.error or 0.0 for row in rows], color=colors)
         ax.invert_yaxis()
         ax.set_xscale("log")
-        ax.set_xlabel("predicted error (orange: protects rows, not people)")
+        ax.set_xlabel("predicted error (orange: protects rows, not users)")
         return ax
 
 
@@ -160,7 +160,7 @@ def compare_methods(
     ----------
     task : {"mean", "descent"}
         "mean": the methods of `userdp.means.WinsorizedMean`, the mean of all rows with noise for the whole range
-        at epsilon / m (group privacy), and the same at epsilon, which protects rows and not people. "descent": the
+        at epsilon / m (group privacy), and the same at epsilon, which protects rows and not users. "descent": the
         solvers of `userdp.optimization` for logistic regression, by the noise of one step.
     n_users, m : int
         Users, and rows of each.
@@ -188,7 +188,7 @@ def compare_methods(
     Notes
     -----
     Errors of means are predicted by the very plans by which the methods run; the prediction counts on the radius.
-    People who differ by more than chance have a larger one: see docs/planning.md.
+    Users who differ by more than chance have a larger one: see docs/planning.md.
 
     Examples
     --------

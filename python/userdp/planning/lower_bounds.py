@@ -81,11 +81,11 @@ def lower_bound(
     task : {"testing", "mean", "finite-class", "sco"}
         "testing": to tell two distributions apart that one row tells apart, by a number in [0, 1].
         "mean": the mean of rows within `bound`. "finite-class": to choose the best of finitely many hypotheses.
-        "sco": to minimise the expected loss over the L2 ball of a radius.
+        "sco": to minimize the expected loss over the L2 ball of a radius.
     n_users : int
         n >= 1.
     epsilon, delta : privacy parameters
-        Epsilon > 0. For users; neighbours replace one.
+        Epsilon > 0. For users; neighbors replace one.
     m : int
         Rows of each user. The bounds for testing and means do not depend on it: few users stay few.
     bound : float

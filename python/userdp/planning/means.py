@@ -33,7 +33,7 @@ GROUP = "group privacy"
 ROWS = "rows only"
 TIE = 1e-9
 FULL_RANGE = ("gaussian", "laplace")
-"""What people do without thinking of users: full noise for the whole range."""
+"""What users do without thinking of users: full noise for the whole range."""
 
 
 def users_and_rows(n_users: int, m: int) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def _row(method: str, protects: str, noise: float, sampling: float, note: str) -
 
 
 def _baselines(problem: MeanProblem, m: int, sampling: float) -> Iterator[Prediction]:
-    """The mean of all rows with full-range noise: at epsilon / m, and at epsilon, which does not protect people."""
+    """The mean of all rows with full-range noise: at epsilon / m, and at epsilon, which does not protect users."""
     rows = replace(problem, n_users=problem.n_users * m, private_radius=False, spread=problem.ball)
     level = Fraction(float(parse_level(problem.epsilon)))
     per_row = replace(rows, epsilon=level / m, delta=_row_delta(level, problem.delta, m))
@@ -134,7 +134,7 @@ def _baselines(problem: MeanProblem, m: int, sampling: float) -> Iterator[Predic
     yield _row(
         GROUP, "user", noise, sampling, f"one row at epsilon / {m}" + (" and less delta" if problem.delta else "")
     )
-    yield _row(ROWS, "row", min(_full_range(rows)), sampling, "no guarantee for people")
+    yield _row(ROWS, "row", min(_full_range(rows)), sampling, "no guarantee for users")
 
 
 def _full_range(problem: MeanProblem) -> list[float]:

@@ -63,7 +63,7 @@ def user_complexity(
         Rows of each user.
     epsilon, delta : privacy parameters
     alpha : float
-        > 0: the root mean square of the L2 error against the mean that people are drawn from.
+        > 0: the root mean square of the L2 error against the mean that users are drawn from.
     dimension : int
         Columns.
     bound, radius, norm, beta, private_radius

@@ -1,6 +1,6 @@
-"""How often two users with different laws draw the same item by shared randomness, exactly.
+"""How often two users with different distributions draw the same item by shared randomness, exactly.
 
-Laws are lists of integer weights here, so that everything is exact whatever their totals. Proofs:
+Distributions are lists of integer weights here, so that everything is exact whatever their totals. Proofs:
 docs/proofs/correlated_sampling.md.
 """
 
@@ -19,7 +19,7 @@ from userdp.exact.pmf import Pmf, aligned
 from userdp.exact.pmf_input import PmfLike, fractions_of, masses_of
 from userdp.exceptions import BudgetError
 
-Law: TypeAlias = "PmfLike | Mapping[Hashable, Any]"
+Distribution: TypeAlias = "PmfLike | Mapping[Hashable, Any]"
 Method: TypeAlias = Literal["race", "darts", "inverse-cdf"]
 METHODS = ("race", "darts", "inverse-cdf")
 
@@ -28,7 +28,7 @@ MAX_BITS = 1 << 20
 MAX_PAIRS = 4_000_000
 
 
-def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Fraction:
+def disagreement_probability(p: Distribution, q: Distribution, *, method: Method = "race") -> Fraction:
     """The exact probability, over the public seed, that draws from p and from q by shared randomness differ.
 
     With d the total variation distance and sums over all items x:
@@ -43,8 +43,8 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
     Parameters
     ----------
     p, q : array-like of shape (k,), Pmf, or mapping from item to probability
-        Laws over the same items. Floats are the dyadic numbers they are, must sum to 1 within 1e-9, and are then
-        divided by their exact sum; ints, Fractions and decimal strings are exact.
+        Distributions over the same items. Floats are the dyadic numbers they are, must sum to 1 within 1e-9, and are
+        then divided by their exact sum; ints, Fractions and decimal strings are exact.
     method : {"race", "darts", "inverse-cdf"}
         How both users draw: see `CorrelatedSampler`.
 
@@ -56,15 +56,15 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
     Raises
     ------
     TypeError, ValueError
-        Naming the argument, for what is not a law, and for laws over different items.
+        Naming the argument, for what is not a distribution, and for distributions over different items.
     BudgetError
         For a race of so many different ratios p_x / q_x that the exact fraction has over 2**20 bits.
 
     Notes
     -----
-    [GKM21, Theorem 8] (the bound 2d); the exact laws, and the proof that the race is never worse than darts, are in
-    docs/proofs/correlated_sampling.md. The result is of the ideal draws: 64 bits an item and rounding move the
-    race by less than k * 2**-58 + 2**-38, and quantised weights move darts by less than 2 k / total.
+    [GKM21, Theorem 8] (the bound 2d); the exact distributions, and the proof that the race is never worse than darts,
+    are in docs/proofs/correlated_sampling.md. The result is of the ideal draws: 64 bits an item and rounding move the
+    race by less than k * 2**-58 + 2**-38, and quantized weights move darts by less than 2 k / total.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def disagreement_probability(p: Law, q: Law, *, method: Method = "race") -> Frac
     return disagreement_of_darts(a, b) if method == "darts" else _inverse_cdf(a, b)
 
 
-def joint_distribution(p: Law, q: Law) -> dict[tuple[Any, Any], Fraction]:
-    """The exact joint law of the two items that users with laws p and q draw by shared darts.
+def joint_distribution(p: Distribution, q: Distribution) -> dict[tuple[Any, Any], Fraction]:
+    """The exact joint distribution of the two items that users with distributions p and q draw by shared darts.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def joint_distribution(p: Law, q: Law) -> dict[tuple[Any, Any], Fraction]:
     return joint
 
 
-def read_pair(p: Law, q: Law) -> tuple[tuple[Any, ...], list[int], list[int]]:
-    """Items in the order of p, and integer weights of both laws.
+def read_pair(p: Distribution, q: Distribution) -> tuple[tuple[Any, ...], list[int], list[int]]:
+    """Items in the order of p, and integer weights of both distributions.
 
     Raises
     ------
@@ -164,13 +164,13 @@ def read_pair(p: Law, q: Law) -> tuple[tuple[Any, ...], list[int], list[int]]:
     return tuple(range(len(a))) if items is None else items, a, b
 
 
-def _integers(law: Any, name: str) -> list[int]:
-    masses = masses_of(law, name)
+def _integers(distribution: Any, name: str) -> list[int]:
+    masses = masses_of(distribution, name)
     if isinstance(masses, tuple):
         return masses[0]
     with np.errstate(invalid="ignore"):
-        is_law = masses.size > 0 and abs(masses.sum() - 1) <= 1e-9 and masses.min() >= 0  # false for NaN
-    if not is_law:
+        is_distribution = masses.size > 0 and abs(masses.sum() - 1) <= 1e-9 and masses.min() >= 0  # false for NaN
+    if not is_distribution:
         raise ValueError(f"{name}: probabilities must be finite numbers >= 0 that sum to 1 within 1e-9")
     fractions = fractions_of(masses)
     scale = math.lcm(*{mass.denominator for mass in fractions})

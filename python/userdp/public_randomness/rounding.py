@@ -19,7 +19,7 @@ class SharedOffsetRounding:
     With the offset s of a query, u becomes floor(intervals * (u - low) + s) / intervals + low. The result is one of the
     two grid points next to u, of mean u over the seed and less than 1 / intervals from it; users with u and v get
     different results with probability exactly min(1, intervals * |u - v|). Where no grid point is between them, no
-    other way of drawing from the same two laws does better.
+    other way of drawing from the same two distributions does better.
 
     Privacy does not depend on any of this.
 
@@ -162,7 +162,7 @@ class SharedOffsetRounding:
         return Fraction(int(index), self.intervals) + self._low
 
     def rounding_distribution(self, value: Any) -> dict[int, Fraction]:
-        """The exact law of `round` over a uniform offset.
+        """The exact distribution of `round` over a uniform offset.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class SharedOffsetRounding:
         Returns
         -------
         dict from index to Fraction
-            Of one or two neighbouring grid points.
+            Of one or two neighboring grid points.
         """
         scaled = self._scaled(value)
         low = math.floor(scaled)

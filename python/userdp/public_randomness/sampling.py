@@ -22,10 +22,11 @@ MOST_DARTS = 2**62
 class CorrelatedSampler:
     """Draws from a finite distribution by public randomness, so that users with similar distributions agree.
 
-    Each draw has the law asked for, over the seed; two users with the same seed and query, whose laws have total
-    variation distance d, draw different items with probability at most 2d / (1 + d), and `disagreement_probability`
-    gives it exactly. Privacy does not depend on any of this: an item is a function of one user's data and of the public
-    seed, whatever the law, and only what is done with the items afterwards protects anybody.
+    Each draw has the distribution asked for, over the seed; two users with the same seed and query, whose distributions
+    have total variation distance d, draw different items with probability at most 2d / (1 + d), and
+    `disagreement_probability` gives it exactly. Privacy does not depend on any of this: an item is a function of one
+    user's data and of the public seed, whatever the distribution, and only what is done with the items afterwards
+    protects anybody.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class CorrelatedSampler:
         "race": every item x has an exponential variable E_x that all users share, and the item with the least
         E_x / weight_x is drawn. Takes weights of any total, and logarithms of weights; time O(k); agrees at least as
         often as darts. "darts": the first of a shared sequence of uniform cells (item, height) with a height below the
-        item's probability. Exact integers; k darts on average, whatever the law, but the run time of one draw depends
-        on the weights, so that who can time it learns about them.
+        item's probability. Exact integers; k darts on average, whatever the distribution, but the run time of one draw
+        depends on the weights, so that who can time it learns about them.
     label : str
         What is drawn; samplers with different labels share no bits.
     total : int
@@ -57,7 +58,7 @@ class CorrelatedSampler:
     -----
     [GKM21, Definition 7] and [GKM21, Theorem 8]. The race computes ln weight_x - ln E_x with a logarithm made of IEEE
     additions, multiplications and divisions, hence the same bits on every platform; 64 random bits an item and rounding
-    cost less than k * 2**-58 + 2**-38 in agreement, for log_weights from -1000 to 1000. Laws and proofs:
+    cost less than k * 2**-58 + 2**-38 in agreement, for log_weights from -1000 to 1000. Distributions and proofs:
     docs/proofs/correlated_sampling.md.
 
     Examples
@@ -123,7 +124,7 @@ class CorrelatedSampler:
         ------
         TypeError, ValueError
             Naming the argument: negative, NaN or infinite weights, all of them zero, probabilities that are not
-            normalised, integers of another total, items that are not distinct.
+            normalized, integers of another total, items that are not distinct.
         """
         if (weights is None) == (log_weights is None):
             raise TypeError("exactly one of weights and log_weights must be given")
@@ -142,7 +143,7 @@ class CorrelatedSampler:
     def _darts(self, weights: Any, query: int) -> int:
         integers = _raw_integers(weights)
         if integers is None:
-            integers = _core.quantised_masses(masses_of(weights, "weights"), self.total)
+            integers = _core.quantized_masses(masses_of(weights, "weights"), self.total)
         elif sum(integers) != self.total:
             raise ValueError(
                 f"weights: ints must sum to the total of {self.total} that all users share; they sum to "

@@ -100,7 +100,7 @@ class PublicSeed:
         return self._core.block(parse_label(label), _address(i, "i"), _address(j, "j"))
 
     def race_keys(self, label: str, i: int, count: int) -> npt.NDArray[np.float64]:
-        """The keys -ln E_x of a shared exponential race, for independent E_x of the exponential law with mean 1.
+        """The keys -ln E_x of a shared exponential race, for independent E_x of the exponential pmf with mean 1.
 
         ``argmax(log_weights + keys)``, the lowest index at ties, is a draw with probabilities proportional to the
         weights, and users with similar weights draw the same: see `CorrelatedSampler`. The same bits on every

@@ -42,7 +42,7 @@ class AuditReport:
     ----------
     mechanism : str
         The mechanism's name.
-    kind, neighbours, engine : str
+    kind, neighbors, engine : str
         What was audited, and how; see the report format.
     epsilon_level : PrivacyLevel
         The claimed epsilon, exactly.
@@ -55,9 +55,9 @@ class AuditReport:
         The distinct pmfs in order of first appearance; ``pmf_of`` gives the one of each dataset rank.
     pmf_of : tuple of int
     datasets, pairs : int
-        How many datasets and unordered pairs of neighbours were audited.
+        How many datasets and unordered pairs of neighbors were audited.
     pmf_pairs : tuple of pairs of int
-        The distinct pairs of pmfs that neighbours have.
+        The distinct pairs of pmfs that neighbors have.
     holds : bool or None
         The verdict; None when undetermined within ``pmf_error``.
     worst_delta : Bounds
@@ -67,12 +67,12 @@ class AuditReport:
     exp_epsilon : Fraction or None
         e to that epsilon, exactly; None when no finite epsilon reaches delta.
     witness : Witness or None
-        Where the worst divergence is attained; None when all neighbours have equal pmfs.
+        Where the worst divergence is attained; None when all neighbors have equal pmfs.
     """
 
     mechanism: str
     kind: str
-    neighbours: str
+    neighbors: str
     engine: str
     epsilon_level: PrivacyLevel
     delta: Fraction
@@ -144,7 +144,7 @@ class AuditReport:
         level = self.epsilon_level
         return {
             "kind": self.kind,
-            "neighbours": self.neighbours,
+            "neighbors": self.neighbors,
             "engine": self.engine,
             "epsilon": {"ratio": fraction_text(level.ratio), "exponent": fraction_text(level.exponent)},
             "delta": fraction_text(self.delta),
@@ -239,7 +239,7 @@ class AuditReport:
         return cls(
             mechanism=source["mechanism"],
             kind=question["kind"],
-            neighbours=question["neighbours"],
+            neighbors=question["neighbors"],
             engine=question["engine"],
             epsilon_level=PrivacyLevel(*(read(question["epsilon"][part]) for part in ("ratio", "exponent"))),
             delta=read(question["delta"]),

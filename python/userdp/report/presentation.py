@@ -63,8 +63,8 @@ def verdict(report: AuditReport) -> tuple[str, str]:
         error = number_text(report.pmf_error)
         return "UNDETERMINED", f"The pmfs are known only within {error}, too little to decide {claim}."
     if report.holds:
-        return "HOLDS", f"Every audited pair of neighbours is indistinguishable {claim}."
-    return "VIOLATED", f"Some audited neighbours can be told apart {claim}."
+        return "HOLDS", f"Every audited pair of neighbors is indistinguishable {claim}."
+    return "VIOLATED", f"Some audited neighbors can be told apart {claim}."
 
 
 def _scope(report: AuditReport) -> str:
@@ -76,10 +76,10 @@ def _scope(report: AuditReport) -> str:
         return f"one dataset of {users}, against every replacement of a user by one of {records}"
     users, examples = _plural(structure["n_users"], "user"), _plural(structure["n_examples"], "example")
     change = "one example of one user" if report.kind == "item-level" else "one user"
-    change = f"replacing {change}" if report.neighbours == "replace" else "adding or removing one user"
+    change = f"replacing {change}" if report.neighbors == "replace" else "adding or removing one user"
     return (
         f"all datasets of {users} with {examples} each "
-        f"from {_plural(len(structure['universe']), 'value')}; neighbours by {change}"
+        f"from {_plural(len(structure['universe']), 'value')}; neighbors by {change}"
     )
 
 
@@ -96,12 +96,12 @@ def facts(report: AuditReport) -> list[tuple[str, str]]:
             no_finite if least is None else f"{_bounds_text(report.epsilon)}, ln({number_text(least)})",
         ),
         ("Datasets", f"{report.datasets:,}"),
-        ("Pairs of neighbours", f"{report.pairs:,} ({_plural(len(report.pmf_pairs), 'distinct pair')} of pmfs)"),
+        ("Pairs of neighbors", f"{report.pairs:,} ({_plural(len(report.pmf_pairs), 'distinct pair')} of pmfs)"),
         ("Engine", report.engine),
     ]
     if report.verification == "sampled":
         lines[5] = (
-            "Pairs of neighbours",
+            "Pairs of neighbors",
             f"{report.pairs:,} (a written report holds a drawn sample of them, which cannot establish the claim)",
         )
     if report.pmf_error:
@@ -118,9 +118,9 @@ def witness_facts(report: AuditReport) -> list[tuple[str, str]]:
 def _witness_lines(report: AuditReport) -> list[tuple[str, str]]:
     witness = report.witness
     if witness is None:
-        return [("Witness", "none: all neighbours have equal output distributions")]
+        return [("Witness", "none: all neighbors have equal output distributions")]
     if report.worst_delta.upper == 0:
-        return [("Witness", "none: no event is more than e^epsilon times as likely on any neighbour")]
+        return [("Witness", "none: no event is more than e^epsilon times as likely on any neighbor")]
     event = ", ".join(_short.repr(report.outputs[o]) for o in witness.event_indices) or "(empty)"
     lines = [("Event", event)]
     if witness.changed_user is not None and len(witness.x) == len(witness.x2):

@@ -37,7 +37,7 @@ class Structure(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Witness:
-    """Neighbouring datasets and an event that attain the worst divergence; unpacks as ``x, x2, event``.
+    """Neighboring datasets and an event that attain the worst divergence; unpacks as ``x, x2, event``.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Witness:
         space = spaces.space_of(question, held)
         a, b = (values.count(rank, "a witness rank") for rank in ranks)
         if max(b, a) not in space.above(min(a, b)):
-            raise ValueError(f"witness ranks {ranks} are not neighbours among the {space.datasets} datasets")
+            raise ValueError(f"witness ranks {ranks} are not neighbors among the {space.datasets} datasets")
         x, x2 = space.witness(a, b, structure)
         indices = tuple(sorted(event_indices))
         if indices and not 0 <= indices[0] <= indices[-1] < len(outputs):
@@ -141,7 +141,7 @@ def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mech
     except (TypeError, ValueError) as wrong:
         problems.append(f"the mechanism's pmf_error is no relative error: {wrong}")
     declared = checker.Declared(
-        symmetric=form != "labelled",
+        symmetric=form != "labeled",
         statistic_of=mechanism.statistic_of if form == "additive" else None,
         pmf_error=error,
         by_construction=form in ("additive", "score"),

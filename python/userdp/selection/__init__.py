@@ -1,8 +1,8 @@
-"""Private selection of the item that most people have.
+"""Private selection of the item that most users have.
 
-Everybody has one item. `ApproximateSelection` takes the item of most people with (epsilon, delta)-DP, from a universe
+Everybody has one item. `ApproximateSelection` takes the item of most users with (epsilon, delta)-DP, from a universe
 of any size; `PureSelection` with pure epsilon-DP, from a public range of up to 2**64 integers. Both are made for one of
-two neighbour relations, replacing a user or adding and removing one, and are calibrated for it.
+two neighbor relations, replacing a user or adding and removing one, and are calibrated for it.
 """
 
 from __future__ import annotations

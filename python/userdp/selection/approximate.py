@@ -18,7 +18,7 @@ from userdp.exact.numbers import Delta, Epsilon
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
-from userdp.selection.base import Neighbours, Selection
+from userdp.selection.base import Neighbors, Selection
 from userdp.selection.items import Counts, Item
 from userdp.selection.planning import least_from_which_on, lower_tail, planned
 from userdp.users.values import item_of
@@ -33,11 +33,11 @@ BLOCK = 2**20
 
 
 class ApproximateSelection(Selection["Item", "Item | Bottom"]):
-    """Choose the item of most people, from a universe of any size, with (epsilon, delta)-DP.
+    """Choose the item of most users, from a universe of any size, with (epsilon, delta)-DP.
 
     Each item that somebody has gets the value count + X - t - 1, with fresh truncated discrete Laplace noise X on
     -t, ..., t. The item of the largest value is chosen, the first one of several in the order of items, if its value is
-    1 or more, and `userdp.BOTTOM` otherwise. So an item that a single person has is never chosen.
+    1 or more, and `userdp.BOTTOM` otherwise. So an item that a single user has is never chosen.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
         Privacy parameter, positive. A float is the dyadic number it is.
     delta : float, int, Fraction or decimal string
         A probability strictly between 0 and 1.
-    neighbours : {"replace", "add-remove"}
+    neighbors : {"replace", "add-remove"}
         What the promise is for: replacing one user's item, where the number n of users is public; or adding or
         removing one user, where n is private. "replace" needs about twice as much noise.
     default : int, str, bytes or None
@@ -92,7 +92,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
     'tea'
     >>> selection.release(["tea", "milk", None])
     BOTTOM
-    >>> ApproximateSelection(epsilon=1, delta="1e-6", neighbours="add-remove").half_width
+    >>> ApproximateSelection(epsilon=1, delta="1e-6", neighbors="add-remove").half_width
     14
     """
 
@@ -101,13 +101,13 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
         *,
         epsilon: Epsilon,
         delta: Delta,
-        neighbours: Neighbours = "replace",
+        neighbors: Neighbors = "replace",
         default: Item | None = None,
     ) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, neighbours=neighbours, default=default)
+        super().__init__(epsilon=epsilon, delta=delta, neighbors=neighbors, default=default)
         self._level, probability = noise_parameters(epsilon, delta)
-        # Between neighbours so many items change their counts, by 1 each.
-        self._changed_items = 2 if neighbours == "replace" else 1
+        # Between neighbors so many items change their counts, by 1 each.
+        self._changed_items = 2 if neighbors == "replace" else 1
         self._noise = self._noise_of(probability)
 
     def _noise_of(self, delta: Fraction) -> TruncatedDiscreteLaplace:
@@ -119,7 +119,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
         except BudgetError:
             raise
         except ValueError as error:
-            halved = "; neighbours='replace' halves both" if self._changed_items == 2 else ""
+            halved = "; neighbors='replace' halves both" if self._changed_items == 2 else ""
             raise ValueError(f"there is no noise for these epsilon and delta{halved}: {error}") from None
         return noise
 
@@ -148,7 +148,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
 
     def _draw(self, source: _core.Source, counts: Counts) -> Item | Bottom:
         entries = self._present(counts)
-        number = sum(counts.values()) if self.neighbours == "replace" else len(entries)
+        number = sum(counts.values()) if self.neighbors == "replace" else len(entries)
         blocks = [
             self._noise._draw_many(source, (min(BLOCK, number - start),)) for start in range(0, max(number, 1), BLOCK)
         ]
@@ -184,7 +184,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
 
         Examples
         --------
-        >>> selection = ApproximateSelection(epsilon=1, delta="0.1", neighbours="add-remove")
+        >>> selection = ApproximateSelection(epsilon=1, delta="0.1", neighbors="add-remove")
         >>> selection.pmf({"tea": 4, "milk": 3}).probabilities.round(3).tolist()
         [0.2, 0.612, 0.188]
         """
@@ -255,7 +255,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
         K users with the common item make it win, whatever the others have and the noise is, when 2 K > n + 2 t and
         K >= 2 t + 2. The probability is not monotone in n, but it is along even and along odd n: see
         docs/proofs/selection.md. It is computed in floats and moved up by one part in 10**9. For planning, from
-        public numbers: with neighbours="add-remove" never compare the result with the number of users there are.
+        public numbers: with neighbors="add-remove" never compare the result with the number of users there are.
 
         Examples
         --------

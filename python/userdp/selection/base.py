@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from userdp import _core
     from userdp.accounting.cost import PrivacyCost
 
-Neighbours: TypeAlias = Literal["replace", "add-remove"]
+Neighbors: TypeAlias = Literal["replace", "add-remove"]
 Outcome = TypeVar("Outcome")
 
 
 class Selection(ABC, Generic[ItemT, Outcome]):
     """Choose an item that many users have, from keyword arguments that say everything."""
 
-    def __init__(self, *, neighbours: Neighbours, default: Item | None, **arguments: Any) -> None:
-        if neighbours not in ("replace", "add-remove"):
-            raise ValueError(f"neighbours must be 'replace' or 'add-remove'; got {shown(neighbours)}")
-        self._neighbours = neighbours
+    def __init__(self, *, neighbors: Neighbors, default: Item | None, **arguments: Any) -> None:
+        if neighbors not in ("replace", "add-remove"):
+            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {shown(neighbors)}")
+        self._neighbors = neighbors
         self._default = None if default is None else self._accepted(default)
         if default is not None and self._default is None:
             raise ValueError(f"default must be None or an item of this selection; got {shown(default)}")
         self._arguments = {
             **{name: unshared(value) for name, value in arguments.items()},
-            "neighbours": neighbours,
+            "neighbors": neighbors,
             "default": self._default,
         }
 
@@ -46,9 +46,9 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         return partial(type(self), **self._arguments), ()
 
     @property
-    def neighbours(self) -> Neighbours:
+    def neighbors(self) -> Neighbors:
         """What the promise is for: "replace" or "add-remove"."""
-        return self._neighbours
+        return self._neighbors
 
     @property
     def cost(self) -> PrivacyCost:
@@ -112,7 +112,7 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         ----------
         items : array, sequence, or series with shape (n,)
             One item for each of the n users. Whatever is no item counts as `default`, and nothing about it is raised
-            or warned about. A user who has nothing to say keeps an entry, such as None: with ``neighbours="replace"``,
+            or warned about. A user who has nothing to say keeps an entry, such as None: with ``neighbors="replace"``,
             n is public.
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draw reproducible,
@@ -141,6 +141,6 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         Notes
         -----
         Every call spends the budget again, also a call after `userdp.BOTTOM`, or with new public randomness for the
-        same people. The counts themselves, or how many users fell back to `default`, are not private.
+        same users. The counts themselves, or how many users fell back to `default`, are not private.
         """
         return self._draw(source_of(random_state), self.tally(items, exact_integers=exact_integers))

@@ -1,4 +1,4 @@
-"""People's items as they are counted: every item has one form and one place in one order, whatever was given."""
+"""Users' items as they are counted: every item has one form and one place in one order, whatever was given."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def lower_tail(n: int, others: float, most: int) -> float:
 
 def binomial_window(n: int, others: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Numbers k of users around n (1 - others), and their probabilities; all others have less than 1e-34 together."""
-    centre, width = round(n * (1 - others)), math.isqrt(40 * n) + 2  # Hoeffding: 2 exp(-80)
-    k = np.arange(max(0, centre - width), min(n, centre + width) + 1, dtype=np.float64)
+    center, width = round(n * (1 - others)), math.isqrt(40 * n) + 2  # Hoeffding: 2 exp(-80)
+    k = np.arange(max(0, center - width), min(n, center + width) + 1, dtype=np.float64)
     steps = np.log((n - k[:-1]) / (k[:-1] + 1)) + math.log((1 - others) / others)
     logarithms = np.concatenate([[0.0], np.cumsum(steps)])
     masses = np.exp(logarithms - logarithms.max())

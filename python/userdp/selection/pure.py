@@ -13,7 +13,7 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.base import PMF_CANDIDATES
-from userdp.selection.base import Neighbours, Selection
+from userdp.selection.base import Neighbors, Selection
 from userdp.selection.items import Counts
 from userdp.selection.planning import MARGIN, binomial_window, least_from_which_on, planned
 from userdp.users.values import item_of
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class PureSelection(Selection[int, int]):
-    """Choose the item of most people, from a public range of integers, with epsilon-DP.
+    """Choose the item of most users, from a public range of integers, with epsilon-DP.
 
     Item u is chosen with probability proportional to e**(epsilon c_u / 2), or to e**(epsilon c_u) with
-    ``neighbours="add-remove"``, where c_u of the n users have it; also items that nobody has. It takes the same time
+    ``neighbors="add-remove"``, where c_u of the n users have it; also items that nobody has. It takes the same time
     for 2 items and for 2**64.
 
     Parameters
@@ -35,7 +35,7 @@ class PureSelection(Selection[int, int]):
         Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
     n_items : int
         The items are 0, ..., n_items - 1, from 1 to 2**64 of them. Public.
-    neighbours : {"replace", "add-remove"}
+    neighbors : {"replace", "add-remove"}
         What the promise is for: replacing one user's item, where the number n of users is public; or adding or
         removing one user, where n is private.
     default : int or None
@@ -53,9 +53,9 @@ class PureSelection(Selection[int, int]):
     which allows twice the rate. All of epsilon is spent on the one draw, at delta = 0, roundings included. Proofs for
     both relations: docs/proofs/selection.md. Replacing g users costs g epsilon.
 
-    *Resolution.* The law that is drawn from is one of integers over 2**384. The ratio of two of its probabilities is
-    within a factor e**(2**-36 (d + 1)) of the stated one for counts that differ by d and less than 128 bits of weight;
-    beyond these the less likely item is treated as if it were just so much worse.
+    *Resolution.* The distribution that is drawn from is one of integers over 2**384. The ratio of two of its
+    probabilities is within a factor e**(2**-36 (d + 1)) of the stated one for counts that differ by d and less than 128
+    bits of weight; beyond these the less likely item is treated as if it were just so much worse.
 
     *Accuracy.* `accuracy`, logarithmic in n_items. Choose the public range as small as it can be: 2**d items and not
     2**64.
@@ -86,17 +86,17 @@ class PureSelection(Selection[int, int]):
         *,
         epsilon: Epsilon,
         n_items: int,
-        neighbours: Neighbours = "replace",
+        neighbors: Neighbors = "replace",
         default: int | None = None,
     ) -> None:
         self._n_items = positive(n_items, "n_items")
         if self._n_items > 2**64:
             raise ValueError(f"n_items must be at most 2**64; got {shown(n_items)}")
         self._largest = self._n_items - 1
-        super().__init__(epsilon=epsilon, n_items=self._n_items, neighbours=neighbours, default=default)
+        super().__init__(epsilon=epsilon, n_items=self._n_items, neighbors=neighbors, default=default)
         # Adding or removing a user moves all scores in one direction, replacing one does not.
         self._mechanism = GroupedExponentialMechanism(
-            epsilon=epsilon, sensitivity=1, monotone=neighbours == "add-remove"
+            epsilon=epsilon, sensitivity=1, monotone=neighbors == "add-remove"
         )
 
     @property
@@ -126,7 +126,7 @@ class PureSelection(Selection[int, int]):
             starts.append(free)
             scores.append(0)
         # Where n is public, the number of distinct items does not show: empty groups before the first item.
-        size = 2 * sum(counts.values()) + 1 if self.neighbours == "replace" else 0
+        size = 2 * sum(counts.values()) + 1 if self.neighbors == "replace" else 0
         empty = max(size - len(starts), 0)
         return GroupedScores(
             np.pad(np.array(starts, dtype=np.uint64), (empty, 0)),

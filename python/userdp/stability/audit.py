@@ -12,15 +12,15 @@ from userdp.exact.numbers import Delta, parse_delta, positive, shown
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.runtime import Progress, ProgressCallback, progress_bar
-from userdp.stability.outcomes import Errors, Outcome, Samples, read_law, read_masses, runner
+from userdp.stability.outcomes import Errors, Outcome, Samples, read_masses, read_pmf, runner
 from userdp.stability.parameters import PRECISION, Method, pair_agreement, stability_from_agreement
 from userdp.stability.report import Enclosed, ItemStability, SeedStability, StabilityReport
 
 DEFAULT_BUDGET = 10**8
-"""Pairs of laws times items: some minutes."""
+"""Pairs of distributions times items: some minutes."""
 ONE = 1 << PRECISION
-LAW_BITS = PRECISION + 64
-"""Bits of the sum of a law's weights when laws are compared."""
+DISTRIBUTION_BITS = PRECISION + 64
+"""Bits of the sum of a distribution's weights when distributions are compared."""
 
 
 def audit_stability(
@@ -44,9 +44,9 @@ def audit_stability(
     Parameters
     ----------
     learner : RepresentationLearner, ListStabilityLearner, ListLearner, StableLearner or callable
-        A callable takes a sample, a tuple of m examples, and returns the law of its outcome (a `Pmf` or a mapping from
-        item to probability), which users draw from with public randomness; or one item; or a set of items, the list of
-        a list learner. With `seeds` it takes a sample and a seed.
+        A callable takes a sample, a tuple of m examples, and returns the distribution of its outcome (a `Pmf` or a
+        mapping from item to probability), which users draw from with public randomness; or one item; or a set of items,
+        the list of a list learner. With `seeds` it takes a sample and a seed.
     distribution : mapping
         D, from example to probability; exact, with the sum 1. For learner objects an example is (x, y) with y in
         {0, 1} and x a row of features, as a tuple, or a number for a row of one. Synthetic or public: the report is
@@ -58,7 +58,7 @@ def audit_stability(
     eta : number in [0, 1]
         The probability that counts as stable in pseudo-global stability.
     method : {"race", "darts"}
-        How laws are drawn from with public randomness.
+        How distributions are drawn from with public randomness.
     seeds : mapping or sequence, optional
         All values of the public randomness, with their probabilities or equally likely. For learners with finitely much
         of it, and for looking at some seeds of a `StableLearner`, each a `PublicSeed`.
@@ -67,29 +67,29 @@ def audit_stability(
     concepts : ConceptClass, optional
         The class by which D has to be realizable when accuracy is asked for; by default the class of the learner.
     canonical : Pmf or mapping, optional
-        A law that does not depend on the sample, from which the hypothesis in common is drawn; by default the mixture
-        of the laws of all samples.
+        A distribution that does not depend on the sample, from which the hypothesis in common is drawn; by default the
+        mixture of the distributions of all samples.
     symmetric : bool
         The outcome does not depend on the order of examples (which is tried out on a few samples): multisets of
         examples are enough. False goes over all sequences, as `ListStabilityLearner` needs.
     budget : int, optional
-        Refuse when pairs of distinct laws times items exceed this; 10**8 by default.
+        Refuse when pairs of distinct distributions times items exceed this; 10**8 by default.
     progress : bool, callable or None
         See `userdp.audit.audit_user_level`.
 
     Returns
     -------
     StabilityReport
-        For laws: the probability of every item, the agreement of two users, the distance to the canonical law and what
-        these say about pseudo-global stability. For lists: the longest, and the probability of every item to be
-        listed. With seeds: every seed's likeliest item, and pseudo-global stability itself.
+        For distributions: the probability of every item, the agreement of two users, the distance to the canonical
+        distribution and what these say about pseudo-global stability. For lists: the longest, and the probability of
+        every item to be listed. With seeds: every seed's likeliest item, and pseudo-global stability itself.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument or the sample; for a D that no concept fits where accuracy is asked for.
     BudgetError
-        For over 2,000,000 runs or 2**26 examples of all samples, and for too many pairs of distinct laws.
+        For over 2,000,000 runs or 2**26 examples of all samples, and for too many pairs of distinct distributions.
 
     Notes
     -----
@@ -127,7 +127,7 @@ def audit_stability(
     public = {None: Fraction(1)} if seeds is None else read_masses(seeds, "seeds")
     if isinstance(canonical, (set, frozenset)):
         raise TypeError(f"canonical must be a Pmf or a mapping to probabilities; got {shown(canonical)}")
-    center = None if canonical is None else read_law(canonical, "canonical")
+    center = None if canonical is None else read_pmf(canonical, "canonical")
     samples = Samples(atoms, size, symmetric=bool(symmetric), runs=len(public))
     errors_of = Errors(learner, atoms, errors, concepts, accurate)
     run = runner(learner, atoms, () if seeds is None else public)
@@ -135,7 +135,7 @@ def audit_stability(
         found = {seed: samples.outcomes(run, seed, callback) for seed in public}
     distinct = {outcome for weighted in found.values() for outcome in weighted}
     if len({outcome.is_list for outcome in distinct}) > 1:
-        raise TypeError("learner must return laws or items for all samples, or sets for all samples")
+        raise TypeError("learner must return distributions or items for all samples, or sets for all samples")
     is_list = next(iter(distinct)).is_list
     if is_list and seeds is not None:
         raise TypeError("learner must not return sets where there are seeds")
@@ -159,7 +159,7 @@ def audit_stability(
         rows = tuple(_seed(seed, public[seed], own, errors_of, stable) for seed, own in rated.items())
         return StabilityReport(**report, nu=_joint(rows), seeds=rows)
     (weighted,) = found.values()
-    with progress_bar(progress, "comparing laws") as callback:
+    with progress_bar(progress, "comparing distributions") as callback:
         agreement, distance = _agreements(weighted, samples.total, center, method, limit, callback)
     return StabilityReport(
         **report,
@@ -256,24 +256,25 @@ def _agreements(
     limit: int,
     callback: ProgressCallback,
 ) -> tuple[Enclosed, Enclosed]:
-    """How often two users agree, and how often one does not agree with the canonical law."""
-    laws = [(_short(dict(outcome.weights)), weight) for outcome, weight in weighted.items()]
-    pairs, width = len(laws) * (len(laws) + 1) // 2, max(len(outcome.weights) for outcome in weighted)
+    """How often two users agree, and how often one does not agree with the canonical distribution."""
+    pmfs = [(_short(dict(outcome.weights)), weight) for outcome, weight in weighted.items()]
+    pairs, width = len(pmfs) * (len(pmfs) + 1) // 2, max(len(outcome.weights) for outcome in weighted)
     if pairs * width > limit:
         raise BudgetError(
-            f"{pairs:,} pairs of {len(laws):,} distinct laws on up to {width:,} items; budget {limit:,} pairs times "
+            f"{pairs:,} pairs of {len(pmfs):,} distinct distributions on up to {width:,} items; "
+            f"budget {limit:,} pairs times "
             "items. Cheaper: a smaller m, fewer examples or hypotheses, or measure_agreement"
         )
     common = _short(_mixture(weighted) if center is None else dict(center.weights))
     low = high = near_low = near_high = 0
-    for done, (law, weight) in enumerate(laws):
+    for done, (output_distribution, weight) in enumerate(pmfs):
         low, high = low + weight * weight * ONE, high + weight * weight * ONE
-        for other, others in laws[done + 1 :]:
-            least, most = _pair(law, other, method)
+        for other, others in pmfs[done + 1 :]:
+            least, most = _pair(output_distribution, other, method)
             low, high = low + 2 * weight * others * least, high + 2 * weight * others * most
-        least, most = _pair(law, common, method)
+        least, most = _pair(output_distribution, common, method)
         near_low, near_high = near_low + weight * least, near_high + weight * most
-        callback(done + 1, len(laws))
+        callback(done + 1, len(pmfs))
     scale, of_distance = total * total * ONE, total * ONE
     return (
         Enclosed(max(Fraction(0), Fraction(low, scale)), min(Fraction(1), Fraction(high, scale))),
@@ -284,20 +285,20 @@ def _agreements(
     )
 
 
-def _short(law: Mapping[Hashable, int]) -> tuple[dict[Hashable, int], int]:
-    """A law with short weights, and by how much this moves agreements with other laws, at most, in 2**-PRECISION.
+def _short(output_distribution: Mapping[Hashable, int]) -> tuple[dict[Hashable, int], int]:
+    """A pmf with short weights, and by how much this moves agreements at most, in 2**-PRECISION.
 
-    Rounding moves a law of k items by at most d = k * 2**-LAW_BITS in total variation, and draws from it differ from
-    those from the original with probability at most 2 d.
+    Rounding moves a distribution of k items by at most d = k * 2**-DISTRIBUTION_BITS in total variation, and draws from
+    it differ from those from the original with probability at most 2 d.
     """
-    total = sum(law.values())
-    if total.bit_length() <= LAW_BITS:
-        return dict(law), 0
-    return {item: (own << LAW_BITS) // total for item, own in law.items()}, 1
+    total = sum(output_distribution.values())
+    if total.bit_length() <= DISTRIBUTION_BITS:
+        return dict(output_distribution), 0
+    return {item: (own << DISTRIBUTION_BITS) // total for item, own in output_distribution.items()}, 1
 
 
 def _pair(p: tuple[dict[Hashable, int], int], q: tuple[dict[Hashable, int], int], method: Method) -> tuple[int, int]:
-    """The agreement of two laws."""
+    """The agreement of two distributions."""
     (a, moved), (b, also_moved) = p, q
     items = [*a, *(item for item in b if item not in a)]
     low, high = pair_agreement([a.get(item, 0) for item in items], [b.get(item, 0) for item in items], method)
@@ -305,7 +306,7 @@ def _pair(p: tuple[dict[Hashable, int], int], q: tuple[dict[Hashable, int], int]
 
 
 def _mixture(weighted: Mapping[Outcome, int]) -> dict[Hashable, int]:
-    """The mean law, rounded to about 2**-256: any law that does not depend on the sample may be the canonical one."""
+    """The mean pmf, rounded to about 2**-256: any that is free of the sample may be canonical."""
     mixed: dict[Hashable, int] = {}
     for outcome, weight in weighted.items():
         for item, own in outcome.weights:

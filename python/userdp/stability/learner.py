@@ -104,7 +104,7 @@ class StableLearner(ABC):
             hash(found)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
+        except BaseException:  # whatever a user's rows lead to, `sys.exit` included
             return self.default
         return found
 

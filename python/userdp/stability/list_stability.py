@@ -18,7 +18,7 @@ from userdp.exact.pmf import Pmf
 from userdp.public_randomness.sampling import CorrelatedSampler
 from userdp.stability.learner import Labels, StableLearner
 from userdp.stability.lists import Listed, ListLearner
-from userdp.stability.representation import positive_float, power_law, rational_base
+from userdp.stability.representation import positive_float, power_pmf, rational_base
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ class ListStabilityLearner(StableLearner):
         """What a hypothesis says about rows; see `StableLearner.predict`."""
         return self.list_learner.predict(item, self.list_learner.hypotheses.points(X))
 
-    def law(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
-        """The law of one user's vote over the public seed, exactly.
+    def distribution(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
+        """The distribution of one user's vote over the public seed, exactly.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class ListStabilityLearner(StableLearner):
             return Pmf((self.default,), (1,))
         candidates = sorted(frequencies)
         ratio = rational_base(base, self.gamma / self.k2)
-        return power_law(candidates, [frequencies[one] for one in candidates], ratio)
+        return power_pmf(candidates, [frequencies[one] for one in candidates], ratio)
 
     def _frequencies(self, X: npt.NDArray[Any], labels: Labels) -> Mapping[Listed, int]:
         """For each candidate the number of the last k2 lists that have it; no candidates for too few rows."""

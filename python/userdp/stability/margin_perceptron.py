@@ -116,7 +116,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
         """Rows within the unit ball."""
         rows = np.nan_to_num(first_columns(X, self.n_features).astype(np.float64), nan=0.0)
         rows = np.clip(rows, -LARGEST, LARGEST)
-        # Column by column: the same operations on every row, whatever its neighbours are.
+        # Column by column: the same operations on every row, whatever its neighbors are.
         squares = np.zeros(len(rows))
         for column in rows.T:
             squares += column * column

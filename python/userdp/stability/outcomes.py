@@ -36,7 +36,7 @@ Member: TypeAlias = "tuple[int, ...]"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A law of items in lowest terms, or a list of items.
+    """A distribution of items in lowest terms, or a list of items.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def read_masses(value: Any, name: str) -> dict[Any, Fraction]:
     return {thing: mass for thing, mass in masses.items() if mass}
 
 
-def read_law(value: Any, name: str) -> Outcome:
+def read_pmf(value: Any, name: str) -> Outcome:
     """Read what a learner returned.
 
     Raises
@@ -218,7 +218,7 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
             return [Outcome(frozenset([(item, 1)])) for item in learner.items(rows.users(members), seed)]
 
         return together
-    if hasattr(learner, "law") or isinstance(learner, ListLearner):
+    if hasattr(learner, "distribution") or isinstance(learner, ListLearner):
         if seeds:
             raise TypeError(f"seeds are for a StableLearner or a callable; got {shown(learner)}")
         rows = _Rows(atoms)
@@ -226,10 +226,10 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
 
         def outcome(member: Member, seed: Any) -> Any:
             X, labels = rows.sample(member)
-            return set(_cut(learner, X, labels)) if lists else learner.law(X, labels)
+            return set(_cut(learner, X, labels)) if lists else learner.distribution(X, labels)
 
     elif isinstance(learner, StableLearner):
-        raise TypeError(f"{type(learner).__name__} has no law; give seeds, or use measure_agreement")
+        raise TypeError(f"{type(learner).__name__} has no distribution; give seeds, or use measure_agreement")
     elif callable(learner):
         examples = tuple(atoms)
 
@@ -243,7 +243,7 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
     def one_by_one(members: Sequence[Member], seed: Any, callback: ProgressCallback) -> list[Outcome]:
         found = []
         for done, member in enumerate(members):
-            found.append(read_law(outcome(member, seed), f"learner: the outcome for sample {done}"))
+            found.append(read_pmf(outcome(member, seed), f"learner: the outcome for sample {done}"))
             callback(done + 1, len(members))
         return found
 

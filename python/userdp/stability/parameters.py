@@ -111,9 +111,9 @@ def representation_parameters(
     Notes
     -----
     "tight": with Delta = sqrt(ln(2 |H| / z) / (2 m)), all empirical errors are within Delta of the true ones with
-    probability 1 - z, and then a user's law is within tanh(gamma Delta / 2) of the one with true errors, so the votes
-    drawn from the two differ with probability at most 1 - exp(-gamma Delta). The least m over z with
-    z + 1 - exp(-gamma Delta) <= (1 - nu) (1 - eta) is enough, by Markov's inequality.
+    probability 1 - z, and then a user's distribution is within tanh(gamma Delta / 2) of the one with true errors, so
+    the votes drawn from the two differ with probability at most 1 - exp(-gamma Delta). The least m over z with z + 1 -
+    exp(-gamma Delta) <= (1 - nu) (1 - eta) is enough, by Markov's inequality.
 
     Both are worst cases over all distributions. Far fewer rows are enough on most: see `measure_agreement`.
 
@@ -191,12 +191,12 @@ def list_parameters(
     * k1, the least with L / (1.1 tau) exp(-k1 kl(tau, 1.1 tau)) + (L / (0.45 tau) + 1) exp(-k1 kl(tau, 0.9 tau)) <= s,
       kl the binary relative entropy: with probability 1 - s the candidates are all hypotheses that are listed with
       probability at least 1.1 tau, and some of those with at least 0.9 tau;
-    * gamma = ln(2 L / (0.9 tau s)) / (0.9 tau): leaving out the others moves the law by s / 2 at most;
+    * gamma = ln(2 L / (0.9 tau s)) / (0.9 tau): leaving out the others moves the distribution by s / 2 at most;
     * k2 = ceil(ln(2 L / (tau s)) / (2 Delta**2)): with probability 1 - s all frequencies of candidates are within Delta
-      of the probabilities, which moves the law by t = tanh(gamma Delta / 2) at most.
+      of the probabilities, which moves the distribution by t = tanh(gamma Delta / 2) at most.
 
-    Votes then differ from those of the law with true probabilities with probability at most 2 s + 2 d / (1 + d), where
-    d = s / 2 + t; Delta makes that B, and s is chosen for the least k1 + k2.
+    Votes then differ from those of the distribution with true probabilities with probability at most 2 s + 2 d / (1 +
+    d), where d = s / 2 + t; Delta makes that B, and s is chosen for the least k1 + k2.
 
     References
     ----------
@@ -366,7 +366,7 @@ PRECISION = 256
 
 
 def pair_agreement(p: Sequence[int], q: Sequence[int], method: Method) -> Enclosure:
-    """The probability that draws from two laws by the same randomness are equal.
+    """The probability that draws from two distributions by the same randomness are equal.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Oracle(Protocol):
     def at_most(self, phi: StatisticalQuery, bound: Fraction) -> bool:
         """Whether the answer is at most a bound: one query, for algorithms that need to know no more.
 
-        People whose answers differ, and are all above the bound or all below, go on together.
+        Users whose answers differ, and are all above the bound or all below, go on together.
         """
 
 
@@ -165,7 +165,7 @@ def check_algorithm(algorithm: Any) -> None:
     if algorithm.intervals > MAX_INTERVALS:
         raise BudgetError(
             f"tolerance={float(algorithm.tolerance):.3g} needs 1/tolerance intervals, above 2**28: no number of rows "
-            "that people have makes them agree on such answers; give a larger tolerance"
+            "that users have makes them agree on such answers; give a larger tolerance"
         )
     if algorithm.max_queries < 1:
         raise ValueError(f"max_queries must be at least 1; got {shown(algorithm.max_queries)}")

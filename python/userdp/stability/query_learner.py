@@ -123,7 +123,7 @@ class StatisticalQueryLearner(StableLearner):
             When rows times queries are too many.
         """
         no_points = self.algorithm.points(data.X[:0])
-        # Public: how many rows people have is not.
+        # Public: how many rows users have is not.
         work = data.n_users * data.m * self.algorithm.max_queries
         if work > MAX_WORK:
             raise BudgetError(
@@ -161,7 +161,7 @@ class StatisticalQueryLearner(StableLearner):
                 item = self.algorithm.encode(self.algorithm.run(ask))
         except KeyboardInterrupt:
             raise
-        except BaseException:  # whatever somebody's rows lead to, `sys.exit` included
+        except BaseException:  # whatever a user's rows lead to, `sys.exit` included
             return self.default
         # An algorithm may catch what stops it.
         return item if self._is_item(item) and not ask.exceeded else self.default
@@ -202,11 +202,11 @@ class _TooManyQueries(Exception):
 
 
 class _Answers:
-    """The oracle for people who have learned the same: when they would learn different things, they part.
+    """The oracle for users who have learned the same: when they would learn different things, they part.
 
     Attributes
     ----------
-    people : _People
+    users : _People
         Those who have not left.
     others : list of (_People, answers)
         Those who have, each group with all that it has learned.

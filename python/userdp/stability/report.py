@@ -95,11 +95,12 @@ class StabilityReport:
     list_size : int or None
         The longest list, where outcomes are lists.
     method : {"race", "darts"} or None
-        How laws are drawn from with public randomness; None where outcomes are not laws drawn from in this way.
+        How distributions are drawn from with public randomness; None where outcomes are not distributions drawn from in
+        this way.
     agreement : Enclosed or None
         The probability that two users of independent samples agree.
     distance : Enclosed or None
-        The probability that a user's draw is not that from the canonical law, by the same randomness.
+        The probability that a user's draw is not that from the canonical distribution, by the same randomness.
     nu : Enclosed or None
         The probability over public randomness that some accurate hypothesis is what a user gets with probability at
         least eta ([GKM21, Definition 15], both conditions jointly). For listed seeds the number itself, otherwise what

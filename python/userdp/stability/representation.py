@@ -132,8 +132,8 @@ class RepresentationLearner(ClassLearner):
         votes: list[int] = found.tolist()
         return votes
 
-    def law(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
-        """The law of one user's vote over the public seed, exactly.
+    def distribution(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
+        """The distribution of one user's vote over the public seed, exactly.
 
         Parameters
         ----------
@@ -152,12 +152,12 @@ class RepresentationLearner(ClassLearner):
         if rows == 0:
             return Pmf((self.default,), (1,))
         errors = ClassErrors(self.hypotheses, _alone(X, labels)).mistakes()[:, 0]
-        return power_law(
+        return power_pmf(
             range(self.hypotheses.size), (-errors.astype(np.int64)).tolist(), rational_base(base, self.gamma / rows)
         )
 
 
-def power_law(outputs: Iterable[Hashable], exponents: Sequence[int], base: Fraction) -> Pmf:
+def power_pmf(outputs: Iterable[Hashable], exponents: Sequence[int], base: Fraction) -> Pmf:
     """Probabilities proportional to base**exponent, exactly."""
     least, most = min(exponents), max(exponents)
     up, down = base.numerator, base.denominator

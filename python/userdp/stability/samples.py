@@ -75,7 +75,7 @@ def measure_agreement(
 ) -> AgreementEstimate:
     """Measure how often two users of one distribution get the same item.
 
-    **Never on users' data.** The result is about the samples it was given: on people's rows it would be an output that
+    **Never on users' data.** The result is about the samples it was given: on users' rows it would be an output that
     no privacy budget pays for, and so would a choice of gamma by it. Use a synthetic distribution, or public data.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Whatever people bring their data in, as columns: read by what the container is, never by what is in it.
+"""Whatever users bring their data in, as columns: read by what the container is, never by what is in it.
 
 * NumPy arrays of numbers, bools and texts are typed. Arrays of objects are read object by object.
 * Lists and all other sequences are read object by object, to a depth that is public: two for tables, one for vectors.
@@ -6,7 +6,7 @@
   Columns of objects are read object by object. Lazy ones are collected once.
 * What is of no known kind is refused before a value is looked at.
 
-The type, the shape and the columns of a container are public. But what one person's missing or odd value can flip
+The type, the shape and the columns of a container are public. But what one user's missing or odd value can flip
 decides nothing: pandas and NumPy make doubles of integers for one missing value, and objects of numbers for one text,
 so integers, doubles and objects are read by one rule. In nullable and Arrow columns, and in lists, nothing flips.
 """

@@ -19,7 +19,7 @@ Rule = Literal["first", "random"]
 def bound_contributions(
     X: Any, y: Any, groups: Any, *, m: int, rule: Rule = "first", enrolled: Any = None
 ) -> tuple[Any, Any, Any]:
-    """Keep at most m rows of each user: the first step for people who contribute unequally.
+    """Keep at most m rows of each user: the first step for users who contribute unequally.
 
     Parameters
     ----------

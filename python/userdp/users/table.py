@@ -1,4 +1,4 @@
-"""People's rows as learners see them, read from whatever they came in."""
+"""Users' rows as learners see them, read from whatever they came in."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LARGEST_M = 2**31 - 1
 
 @dataclass(frozen=True)
 class UserTable:
-    """People's rows, read so that no user's values change how another user's are read.
+    """Users' rows, read so that no user's values change how another user's are read.
 
-    Learners take these. `UserTable.read` makes one from what people have.
+    Learners take these. `UserTable.read` makes one from what users have.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class UserTable:
         n_features: int | None = None,
         capped: bool = True,
     ) -> UserTable:
-        """Read people's rows.
+        """Read users' rows.
 
         Parameters
         ----------

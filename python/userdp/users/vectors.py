@@ -1,6 +1,6 @@
 """One vector for each user, never stored, and integer sums of them that one user changes by little.
 
-Neighbours: all rows of one user are replaced; the number of users is public. A user's integers are a function of that
+Neighbors: all rows of one user are replaced; the number of users is public. A user's integers are a function of that
 user's rows and of public numbers alone, to the last bit: they do not depend on other users, on where rows are, on
 threads or on the machine's vector instructions. Their range, or norm, is enforced in integers. So the sensitivities
 below hold whatever the rows are, and whatever floating-point arithmetic does (docs/proofs/user_vectors.md).
@@ -136,7 +136,7 @@ class UserVectors(ABC):
             yield from listed
 
     def counts_within(self, center: npt.ArrayLike, radii: npt.ArrayLike) -> Integers:
-        """How many users are at most at each distance from a public centre; sensitivity 1 in each count.
+        """How many users are at most at each distance from a public center; sensitivity 1 in each count.
 
         Users without rows count in none.
 
@@ -180,9 +180,9 @@ class _Rotated(UserVectors):
 class MeanVectors(UserVectors):
     """The mean of each user's rows, every row clipped first.
 
-    A row less the centre is clipped to the ball (norm="l2") or cube (norm="max") of radius `bound`; NaN counts as the
-    centre, infinities as the largest numbers. The rows of a user are summed in their order. Vectors are thus relative
-    to the centre.
+    A row less the center is clipped to the ball (norm="l2") or cube (norm="max") of radius `bound`; NaN counts as the
+    center, infinities as the largest numbers. The rows of a user are summed in their order. Vectors are thus relative
+    to the center.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-//! Cancelling a long computation and watching its progress.
+//! Canceling a long computation and watching its progress.
 
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Shared between the thread that works and the one that waits for it.
 #[derive(Debug, Default)]
 pub struct Control {
-    cancelled: AtomicBool,
+    canceled: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
 }
 
 impl Control {
-    /// A control of work that nobody has cancelled.
+    /// A control of work that nobody has canceled.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Asks the work to stop at its next check.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.canceled.store(true, Ordering::Relaxed);
     }
 
     /// Announces how many steps the work has.
@@ -28,21 +28,21 @@ impl Control {
         self.total.store(steps as u64, Ordering::Relaxed);
     }
 
-    /// Counts `steps` as done, and fails when the work was cancelled.
+    /// Counts `steps` as done, and fails when the work was canceled.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] after [`Control::cancel`].
+    /// [`Error::Canceled`] after [`Control::cancel`].
     pub fn advance(&self, steps: usize) -> Result<()> {
         self.done.fetch_add(steps as u64, Ordering::Relaxed);
         self.check()
     }
 
-    /// Fails when the work was cancelled.
+    /// Fails when the work was canceled.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] after [`Control::cancel`].
+    /// [`Error::Canceled`] after [`Control::cancel`].
     pub fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+        if self.canceled.load(Ordering::Relaxed) { Err(Error::Canceled) } else { Ok(()) }
     }
 
     /// (steps done, steps in all).

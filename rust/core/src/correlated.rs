@@ -1,4 +1,4 @@
-//! Correlated sampling: draws of similar laws by the same public randomness, which agree as often as the laws overlap.
+//! Correlated sampling: draws of similar distributions by the same public randomness, which agree as often as the distributions overlap.
 //!
 //! Nothing here protects anybody: privacy never rests on these draws, only how often users agree does.
 

@@ -24,7 +24,7 @@ pub enum Error {
         message: String,
     },
     /// The caller asked for the work to stop.
-    Cancelled,
+    Canceled,
     /// The operating system gave no random bits.
     Entropy {
         /// Its own words.
@@ -63,8 +63,8 @@ impl Error {
     }
 
     /// True when the work was stopped on request.
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled)
+    pub fn is_canceled(&self) -> bool {
+        matches!(self, Self::Canceled)
     }
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Error {
         match self {
             Self::InvalidArgument { argument, message } => write!(f, "{argument}: {message}"),
             Self::TooLarge { message } | Self::Memory { message } => write!(f, "{message}"),
-            Self::Cancelled => write!(f, "cancelled"),
+            Self::Canceled => write!(f, "canceled"),
             Self::Entropy { message } => write!(f, "the operating system gave no random bits: {message}"),
         }
     }

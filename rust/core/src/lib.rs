@@ -8,7 +8,7 @@
 //!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
 //!   count vectors by rank)
 //! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
-//!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where laws overlap)
+//!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where distributions overlap)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
 //!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes)

@@ -60,7 +60,7 @@ impl<'a> Pmf<'a> {
         if miss > rational_from_f64(FLOAT_TOTAL_TOLERANCE) {
             let total = crate::exact::rounding::rational_to_f64(&total.value(), Direction::Nearest);
             let message = format!(
-                "masses sum to {total:?}; floats must sum to 1 within 1e-9 (normalise them, or use exact_pmf)"
+                "masses sum to {total:?}; floats must sum to 1 within 1e-9 (normalize them, or use exact_pmf)"
             );
             return Err(Error::invalid(argument, message));
         }
@@ -89,7 +89,7 @@ impl<'a> Pmf<'a> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming `argument` for no weights, or when they do not sum to `total` > 0;
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn from_weights(
         weights: Vec<Natural>,
         total: Natural,

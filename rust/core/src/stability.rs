@@ -3,7 +3,7 @@
 //! From n users D are deleted in all. A set S of at most D users is *unstable* when some *bad* pair of deletion sets
 //! T, T' of size D, one whose kept data the algorithm tells apart, contains S in both; otherwise S is *stable*. Supersets
 //! of stable sets are stable. Users with the same data are of one *type*, and a set counts by its deletion vector: how
-//! many users of each type it holds. [`StableFamily`] is the one engine for users grouped by type and for labelled
+//! many users of each type it holds. [`StableFamily`] is the one engine for users grouped by type and for labeled
 //! users, each a type of its own.
 //!
 //! Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
@@ -11,7 +11,7 @@
 
 mod bad_pairs;
 mod counting;
-mod law;
+mod distribution;
 mod order;
 mod outputs;
 mod prefixes;
@@ -21,6 +21,6 @@ mod transform;
 mod typed;
 mod windows;
 
-pub use law::{Law, Mixture};
+pub use distribution::{Distribution, Mixture};
 pub use typed::StableFamily;
 pub use windows::{Totals, WindowTotal, smallest_window};

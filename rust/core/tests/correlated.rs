@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn quantised_weights_are_next_to_the_masses(
+    fn quantized_weights_are_next_to_the_masses(
         weights in prop::collection::vec(0_u32..1000, 1..40),
         total in 1_u64..5000,
     ) {
@@ -128,7 +128,7 @@ proptest! {
         prop_assume!(sum > 0);
         let naturals = weights.iter().map(|&weight| weight.into()).collect();
         let pmf = Pmf::from_weights(naturals, sum.into(), "pmf", &Control::new()).unwrap();
-        let rounded = darts::quantised(&pmf, total, &Control::new()).unwrap();
+        let rounded = darts::quantized(&pmf, total, &Control::new()).unwrap();
         prop_assert_eq!(rounded.iter().sum::<u64>(), total);
         for (&weight, &whole) in weights.iter().zip(&rounded) {
             let (scaled, whole) = (u64::from(weight) * total, whole * sum);

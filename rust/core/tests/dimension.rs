@@ -99,11 +99,11 @@ fn a_small_budget_is_refused_with_bounds() {
 }
 
 #[test]
-fn work_can_be_cancelled() {
+fn work_can_be_canceled() {
     let control = Control::new();
     control.cancel();
     let (entries, points) = sparse_parities(8, 3);
-    assert!(spaces(&entries, points).littlestone(PLENTY, &control).unwrap_err().is_cancelled());
+    assert!(spaces(&entries, points).littlestone(PLENTY, &control).unwrap_err().is_canceled());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Discrete Gaussian noise: its range of sigma^2, wiping, cancelling.
+//! Discrete Gaussian noise: its range of sigma^2, wiping, canceling.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -22,7 +22,7 @@ fn sigma_squared_has_two_ends() {
 }
 
 #[test]
-fn weights_of_wide_laws_are_refused() {
+fn weights_of_wide_distributions_are_refused() {
     let error = noise(1_000_000_000_000, 1).expect("accepted").weights(&Control::new());
     assert!(matches!(error, Err(Error::TooLarge { .. })));
     assert_eq!(noise(1, 1).expect("accepted").weights(&Control::new()).map(|weights| weights.len()), Ok(12));
@@ -30,24 +30,24 @@ fn weights_of_wide_laws_are_refused() {
 
 #[test]
 fn values_are_wiped_when_the_source_fails() {
-    let law = noise(100, 1).expect("accepted");
+    let distribution = noise(100, 1).expect("accepted");
     let mut values = [7; 4];
     // The first trial is +0, the second -0, and there are no others.
     let mut bytes = vec![0; 80];
     bytes[40] = 1;
     let mut source = Source::listed(bytes);
     let mut two = values[..2].to_vec();
-    assert!(law.release_many(&mut source, &mut two, &Control::new()).is_err());
+    assert!(distribution.release_many(&mut source, &mut two, &Control::new()).is_err());
     assert_eq!(two, [0; 2]);
-    assert!(law.release_many(&mut Source::listed(vec![]), &mut values, &Control::new()).is_err());
+    assert!(distribution.release_many(&mut Source::listed(vec![]), &mut values, &Control::new()).is_err());
     assert_eq!(values, [0; 4]);
 }
 
 #[test]
-fn cancelled_work_leaves_nothing() {
-    let (law, control) = (noise(100, 1).expect("accepted"), Control::new());
+fn canceled_work_leaves_nothing() {
+    let (distribution, control) = (noise(100, 1).expect("accepted"), Control::new());
     control.cancel();
     let mut values = [7; 4];
-    let outcome = law.release_many(&mut Source::system(), &mut values, &control);
-    assert_eq!((outcome, values), (Err(Error::Cancelled), [0; 4]));
+    let outcome = distribution.release_many(&mut Source::system(), &mut values, &control);
+    assert_eq!((outcome, values), (Err(Error::Canceled), [0; 4]));
 }

@@ -1,4 +1,4 @@
-//! Discrete Laplace noise in a range: its certificate and the faults it must catch, wiping, cancelling.
+//! Discrete Laplace noise in a range: its certificate and the faults it must catch, wiping, canceling.
 
 use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
@@ -19,11 +19,11 @@ fn two() -> Level {
 }
 
 /// Digits from 64ths of the first draw and of the second.
-fn digits(centre: u32, high: &[u32], rest: u32, low: &[u32], flat_bits: u32) -> Digits {
+fn digits(center: u32, high: &[u32], rest: u32, low: &[u32], flat_bits: u32) -> Digits {
     let scaled =
         |values: &[u32], unit: u32| values.iter().map(|&v| BigUint::from(v) << unit).collect::<Vec<_>>();
     Digits {
-        centre: BigUint::from(centre) << 121_u32,
+        center: BigUint::from(center) << 121_u32,
         high: scaled(high, 121),
         rest: BigUint::from(rest) << 121_u32,
         low: scaled(low, 122),
@@ -67,9 +67,9 @@ fn every_fault_is_refused() {
 #[test]
 fn independent_signs_and_magnitudes_are_refused() {
     // All of the least magnitude on 0 when the sign is free: P[0] is twice what it may be, here 4 P[1] for E = 2.
-    let law = digits(32, &[16, 8], 8, &[64], 0);
-    assert!(refused(&law, 3).contains("0 and 1"));
-    // Half of it is the centre of the certified law, and what is left goes elsewhere.
+    let distribution = digits(32, &[16, 8], 8, &[64], 0);
+    assert!(refused(&distribution, 3).contains("0 and 1"));
+    // Half of it is the center of the certified distribution, and what is left goes elsewhere.
     assert_eq!(certify(&digits(20, &[20, 12], 12, &[64], 0), &two(), 3), Ok(()));
     assert!(refused(&digits(4, &[24, 18], 18, &[64], 0), 3).contains("0 and 1"));
 }
@@ -106,10 +106,10 @@ fn what_is_built_passes_and_less_noise_does_not() {
         assert_eq!(certify(tables.digits(), &level(1, 4), width), Ok(()));
         assert!(certify(tables.digits(), &level(1, 8), width).is_err());
         assert!(certify(tables.digits(), &level(249_999, 1_000_000), width).is_err());
-        // A unit more in the centre and one less at the first digit, on the scale of 2^-40.
+        // A unit more in the center and one less at the first digit, on the scale of 2^-40.
         let mut moved = tables.digits().clone();
         let part = BigUint::one() << 87_u32;
-        moved.centre += &part;
+        moved.center += &part;
         moved.high[0] -= &part;
         assert!(certify(&moved, &level(1, 4), width).is_err());
         // Wider ranges than what it was built for.
@@ -129,8 +129,8 @@ fn values_are_wiped_when_a_batch_stops() {
     assert_eq!(values, [0; 5]);
     control.cancel();
     let mut values = [7; 5];
-    assert_eq!(tables.release_many(&mut Source::system(), &mut values, &control), Err(Error::Cancelled));
+    assert_eq!(tables.release_many(&mut Source::system(), &mut values, &control), Err(Error::Canceled));
     assert_eq!(values, [0; 5]);
-    assert!(matches!(DiscreteLaplaceTables::new(&two(), 0, 1000, &control), Err(Error::Cancelled)));
+    assert!(matches!(DiscreteLaplaceTables::new(&two(), 0, 1000, &control), Err(Error::Canceled)));
     assert!(DiscreteLaplaceTables::new(&two(), 5, 5, &Control::new()).is_err());
 }

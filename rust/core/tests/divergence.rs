@@ -243,11 +243,11 @@ fn bad_pmfs_are_refused_by_name() {
 }
 
 #[test]
-fn cancelled_work_stops() {
+fn canceled_work_stops() {
     let stopped = Control::new();
     stopped.cancel();
     let family = Family::new(vec![exact_pmf(&[1, 2]), exact_pmf(&[2, 1])]).unwrap();
     let level = Level::rational(BigRational::one());
     let result = family.worst_divergence(&[(0, 1)], &level, &BigRational::zero(), &stopped);
-    assert_eq!(result.unwrap_err(), Error::Cancelled);
+    assert_eq!(result.unwrap_err(), Error::Canceled);
 }

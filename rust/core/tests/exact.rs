@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn rounding_finds_the_neighbours(x in magnitude(), part in 1_i64..1000) {
+    fn rounding_finds_the_neighbors(x in magnitude(), part in 1_i64..1000) {
         // A point strictly between two adjacent floats.
         let above = x.next_up();
         prop_assume!(above.is_finite());

@@ -19,14 +19,14 @@ fn level(numerator: i64, denominator: i64) -> Level {
     Level::new(BigRational::one(), BigRational::new(numerator.into(), denominator.into()))
 }
 
-/// Changes of scores between neighbours.
+/// Changes of scores between neighbors.
 #[derive(Clone, Copy, PartialEq)]
 enum Changes {
     Any,
     OneDirection,
 }
 
-/// Between neighbouring score vectors (all changes within the sensitivity) every ratio is within e^epsilon.
+/// Between neighboring score vectors (all changes within the sensitivity) every ratio is within e^epsilon.
 fn is_private_for(
     changes: Changes,
     rate: &Rate,
@@ -96,7 +96,7 @@ fn rates_of_64_bits_and_more_become_32() {
 }
 
 #[test]
-fn neighbouring_totals_are_within_epsilon_and_half_the_noise_is_not() {
+fn neighboring_totals_are_within_epsilon_and_half_the_noise_is_not() {
     for (numerator, denominator, sensitivity, highest) in
         [(1, 1, 1_i64, 5), (1, 10, 2, 6), (3, 1, 1, 4), (1, 1, 3, 7), (20, 1, 1, 5), (1, 1000, 1, 3)]
     {

@@ -104,7 +104,7 @@ proptest! {
 }
 
 #[test]
-fn block_boundaries_are_no_boundaries_of_the_law() {
+fn block_boundaries_are_no_boundaries_of_the_distribution() {
     for k in [1_usize, 2, 3, 4, 5, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 10_000] {
         let scores: Vec<i64> =
             (0..k).map(|i| ((i * i).wrapping_mul(7919) % 1009).cast_signed() as i64 - 500).collect();
@@ -155,7 +155,7 @@ fn what_ends_a_batch() {
     let draws = Draws::new(rate(1.0, 1), &scores, false).unwrap();
     let control = Control::new();
     control.cancel();
-    assert_eq!(draws.draw_many(&mut Source::system(), &mut [0; 5], &control), Err(Error::Cancelled));
+    assert_eq!(draws.draw_many(&mut Source::system(), &mut [0; 5], &control), Err(Error::Canceled));
     let few = draws.draw_many(&mut Source::listed(vec![0; 79]), &mut [0; 5], &Control::new());
     assert!(matches!(few, Err(Error::Entropy { .. })));
     assert_eq!(draws.draw_many(&mut Source::listed(vec![0; 80]), &mut [0; 5], &Control::new()), Ok(()));

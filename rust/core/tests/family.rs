@@ -16,7 +16,7 @@ use userdp_core::{
     },
 };
 
-fn normalised(rows: Vec<Vec<f64>>) -> Vec<f64> {
+fn normalized(rows: Vec<Vec<f64>>) -> Vec<f64> {
     rows.into_iter()
         .flat_map(|row| {
             let total: f64 = row.iter().sum();
@@ -37,7 +37,7 @@ fn family() -> impl Strategy<Value = (Vec<f64>, usize)> {
                 for index in repeated {
                     rows.push(rows[index.index(rows.len())].clone());
                 }
-                (normalised(rows), outputs)
+                (normalized(rows), outputs)
             },
         )
     })
@@ -180,7 +180,7 @@ fn large_families_agree_with_the_float_loop() {
         (800, 33, 0.3, 1.0),
         (3000, 64, 1.0, 0.3),
     ] {
-        let masses = normalised(
+        let masses = normalized(
             (0..rows)
                 .map(|_| {
                     (0..outputs)
@@ -265,13 +265,13 @@ fn tiles_of_every_kernel_are_the_sums_of_minima() {
 }
 
 #[test]
-fn a_cancelled_search_stops() {
+fn a_canceled_search_stops() {
     let control = Control::new();
     let matrix = PmfMatrix::from_floats(vec![0.5, 0.5, 0.25, 0.75], 2, &control).unwrap();
     control.cancel();
     let level = Level::from_epsilon(0.1);
-    assert!(maximum(&matrix, &level, &control).unwrap_err().is_cancelled());
-    assert!(verdict(&matrix, &level, &Rational::zero(), &control).unwrap_err().is_cancelled());
+    assert!(maximum(&matrix, &level, &control).unwrap_err().is_canceled());
+    assert!(verdict(&matrix, &level, &Rational::zero(), &control).unwrap_err().is_canceled());
 }
 
 /// At these levels and with these rows every pair with a small number was once taken for a pair within delta, or the
@@ -282,7 +282,7 @@ fn verdicts_at_huge_levels_are_those_of_all_pairs() {
     let mut random = Generator(7);
     let mut rows: Vec<Vec<f64>> = (0..64).map(|_| (0..4).map(|_| random.uniform()).collect()).collect();
     rows[5][0] = 0.0;
-    let matrix = PmfMatrix::from_floats(normalised(rows), 4, &control).unwrap();
+    let matrix = PmfMatrix::from_floats(normalized(rows), 4, &control).unwrap();
     for epsilon in [60.0, 80.0, 90.0, 100.0, 200.0, 276.0] {
         let level = Level::from_epsilon(epsilon);
         let truth = largest(&exact(&matrix, &level), &level);

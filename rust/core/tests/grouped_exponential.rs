@@ -84,7 +84,7 @@ fn words(bits: &BigUint) -> [u64; 6] {
 fn check(rate: GroupedRate, starts: &[u64], scores: &[i64], last: u64, more: &[BigUint], step: usize) {
     let groups = Groups::new(starts, scores, last).expect("valid input");
     let control = Control::new();
-    let shares = rate.group_numerators(&groups, &control).expect("not cancelled");
+    let shares = rate.group_numerators(&groups, &control).expect("not canceled");
     assert_eq!(shares.iter().sum::<BigUint>(), whole());
     let listed = listed(&rate, starts, scores, last);
     let mut bits = vec![BigUint::ZERO, whole() - 1_u32];
@@ -103,10 +103,10 @@ fn check(rate: GroupedRate, starts: &[u64], scores: &[i64], last: u64, more: &[B
         }
     }
     bits.extend_from_slice(more);
-    let draws = GroupedDraws::new(rate, groups, &control).expect("not cancelled");
+    let draws = GroupedDraws::new(rate, groups, &control).expect("not canceled");
     let expected: Vec<u64> = bits.iter().map(|bits| naive(&listed, bits)).collect();
     for (bits, expected) in bits.iter().zip(&expected) {
-        assert_eq!(draws.value(&words(bits), &control).expect("not cancelled"), *expected);
+        assert_eq!(draws.value(&words(bits), &control).expect("not canceled"), *expected);
     }
     let bytes = bits.iter().flat_map(words).flat_map(u64::to_le_bytes).collect();
     let mut many = vec![0; bits.len()];
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn points_have_the_law_of_listed_candidates(
+    fn points_have_the_distribution_of_listed_candidates(
         groups in prop::collection::vec((0_u64..5, -60_i64..60), 1..9), epsilon in 0.01_f64..10.0,
     ) {
         let (lengths, scores): (Vec<_>, Vec<_>) = groups.iter().copied().unzip();
@@ -189,7 +189,7 @@ proptest! {
 }
 
 #[test]
-fn blocks_and_parts_are_no_boundaries_of_the_law() {
+fn blocks_and_parts_are_no_boundaries_of_the_distribution() {
     for n in [1_u32, 2, 255, 256, 257, 511, 512, 513, 1000] {
         // Some are empty, among them whole blocks.
         let differences: Vec<u64> =
@@ -243,15 +243,15 @@ fn the_best_point_among_2_to_64_is_found() {
 #[test]
 fn scores_of_empty_groups_do_not_matter() {
     let rate = rate(1.0, 1);
-    let law = |starts: &[u64], scores: &[i64]| {
+    let distribution = |starts: &[u64], scores: &[i64]| {
         let groups = Groups::new(starts, scores, 29).unwrap();
         rate.numerators(&groups, &Control::new()).unwrap()
     };
-    let expected = law(&[0, 10, 20], &[5, 4, 6]);
+    let expected = distribution(&[0, 10, 20], &[5, 4, 6]);
     for empty in [i64::MIN, 0, i64::MAX] {
-        assert_eq!(law(&[0, 0, 10, 20], &[empty, 5, 4, 6]), expected);
-        assert_eq!(law(&[0, 10, 10, 20], &[5, empty, 4, 6]), expected);
-        assert_eq!(law(&[0, 10, 20, 30, 30], &[5, 4, 6, empty, empty]), expected);
+        assert_eq!(distribution(&[0, 0, 10, 20], &[empty, 5, 4, 6]), expected);
+        assert_eq!(distribution(&[0, 10, 10, 20], &[5, empty, 4, 6]), expected);
+        assert_eq!(distribution(&[0, 10, 20, 30, 30], &[5, 4, 6, empty, empty]), expected);
         check(rate, &[0, 0, 10, 10, 20, 30], &[empty, 5, empty, 4, 6, empty], 29, &[], 1);
     }
 }
@@ -261,7 +261,7 @@ fn moved_boundaries_and_scores_are_within_epsilon_and_half_the_noise_is_not() {
     // Score functions on four points, in the coarsest groups that describe them.
     let functions: Vec<[i64; 4]> =
         (0..81).map(|code: i64| [1, 3, 9, 27].map(|power| code / power % 3)).collect();
-    let law = |rate: &GroupedRate, function: &[i64; 4]| {
+    let distribution = |rate: &GroupedRate, function: &[i64; 4]| {
         let cuts: Vec<usize> = (0..4).filter(|&i| i == 0 || function[i] != function[i - 1]).collect();
         let starts: Vec<u64> = cuts.iter().map(|&i| i as u64).collect();
         let scores: Vec<i64> = cuts.iter().map(|&i| function[i]).collect();
@@ -272,9 +272,10 @@ fn moved_boundaries_and_scores_are_within_epsilon_and_half_the_noise_is_not() {
         let level = Level::from_epsilon(epsilon);
         let is_private = |noise: f64| {
             let rate = rate(noise, 1);
-            let laws: Vec<_> = functions.iter().map(|function| law(&rate, function)).collect();
-            functions.iter().zip(&laws).all(|(f, p)| {
-                functions.iter().zip(&laws).all(|(g, q)| {
+            let distributions: Vec<_> =
+                functions.iter().map(|function| distribution(&rate, function)).collect();
+            functions.iter().zip(&distributions).all(|(f, p)| {
+                functions.iter().zip(&distributions).all(|(g, q)| {
                     f.iter().zip(g).any(|(a, b)| (a - b).abs() > 1)
                         || p.iter().zip(q).all(|(a, b)| {
                             let mass = |n: &BigUint| BigRational::new(n.clone().into(), whole().into());
@@ -328,16 +329,16 @@ fn groups_that_are_none_are_refused() {
 }
 
 #[test]
-fn long_work_is_refused_or_cancelled() {
+fn long_work_is_refused_or_canceled() {
     let (rate, control) = (rate(1.0, 1), Control::new());
     let last = u64::try_from(MOST_POINTS).unwrap();
     let groups = Groups::new(&[0], &[0], last).unwrap();
     assert!(matches!(rate.numerators(&groups, &control), Err(Error::TooLarge { .. })));
     let draws = GroupedDraws::new(rate, groups, &control).unwrap();
     control.cancel();
-    assert!(matches!(draws.value(&[0; 6], &control), Err(Error::Cancelled)));
-    assert!(matches!(GroupedDraws::new(rate, groups, &control), Err(Error::Cancelled)));
-    assert!(matches!(rate.group_numerators(&groups, &control), Err(Error::Cancelled)));
+    assert!(matches!(draws.value(&[0; 6], &control), Err(Error::Canceled)));
+    assert!(matches!(GroupedDraws::new(rate, groups, &control), Err(Error::Canceled)));
+    assert!(matches!(rate.group_numerators(&groups, &control), Err(Error::Canceled)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use userdp_core::{
     control::Control,
     exact::Level,
     protocol::local::{
-        Favour, HadamardResponse, RandomizedResponse, SubsetSelection, bits::userdp_ct_local_bit,
+        Favor, HadamardResponse, RandomizedResponse, SubsetSelection, bits::userdp_ct_local_bit,
         bits_of_rows, hadamard::userdp_ct_local_column, randomized_response::userdp_ct_local_other,
         subset::SUBSET_ITEMS_LIMIT, subset::userdp_ct_local_insert, subset::userdp_ct_local_others,
         userdp_ct_local_item, walsh_hadamard,
@@ -31,28 +31,28 @@ fn reports(
 #[test]
 fn coins_are_the_largest_that_the_level_allows() {
     let whole = BigUint::from(1_u8) << 128_u32;
-    for (favoured, symbols) in [(1, 2), (1, 3), (2, 7), (1, 1 << 24), (6, 7), (1 << 15, 1 << 16)] {
+    for (favored, symbols) in [(1, 2), (1, 3), (2, 7), (1, 1 << 24), (6, 7), (1 << 15, 1 << 16)] {
         for (a, b) in [(3, 1), (1001, 1000), (1 << 40, 1), (5, 2)] {
-            let p = BigUint::from(Favour::new(&level(a, b), favoured, symbols).expect("a coin").numerator());
-            // p others / ((1 - p) favoured) <= a / b, and not for the next p.
+            let p = BigUint::from(Favor::new(&level(a, b), favored, symbols).expect("a coin").numerator());
+            // p others / ((1 - p) favored) <= a / b, and not for the next p.
             let allowed = |p: &BigUint| {
-                p * (symbols - favoured) * b.unsigned_abs() <= (&whole - p) * favoured * a.unsigned_abs()
+                p * (symbols - favored) * b.unsigned_abs() <= (&whole - p) * favored * a.unsigned_abs()
             };
-            assert!(allowed(&p), "{favoured} of {symbols} at {a}/{b}");
-            assert!(!allowed(&(p + 1_u8)), "{favoured} of {symbols} at {a}/{b}");
+            assert!(allowed(&p), "{favored} of {symbols} at {a}/{b}");
+            assert!(!allowed(&(p + 1_u8)), "{favored} of {symbols} at {a}/{b}");
         }
     }
 }
 
 #[test]
 fn coins_that_are_refused() {
-    let refused = |level: &Level, favoured, symbols| Favour::new(level, favoured, symbols).is_err();
+    let refused = |level: &Level, favored, symbols| Favor::new(level, favored, symbols).is_err();
     assert!(refused(&level(1, 1), 1, 2));
     assert!(refused(&Level::from_epsilon(1e-40), 1, 2));
     assert!(refused(&Level::from_epsilon(1e-40), 1, 3));
     assert!(!refused(&Level::from_epsilon(1e-36), 1, 2));
-    for (favoured, symbols) in [(0, 2), (2, 2), (3, 2)] {
-        assert!(refused(&level(3, 1), favoured, symbols));
+    for (favored, symbols) in [(0, 2), (2, 2), (3, 2)] {
+        assert!(refused(&level(3, 1), favored, symbols));
     }
 }
 
@@ -211,12 +211,9 @@ fn randomizers_that_are_refused() {
     let response = RandomizedResponse::new(&three, 4, 0).expect("a randomizer");
     let wrong = reports(2, |out, control| response.report_many(&[1], &mut Source::system(), out, control));
     assert!(matches!(wrong, Err(Error::InvalidArgument { .. })));
-    let cancelled = Control::new();
-    cancelled.cancel();
-    assert_eq!(
-        response.report_many(&[1], &mut Source::system(), &mut [0], &cancelled),
-        Err(Error::Cancelled)
-    );
+    let canceled = Control::new();
+    canceled.cancel();
+    assert_eq!(response.report_many(&[1], &mut Source::system(), &mut [0], &canceled), Err(Error::Canceled));
 }
 
 #[test]

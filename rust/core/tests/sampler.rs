@@ -103,7 +103,7 @@ fn every_fault_of_a_table_is_refused() {
     assert!(refused(&[114, 82, 55, 37, 25]).contains("sum"));
     assert!(refused(&[74, 56, 35]).contains("factor"));
     assert!(refused(&[84, 52, 34]).contains("factor"));
-    // Falling towards the centre by more than the factor is as bad.
+    // Falling toward the center by more than the factor is as bad.
     assert!(refused(&[36, 55, 55]).contains("factor"));
     assert!(refused(&[108, 74]).contains("ends"));
 }
@@ -133,7 +133,7 @@ fn refusals_name_parameters_that_work() {
 
 #[test]
 fn a_tight_ladder_stops_where_it_cannot_be_held() {
-    // The ends creep towards delta for thousands of ladders, long after rounding has spoilt them.
+    // The ends creep toward delta for thousands of ladders, long after rounding has spoilt them.
     let delta = BigRational::new(BigInt::one(), BigInt::one() << 116_u32);
     let (level, control) = (exponential(1, 64), Control::new());
     let refused = TruncatedDiscreteLaplaceTable::new(&level, &delta, KappaRule::Tight, &control);
@@ -171,7 +171,7 @@ fn blocks_of_draws_equal_single_ones() {
     }
     let control = Control::new();
     control.cancel();
-    assert_eq!(table.table().draw_many(&mut source, &mut [0], &control), Err(Error::Cancelled));
+    assert_eq!(table.table().draw_many(&mut source, &mut [0], &control), Err(Error::Canceled));
 }
 
 #[test]

@@ -166,10 +166,10 @@ fn work_stops_on_request() {
     let sweep = sweep(&[(1, 0, 0), (2, 1, 1)], 1).unwrap();
     let control = Control::new();
     control.cancel();
-    assert_eq!(sweep.groups(0, 0, &control), Err(Error::Cancelled));
-    assert_eq!(sweep.median_groups(0, DOMAIN, 0, &control), Err(Error::Cancelled));
+    assert_eq!(sweep.groups(0, 0, &control), Err(Error::Canceled));
+    assert_eq!(sweep.median_groups(0, DOMAIN, 0, &control), Err(Error::Canceled));
     for ids in [[1, 2], [2, 1], [i64::MAX, i64::MIN]] {
-        assert_eq!(user_codes(&ids, &control), Err(Error::Cancelled));
+        assert_eq!(user_codes(&ids, &control), Err(Error::Canceled));
     }
-    assert_eq!(first_rows(&[0], 1, 1, &control), Err(Error::Cancelled));
+    assert_eq!(first_rows(&[0], 1, 1, &control), Err(Error::Canceled));
 }

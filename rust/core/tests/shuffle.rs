@@ -7,7 +7,9 @@ use userdp_core::{
     Error,
     control::Control,
     exact::Level,
-    protocol::shuffle::{Change, Goal, NegativeBinomialLaw, ShuffleNoise, divergence, permute, reports},
+    protocol::shuffle::{
+        Change, Goal, NegativeBinomialDistribution, ShuffleNoise, divergence, permute, reports,
+    },
     rng::Source,
 };
 
@@ -56,11 +58,11 @@ fn divergences_are_those_of_all_pairs() {
     {
         let f = masses(r, &p, 60);
         for e in [ratio(1, 1), ratio(5, 4), ratio(2, 1), ratio(3, 1), ratio(20, 1)] {
-            let law = NegativeBinomialLaw::new(&ratio(r, 1), &p, &control).unwrap();
+            let distribution = NegativeBinomialDistribution::new(&ratio(r, 1), &p, &control).unwrap();
             let level = Level::rational(e.clone());
             let (down, up, two) = brute(&f, &e);
             for (change, exact) in [(Change::OneCount, down.max(up)), (Change::TwoCounts, two)] {
-                let found = divergence(&law, &level, change, &control).unwrap();
+                let found = divergence(&distribution, &level, change, &control).unwrap();
                 let (lower, upper) = (found.lower.to_rational(), found.upper.to_rational());
                 assert!(exact <= upper, "{r} {p} {e} {change:?}");
                 assert!(lower <= &exact + &cut, "{r} {p} {e} {change:?}");
@@ -74,23 +76,24 @@ fn divergences_are_those_of_all_pairs() {
 fn one_success_is_refused() {
     let control = Control::new();
     for r in [ratio(1, 1), ratio(1, 2), ratio(0, 1)] {
-        let refused = NegativeBinomialLaw::new(&r, &ratio(1, 2), &control);
+        let refused = NegativeBinomialDistribution::new(&r, &ratio(1, 2), &control);
         assert!(matches!(refused, Err(Error::InvalidArgument { argument: "r", .. })));
     }
-    assert!(NegativeBinomialLaw::new(&ratio(1_000_001, 1_000_000), &ratio(1, 2), &control).is_ok());
+    assert!(NegativeBinomialDistribution::new(&ratio(1_000_001, 1_000_000), &ratio(1, 2), &control).is_ok());
 }
 
 #[test]
 fn tails_are_enclosed() {
-    let law = NegativeBinomialLaw::new(&ratio(3, 1), &ratio(1, 2), &Control::new()).unwrap();
+    let distribution =
+        NegativeBinomialDistribution::new(&ratio(3, 1), &ratio(1, 2), &Control::new()).unwrap();
     let f = masses(3, &ratio(1, 2), 40);
     for k in 0..30 {
         let tail = BigRational::one() - f[..k].iter().sum::<BigRational>();
-        let found = law.tail(k);
+        let found = distribution.tail(k);
         assert!(found.lower.to_rational() <= tail && tail <= found.upper.to_rational());
     }
     // Beyond the listed values only an upper bound is known.
-    let beyond = law.tail(law.len() + 5);
+    let beyond = distribution.tail(distribution.len() + 5);
     assert!(beyond.lower.to_rational().is_zero() && beyond.upper.to_rational().is_positive());
 }
 
@@ -106,7 +109,7 @@ fn calibrated_noise_is_enough_and_not_much_more() {
                 let found = noise.delta(&level, &control).unwrap();
                 assert!(found.upper.to_rational() <= delta);
                 assert!(found.lower.to_rational() > &delta * ratio(999, 1000));
-                let (r, p) = (noise.law().r() / ratio(2, 1), noise.law().p());
+                let (r, p) = (noise.distribution().r() / ratio(2, 1), noise.distribution().p());
                 let halved = ShuffleNoise::new(&r, p, 100, change, &control).unwrap();
                 assert!(halved.delta(&level, &control).unwrap().lower.to_rational() > delta);
             }
@@ -128,7 +131,7 @@ fn levels_and_deltas_out_of_reach() {
         (1.0, ratio(0, 1), "delta"),
         (1.0, ratio(1, 1), "delta"),
         (1.0, tiny, "epsilon, delta"),
-        // Laws of such lengths are not even looked at.
+        // Distributions of such lengths are not even looked at.
         (1e-9, ratio(1, 1000), "epsilon, delta"),
     ] {
         match calibrated(epsilon, delta) {

@@ -124,7 +124,7 @@ proptest! {
             }
         }
 
-        // The law of T's vector, for weights r + 1 or 0 on the sizes that have stable sets.
+        // The distribution of T's vector, for weights r + 1 or 0 on the sizes that have stable sets.
         let weights: Vec<BigUint> = layers.iter().enumerate().map(|(r, layer)| {
             BigUint::from(if layer.is_empty() || seed >> (r % 64) & 1 == 0 { 0 } else { r + 1 })
         }).collect();
@@ -140,15 +140,15 @@ proptest! {
             }
         }
         let mixture = Mixture::new(weights, total).unwrap();
-        let (exact, common) = family.exact_law(&mixture, &control()).unwrap();
-        let law = family.law(&mixture, &control()).unwrap();
-        let error = rational_from_f64(law.relative_error);
+        let (exact, common) = family.exact_distribution(&mixture, &control()).unwrap();
+        let distribution = family.distribution(&mixture, &control()).unwrap();
+        let error = rational_from_f64(distribution.relative_error);
         let rows = family.vectors(&control()).unwrap();
         for (index, row) in rows.chunks_exact(instance.counts.len()).enumerate() {
             let row: Vec<usize> = row.iter().map(|&x| usize::from(x)).collect();
             let mass = expected.remove(&row).unwrap_or_else(BigRational::zero);
             prop_assert_eq!(rational(&exact[index], &common), mass.clone());
-            let float = rational_from_f64(law.masses[index]);
+            let float = rational_from_f64(distribution.masses[index]);
             let off = if float > mass { &float - &mass } else { &mass - &float };
             prop_assert!(off <= &error * &mass);
         }
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_are_best_and_their_laws_exact(
+    fn windows_are_best_and_their_distributions_exact(
         mut values in prop::collection::vec(-9_i64..10, 1..9),
         share in 0.0..=1.0_f64,
         distance in 0_u64..12,
@@ -201,13 +201,13 @@ proptest! {
         for set in subsets(pool) {
             *expected.entry(total(set).into()).or_default() += 1;
         }
-        let law = WindowTotal::new(&values, deletions, start, r).unwrap();
-        let (weights, ways) = law.exact(&control()).unwrap();
-        let (masses, error) = law.floats(&control()).unwrap();
+        let distribution = WindowTotal::new(&values, deletions, start, r).unwrap();
+        let (weights, ways) = distribution.exact(&control()).unwrap();
+        let (masses, error) = distribution.floats(&control()).unwrap();
         prop_assert_eq!(weights.iter().sum::<BigUint>(), ways.clone());
         prop_assert_eq!(masses.len(), weights.len());
         for (index, weight) in weights.iter().enumerate() {
-            let at = law.totals().first + i128::from(law.totals().step) * i128::try_from(index).unwrap();
+            let at = distribution.totals().first + i128::from(distribution.totals().step) * i128::try_from(index).unwrap();
             prop_assert_eq!(weight, &BigUint::from(expected.remove(&at).unwrap_or(0)));
             let (mass, float) = (rational(weight, &ways), rational_from_f64(masses[index]));
             let off = if float > mass { &float - &mass } else { &mass - &float };
@@ -218,13 +218,13 @@ proptest! {
 }
 
 #[test]
-fn work_stops_when_cancelled() {
+fn work_stops_when_canceled() {
     let stopped = Control::new();
     stopped.cancel();
     let family = StableFamily::new(&[9, 9, 9], 8, 4).unwrap();
-    assert!(family.vectors(&stopped).is_err_and(|error| error.is_cancelled()));
-    assert!(family.layer_sizes(&stopped).is_err_and(|error| error.is_cancelled()));
+    assert!(family.vectors(&stopped).is_err_and(|error| error.is_canceled()));
+    assert!(family.layer_sizes(&stopped).is_err_and(|error| error.is_canceled()));
     let mixture = Mixture::new(vec![1_u8.into()], 1_u8.into()).unwrap();
-    assert!(family.law(&mixture, &stopped).is_err_and(|error| error.is_cancelled()));
-    assert!(smallest_window(&[1, 2], 1, 0, 1, &stopped).is_err_and(|error| error.is_cancelled()));
+    assert!(family.distribution(&mixture, &stopped).is_err_and(|error| error.is_canceled()));
+    assert!(smallest_window(&[1, 2], 1, 0, 1, &stopped).is_err_and(|error| error.is_canceled()));
 }

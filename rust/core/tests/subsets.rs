@@ -111,7 +111,7 @@ proptest! {
             sets += vectors.multiplicity(vector);
             prop_assert_eq!(vectors.step(&mut current), rank + 1 < expected.len());
         }
-        // Vandermonde: every set of labelled users has one vector.
+        // Vandermonde: every set of labeled users has one vector.
         prop_assert_eq!(sets, binomial(users, total));
         prop_assert!(CountVectors::new(&counts, users + 1).is_err());
     }

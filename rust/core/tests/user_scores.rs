@@ -100,9 +100,9 @@ fn bad_matrices_are_refused() {
     assert!(matches!(scores(&[], 1, 1), Err(Error::InvalidArgument { argument: "counts", .. })));
     assert!(matches!(scores(&[1, 2, 3], 2, 1), Err(Error::InvalidArgument { argument: "counts", .. })));
     assert!(matches!(scores(&[1, 2], 1, 0), Err(Error::InvalidArgument { argument: "tau", .. })));
-    let cancelled = Control::new();
-    cancelled.cancel();
-    assert_eq!(clipped_pairwise_scores(&[1i8; 8], 2, 1, &cancelled), Err(Error::Cancelled));
+    let canceled = Control::new();
+    canceled.cancel();
+    assert_eq!(clipped_pairwise_scores(&[1i8; 8], 2, 1, &canceled), Err(Error::Canceled));
 }
 
 /// Rows of users, and what hypotheses say about points.

@@ -180,7 +180,7 @@ fn integers(vectors: &dyn UserVectors) -> Result<Integers> {
     ))
 }
 
-/// The integers of every user, from people's rows that are laid out in an order given by keys.
+/// The integers of every user, from users' rows that are laid out in an order given by keys.
 fn of_users(
     people: &[Vec<Vec<f64>>],
     keys: &[u64],
@@ -292,5 +292,5 @@ fn bad_public_numbers_are_refused() {
     assert!(Subset::new(&means, &[3]).is_err() && Subset::new(&means, &[1, 1]).is_err());
     let control = Control::new();
     control.cancel();
-    assert_eq!(clipped_sum(&means, &origin, 1.0, 0.5, &control), Err(Error::Cancelled));
+    assert_eq!(clipped_sum(&means, &origin, 1.0, 0.5, &control), Err(Error::Canceled));
 }

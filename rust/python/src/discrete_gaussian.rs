@@ -14,7 +14,7 @@ use userdp_core::{ct::Secret, sampler::DiscreteGaussian};
 /// A trial costs about as much as this many comparisons.
 const TRIAL_STEPS: usize = 1 << 7;
 
-/// Noise with a law near e^(-x^2 / (2 `sigma_squared`)).
+/// Noise with a distribution near e^(-x^2 / (2 `sigma_squared`)).
 #[pyclass(frozen, name = "DiscreteGaussian", module = "userdp._core")]
 pub(crate) struct PyDiscreteGaussian(DiscreteGaussian);
 
@@ -25,7 +25,7 @@ impl PyDiscreteGaussian {
         run(py, None, |_| DiscreteGaussian::new(sigma_squared)).map(Self)
     }
 
-    /// A bound of the total variation between the noise and the ideal law.
+    /// A bound of the total variation between the noise and the ideal distribution.
     #[getter]
     fn distance(&self) -> BigRational {
         self.0.distance().clone()

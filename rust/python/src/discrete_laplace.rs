@@ -31,12 +31,12 @@ impl PyDiscreteLaplaceTables {
             .map(Self)
     }
 
-    /// The centre Z, the high digits A, the rest T (over 2^127), the low digits B (over 2^128), and s.
+    /// The center Z, the high digits A, the rest T (over 2^127), the low digits B (over 2^128), and s.
     #[getter]
     fn digits(&self) -> (BigUint, Vec<BigUint>, BigUint, Vec<BigUint>, u32) {
         let digits = self.0.digits();
         (
-            digits.centre.clone(),
+            digits.center.clone(),
             digits.high.clone(),
             digits.rest.clone(),
             digits.low.clone(),
@@ -62,7 +62,7 @@ impl PyDiscreteLaplaceTables {
 
     /// The numerators of low, ..., high for a value, over 2^bits, and bits.
     fn numerators(&self, py: Python<'_>, value: i64) -> PyResult<(Vec<BigUint>, u32)> {
-        run(py, None, |control| self.0.law(value, control))
+        run(py, None, |control| self.0.distribution(value, control))
     }
 
     /// One release. Secret: `value`.

@@ -33,7 +33,7 @@ const SHORT_ORDER: u64 = 1 << 9;
 /// The float pass alone is fast enough to stay on the calling thread up to here.
 const SHORT_FLOAT_OUTPUTS: usize = 1 << 23;
 
-/// The level of a float epsilon; the last one is kept, since people ask many questions at one epsilon.
+/// The level of a float epsilon; the last one is kept, since users ask many questions at one epsilon.
 fn level_of_float(epsilon: f64) -> Rc<Level> {
     thread_local! {
         static LAST: RefCell<Option<(u64, Rc<Level>)>> = const { RefCell::new(None) };

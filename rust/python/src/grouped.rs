@@ -1,4 +1,4 @@
-//! The exponential mechanism on groups of neighbouring candidates.
+//! The exponential mechanism on groups of neighboring candidates.
 
 use crate::{
     convert::{LevelArgument, copied, level},
@@ -118,7 +118,7 @@ impl PyGroupedExponentialRate {
         scores: Scores<'_, '_>,
         last: u64,
     ) -> PyResult<Vec<BigUint>> {
-        self.law(py, starts, scores, last, GroupedRate::numerators)
+        self.distribution(py, starts, scores, last, GroupedRate::numerators)
     }
 
     /// How many of the 2^384 values of the random bits lead into each group, 0 for an empty one. Not constant time.
@@ -129,12 +129,12 @@ impl PyGroupedExponentialRate {
         scores: Scores<'_, '_>,
         last: u64,
     ) -> PyResult<Vec<BigUint>> {
-        self.law(py, starts, scores, last, GroupedRate::group_numerators)
+        self.distribution(py, starts, scores, last, GroupedRate::group_numerators)
     }
 }
 
 impl PyGroupedExponentialRate {
-    fn law(
+    fn distribution(
         &self,
         py: Python<'_>,
         starts: Starts<'_, '_>,

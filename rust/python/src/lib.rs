@@ -10,12 +10,12 @@ mod counts;
 mod dimension;
 mod discrete_gaussian;
 mod discrete_laplace;
+mod distributions;
 mod divergence;
 mod exact;
 mod exponential;
 mod family;
 mod grouped;
-mod laws;
 mod local;
 mod matrix;
 mod public;
@@ -46,6 +46,11 @@ mod _core {
     #[pymodule_export]
     use crate::discrete_laplace::PyDiscreteLaplaceTables;
     #[pymodule_export]
+    use crate::distributions::{
+        PyCategorical, PyCoin, PyGeometric, PyNegativeBinomialTable, PyTwoSidedGeometric, PyUniformInteger,
+        random_subsets,
+    };
+    #[pymodule_export]
     use crate::divergence::{
         chi2_divergence, epsilon_at_delta, hockey_stick, hockey_stick_bounds, hockey_stick_float64,
         is_indistinguishable, is_indistinguishable_float64, kl_divergence, max_divergence, privacy_profile,
@@ -63,16 +68,11 @@ mod _core {
     #[pymodule_export]
     use crate::grouped::{PyGroupedExponentialRate, check_groups};
     #[pymodule_export]
-    use crate::laws::{
-        PyCategorical, PyCoin, PyGeometric, PyNegativeBinomialTable, PyTwoSidedGeometric, PyUniformInteger,
-        random_subsets,
-    };
-    #[pymodule_export]
     use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
-    use crate::public::{PyPublicSeed, quantised_masses};
+    use crate::public::{PyPublicSeed, quantized_masses};
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]
@@ -84,7 +84,9 @@ mod _core {
     #[pymodule_export]
     use crate::shuffle::{PyShuffleNoise, negative_binomial_divergence, random_permutation};
     #[pymodule_export]
-    use crate::stability::{PyStableFamily, smallest_window, window_total_law, window_total_weights};
+    use crate::stability::{
+        PyStableFamily, smallest_window, window_total_distribution, window_total_weights,
+    };
     #[pymodule_export]
     use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 

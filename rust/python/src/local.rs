@@ -12,8 +12,7 @@ use userdp_core::{
     control::Control,
     ct::Secret,
     protocol::local::{
-        Favour, HadamardResponse, RandomizedResponse, SubsetSelection, bits_of_rows as bits_at,
-        walsh_hadamard,
+        Favor, HadamardResponse, RandomizedResponse, SubsetSelection, bits_of_rows as bits_at, walsh_hadamard,
     },
     rng::Source,
 };
@@ -43,7 +42,7 @@ impl PyLocalRandomizer {
     ) -> PyResult<Self> {
         let level = level(&epsilon);
         run(py, None, |_| RandomizedResponse::new(&level, items, default))
-            .map(|law| Self(Randomizer::RandomizedResponse(law)))
+            .map(|distribution| Self(Randomizer::RandomizedResponse(distribution)))
     }
 
     /// A set of `size` items.
@@ -57,7 +56,7 @@ impl PyLocalRandomizer {
     ) -> PyResult<Self> {
         let level = level(&epsilon);
         run(py, None, |_| SubsetSelection::new(&level, items, size, default))
-            .map(|law| Self(Randomizer::Subset(law)))
+            .map(|distribution| Self(Randomizer::Subset(distribution)))
     }
 
     /// A column of Sylvester's matrix.
@@ -70,18 +69,18 @@ impl PyLocalRandomizer {
     ) -> PyResult<Self> {
         let level = level(&epsilon);
         run(py, None, |_| HadamardResponse::new(&level, items, default))
-            .map(|law| Self(Randomizer::Hadamard(law)))
+            .map(|distribution| Self(Randomizer::Hadamard(distribution)))
     }
 
-    /// The probability of a symbol that the item favours, times 2^128.
+    /// The probability of a symbol that the item favors, times 2^128.
     #[getter]
-    fn favour(&self) -> BigUint {
-        let favour: &Favour = match &self.0 {
-            Randomizer::RandomizedResponse(law) => law.favour(),
-            Randomizer::Subset(law) => law.favour(),
-            Randomizer::Hadamard(law) => law.favour(),
+    fn favor(&self) -> BigUint {
+        let favor: &Favor = match &self.0 {
+            Randomizer::RandomizedResponse(distribution) => distribution.favor(),
+            Randomizer::Subset(distribution) => distribution.favor(),
+            Randomizer::Hadamard(distribution) => distribution.favor(),
         };
-        BigUint::from(favour.numerator())
+        BigUint::from(favor.numerator())
     }
 
     /// A report of every item: `words` integers each, one report after the other.
@@ -93,13 +92,15 @@ impl PyLocalRandomizer {
     ) -> Reports<'py> {
         let items = Secret::new(items.as_slice()?.to_vec());
         let (words, steps) = match &self.0 {
-            Randomizer::Subset(law) => (law.words(), 64),
+            Randomizer::Subset(distribution) => (distribution.words(), 64),
             _ => (1, 1),
         };
         let fill = |source: &mut Source, reports: &mut [i64], control: &Control| match &self.0 {
-            Randomizer::RandomizedResponse(law) => law.report_many(&items, source, reports, control),
-            Randomizer::Subset(law) => law.report_many(&items, source, reports, control),
-            Randomizer::Hadamard(law) => law.report_many(&items, source, reports, control),
+            Randomizer::RandomizedResponse(distribution) => {
+                distribution.report_many(&items, source, reports, control)
+            }
+            Randomizer::Subset(distribution) => distribution.report_many(&items, source, reports, control),
+            Randomizer::Hadamard(distribution) => distribution.report_many(&items, source, reports, control),
         };
         draw_many(py, source, items.len().saturating_mul(words), steps, fill)
     }

@@ -26,10 +26,10 @@ impl PyPmfMatrix {
 
     /// From a C-contiguous float64 array of shape (N, k), every row taken over its exact sum.
     #[staticmethod]
-    fn from_normalised(py: Python<'_>, masses: &Bound<'_, PyArray2<f64>>) -> PyResult<Self> {
+    fn from_normalized(py: Python<'_>, masses: &Bound<'_, PyArray2<f64>>) -> PyResult<Self> {
         let outputs = masses.shape()[1];
         let masses = copied("masses", masses)?;
-        run(py, None, |control| PmfMatrix::normalised(masses, outputs, control))
+        run(py, None, |control| PmfMatrix::normalized(masses, outputs, control))
             .map(|matrix| Self(Arc::new(matrix)))
     }
 

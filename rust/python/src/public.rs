@@ -92,8 +92,8 @@ impl PyPublicSeed {
 
 /// Integers of sum `total` next to `total` times the masses.
 #[pyfunction]
-pub(crate) fn quantised_masses(py: Python<'_>, masses: Masses, total: u64) -> PyResult<Vec<u64>> {
+pub(crate) fn quantized_masses(py: Python<'_>, masses: Masses, total: u64) -> PyResult<Vec<u64>> {
     run_on(py, masses.size(), |control| {
-        darts::quantised(&masses.into_pmf("weights", control)?, total, control)
+        darts::quantized(&masses.into_pmf("weights", control)?, total, control)
     })
 }

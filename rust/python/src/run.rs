@@ -47,7 +47,7 @@ fn pool() -> PyResult<&'static ThreadPool> {
 
 pub(crate) fn to_python(error: &Error) -> PyErr {
     match error {
-        Error::Cancelled => PyKeyboardInterrupt::new_err("interrupted"),
+        Error::Canceled => PyKeyboardInterrupt::new_err("interrupted"),
         Error::TooLarge { message } => budget_error(message),
         Error::Memory { message } => PyMemoryError::new_err(message.clone()),
         Error::Entropy { .. } => PyOSError::new_err(error.to_string()),

@@ -120,7 +120,7 @@ impl PyTruncatedDiscreteLaplaceTable {
         self.0.numerators().map(BigUint::from).collect()
     }
 
-    /// The largest ratio of two neighbouring probabilities.
+    /// The largest ratio of two neighboring probabilities.
     #[getter]
     fn largest_ratio(&self, py: Python<'_>) -> PyResult<BigRational> {
         run(py, None, |_| Ok(self.0.largest_ratio()))

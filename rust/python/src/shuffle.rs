@@ -16,7 +16,7 @@ use userdp_core::{
         rounding::{Direction, rational_to_f64},
     },
     memory,
-    protocol::shuffle::{self, Change, Goal, NegativeBinomialLaw, ShuffleNoise},
+    protocol::shuffle::{self, Change, Goal, NegativeBinomialDistribution, ShuffleNoise},
 };
 
 type Enclosure = (BigRational, BigRational);
@@ -30,7 +30,7 @@ fn ends(enclosure: &Interval) -> Enclosure {
     (enclosure.lower.to_rational(), enclosure.upper.to_rational())
 }
 
-/// Fractions around the divergence of neighbouring counts with NB(r, p) noise.
+/// Fractions around the divergence of neighboring counts with NB(r, p) noise.
 #[pyfunction]
 pub(crate) fn negative_binomial_divergence(
     py: Python<'_>,
@@ -41,8 +41,8 @@ pub(crate) fn negative_binomial_divergence(
 ) -> PyResult<Enclosure> {
     let level = level(&epsilon);
     run(py, None, |control| {
-        let law = NegativeBinomialLaw::new(&r, &p, control)?;
-        shuffle::divergence(&law, &level, change(two_counts), control).map(|found| ends(&found))
+        let distribution = NegativeBinomialDistribution::new(&r, &p, control)?;
+        shuffle::divergence(&distribution, &level, change(two_counts), control).map(|found| ends(&found))
     })
 }
 
@@ -78,12 +78,12 @@ impl PyShuffleNoise {
 
     #[getter]
     fn r(&self) -> BigRational {
-        self.0.law().r().clone()
+        self.0.distribution().r().clone()
     }
 
     #[getter]
     fn p(&self) -> BigRational {
-        self.0.law().p().clone()
+        self.0.distribution().p().clone()
     }
 
     /// The numerators over 2^128 of what one user draws.

@@ -142,7 +142,7 @@ impl PyStableFamily {
                     Ok(drawn) => Err(Error::invalid("below", format!("gave {drawn} for {bound}"))),
                     Err(error) => {
                         failure = Some(error);
-                        Err(Error::Cancelled)
+                        Err(Error::Canceled)
                     }
                 }
             };
@@ -155,32 +155,40 @@ impl PyStableFamily {
     }
 
     /// Integer weights of the deletion vectors over a total, for sizes of probability `mixture[r] / total`.
-    fn exact_law(&self, py: Python<'_>, mixture: Items<BigUint>, total: BigUint) -> PyResult<Weights> {
-        run(py, None, |control| self.0.exact_law(&Mixture::new(mixture.0, total)?, control))
+    fn exact_distribution(
+        &self,
+        py: Python<'_>,
+        mixture: Items<BigUint>,
+        total: BigUint,
+    ) -> PyResult<Weights> {
+        run(py, None, |control| self.0.exact_distribution(&Mixture::new(mixture.0, total)?, control))
     }
 
     /// The same as floats, and a bound on their relative error.
     #[pyo3(signature = (mixture, total, progress=None))]
-    fn law<'py>(
+    fn distribution<'py>(
         &self,
         py: Python<'py>,
         mixture: Items<BigUint>,
         total: BigUint,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Floats<'py>, f64)> {
-        let law = run(py, progress, |control| self.0.law(&Mixture::new(mixture.0, total)?, control))?;
-        Ok((law.masses.into_pyarray(py), law.relative_error))
+        let distribution =
+            run(py, progress, |control| self.0.distribution(&Mixture::new(mixture.0, total)?, control))?;
+        Ok((distribution.masses.into_pyarray(py), distribution.relative_error))
     }
 
     /// Integer weights of the outputs over a total; row i of the matrix belongs to row i of `vectors()`.
-    fn exact_output_law(
+    fn exact_output_distribution(
         &self,
         py: Python<'_>,
         mixture: Items<BigUint>,
         total: BigUint,
         matrix: &PyPmfMatrix,
     ) -> PyResult<Weights> {
-        run(py, None, |control| self.0.exact_output_law(&Mixture::new(mixture.0, total)?, &matrix.0, control))
+        run(py, None, |control| {
+            self.0.exact_output_distribution(&Mixture::new(mixture.0, total)?, &matrix.0, control)
+        })
     }
 
     /// Floats below and above the probabilities of the outputs.
@@ -194,7 +202,7 @@ impl PyStableFamily {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Floats<'py>, Floats<'py>)> {
         let (lower, upper) = run(py, progress, |control| {
-            self.0.law(&Mixture::new(mixture.0, total)?, control)?.output_bounds(&matrix.0, control)
+            self.0.distribution(&Mixture::new(mixture.0, total)?, control)?.output_bounds(&matrix.0, control)
         })?;
         Ok((lower.into_pyarray(py), upper.into_pyarray(py)))
     }
@@ -222,15 +230,15 @@ pub(crate) fn window_total_weights(
     r: usize,
 ) -> PyResult<(i128, u64, Vec<BigUint>, BigUint)> {
     run(py, None, |control| {
-        let law = WindowTotal::new(&values, deletions, start, r)?;
-        let (weights, total) = law.exact(control)?;
-        Ok((law.totals().first, law.totals().step, weights, total))
+        let distribution = WindowTotal::new(&values, deletions, start, r)?;
+        let (weights, total) = distribution.exact(control)?;
+        Ok((distribution.totals().first, distribution.totals().step, weights, total))
     })
 }
 
 /// (smallest total, step, float masses, bound on their relative error) of the same.
 #[pyfunction]
-pub(crate) fn window_total_law(
+pub(crate) fn window_total_distribution(
     py: Python<'_>,
     values: Items<i64>,
     deletions: usize,
@@ -238,9 +246,9 @@ pub(crate) fn window_total_law(
     r: usize,
 ) -> PyResult<(i128, u64, Floats<'_>, f64)> {
     let (totals, masses, error) = run(py, None, |control| {
-        let law = WindowTotal::new(&values, deletions, start, r)?;
-        let (masses, error) = law.floats(control)?;
-        Ok((law.totals(), masses, error))
+        let distribution = WindowTotal::new(&values, deletions, start, r)?;
+        let (masses, error) = distribution.floats(control)?;
+        Ok((distribution.totals(), masses, error))
     })?;
     Ok((totals.first, totals.step, masses.into_pyarray(py), error))
 }

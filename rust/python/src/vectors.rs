@@ -165,7 +165,7 @@ impl PyUserVectors {
 
 #[pymethods]
 impl PyUserVectors {
-    /// Means of the records of users: less the centre, each clipped, averaged, rotated by signs.
+    /// Means of the records of users: less the center, each clipped, averaged, rotated by signs.
     #[staticmethod]
     #[pyo3(signature = (records, rows, norm, bound, center, signs))]
     fn means(
@@ -287,7 +287,7 @@ impl PyUserVectors {
             .collect())
     }
 
-    /// How many users are at most at each distance from a centre.
+    /// How many users are at most at each distance from a center.
     #[pyo3(signature = (center, radii, progress = None))]
     fn counts_within<'py>(
         &self,

@@ -14,7 +14,7 @@ True
 >>> server.accepted
 2
 
-Neighbours differ in what one user holds; who takes part is public (docs/proofs/local_protocols.md).
+Neighbors differ in what one user holds; who takes part is public (docs/proofs/local_protocols.md).
 """
 
 from __future__ import annotations

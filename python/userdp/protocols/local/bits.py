@@ -31,7 +31,7 @@ class BitwiseMajority(NumberedSymbols):
 
     Parameters
     ----------
-    epsilon, n_users, round_id, neighbours
+    epsilon, n_users, round_id, neighbors
         As for `HadamardResponse`.
     n_bits : int
         b, from 1 to 2**24. At most n_users: every bit needs a slot.
@@ -43,7 +43,7 @@ class BitwiseMajority(NumberedSymbols):
 
     Notes
     -----
-    *Law.* The bit is kept with probability p = E / (E + 1), rounded down to a multiple of 2**-128, and flipped
+    *Distribution.* The bit is kept with probability p = E / (E + 1), rounded down to a multiple of 2**-128, and flipped
     otherwise. An item counts by its first n_bits entries; one that is shorter, is no list, tuple or vector, or has
     anything else than zeros and ones among them stands for all zeros.
 
@@ -79,14 +79,14 @@ class BitwiseMajority(NumberedSymbols):
     kind = "local-bitwise-majority"
 
     def __init__(
-        self, *, epsilon: Epsilon, n_bits: int, n_users: int, round_id: str, neighbours: str = "replace"
+        self, *, epsilon: Epsilon, n_bits: int, n_users: int, round_id: str, neighbors: str = "replace"
     ) -> None:
         self.n_bits = positive(n_bits, "n_bits")
         if self.n_bits > BITS_LIMIT:
             raise ValueError(f"n_bits must be at most 2**24; got {shown(n_bits)}")
         if positive(n_users, "n_users") < self.n_bits:
             raise ValueError(f"n_users must be at least n_bits={self.n_bits}, a slot for every bit; got {n_users}")
-        super().__init__(epsilon=epsilon, n_users=n_users, round_id=round_id, neighbours=neighbours, n_bits=self.n_bits)
+        super().__init__(epsilon=epsilon, n_users=n_users, round_id=round_id, neighbors=neighbors, n_bits=self.n_bits)
 
     @property
     def n_symbols(self) -> int:
@@ -102,7 +102,7 @@ class BitwiseMajority(NumberedSymbols):
     def _share(self) -> tuple[int, int]:
         return 1, 2
 
-    def _favours(self, value: int, symbol: int) -> bool:
+    def _favors(self, value: int, symbol: int) -> bool:
         return symbol == value
 
     # --- items

@@ -29,7 +29,7 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
         Names the round. A name is used once.
     default : int
         The public item that stands for whatever is no item.
-    neighbours : {"replace"}
+    neighbors : {"replace"}
         Two datasets that differ in what one user holds. "add-remove" is refused: messages are counted by anybody.
 
     Raises
@@ -39,9 +39,9 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
 
     Notes
     -----
-    *Law.* K is the least power of two above k. Item u has row u + 1 of the matrix (-1)**(ones of row & column); row 0
-    is constant and nobody's. A coin with p = E / (E + 1), rounded down to a multiple of 2**-128, chooses the sign, and
-    the column is uniform among the K / 2 with it.
+    *Distribution.* K is the least power of two above k. Item u has row u + 1 of the matrix (-1)**(ones of row &
+    column); row 0 is constant and nobody's. A coin with p = E / (E + 1), rounded down to a multiple of 2**-128, chooses
+    the sign, and the column is uniform among the K / 2 with it.
 
     *Privacy.* Every column has one of the two probabilities 2 p / K and 2 (1 - p) / K under every item. Their ratio is
     at most E = e**epsilon, checked in integers: each report is epsilon-DP for its user, and so is the transcript when

@@ -21,7 +21,7 @@ Separation = tuple[Fraction, Fraction, Fraction]
 
 
 class ItemProtocol(LocalProtocol):
-    """Every user has one of the items 0, ..., n_items - 1. A report *supports* the items that favour its symbol.
+    """Every user has one of the items 0, ..., n_items - 1. A report *supports* the items that favor its symbol.
 
     With probability p a report supports its user's own item, and with probability q < p any other one. If N(u) of n
     reports support the item u, (N(u) - n q) / (p - q) is unbiased for the number of users with that item.
@@ -41,7 +41,7 @@ class ItemProtocol(LocalProtocol):
         n_users: int,
         round_id: str,
         default: int = 0,
-        neighbours: str = "replace",
+        neighbors: str = "replace",
     ) -> None:
         self.n_items = positive(n_items, "n_items", 2)
         if self.n_items > self.items_limit:
@@ -53,7 +53,7 @@ class ItemProtocol(LocalProtocol):
             epsilon=epsilon,
             n_users=n_users,
             round_id=round_id,
-            neighbours=neighbours,
+            neighbors=neighbors,
             **self._item_parameters(),
         )
 
@@ -70,7 +70,7 @@ class ItemProtocol(LocalProtocol):
         # The core puts the default in place of what is no item.
         return np.require(read_codes(items, name), np.int64, ["C", "A"])
 
-    def _favours(self, value: int, symbol: Any) -> bool:
+    def _favors(self, value: int, symbol: Any) -> bool:
         return self.supports(symbol, value if 0 <= value < self.n_items else self.default)
 
     @abstractmethod
@@ -211,7 +211,7 @@ class ItemProtocol(LocalProtocol):
         For the common item h and another item v let D = 1 for a report that supports h and not v, -1 for the opposite,
         0 otherwise. v is selected only if the sum of D is at most 0, which has probability at most (E e^(-t D))^n for
         every t >= 0. All other users having v or none having it is the worst case, since the expectation is linear in
-        the users' law; t is the best one for the first. A union over n_items - 1 items v ends it.
+        the users' distribution; t is the best one for the first. A union over n_items - 1 items v ends it.
 
         Examples
         --------

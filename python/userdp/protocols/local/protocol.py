@@ -1,4 +1,4 @@
-"""What all local protocols have in common: public parameters, one report per slot, and its exact law."""
+"""What all local protocols have in common: public parameters, one report per slot, and its exact distribution."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class LocalProtocol(ABC):
     _core_randomizer: _core.LocalRandomizer
 
     def __init__(
-        self, *, epsilon: Epsilon, n_users: int, round_id: str, neighbours: str = "replace", **parameters: int
+        self, *, epsilon: Epsilon, n_users: int, round_id: str, neighbors: str = "replace", **parameters: int
     ) -> None:
-        if neighbours != "replace":
+        if neighbors != "replace":
             raise ValueError(
-                f"neighbours must be 'replace' in the local model; got {shown(neighbours)}. Whether a user sends a "
+                f"neighbors must be 'replace' in the local model; got {shown(neighbors)}. Whether a user sends a "
                 "message at all is seen by everybody, so that adding or removing a user cannot be hidden by its content"
             )
         self.epsilon = epsilon
@@ -154,8 +154,8 @@ class LocalProtocol(ABC):
     @property
     def certified_ratio(self) -> Fraction:
         """The largest ratio of the probabilities of one message under two items: exact, at most e**epsilon."""
-        favoured, other = self._weights()
-        return Fraction(max(favoured, other), min(favoured, other))
+        favored, other = self._weights()
+        return Fraction(max(favored, other), min(favored, other))
 
     @property
     def certified_epsilon(self) -> float:
@@ -166,17 +166,17 @@ class LocalProtocol(ABC):
 
     @property
     def keep_probability(self) -> Fraction:
-        """With which probability a report is one of the symbols that the user's item favours. Exact."""
-        return Fraction(self._core_randomizer.favour, 2**128)
+        """With which probability a report is one of the symbols that the user's item favors. Exact."""
+        return Fraction(self._core_randomizer.favor, 2**128)
 
     def _weights(self) -> tuple[int, int]:
-        """In proportion to the probabilities of one favoured and one other symbol."""
-        favoured, symbols = self._share()
-        keep = self._core_randomizer.favour
-        return keep * (symbols - favoured), (2**128 - keep) * favoured
+        """In proportion to the probabilities of one favored and one other symbol."""
+        favored, symbols = self._share()
+        keep = self._core_randomizer.favor
+        return keep * (symbols - favored), (2**128 - keep) * favored
 
     def pmf(self, item: Any, slot: int = 0) -> Pmf:
-        """The exact law of the symbol that a user with this item sends.
+        """The exact distribution of the symbol that a user with this item sends.
 
         Parameters
         ----------
@@ -196,13 +196,13 @@ class LocalProtocol(ABC):
         symbols = self.n_symbols
         if symbols > PMF_LIMIT:
             raise BudgetError(
-                f"the pmf would have {symbols} symbols, and at most {PMF_LIMIT} are written out; every favoured one "
+                f"the pmf would have {symbols} symbols, and at most {PMF_LIMIT} are written out; every favored one "
                 "is certified_ratio times as likely as every other one"
             )
         value = int(self._value(item, slot)[0])
-        favoured, other = self._weights()
+        favored, other = self._weights()
         outputs = tuple(self._symbols())
-        return Pmf(outputs, tuple(favoured if self._favours(value, output) else other for output in outputs))
+        return Pmf(outputs, tuple(favored if self._favors(value, output) else other for output in outputs))
 
     def _draw(self, source: _core.Source, item: Any, slot: int = 0) -> Any:
         """One symbol from ``pmf(item, slot)``."""
@@ -317,7 +317,7 @@ class LocalProtocol(ABC):
 
     @abstractmethod
     def _share(self) -> tuple[int, int]:
-        """Which share of the symbols an item favours, as two integers."""
+        """Which share of the symbols an item favors, as two integers."""
 
     @abstractmethod
     def _read(self, items: Any, name: str) -> Integers:
@@ -328,8 +328,8 @@ class LocalProtocol(ABC):
         return codes
 
     @abstractmethod
-    def _favours(self, value: int, symbol: Any) -> bool:
-        """Whether a value favours a symbol."""
+    def _favors(self, value: int, symbol: Any) -> bool:
+        """Whether a value favors a symbol."""
 
     @abstractmethod
     def _symbols(self) -> Sequence[Any]:

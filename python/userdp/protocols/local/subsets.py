@@ -54,7 +54,7 @@ class KRandomizedResponse(NumberedSymbols, SetProtocol):
 
     Parameters
     ----------
-    epsilon, n_items, n_users, round_id, default, neighbours
+    epsilon, n_items, n_users, round_id, default, neighbors
         As for `HadamardResponse`.
 
     Raises
@@ -64,8 +64,8 @@ class KRandomizedResponse(NumberedSymbols, SetProtocol):
 
     Notes
     -----
-    *Law.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other item
-    with probability (1 - p) / (k - 1), exactly.
+    *Distribution.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other
+    item with probability (1 - p) / (k - 1), exactly.
 
     *Privacy.* Every symbol has one of these two probabilities under every item, and their ratio is at most E =
     e**epsilon, checked in integers: each report is epsilon-DP for its user, and so is the transcript when one user's
@@ -111,7 +111,7 @@ class SubsetSelection(SetProtocol):
 
     Parameters
     ----------
-    epsilon, n_users, round_id, default, neighbours
+    epsilon, n_users, round_id, default, neighbors
         As for `HadamardResponse`.
     n_items : int
         k, from 2 to 2**16. A message has a bit for each item.
@@ -125,8 +125,9 @@ class SubsetSelection(SetProtocol):
 
     Notes
     -----
-    *Law.* The set holds the item with probability p = E w / (E w + k - w), rounded down to a multiple of 2**-128; it is
-    uniform among the sets of w items that hold it, or among those that do not. p is rational, and the rest is exact.
+    *Distribution.* The set holds the item with probability p = E w / (E w + k - w), rounded down to a multiple of
+    2**-128; it is uniform among the sets of w items that hold it, or among those that do not. p is rational, and the
+    rest is exact.
 
     *Privacy.* Every set has one of two probabilities under every item, whose ratio is at most E = e**epsilon, checked
     in integers: each report is epsilon-DP for its user, and so is the transcript when one user's item is replaced.
@@ -161,7 +162,7 @@ class SubsetSelection(SetProtocol):
         n_users: int,
         round_id: str,
         default: int = 0,
-        neighbours: str = "replace",
+        neighbors: str = "replace",
         subset_size: int | None = None,
     ) -> None:
         self.subset_size = 1
@@ -179,7 +180,7 @@ class SubsetSelection(SetProtocol):
             n_users=n_users,
             round_id=round_id,
             default=default,
-            neighbours=neighbours,
+            neighbors=neighbors,
         )
 
     def _item_parameters(self) -> dict[str, int]:

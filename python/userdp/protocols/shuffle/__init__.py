@@ -4,7 +4,7 @@ A protocol object is the public description that all parties share. Its `client`
 its `shuffler` mixes the messages of all users, and its `server` counts them. Messages say nothing about their sender:
 two users that send the same thing send the same bytes.
 
-Neighbours: one user's item is replaced by another; the number of users is public.
+Neighbors: one user's item is replaced by another; the number of users is public.
 """
 
 from userdp.protocols.shuffle.items import Histogram, Selection

@@ -87,7 +87,7 @@ class Histogram(_OfItems):
 
     Notes
     -----
-    *Neighbours*, and from whom what is protected: as for `NegativeBinomialSum`. Replacing one user's item changes two
+    *Neighbors*, and from whom what is protected: as for `NegativeBinomialSum`. Replacing one user's item changes two
     counts by 1, in opposite directions; `certified_delta` is the exact divergence of those two noisy counts, 14.2
     messages of noise in each count at epsilon = 1, delta = 1e-3, where halving epsilon and delta, as in the paper's
     proof, takes 27.6.

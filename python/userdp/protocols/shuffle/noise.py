@@ -33,7 +33,7 @@ USERS_LIMIT = 2**32
 
 
 class Theorem39Parameters(NamedTuple):
-    """The parameters of a negative binomial law: P[k] = C(k + r - 1, k) (1 - p)**r p**k."""
+    """The parameters of a negative binomial distribution: P[k] = C(k + r - 1, k) (1 - p)**r p**k."""
 
     r: Fraction
     p: Fraction
@@ -84,7 +84,7 @@ def theorem_39_parameters(epsilon: Epsilon, delta: Delta) -> Theorem39Parameters
 
 
 def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_counts: bool = False) -> Bounds:
-    """What NB(r, p) noise hides, exactly: the least delta for neighbouring counts at this epsilon.
+    """What NB(r, p) noise hides, exactly: the least delta for neighboring counts at this epsilon.
 
     The larger hockey-stick divergence, over both directions, of Y and Y + 1 for Y ~ NB(r, p), or, with `two_counts`,
     of (Y1 + 1, Y2) and (Y1, Y2 + 1) for independent Y1 and Y2: one user is replaced and moves from one count to
@@ -110,7 +110,7 @@ def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_co
     TypeError, ValueError
         For parameters outside these ranges.
     BudgetError
-        For a law with more than 2**20 values that matter.
+        For a distribution with more than 2**20 values that matter.
 
     Notes
     -----

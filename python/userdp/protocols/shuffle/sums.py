@@ -57,7 +57,7 @@ class NegativeBinomialSum(ShuffleProtocol):
 
     Notes
     -----
-    *Neighbours.* One user's input is replaced. Removing a user is not covered: the noise would go with the user, and
+    *Neighbors.* One user's input is replaced. Removing a user is not covered: the noise would go with the user, and
     in the shuffle model everybody sees how many users there are.
 
     *What is protected, and from whom.* From whoever sees the messages in a random order, or their number. This needs
@@ -65,7 +65,7 @@ class NegativeBinomialSum(ShuffleProtocol):
     the protocol.
 
     *Certificate.* `certified_delta` is the exact divergence at (r, p), rounded outwards, plus n t (1 + e**epsilon) for
-    n tables at distance t of their laws. The calibration's search is done with floats and decides nothing.
+    n tables at distance t of their distributions. The calibration's search is done with floats and decides nothing.
     Proofs: docs/proofs/shuffle.md.
 
     *One-sided.* Counts only ever gain from noise. The estimate is cut to [0, n_users].

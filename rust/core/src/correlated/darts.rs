@@ -1,6 +1,6 @@
 //! Shared darts: the first of a public sequence of uniform cells (item, height) that lies below the item's own weight.
 //!
-//! Weights are integers of one public total W, so that heights are exactly uniform below W and the law drawn from is
+//! Weights are integers of one public total W, so that heights are exactly uniform below W and the distribution drawn from is
 //! exactly w / W. How often two users agree: `docs/proofs/correlated_sampling.md`.
 
 use crate::{
@@ -28,7 +28,7 @@ const CHECK_EVERY: u64 = 1 << 10;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] naming `weights` when they do not sum to `total`, or `total` when it is not between 1 and
-/// 2^63; [`Error::Cancelled`].
+/// 2^63; [`Error::Canceled`].
 pub fn winner(
     seed: &PublicSeed,
     label: &str,
@@ -68,14 +68,14 @@ pub fn winner(
 /// Integers of sum `total` next to `total` times the masses: rounded down, and what is left given to the largest
 /// remainders, to the first of equal ones. A mass of zero stays zero.
 ///
-/// Each is off by less than 1, so the law moves by less than (number of positive masses) / `total` in total variation.
+/// Each is off by less than 1, so the distribution moves by less than (number of positive masses) / `total` in total variation.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] naming `total` when it is not between 1 and 2^63; [`Error::Cancelled`].
-pub fn quantised(pmf: &Pmf<'_>, total: u64, control: &Control) -> Result<Vec<u64>> {
+/// [`Error::InvalidArgument`] naming `total` when it is not between 1 and 2^63; [`Error::Canceled`].
+pub fn quantized(pmf: &Pmf<'_>, total: u64, control: &Control) -> Result<Vec<u64>> {
     check_total(total)?;
-    let normalised = pmf.is_float().then(|| Pmf::over_exact_sum(pmf.approximate()));
-    let pmf = normalised.as_ref().unwrap_or(pmf);
+    let normalized = pmf.is_float().then(|| Pmf::over_exact_sum(pmf.approximate()));
+    let pmf = normalized.as_ref().unwrap_or(pmf);
     let (mut weights, mut remainders) = (Vec::with_capacity(pmf.len()), Vec::with_capacity(pmf.len()));
     for index in pmf.outputs() {
         control.check()?;

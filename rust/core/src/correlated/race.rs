@@ -81,7 +81,7 @@ impl Weights<'_> {
 /// The keys -ln E(x), x = 0, ..., count - 1, of the race at an address.
 ///
 /// # Errors
-/// [`Error::TooLarge`] beyond 2^28 keys, [`Error::Memory`], [`Error::Cancelled`].
+/// [`Error::TooLarge`] beyond 2^28 keys, [`Error::Memory`], [`Error::Canceled`].
 pub fn keys(seed: &PublicSeed, label: &str, i: u64, count: usize, control: &Control) -> Result<Vec<f64>> {
     let mut keys = zeros("count", count, "a race between listed weights needs no list of keys")?;
     let fill = |(task, keys): (usize, &mut [f64])| {
@@ -104,7 +104,7 @@ pub fn keys(seed: &PublicSeed, label: &str, i: u64, count: usize, control: &Cont
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] naming `weights` or `log_weights` for numbers that are none, or when no item can win;
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 pub fn winner(
     seed: &PublicSeed,
     label: &str,

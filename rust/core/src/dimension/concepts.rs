@@ -14,7 +14,7 @@ pub(super) enum Column {
 
 /// Distinct concepts on points that tell some of them apart, no two points alike up to negation.
 ///
-/// Points are bitsets over the concepts. The lowest concept is labelled 0 at every point.
+/// Points are bitsets over the concepts. The lowest concept is labeled 0 at every point.
 #[derive(Debug, Clone)]
 pub struct Concepts {
     count: usize,
@@ -111,7 +111,7 @@ impl Concepts {
         self.first_column[point]
     }
 
-    /// The concepts labelled 1 at a point.
+    /// The concepts labeled 1 at a point.
     pub(super) fn ones(&self, point: usize) -> &[u64] {
         &self.points[point * self.words..(point + 1) * self.words]
     }
@@ -146,7 +146,7 @@ impl Concepts {
             .collect()
     }
 
-    /// The part of a set labelled 0 at a point, and the part labelled 1.
+    /// The part of a set labeled 0 at a point, and the part labeled 1.
     pub(super) fn split(&self, set: &[u64], point: usize) -> [Box<[u64]>; 2] {
         let ones = self.ones(point);
         [

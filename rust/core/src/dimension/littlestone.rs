@@ -109,7 +109,7 @@ impl VersionSpaces {
     ///
     /// # Errors
     /// [`Error::TooLarge`] when more than `budget` version spaces would have to be looked at; the message has the bounds
-    /// that are proved by then. [`Error::Cancelled`].
+    /// that are proved by then. [`Error::Canceled`].
     pub fn littlestone(&mut self, budget: u64, control: &Control) -> Result<usize> {
         let all = self.concepts.all();
         control.set_total(usize::try_from(budget).unwrap_or(usize::MAX));

@@ -41,7 +41,7 @@ impl VersionSpaces {
         }
     }
 
-    /// The predictions of the algorithm on a nonempty version space: 1 where the concepts labelled 1 have the larger
+    /// The predictions of the algorithm on a nonempty version space: 1 where the concepts labeled 1 have the larger
     /// dimension.
     fn predicted(&mut self, set: &[u64], budget: u64, control: &Control) -> Result<Vec<bool>> {
         let mut leans = Vec::with_capacity(self.concepts().points());
@@ -57,7 +57,7 @@ impl VersionSpaces {
         }
         let label = |column: &Column| match *column {
             Column::Constant(constant) => constant,
-            // A tie is labelled 0 in the column as given.
+            // A tie is labeled 0 in the column as given.
             Column::Point { point, negated: false } => leans[point].is_gt(),
             Column::Point { point, negated: true } => leans[point].is_lt(),
         };
@@ -70,7 +70,7 @@ impl VersionSpaces {
     /// column, from then on to the end.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a column that the matrix does not have, [`Error::Cancelled`], and
+    /// [`Error::InvalidArgument`] for a column that the matrix does not have, [`Error::Canceled`], and
     /// [`Error::TooLarge`] when a dimension that is asked for on the way takes more than `budget` version spaces.
     pub fn standard_optimal(
         &mut self,

@@ -132,7 +132,7 @@ fn walk<'a>(concepts: &'a Concepts, budget: u64, control: &'a Control) -> Walk<'
 ///
 /// # Errors
 /// [`Error::TooLarge`] when more than `budget` sets would have to be looked at; the message has the bounds that are proved
-/// by then. [`Error::Cancelled`].
+/// by then. [`Error::Canceled`].
 pub fn shattered(concepts: &Concepts, budget: u64, control: &Control) -> Result<Vec<usize>> {
     let mut walk = walk(concepts, budget, control);
     let points: Vec<usize> = (0..concepts.points()).collect();

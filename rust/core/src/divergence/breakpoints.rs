@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 /// when no finite E does (mass above delta where the other pmf has none).
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn exp_epsilon_at_delta(
     p: &Pmf<'_>,
     q: &Pmf<'_>,

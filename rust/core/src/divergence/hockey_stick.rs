@@ -127,7 +127,7 @@ impl Difference {
     /// Decides every output exactly.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub fn new(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<Self> {
         let event = event(p, q, level, control)?;
         Ok(Self { mass: p.event_mass(&event), other: q.event_mass(&event), event })
@@ -157,7 +157,7 @@ impl Difference {
 /// The outputs with `p > E q`, increasing; ties decided exactly.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn event(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<Vec<usize>> {
     let machine = level.machine();
     let inside = |output: usize| {
@@ -210,7 +210,7 @@ pub(crate) fn quick_bounds(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level) -> Option<Si
 /// arithmetic does.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn hockey_stick(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<f64> {
     let exactly_float = p.is_float() && q.is_float();
     let quick = if exactly_float { approximate(p, q, level).and_then(|value| value.nearest()) } else { None };
@@ -242,7 +242,7 @@ pub fn quick_hockey_stick_of_floats(p: &[f64], q: &[f64], level: &Level) -> Opti
 /// Floats that enclose the exact divergence: the same float twice, or two adjacent ones.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn hockey_stick_bounds(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<Side> {
     let quick = quick_bounds(p, q, level);
     if let Some(side) = quick
@@ -292,7 +292,7 @@ fn decide(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, delta: &Rational, control: &C
 /// Decides whether both divergences are at most delta. Always decided.
 ///
 /// # Errors
-/// [`crate::Error::InvalidArgument`] for different lengths; [`crate::Error::Cancelled`].
+/// [`crate::Error::InvalidArgument`] for different lengths; [`crate::Error::Canceled`].
 pub fn is_indistinguishable(
     p: &Pmf<'_>,
     q: &Pmf<'_>,
@@ -344,7 +344,7 @@ fn verdict(
 /// otherwise, and for anything that is not a pmf.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn quick_verdict_of_floats(
     p: &[f64],
     q: &[f64],

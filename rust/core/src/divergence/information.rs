@@ -22,7 +22,7 @@ const MAXIMUM_BITS: i64 = 3 << 11;
 /// `max ln(p/q)` over outputs with p > 0: the nearest float; infinite where q = 0 < p.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn max_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
     Ok(match max_ratio(p, q, control)? {
         None => f64::INFINITY,
@@ -34,7 +34,7 @@ pub fn max_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64
 /// `sum |p - q| / 2`: the nearest float.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn total_variation(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
     let level = Level::rational(Rational::one());
     let one_way = |p, q| {
@@ -48,7 +48,7 @@ pub fn total_variation(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f6
 /// `sum (p - q)^2 / q` over outputs with q > 0: the nearest float; infinite where q = 0 < p.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn chi2_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
     if p.outputs().any(|output| q.is_zero(output) && !p.is_zero(output)) {
         return Ok(f64::INFINITY);
@@ -127,7 +127,7 @@ fn refine_or_zero(limit: i64, evaluate: impl FnMut(i64) -> Result<Interval>) -> 
 /// `sum p ln(p/q)` in nats: the nearest float; infinite where q = 0 < p.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn kl_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64> {
     if same(p, q, control)? {
         return Ok(0.0);
@@ -151,7 +151,7 @@ pub fn kl_divergence(p: &Pmf<'_>, q: &Pmf<'_>, control: &Control) -> Result<f64>
 /// `ln(sum p^a q^(1-a)) / (a - 1)` in nats for the order a > 0: the nearest float; a = 1 is Kullback-Leibler.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub fn renyi_divergence(p: &Pmf<'_>, q: &Pmf<'_>, order: &Rational, control: &Control) -> Result<f64> {
     if order.is_one() {
         return kl_divergence(p, q, control);

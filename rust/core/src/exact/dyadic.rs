@@ -55,7 +55,7 @@ impl Dyadic {
             return self;
         }
         let places = usize::try_from(drop).unwrap_or(usize::MAX);
-        let floor = &self.mantissa >> places; // an arithmetic shift: towards minus infinity
+        let floor = &self.mantissa >> places; // an arithmetic shift: toward minus infinity
         let inexact = (&floor << places) != self.mantissa;
         let mantissa = if up && inexact { floor + 1 } else { floor };
         Self { mantissa, exponent: self.exponent + drop }

@@ -3,7 +3,7 @@
 use super::{Integer, Natural, Rational};
 use num_traits::{ToPrimitive, Zero};
 
-/// Which neighbouring float stands for an exact number.
+/// Which neighboring float stands for an exact number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The largest float that is not above.

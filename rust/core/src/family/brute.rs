@@ -34,7 +34,7 @@ const MANY_HITS: usize = 32;
 /// number in floats. It serves to find the few pairs that floats then evaluate, where the floor is above both errors.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub(super) fn all_pairs(problem: &Problem<'_>, x: &Side<'_>, y: &Side<'_>, width: usize) -> Result<()> {
     let error = (width as f64 + 2.0) / UNITS;
     // Thresholds of unsigned numbers must not come out negative.

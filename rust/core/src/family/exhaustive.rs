@@ -94,7 +94,7 @@ fixed_point!(u64, block_u64, 63);
 /// The number is as exact as the arithmetic; for the exact one use [`super::maximum`].
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no rows; [`Error::TooLarge`] for a level beyond 2^400; [`Error::Cancelled`].
+/// [`Error::InvalidArgument`] for no rows; [`Error::TooLarge`] for a level beyond 2^400; [`Error::Canceled`].
 pub fn exhaustive_maximum(
     matrix: &PmfMatrix<'_>,
     level: &Level,

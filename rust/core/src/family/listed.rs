@@ -94,7 +94,7 @@ impl Family {
     /// answer does not depend on the number of threads.
     ///
     /// # Errors
-    /// Pairs out of range; [`Error::Cancelled`].
+    /// Pairs out of range; [`Error::Canceled`].
     pub fn worst_divergence(
         &self,
         pairs: Pairs<'_>,
@@ -146,7 +146,7 @@ impl Family {
     /// For every pair, whether the divergence at `level` exceeds `delta` in some direction; decided exactly.
     ///
     /// # Errors
-    /// Pairs out of range; [`Error::Cancelled`].
+    /// Pairs out of range; [`Error::Canceled`].
     pub fn exceeding(
         &self,
         pairs: Pairs<'_>,
@@ -175,7 +175,7 @@ impl Family {
     /// The smallest `E >= 1` at which every pair is within `delta` in both directions; `None` when none is.
     ///
     /// # Errors
-    /// Pairs out of range; [`Error::Cancelled`].
+    /// Pairs out of range; [`Error::Canceled`].
     pub fn exp_epsilon_at_delta(
         &self,
         pairs: Pairs<'_>,
@@ -209,7 +209,7 @@ impl Family {
     /// For every level a certified upper bound on the divergences of all pairs, both directions.
     ///
     /// # Errors
-    /// Pairs out of range; [`Error::Cancelled`].
+    /// Pairs out of range; [`Error::Canceled`].
     pub fn profile(&self, pairs: Pairs<'_>, levels: &[Arc<Level>], control: &Control) -> Result<Vec<f64>> {
         self.check(pairs)?;
         control.set_total(pairs.len());

@@ -47,7 +47,7 @@ pub trait BadPairs: Sync {
     /// True when no pair at all would be news any more; asked now and then.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     fn finished(&self, control: &Control) -> Result<bool>;
     /// Receives rows that are farther apart than (epsilon, delta), in one direction at least.
     fn receive(&self, i: usize, j: usize);
@@ -222,7 +222,7 @@ impl<C: Clone + Send + Sync> Corners<C> {
 /// that it declares settled. Every verdict is decided.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for a level beyond 2^400; [`Error::Cancelled`].
+/// [`Error::TooLarge`] for a level beyond 2^400; [`Error::Canceled`].
 pub fn list_bad_pairs<L: BadPairs>(
     matrix: &PmfMatrix<'_>,
     level: &Level,

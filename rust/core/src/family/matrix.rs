@@ -57,7 +57,7 @@ impl<'a> PmfMatrix<'a> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no outputs, a length that is not a multiple of `outputs`, or a row that is not a
-    /// pmf (named by its index); [`Error::Cancelled`].
+    /// pmf (named by its index); [`Error::Canceled`].
     pub fn from_floats(masses: impl Into<Cow<'a, [f64]>>, outputs: usize, control: &Control) -> Result<Self> {
         let masses = masses.into();
         check_shape(&masses, outputs)?;
@@ -95,7 +95,7 @@ impl<'a> PmfMatrix<'a> {
     ///
     /// # Errors
     /// Those of [`PmfMatrix::from_floats`].
-    pub fn normalised(masses: Vec<f64>, outputs: usize, control: &Control) -> Result<PmfMatrix<'static>> {
+    pub fn normalized(masses: Vec<f64>, outputs: usize, control: &Control) -> Result<PmfMatrix<'static>> {
         let raw = PmfMatrix::from_floats(masses, outputs, control)?;
         let mut floats = Vec::with_capacity(raw.masses.len());
         for row in raw.masses.chunks_exact(outputs) {

@@ -1,4 +1,4 @@
-//! Rows in an order in which neighbours are alike, so that contiguous halves are good halves.
+//! Rows in an order in which neighbors are alike, so that contiguous halves are good halves.
 
 use super::work::Side;
 use crate::{
@@ -19,7 +19,7 @@ const ROUNDS: usize = 5;
 /// Splits recursively at the median along the direction in which the square roots of the masses vary most.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub(super) fn ordered(side: &Side<'_>, width: usize, control: &Control) -> Result<Side<'static>> {
     let count = u32::try_from(side.ids.len()).map_err(|_| crate::Error::too_large("more than 2^32 pmfs"))?;
     let mut places: Vec<u32> = (0..count).collect();

@@ -54,7 +54,7 @@ impl Goal {
 /// Decides whether the divergence of row i from row j exceeds delta.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub(super) fn exceeds(
     matrix: &PmfMatrix<'_>,
     (i, j): (usize, usize),
@@ -171,7 +171,7 @@ impl<'a> Problem<'a> {
     /// Considers a pair whose divergence is within the radius of `value`.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub(super) fn offer(&self, value: f64, pair: (u32, u32)) -> Result<()> {
         let radius = self.numerics.radius;
         if value + radius <= self.floor() || self.stopped() {
@@ -227,7 +227,7 @@ impl<'a> Problem<'a> {
     /// Decides whether the divergence of row i from row j exceeds delta, given the tile's number for it.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub(super) fn decide(&self, value: f64, pair: (u32, u32)) -> Result<bool> {
         match &self.goal {
             Goal::Maximum => Ok(false),
@@ -242,7 +242,7 @@ impl<'a> Problem<'a> {
     /// The candidate with the exactly largest divergence, among those that were compared.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub(super) fn best(&self) -> Result<Option<Best>> {
         let (mut candidates, dropped) = {
             let found = self.found();

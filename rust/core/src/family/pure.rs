@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 /// smallest mass decides for all pairs.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub(super) fn exceeding_rows(
     matrix: &PmfMatrix<'_>,
     level: &Level,

@@ -336,7 +336,7 @@ impl ExactRows for ExponentialRows {
 /// is [`PmfMatrix::near`]'s condition.
 ///
 /// # Errors
-/// [`Error::TooLarge`] beyond 2^29 masses; [`Error::Cancelled`].
+/// [`Error::TooLarge`] beyond 2^29 masses; [`Error::Canceled`].
 pub fn exponential_matrix(
     rate: Rate,
     totals: Arc<dyn TotalRows>,

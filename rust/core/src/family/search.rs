@@ -86,7 +86,7 @@ fn pair(problem: &Problem<'_>, rows: (u32, u32), difference: Difference) -> Pair
 /// Float passes with proven radii discard pairs that cannot be largest; what is left is compared exactly.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for too many pairs at a level beyond 2^400; [`Error::Cancelled`].
+/// [`Error::TooLarge`] for too many pairs at a level beyond 2^400; [`Error::Canceled`].
 pub fn maximum(matrix: &PmfMatrix<'_>, level: &Level, control: &Control) -> Result<Option<Maximum>> {
     if matrix.rows() == 0 {
         return Ok(None);
@@ -138,7 +138,7 @@ pub fn maximum_against(
 /// Decides whether every ordered pair of rows is within `delta` at `level`.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for too many pairs at a level beyond 2^400; [`Error::Cancelled`].
+/// [`Error::TooLarge`] for too many pairs at a level beyond 2^400; [`Error::Canceled`].
 pub fn verdict(
     matrix: &PmfMatrix<'_>,
     level: &Level,

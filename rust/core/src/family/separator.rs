@@ -2,7 +2,7 @@
 //!
 //! `(p - E q)+ <= (p - v)+ + (v - E q)+` output by output, so `d(P || Q) <= A(P) + B(Q)` with `A(P) = sum (P - v)+` and
 //! `B(Q) = sum (v - E Q)+`: a row P with `A(P) + max B` at or below the floor is in no pair that matters, and so for Q.
-//! `max A + max B` is convex in v; a few Polyak steps towards the floor on a sample of rows improve it. Any v is valid,
+//! `max A + max B` is convex in v; a few Polyak steps toward the floor on a sample of rows improve it. Any v is valid,
 //! so the sample and the steps cannot make the bound wrong.
 
 use super::{
@@ -84,7 +84,7 @@ pub(super) fn search(problem: &Problem<'_>, work: &Work<'_>) -> Result<()> {
     recurse(problem, x, y, width)
 }
 
-/// `v` moved by subgradient steps of Polyak's length towards the floor; the best on the way.
+/// `v` moved by subgradient steps of Polyak's length toward the floor; the best on the way.
 fn fitted(
     problem: &Problem<'_>,
     x: &Side<'_>,

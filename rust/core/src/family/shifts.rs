@@ -43,7 +43,7 @@ struct Search<'a> {
 /// directions; None when some row is not even within it of itself (at a negative epsilon).
 ///
 /// # Errors
-/// [`Error::TooLarge`] for an epsilon beyond 277; [`Error::Cancelled`].
+/// [`Error::TooLarge`] for an epsilon beyond 277; [`Error::Canceled`].
 pub fn largest_shift(
     matrix: &PmfMatrix<'_>,
     level: &Level,
@@ -216,7 +216,7 @@ mod tests {
                         [p, if kind == 1 { 1.0 / (1.0 + x.exp()) } else { 1.0 - p }]
                     })
                     .collect();
-                let matrix = PmfMatrix::normalised(masses, 2, &control).unwrap();
+                let matrix = PmfMatrix::normalized(masses, 2, &control).unwrap();
                 for level in
                     [Level::rational(rational(2, 1)), Level::from_epsilon(0.3), Level::from_epsilon(-0.1)]
                 {

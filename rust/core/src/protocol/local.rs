@@ -1,11 +1,11 @@
-//! Local randomizers: every user sends one symbol, whose law loses exactly the epsilon that is certified.
+//! Local randomizers: every user sends one symbol, whose distribution loses exactly the epsilon that is certified.
 //!
-//! All of them have one form. Each item favours some of the symbols, the same share w / k of them for every item. A coin
-//! ([`Favour`]) decides whether a report is one of the item's own symbols, and then it is uniform among these; or
-//! uniform among the others. Coins are integers over 2^128 that are rounded towards privacy, and the uniform draws are
-//! exact. So every law is exactly rational, and the largest ratio of two items' probabilities is that of the coin.
+//! All of them have one form. Each item favors some of the symbols, the same share w / k of them for every item. A coin
+//! ([`Favor`]) decides whether a report is one of the item's own symbols, and then it is uniform among these; or
+//! uniform among the others. Coins are integers over 2^128 that are rounded toward privacy, and the uniform draws are
+//! exact. So every distribution is exactly rational, and the largest ratio of two items' probabilities is that of the coin.
 //!
-//! | randomizer | symbols | an item favours |
+//! | randomizer | symbols | an item favors |
 //! |---|---|---|
 //! | [`RandomizedResponse`] | the k items | itself |
 //! | [`SubsetSelection`] | the sets of w of the k items | the sets it is in |
@@ -15,14 +15,14 @@
 //! range included. They stand for a public default item.
 
 pub mod bits;
-pub mod favour;
+pub mod favor;
 pub mod hadamard;
 pub mod randomized_response;
 pub mod subset;
 pub mod transform;
 
 pub use bits::bits_of_rows;
-pub use favour::Favour;
+pub use favor::Favor;
 pub use hadamard::HadamardResponse;
 pub use randomized_response::RandomizedResponse;
 pub use subset::SubsetSelection;

@@ -2,15 +2,15 @@
 //!
 //! Every one of n users sends x + Z copies of one message, Z ~ NB(r / n, p). The numbers add up to NB(r, p) noise.
 
+mod distribution;
 mod divergence;
-mod law;
 mod noise;
 mod permutation;
 mod reports;
 mod search;
 
+pub use distribution::NegativeBinomialDistribution;
 pub use divergence::{Change, divergence};
-pub use law::NegativeBinomialLaw;
 pub use noise::{Goal, ShuffleNoise};
 pub use permutation::permute;
 pub use reports::{Reports, reports};

@@ -69,7 +69,7 @@ impl Categorical {
     /// Independent draws into a slice. Secret: the results.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
         words::draw_each(source, draws, control, |bits, source| {
             self.value(bits, source).map(u64::cast_signed)

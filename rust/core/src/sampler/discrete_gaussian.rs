@@ -2,9 +2,9 @@
 //!
 //! |x| = K k + r for cells of a power of two K of integers. A trial draws the cell k from a table near
 //! e^(-(K k)^2 / (2 sigma^2)), r uniform below K and a sign, and accepts with a probability near
-//! e^(-(x^2 - (K k)^2) / (2 sigma^2)). All of these are integers over powers of two, and so is the law of x: it is
+//! e^(-(x^2 - (K k)^2) / (2 sigma^2)). All of these are integers over powers of two, and so is the distribution of x: it is
 //! proportional to integer weights, the table's entry times the numerator of the acceptance. How near it is to the
-//! ideal law is proved in `docs/proofs/discrete_gaussian.md`.
+//! ideal distribution is proved in `docs/proofs/discrete_gaussian.md`.
 //!
 //! # Timing
 //! Trials are independent, so that how many of them are rejected is independent of the x that is accepted. That number
@@ -12,7 +12,7 @@
 
 mod build;
 mod certificate;
-mod law;
+mod distribution;
 mod power;
 
 use super::Table;
@@ -74,12 +74,12 @@ impl DiscreteGaussian {
         build::build(sigma_squared)
     }
 
-    /// sigma^2 of the ideal law.
+    /// sigma^2 of the ideal distribution.
     pub fn sigma_squared(&self) -> &Rational {
         &self.sigma_squared
     }
 
-    /// A bound of the total variation between the noise and the ideal law on all integers.
+    /// A bound of the total variation between the noise and the ideal distribution on all integers.
     pub fn distance(&self) -> &Rational {
         &self.distance
     }
@@ -92,16 +92,16 @@ impl DiscreteGaussian {
     /// The weights of x = 0, 1, ..., support: the noise is x, and -x, with probability proportional to them, exactly.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] for more than [`super::SIZE_LIMIT`] values of x; [`crate::Error::Cancelled`].
+    /// [`crate::Error::TooLarge`] for more than [`super::SIZE_LIMIT`] values of x; [`crate::Error::Canceled`].
     pub fn weights(&self, control: &Control) -> Result<Vec<Natural>> {
-        law::weights(self, control)
+        distribution::weights(self, control)
     }
 
     /// The trial that random bytes stand for: 16 for the acceptance and the sign, 8 for the place in the cell, 16 for the
     /// cell.
     ///
     /// # Timing
-    /// Secret: the bytes and the result. Public: the law.
+    /// Secret: the bytes and the result. Public: the distribution.
     fn trial(&self, bytes: &[u8; TRIAL_BYTES]) -> Trial {
         let words = bytes.as_chunks().0;
         let word = |place: usize| u64::from_le_bytes(words[place]);
@@ -128,7 +128,7 @@ impl DiscreteGaussian {
     /// Secret: the values before and after. Public: how many there are. Revealed: how many trials were rejected.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`crate::Error::Cancelled`]. All values are then wiped.
+    /// As [`Source::fill`]; [`crate::Error::Canceled`]. All values are then wiped.
     pub fn release_many(&self, source: &mut Source, values: &mut [i64], control: &Control) -> Result<()> {
         let mut bytes = Secret::new(vec![0; TRIAL_BYTES * BLOCK.min(values.len())]);
         let outcome = values.chunks_mut(BLOCK).try_for_each(|block| {

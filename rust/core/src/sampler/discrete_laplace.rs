@@ -1,12 +1,12 @@
 //! Discrete Laplace noise on a value in a public range, clamped to it: two digits, each from a certified table.
 //!
 //! z = clamp(clamp(v) + X). A first draw gives the sign of X and an entry: X = 0, the high digit of |X| - 1, or "far
-//! out"; a second draw gives the low digit, or how far out. Both scans read their whole tables. The law of z, the
+//! out"; a second draw gives the low digit, or how far out. Both scans read their whole tables. The distribution of z, the
 //! conditions that make it private and their proof are in `docs/proofs/discrete_laplace.md`.
 
 mod build;
 mod certificate;
-mod law;
+mod distribution;
 
 pub use certificate::certify;
 
@@ -30,10 +30,10 @@ pub const WIDTH_LIMIT: u64 = 1 << 62;
 #[derive(Debug, Clone)]
 pub struct Digits {
     /// Z: X = 0 has probability Z / 2^127.
-    pub centre: Natural,
+    pub center: Natural,
     /// A: the high digit of |X| - 1 < L is a with probability A(a) / 2^127.
     pub high: Vec<Natural>,
-    /// T: |X| > L has probability T / 2^127. With the centre and the high digits, the sum is 2^127.
+    /// T: |X| > L has probability T / 2^127. With the center and the high digits, the sum is 2^127.
     pub rest: Natural,
     /// B: the low digit is b with probability B(b) / 2^128, of sum 2^128.
     pub low: Vec<Natural>,
@@ -57,7 +57,7 @@ impl Digits {
 #[derive(Debug)]
 pub struct DiscreteLaplaceTables {
     digits: Digits,
-    /// The centre, the high digits and the rest, doubled: the lowest bit is left for the sign.
+    /// The center, the high digits and the rest, doubled: the lowest bit is left for the sign.
     entries: Table,
     low_digits: Table,
     low: i64,
@@ -72,7 +72,7 @@ impl DiscreteLaplaceTables {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for E <= 1, E above 1 by less than 2^-32, and ranges that are empty or wider than
-    /// 2^62; [`Error::TooLarge`] for tables of more than 2^16 entries; [`Error::Cancelled`].
+    /// 2^62; [`Error::TooLarge`] for tables of more than 2^16 entries; [`Error::Canceled`].
     pub fn new(level: &Level, low: i64, high: i64, control: &Control) -> Result<Self> {
         Self::with_low_bits(level, low, high, None, control)
     }
@@ -120,13 +120,13 @@ impl DiscreteLaplaceTables {
         certificate::largest_ratio(&self.digits, self.width)
     }
 
-    /// The exact law of the release of a value: the numerators of low, ..., high over 2^bits, and bits.
+    /// The exact distribution of the release of a value: the numerators of low, ..., high over 2^bits, and bits.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for more than [`super::SIZE_LIMIT`] outputs; [`Error::Cancelled`].
-    pub fn law(&self, value: i64, control: &Control) -> Result<(Vec<Natural>, u32)> {
+    /// [`Error::TooLarge`] for more than [`super::SIZE_LIMIT`] outputs; [`Error::Canceled`].
+    pub fn distribution(&self, value: i64, control: &Control) -> Result<(Vec<Natural>, u32)> {
         let offset = value.clamp(self.low, self.low.wrapping_add_unsigned(self.width)).abs_diff(self.low);
-        law::law(&self.digits, offset, self.width, control)
+        distribution::distribution(&self.digits, offset, self.width, control)
     }
 
     /// The release that random bits stand for. Without a second draw, `second` is 0.
@@ -156,7 +156,7 @@ impl DiscreteLaplaceTables {
     /// Secret: the values before and after. Public: how many there are.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`]. All values are then wiped.
+    /// As [`Source::fill`]; [`Error::Canceled`]. All values are then wiped.
     pub fn release_many(&self, source: &mut Source, values: &mut [i64], control: &Control) -> Result<()> {
         let outcome = self.release_blocks(source, values, control);
         if outcome.is_err() {
@@ -198,7 +198,7 @@ ct::kernel! {
     ) -> i64 {
         let digits = &tables.digits;
         let highest = tables.low.wrapping_add_unsigned(tables.width);
-        // 0 for the centre, 1 + a for the high digit a, n + 1 for the rest.
+        // 0 for the center, 1 + a for the high digit a, n + 1 for the rest.
         let entry = tables.entries.value(bits);
         let low_digit = tables.low_digits.value(second);
         let near = (entry.wrapping_sub(1) << digits.low_bits()).wrapping_add(low_digit);

@@ -6,7 +6,7 @@
 //! of u lead to i. The pmf `N_i` / 2^128 is what is drawn, and what is proved private.
 //!
 //! # Privacy
-//! Let no score change by more than the sensitivity between neighbours. The clamped scores `min(s_i`, min s + D) change
+//! Let no score change by more than the sensitivity between neighbors. The clamped scores `min(s_i`, min s + D) change
 //! by no more than that either (the minimum is 1-Lipschitz in the largest change), so the ideal weights 2^(-rho `d_i`)
 //! give ratios of probabilities within 2^(2 rho sensitivity): clamping the gap costs no privacy. Each integer weight
 //! is within [lo, hi] of 2^103 2^(-rho `d_i`), where hi = (1 + 2^-49)(1 + 2^-57) and lo = (1 - 2^-49) - 2^-38: 2^-49
@@ -72,7 +72,7 @@ pub struct Rate {
 impl Rate {
     /// The largest rate at which scores of this sensitivity are drawn with epsilon-DP.
     ///
-    /// `monotone` promises that between neighbours all scores move in the same direction, which doubles the rate.
+    /// `monotone` promises that between neighbors all scores move in the same direction, which doubles the rate.
     /// A rho of 64 or more becomes 32: more private than asked. With epsilon below 88 that needs `monotone`, a
     /// sensitivity of 1 and epsilon above 44.3.
     ///
@@ -102,10 +102,10 @@ impl Rate {
         let zeros = quotient.leading_zeros();
         let multiplier = u64::try_from((quotient << zeros) >> 64).expect("64 bits are left");
         let shift = (zeros + scale + 120).cast_signed() - 64 - EXPONENT_BITS.cast_signed();
-        Ok(Self::normalised(multiplier, shift, factor * sensitivity))
+        Ok(Self::normalized(multiplier, shift, factor * sensitivity))
     }
 
-    fn normalised(multiplier: u64, shift: i32, units: u64) -> Self {
+    fn normalized(multiplier: u64, shift: i32, units: u64) -> Self {
         const HALF: u64 = 1 << 63;
         let (mut multiplier, mut shift) =
             if shift < 1 { (HALF, 1) } else { (multiplier, shift.unsigned_abs()) };

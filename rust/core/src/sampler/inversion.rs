@@ -1,4 +1,4 @@
-//! Geometric laws on all integers, exactly, by inversion of a uniform number whose bits are revealed as needed.
+//! Geometric distributions on all integers, exactly, by inversion of a uniform number whose bits are revealed as needed.
 
 use crate::{
     Error, Result,
@@ -43,16 +43,16 @@ impl Inversion {
         if !divisor.is_positive() || level.compare(&one, &one) != Ordering::Less {
             return Err(Error::invalid(argument, "must be positive"));
         }
-        let mut law = Self { level, divisor, kept: Interval::integer(1) };
-        law.kept = law.inverse_rate(KEPT_BITS);
+        let mut distribution = Self { level, divisor, kept: Interval::integer(1) };
+        distribution.kept = distribution.inverse_rate(KEPT_BITS);
         let largest = Dyadic { mantissa: Integer::one(), exponent: i64::from(LEAST_RATE_BITS) };
-        if law.kept.upper.compare(&largest) == Ordering::Greater {
+        if distribution.kept.upper.compare(&largest) == Ordering::Greater {
             let message = format!(
                 "the noise must have a scale of at most 2^{LEAST_RATE_BITS} (below, for an irrational one)"
             );
             return Err(Error::invalid(argument, message));
         }
-        Ok(law)
+        Ok(distribution)
     }
 
     /// Encloses the rate.
@@ -150,11 +150,11 @@ fn fill(draws: &mut [i64], control: &Control, mut draw: impl FnMut() -> Result<i
 #[derive(Debug, Clone)]
 pub struct Geometric {
     /// `None` for p = 1.
-    law: Option<Inversion>,
+    distribution: Option<Inversion>,
 }
 
 impl Geometric {
-    /// The law of a success probability p.
+    /// The distribution of a success probability p.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless about 2^-52 <= p <= 1.
@@ -164,11 +164,11 @@ impl Geometric {
             return Err(Error::invalid("p", "must be in (0, 1], 0 excluded"));
         }
         if p == &one {
-            return Ok(Self { law: None });
+            return Ok(Self { distribution: None });
         }
-        let law = Inversion::new(Level::rational((&one - p).recip()), one, "p")
+        let distribution = Inversion::new(Level::rational((&one - p).recip()), one, "p")
             .map_err(|_| Error::invalid("p", "must be at least 2^-52, so that draws fit into 64 bits"))?;
-        Ok(Self { law: Some(law) })
+        Ok(Self { distribution: Some(distribution) })
     }
 
     /// One draw, at most 2^63 - 1; a larger one has probability below 2^-2954.
@@ -176,22 +176,22 @@ impl Geometric {
     /// # Errors
     /// As [`Source::fill`].
     pub fn draw(&self, source: &mut Source) -> Result<i64> {
-        match &self.law {
+        match &self.distribution {
             None => Ok(0),
-            Some(law) => Ok(law.value(source.bits()?, 128, source)?.cast_signed()),
+            Some(distribution) => Ok(distribution.value(source.bits()?, 128, source)?.cast_signed()),
         }
     }
 
     /// Independent draws into a slice, the same as one by one.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
         fill(draws, control, || self.draw(source))
     }
 }
 
-/// P[X = x] proportional to e^(-rate |x|) on all integers, exactly: the discrete Laplace law of scale 1 / rate.
+/// P[X = x] proportional to e^(-rate |x|) on all integers, exactly: the discrete Laplace distribution of scale 1 / rate.
 ///
 /// # Guarantee
 /// A sign and a [`Geometric`] magnitude, both drawn again for -0: x and -x have the probability (1 - q) q^|x| / 2 before
@@ -201,16 +201,16 @@ impl Geometric {
 /// Not constant time.
 #[derive(Debug, Clone)]
 pub struct TwoSidedGeometric {
-    law: Inversion,
+    distribution: Inversion,
 }
 
 impl TwoSidedGeometric {
-    /// The law with the rate ln(E) / divisor; errors name `argument`.
+    /// The distribution with the rate ln(E) / divisor; errors name `argument`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless the divisor is positive, E > 1 and the rate at least 2^-52.
     pub fn new(level: Level, divisor: Rational, argument: &'static str) -> Result<Self> {
-        Ok(Self { law: Inversion::new(level, divisor, argument)? })
+        Ok(Self { distribution: Inversion::new(level, divisor, argument)? })
     }
 
     /// One draw, of absolute value at most 2^63 - 1; a larger one has probability below 2^-2953.
@@ -220,7 +220,7 @@ impl TwoSidedGeometric {
     pub fn draw(&self, source: &mut Source) -> Result<i64> {
         loop {
             let bits = source.bits()?;
-            let magnitude = self.law.value(bits >> 1, 127, source)?.cast_signed();
+            let magnitude = self.distribution.value(bits >> 1, 127, source)?.cast_signed();
             match (bits & 1, magnitude) {
                 (0, magnitude) => return Ok(magnitude),
                 (_, 0) => {}
@@ -232,7 +232,7 @@ impl TwoSidedGeometric {
     /// Independent draws into a slice, the same as one by one.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
         fill(draws, control, || self.draw(source))
     }
@@ -240,9 +240,9 @@ impl TwoSidedGeometric {
     /// Floats at or below and at or above P[X = x] = (1 - q) / (1 + q) q^|x|, for |x| = `distance`.
     pub fn probability(&self, distance: &Natural) -> (f64, f64) {
         let bits = 128 + i64::from(LEAST_RATE_BITS); // 1 - q loses up to 52 of them
-        let Some(power) = self.law.survival(distance, bits) else { return (0.0, f64::from_bits(1)) };
+        let Some(power) = self.distribution.survival(distance, bits) else { return (0.0, f64::from_bits(1)) };
         let one = Interval::integer(1);
-        let q = self.law.survival(&Natural::one(), bits).unwrap_or_else(|| Interval {
+        let q = self.distribution.survival(&Natural::one(), bits).unwrap_or_else(|| Interval {
             lower: Dyadic::integer(Integer::ZERO),
             upper: Dyadic { mantissa: Integer::one(), exponent: -i64::from(VANISHING) },
         });

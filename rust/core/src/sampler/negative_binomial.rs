@@ -1,4 +1,4 @@
-//! Negative binomial counts with a real number of successes, as a table with a certified distance to the ideal law.
+//! Negative binomial counts with a real number of successes, as a table with a certified distance to the ideal distribution.
 
 use super::{SIZE_LIMIT, Table};
 use crate::{
@@ -89,7 +89,7 @@ impl NegativeBinomialMasses {
 /// # Guarantee
 /// All entries but one are at most the ideal P[k] 2^128, and that one has in addition what the others lack to a total
 /// of 2^128, the `remainder`. So only its probability can be above the ideal one, by at most remainder / 2^128: the
-/// total variation distance to the ideal law, the sum of all such excesses, is at most that.
+/// total variation distance to the ideal distribution, the sum of all such excesses, is at most that.
 #[derive(Debug)]
 pub struct NegativeBinomialTable {
     numerators: Vec<Natural>,
@@ -103,7 +103,7 @@ impl NegativeBinomialTable {
     ///
     /// # Errors
     /// As [`NegativeBinomialMasses::new`]; [`Error::TooLarge`] for more than [`SIZE_LIMIT`] entries;
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn new(r: &Rational, p: &Rational, control: &Control) -> Result<Self> {
         let mut masses = NegativeBinomialMasses::new(r, p)?;
         let mut numerators = Vec::new();
@@ -140,7 +140,7 @@ impl NegativeBinomialTable {
         &self.numerators
     }
 
-    /// A certified bound on the total variation distance to the ideal law, times 2^128.
+    /// A certified bound on the total variation distance to the ideal distribution, times 2^128.
     pub fn remainder(&self) -> &Natural {
         &self.remainder
     }

@@ -22,14 +22,14 @@ pub struct RefusalTable {
 }
 
 impl RefusalTable {
-    /// The fastest rise that the level allows, rounded towards privacy, and certified.
+    /// The fastest rise that the level allows, rounded toward privacy, and certified.
     ///
     /// # Guarantee
     /// [`certify`] has passed.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for epsilon <= 0 and delta outside [2^-128, 1); [`Error::TooLarge`] for more than
-    /// [`SIZE_LIMIT`] steps; [`Error::Cancelled`].
+    /// [`SIZE_LIMIT`] steps; [`Error::Canceled`].
     pub fn new(level: &Level, delta: &Rational, control: &Control) -> Result<Self> {
         check_parameters(level, delta)?;
         let lower = LowerMultiplier::new(level)?;

@@ -51,7 +51,7 @@ impl Table {
     /// Independent draws into a slice; from a seeded source the same as one by one. Secret: the results.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
         words::draw_each(source, draws, control, |bits, _| Ok(self.value(bits).cast_signed()))
     }

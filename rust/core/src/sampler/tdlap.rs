@@ -36,14 +36,14 @@ pub struct TruncatedDiscreteLaplaceTable {
 }
 
 impl TruncatedDiscreteLaplaceTable {
-    /// Builds the table by a ladder of floors from the ends to the centre, and certifies it.
+    /// Builds the table by a ladder of floors from the ends to the center, and certifies it.
     ///
     /// # Guarantee
     /// [`certify`] has passed.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for epsilon <= 0, delta outside (0, 1), and parameters that 2^128 cannot hold;
-    /// [`Error::TooLarge`] for more than [`SIZE_LIMIT`] values on a side; [`Error::Cancelled`].
+    /// [`Error::TooLarge`] for more than [`SIZE_LIMIT`] values on a side; [`Error::Canceled`].
     pub fn new(level: &Level, delta: &Rational, rule: KappaRule, control: &Control) -> Result<Self> {
         check_parameters(level, delta)?;
         match build(level, delta, rule, control)? {
@@ -70,7 +70,7 @@ impl TruncatedDiscreteLaplaceTable {
         self.half.iter().rev().chain(&self.half[1..]).copied()
     }
 
-    /// The largest ratio of two neighbouring probabilities, in either direction: at most e^epsilon.
+    /// The largest ratio of two neighboring probabilities, in either direction: at most e^epsilon.
     pub fn largest_ratio(&self) -> Rational {
         let product = |a: u128, b: u128| Natural::from(a) * b;
         let (mut numerator, mut denominator) = (1_u128, 1_u128);
@@ -136,16 +136,16 @@ pub fn certify(half: &[Natural], level: &Level, delta: &Rational) -> Result<()> 
 fn certify_with(half: &[Natural], lower: &LowerMultiplier, largest_end: &Natural) -> Result<()> {
     let refused =
         |premise: &str| Err(Error::invalid("epsilon, delta", format!("the table is refused: {premise}")));
-    let [centre, outer @ ..] = half else { return refused("it is empty") };
+    let [center, outer @ ..] = half else { return refused("it is empty") };
     let Some(end) = outer.last() else { return refused("it has a single value") };
     if half.iter().any(Zero::is_zero) {
         return refused("a probability is 0");
     }
-    if centre + 2_u32 * outer.iter().sum::<Natural>() != Natural::one() << 128_u32 {
+    if center + 2_u32 * outer.iter().sum::<Natural>() != Natural::one() << 128_u32 {
         return refused("its probabilities do not sum to 1");
     }
     if half.windows(2).any(|pair| pair[0] > lower.times(&pair[1]) || pair[1] > lower.times(&pair[0])) {
-        return refused("two neighbouring probabilities differ by more than a factor e^epsilon");
+        return refused("two neighboring probabilities differ by more than a factor e^epsilon");
     }
     if end > largest_end {
         return refused("its ends are more likely than delta");
@@ -153,7 +153,7 @@ fn certify_with(half: &[Natural], lower: &LowerMultiplier, largest_end: &Natural
     Ok(())
 }
 
-/// The ladder up from the end entry a: a, floor(`E_lo` a), ... (kappa entries), and the centre above them.
+/// The ladder up from the end entry a: a, floor(`E_lo` a), ... (kappa entries), and the center above them.
 fn climb(lower: &LowerMultiplier, end: &Natural, kappa: u64) -> Vec<Natural> {
     let mut ladder = vec![end.clone()];
     for _ in 0..kappa {
@@ -162,7 +162,7 @@ fn climb(lower: &LowerMultiplier, end: &Natural, kappa: u64) -> Vec<Natural> {
     ladder
 }
 
-/// The total of the ladder from a with its own top as the centre.
+/// The total of the ladder from a with its own top as the center.
 fn total(lower: &LowerMultiplier, end: &Natural, kappa: u64, control: &Control) -> Result<Natural> {
     control.check()?;
     let (mut entry, mut sum) = (end.clone(), Natural::ZERO);
@@ -173,7 +173,7 @@ fn total(lower: &LowerMultiplier, end: &Natural, kappa: u64, control: &Control) 
     Ok(2_u32 * sum + entry)
 }
 
-/// h(0), ..., h(kappa) with the least end entry whose ladder reaches a total of 2^128, the centre taking what is left;
+/// h(0), ..., h(kappa) with the least end entry whose ladder reaches a total of 2^128, the center taking what is left;
 /// nothing when too little is left.
 fn ladder(lower: &LowerMultiplier, kappa: u64, control: &Control) -> Result<Option<Vec<Natural>>> {
     if kappa > SIZE_LIMIT {

@@ -53,7 +53,7 @@ impl Uniform {
     /// Independent draws into a slice, each plus `low`; sums and values beyond 64 bits wrap. Secret: the results.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn draw_many(
         &self,
         low: i64,

@@ -11,7 +11,7 @@ const BLOCK: usize = 1 << 10;
 /// Secret: the words and the draws. Public: their number.
 ///
 /// # Errors
-/// As [`Source::fill`] and `value`; [`crate::Error::Cancelled`].
+/// As [`Source::fill`] and `value`; [`crate::Error::Canceled`].
 pub fn draw_each(
     source: &mut Source,
     draws: &mut [i64],

@@ -31,7 +31,7 @@ const QUADRATURE: [(f64, f64); 8] = [
 /// Where two binomial distributions of m trials are told apart best, by counting more than `threshold` successes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Separation {
-    /// The smallest t in 0..m that maximises the gap.
+    /// The smallest t in 0..m that maximizes the gap.
     pub threshold: u64,
     /// Pr[Bin(m, q) > t] - Pr[Bin(m, p) > t]: the total variation distance of the two distributions.
     pub gap: f64,

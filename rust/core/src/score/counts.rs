@@ -57,7 +57,7 @@ impl<'a> Mistakes<'a> {
     /// Every user's count of mistakes of every hypothesis, scaled or plain, `counts[hypothesis * users + user]`.
     ///
     /// # Errors
-    /// When m does not fit the type, and when cancelled.
+    /// When m does not fit the type, and when canceled.
     pub fn counts<T: TryFrom<u32> + Copy + Default + Send + Sync>(
         &self,
         scaled: bool,
@@ -106,7 +106,7 @@ impl<'a> Mistakes<'a> {
     /// For every hypothesis the number of users whose scaled count is above t.
     ///
     /// # Errors
-    /// When cancelled.
+    /// When canceled.
     pub fn above(&self, t: u32, control: &Control) -> Result<Vec<i64>> {
         self.sums(control, BITS, |block, users| {
             let mut sums = vec![0; BITS];
@@ -118,7 +118,7 @@ impl<'a> Mistakes<'a> {
     /// For every t in 0..m and every hypothesis the number of users whose scaled count is above t, `[t, hypothesis]`.
     ///
     /// # Errors
-    /// For too large a table, and when cancelled.
+    /// For too large a table, and when canceled.
     pub fn above_all(&self, control: &Control) -> Result<Vec<i64>> {
         let (m, hypotheses) = (self.rows.most_rows() as usize, self.predictions.hypotheses());
         if m.checked_mul(self.predictions.blocks_per_point() * BITS).is_none_or(|size| size > LARGEST_TABLE) {

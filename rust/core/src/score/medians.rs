@@ -17,7 +17,7 @@ impl ThresholdSweep {
     /// `low`. An empty group has the score of the next one.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless low <= high <= N, [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] unless low <= high <= N, [`Error::Canceled`].
     pub fn median_groups(&self, low: u64, high: u64, s: u32, control: &Control) -> Result<Groups> {
         if low > high || high > self.domain_size() {
             let message = format!("{low}..={high} must not be empty, nor end after {}", self.domain_size());

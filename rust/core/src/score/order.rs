@@ -33,7 +33,7 @@ pub(super) fn check_rows(rows: usize) -> Result<()> {
 /// per record, and never more than len log len comparisons, whatever the keys.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for 2^32 records and more, [`Error::Cancelled`].
+/// [`Error::TooLarge`] for 2^32 records and more, [`Error::Canceled`].
 pub(super) fn sorted(
     len: usize,
     key: impl Fn(usize) -> u64,

@@ -58,7 +58,7 @@ count!(u32, i64, u64, i64::from, saturating_sub_unsigned, saturating_add_unsigne
 /// When every user's counts are in 0..=m, one user changes each score by at most 2 min(tau, m).
 ///
 /// # Errors
-/// For no candidates, no tau, or counts that are not a matrix of `users` columns; and when cancelled.
+/// For no candidates, no tau, or counts that are not a matrix of `users` columns; and when canceled.
 pub fn clipped_pairwise_scores<T: Count>(
     counts: &[T],
     users: usize,
@@ -178,7 +178,7 @@ impl<T: Count> Pairs<'_, T> {
         Ok(maxima)
     }
 
-    /// The sums of the right rows clamped to the neighbourhoods of the left ones, where a < b, with padded columns.
+    /// The sums of the right rows clamped to the neighborhoods of the left ones, where a < b, with padded columns.
     fn clamped(
         &self,
         left: &Candidates,

@@ -23,7 +23,7 @@ impl Predictions {
     /// From a matrix of zeros and ones with a row for every hypothesis and a column for every point.
     ///
     /// # Errors
-    /// For no hypotheses, other numbers than 0 and 1, and when cancelled.
+    /// For no hypotheses, other numbers than 0 and 1, and when canceled.
     pub fn new(matrix: &[u8], hypotheses: usize, control: &Control) -> Result<Self> {
         if hypotheses == 0 || !matrix.len().is_multiple_of(hypotheses) {
             return Err(Error::invalid("predictions", "a matrix of at least one hypothesis is needed"));

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 /// Candidates b that are compared with one candidate a at a time.
 const LANES: usize = 16;
-/// Users between two looks whether the work was cancelled.
+/// Users between two looks whether the work was canceled.
 const USERS_PER_CHECK: usize = 1 << 14;
 
 /// psi as a table: `psi[(a * candidates + b) * points + point]`.
@@ -33,7 +33,7 @@ impl PsiTable<'_> {
     /// The score of every candidate; 0 for a single one. Lower is better.
     ///
     /// # Errors
-    /// For an empty table, tau < 1, points that are not in the table, sums that may not fit 64 bits, and when cancelled.
+    /// For an empty table, tau < 1, points that are not in the table, sums that may not fit 64 bits, and when canceled.
     pub fn scores(self, rows: &UserRows, tau: i64, kernel: Kernel, control: &Control) -> Result<Vec<i64>> {
         let Self { psi, candidates, points } = self;
         if candidates == 0

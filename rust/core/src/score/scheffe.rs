@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 
 /// The most bytes of all ordered pairs of candidates.
 const LARGEST: usize = 1 << 31;
-/// Users are counted in this many tables, so that equal neighbours do not wait for each other.
+/// Users are counted in this many tables, so that equal neighbors do not wait for each other.
 const TABLES: usize = 4;
 
 /// Distributions over finitely many symbols, and how often each user has each symbol.
@@ -47,7 +47,7 @@ impl Scheffe<'_> {
     ///
     /// # Errors
     /// For no candidates, masses that are negative or have different totals, more than 1024 symbols, tau < 1, work or
-    /// sums that are too large, and when cancelled.
+    /// sums that are too large, and when canceled.
     pub fn scores(self, tau: i64, kernel: Kernel, control: &Control) -> Result<Vec<i64>> {
         match self.symbols {
             1..=64 => self.scores_of::<1>(tau, kernel, control),

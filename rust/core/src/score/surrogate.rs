@@ -27,7 +27,7 @@ impl Surrogate<'_> {
     /// The score of every hypothesis; `labels` are those of the rows in their own order.
     ///
     /// # Errors
-    /// For labels other than 0 and 1, unknown points, thresholds that are not below m, and when cancelled.
+    /// For labels other than 0 and 1, unknown points, thresholds that are not below m, and when canceled.
     pub fn scores(self, labels: &[u8], kernel: Kernel, control: &Control) -> Result<Vec<i64>> {
         let Self { class, scored, rows, t, s } = self;
         for (argument, threshold) in [("t", t), ("s", s)] {

@@ -6,7 +6,7 @@
 //! whatever the rows of the others are, so that replacing one user changes K(u; t) by at most 1, and with it every
 //! minimum over thresholds u.
 //!
-//! All thresholds between two neighbouring points have one score: going through the points in order, each row changes
+//! All thresholds between two neighboring points have one score: going through the points in order, each row changes
 //! the mistakes of one user by one.
 
 use super::order::{CHECK_EVERY, Record, sorted};
@@ -63,7 +63,7 @@ impl ThresholdSweep {
     /// # Errors
     /// [`Error::InvalidArgument`] for arrays of different lengths, a point outside 1..=`domain_size`, a label that is
     /// neither 0 nor 1, a user that is not below `n_users` or has more than `m` rows, m = 0, m or `n_users` of 2^31 and
-    /// more; [`Error::TooLarge`] for 2^32 rows and more; [`Error::Cancelled`].
+    /// more; [`Error::TooLarge`] for 2^32 rows and more; [`Error::Canceled`].
     pub fn new(
         points: &[u64],
         labels: &[u8],
@@ -135,7 +135,7 @@ impl ThresholdSweep {
     /// The least K(u; t) over all thresholds u, for t = 0, ..., m - 1. Each changes by at most 1 when a user is replaced.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for m > 2^26, or more than 2^38 for m times the number of users; [`Error::Cancelled`].
+    /// [`Error::TooLarge`] for m > 2^26, or more than 2^38 for m times the number of users; [`Error::Canceled`].
     pub fn minimal_errors(&self, control: &Control) -> Result<Vec<i64>> {
         // A row changes the charge of its user, with k rows, by at most ceil(m / k): all k of them by less than m + k.
         if self.m > MOST_COUNTS || u64::from(self.m) * self.users.len() as u64 > MOST_CHANGES {
@@ -213,7 +213,7 @@ impl ThresholdSweep {
     /// number of rows; a smaller one is not heeded.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for t >= m, [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] for t >= m, [`Error::Canceled`].
     pub fn groups(&self, t: u32, slots: usize, control: &Control) -> Result<Groups> {
         if t >= self.m {
             return Err(Error::invalid("t", format!("is {t}; it must be below m = {}", self.m)));

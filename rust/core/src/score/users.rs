@@ -16,7 +16,7 @@ const SMALL_SPAN: u64 = 1 << 16;
 /// ids take longer than that.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for 2^32 rows and more, [`Error::Cancelled`].
+/// [`Error::TooLarge`] for 2^32 rows and more, [`Error::Canceled`].
 pub fn user_codes(ids: &[i64], control: &Control) -> Result<(Vec<u32>, Vec<i64>)> {
     check_rows(ids.len())?;
     let (low, high) = ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| (low.min(id), high.max(id)));
@@ -88,7 +88,7 @@ fn code(index: usize) -> u32 {
 /// Which rows are among the first `m` of their user, and how many of each user's rows are.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a code that is not below `n_users`, [`Error::Cancelled`].
+/// [`Error::InvalidArgument`] for a code that is not below `n_users`, [`Error::Canceled`].
 pub fn first_rows(codes: &[u32], n_users: usize, m: u32, control: &Control) -> Result<(Vec<bool>, Vec<u32>)> {
     let mut sizes = zeros("n_users", n_users, "number the users without gaps")?;
     let mut kept = room("codes", codes.len())?;

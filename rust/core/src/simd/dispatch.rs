@@ -1,9 +1,9 @@
-//! Plain loops compiled once for each instruction set, for the compiler to vectorise.
+//! Plain loops compiled once for each instruction set, for the compiler to vectorize.
 
 /// Defines a function that runs its body compiled for the best instruction set of the machine.
 ///
 /// `fn name(arguments) -> result = baseline_body, avx2_body, avx512_body;`: the bodies are calls of `#[inline(always)]`
-/// functions, which the compiler then vectorises for the set in question. On other processors than `x86_64` the
+/// functions, which the compiler then vectorizes for the set in question. On other processors than `x86_64` the
 /// baseline body is what runs.
 macro_rules! dispatched {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?

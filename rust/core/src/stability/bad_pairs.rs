@@ -125,7 +125,7 @@ impl StableFamily {
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] when the matrix has another number of rows, or a row is out of range;
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub fn mark_bad_pairs(
         &self,
         matrix: &PmfMatrix<'_>,

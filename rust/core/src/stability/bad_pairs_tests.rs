@@ -21,7 +21,7 @@ fn size(s: &[u16]) -> usize {
 }
 
 /// Pmfs that move with a linear statistic of the deletions, each type in its own direction.
-fn laws(vectors: &[u16], slopes: [f64; 3], control: &Control) -> PmfMatrix<'static> {
+fn distributions(vectors: &[u16], slopes: [f64; 3], control: &Control) -> PmfMatrix<'static> {
     let masses = vectors.chunks_exact(3).flat_map(|vector| {
         let x: f64 = vector.iter().zip(slopes).map(|(&t, slope)| f64::from(t) * slope).sum();
         let y: f64 = vector
@@ -48,7 +48,7 @@ fn marked_sets_are_those_of_all_pairs() {
                 let delta = Rational::new(delta.0.into(), delta.1.into());
                 let family = StableFamily::new(&counts, deletions, limit).unwrap();
                 let vectors = family.vectors(&control).unwrap();
-                let matrix = laws(&vectors, slopes, &control);
+                let matrix = distributions(&vectors, slopes, &control);
                 let vector = |row: usize| &vectors[3 * row..][..3];
                 let mut unstable = vec![false; every.len()];
                 for i in 0..matrix.rows() {

@@ -86,7 +86,7 @@ impl StableFamily {
     /// none up to the limit.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub(super) fn partial_layers(&self, control: &Control) -> Result<(usize, usize)> {
         let highest = self.counts()[self.last().len()];
         let none = self.limit() + 1;
@@ -110,7 +110,7 @@ impl StableFamily {
     /// r*, the size of the smallest stable set, or None when it exceeds the limit.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub fn smallest_stable_size(&self, control: &Control) -> Result<Option<usize>> {
         let (smallest, _) = self.partial_layers(control)?;
         Ok((smallest <= self.limit()).then_some(smallest))
@@ -119,7 +119,7 @@ impl StableFamily {
     /// The number of stable sets of each size 0, ..., limit.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub fn layer_sizes(&self, control: &Control) -> Result<Vec<Natural>> {
         let (smallest, full) = self.partial_layers(control)?;
         let mut sizes: Vec<Natural> = binomials(self.users()).take(self.limit() + 1).collect();

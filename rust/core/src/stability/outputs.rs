@@ -1,7 +1,7 @@
-//! The law of an output: the mixture of the outputs' pmfs on what is kept, by the law of what is deleted.
+//! The distribution of an output: the mixture of the outputs' pmfs on what is kept, by the distribution of what is deleted.
 
 use super::{
-    law::{Law, Mixture},
+    distribution::{Distribution, Mixture},
     typed::StableFamily,
 };
 use crate::{
@@ -32,12 +32,12 @@ fn check_rows(rows: usize, matrix: &PmfMatrix<'_>) -> Result<()> {
     Err(Error::invalid("matrix", message))
 }
 
-impl Law {
+impl Distribution {
     /// Floats below and above the probability of each output, when row i of the matrix is the pmf of the output after
     /// the deletions of vector i.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the matrix has other rows; [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] when the matrix has other rows; [`Error::Canceled`].
     pub fn output_bounds(&self, matrix: &PmfMatrix<'_>, control: &Control) -> Result<(Vec<f64>, Vec<f64>)> {
         check_rows(self.masses.len(), matrix)?;
         let outputs = matrix.outputs();
@@ -89,19 +89,19 @@ impl Law {
 }
 
 impl StableFamily {
-    /// The law of the output exactly, when row i of the matrix is the pmf of the output after the deletions of vector
+    /// The distribution of the output exactly, when row i of the matrix is the pmf of the output after the deletions of vector
     /// i: integer weights, and the total they are over. They sum to the mass of the mixture, as nearly as float rows
     /// sum to 1.
     ///
     /// # Errors
-    /// Those of [`StableFamily::exact_law`], and [`Error::InvalidArgument`] when the matrix has other rows.
-    pub fn exact_output_law(
+    /// Those of [`StableFamily::exact_distribution`], and [`Error::InvalidArgument`] when the matrix has other rows.
+    pub fn exact_output_distribution(
         &self,
         mixture: &Mixture,
         matrix: &PmfMatrix<'_>,
         control: &Control,
     ) -> Result<(Vec<Natural>, Natural)> {
-        let (weights, total) = self.exact_law(mixture, control)?;
+        let (weights, total) = self.exact_distribution(mixture, control)?;
         check_rows(weights.len(), matrix)?;
         // Sums of integers for each denominator: float masses have few, exact rows often share theirs.
         let mut sums: BTreeMap<Natural, Vec<Natural>> = BTreeMap::new();

@@ -23,7 +23,7 @@ impl StableFamily {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an r above the limit, or without a stable set of that size; errors of `below`;
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn sample(
         &self,
         r: usize,

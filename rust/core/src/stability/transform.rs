@@ -93,7 +93,7 @@ pub(super) fn work(family: &StableFamily, sizes: Sizes) -> Result<f64> {
     let length: u128 = last[1..].iter().map(|&last| last as u128 + 1).product();
     if length > MAX_NUMBERS {
         return Err(Error::too_large(format!(
-            "the law of the deleted users needs arrays of {length} numbers where {MAX_NUMBERS} are possible; describe \
+            "the distribution of the deleted users needs arrays of {length} numbers where {MAX_NUMBERS} are possible; describe \
              users by fewer types, or use an epsilon or delta that needs fewer deletions"
         )));
     }
@@ -138,7 +138,7 @@ impl<'a, N: Number> Transform<'a, N> {
     /// The sums, in lexicographic order of the vectors by axis.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub(super) fn sums(&self, control: &Control) -> Result<Vec<N>> {
         let axes = self.last.len();
         let first_coordinates = self.coordinates(0, self.family.deletions());

@@ -149,7 +149,7 @@ impl StableFamily {
     /// The order makes contiguous blocks (the first half, the second half, and so on) boxes as tight as possible.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn vectors(&self, control: &Control) -> Result<Vec<u16>> {
         let vectors = self.arranged(control)?;
         let mut rows = vec![0; vectors.len() * self.types()];
@@ -195,7 +195,7 @@ impl StableFamily {
         if !raise(cell) {
             return false;
         }
-        // Whoever raises a cell raises all its lower neighbours, so that in the end the heights are closed downwards
+        // Whoever raises a cell raises all its lower neighbors, so that in the end the heights are closed downwards
         // whatever the threads do.
         let mut coordinates: Vec<u16> =
             self.types[..self.last.len()].iter().map(|&j| a[j].min(b[j])).collect();

@@ -20,7 +20,7 @@ use num_traits::One;
 
 /// Multiplications of floats at most: some minutes.
 const MAX_FLOAT_WORK: f64 = 1e11;
-/// Multiplications of 64-bit digits at most in exact laws.
+/// Multiplications of 64-bit digits at most in exact distributions.
 const MAX_EXACT_WORK: f64 = 1e10;
 /// Numbers kept at most.
 const MAX_NUMBERS: f64 = 1e8;
@@ -44,7 +44,7 @@ fn check_sorted(values: &[i64], deletions: usize) -> Result<()> {
 /// and the first window `start..start + n - r*` of the sorted values that achieves it; None when r* exceeds `limit`.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for values that are not sorted, or more deletions than values; [`Error::Cancelled`].
+/// [`Error::InvalidArgument`] for values that are not sorted, or more deletions than values; [`Error::Canceled`].
 pub fn smallest_window(
     values: &[i64],
     deletions: usize,
@@ -71,12 +71,12 @@ pub fn smallest_window(
     Ok(None)
 }
 
-/// The totals that a law is over: `first`, `first + step`, ..., one for each mass.
+/// The totals that a distribution is over: `first`, `first + step`, ..., one for each mass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     /// The smallest total.
     pub first: i128,
-    /// The distance of neighbours; at least 1.
+    /// The distance of neighbors; at least 1.
     pub step: u64,
 }
 
@@ -122,7 +122,7 @@ impl WindowTotal {
         let length = span * chosen as f64 + 1.0;
         if length * (chosen + 1) as f64 > MAX_NUMBERS {
             return Err(Error::too_large(format!(
-                "the law of the total needs {:.1e} numbers where {MAX_NUMBERS:.0e} are possible; use a coarser statistic \
+                "the distribution of the total needs {:.1e} numbers where {MAX_NUMBERS:.0e} are possible; use a coarser statistic \
                  or one of a smaller range",
                 length * (chosen + 1) as f64
             )));
@@ -159,13 +159,13 @@ impl WindowTotal {
     /// The masses as integer weights, with the total of the weights.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Cancelled`].
+    /// [`Error::TooLarge`]; [`Error::Canceled`].
     pub fn exact(&self, control: &Control) -> Result<(Vec<Natural>, Natural)> {
         let total = binomial(self.users, self.chosen);
         let steps = self.work * (8.0 + total.bits() as f64 / 64.0);
         if steps > MAX_EXACT_WORK {
             return Err(Error::too_large(format!(
-                "the exact law of the total takes {steps:.1e} steps where {MAX_EXACT_WORK:.0e} are possible; ask for \
+                "the exact distribution of the total takes {steps:.1e} steps where {MAX_EXACT_WORK:.0e} are possible; ask for \
                  certified bounds instead"
             )));
         }
@@ -183,11 +183,11 @@ impl WindowTotal {
     /// The masses as floats m, with an e such that the exact ones p satisfy |m - p| <= e p + 2^-1000.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Cancelled`].
+    /// [`Error::TooLarge`]; [`Error::Canceled`].
     pub fn floats(&self, control: &Control) -> Result<(Vec<f64>, f64)> {
         if self.work > MAX_FLOAT_WORK {
             return Err(Error::too_large(format!(
-                "the law of the total takes {:.1e} multiplications where {MAX_FLOAT_WORK:.0e} are possible; use a \
+                "the distribution of the total takes {:.1e} multiplications where {MAX_FLOAT_WORK:.0e} are possible; use a \
                  coarser statistic, or one of a smaller range",
                 self.work
             )));

@@ -137,7 +137,7 @@ impl CountVectors {
         false
     }
 
-    /// How many sets of labelled users have this vector: the product of (`counts_j` choose `t_j`).
+    /// How many sets of labeled users have this vector: the product of (`counts_j` choose `t_j`).
     pub fn multiplicity(&self, vector: &[u64]) -> Natural {
         self.counts.iter().zip(vector).map(|(&count, &part)| binomial(count, part)).product()
     }

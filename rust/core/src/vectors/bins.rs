@@ -66,7 +66,7 @@ dispatched! {
 /// The number of users in each bin of each coordinate, coordinate after coordinate.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for more than [`MOST_COUNTS`] counts, for public numbers out of range, [`Error::Cancelled`].
+/// [`Error::TooLarge`] for more than [`MOST_COUNTS`] counts, for public numbers out of range, [`Error::Canceled`].
 #[allow(clippy::cast_possible_truncation)]
 pub fn bin_counts(vectors: &dyn UserVectors, bins: u64, bound: f64, control: &Control) -> Result<Vec<u32>> {
     let dimension = vectors.dimension();
@@ -136,7 +136,7 @@ pub type Occupied = (Vec<u64>, Vec<u32>);
 /// The bins with users in them, for each of some coordinates: 8 bytes for each user and each of these coordinates.
 ///
 /// # Errors
-/// For coordinates that are not there, for public numbers out of range, [`Error::Cancelled`].
+/// For coordinates that are not there, for public numbers out of range, [`Error::Canceled`].
 pub fn occupied_bins(
     vectors: &dyn UserVectors,
     coordinates: Range<usize>,

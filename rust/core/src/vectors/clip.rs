@@ -10,7 +10,7 @@ use crate::{
     simd::{Kernel, dispatch::dispatched},
 };
 
-/// A ball around a public centre, and a grid in it.
+/// A ball around a public center, and a grid in it.
 #[derive(Debug, Clone)]
 pub struct Ball<'a> {
     center: &'a [f64],
@@ -25,7 +25,7 @@ impl<'a> Ball<'a> {
     /// Of the radius R = floor(radius / grid) in steps of the grid, a power of two.
     ///
     /// # Errors
-    /// Unless 1 <= R < 2^31; for a centre of another length.
+    /// Unless 1 <= R < 2^31; for a center of another length.
     pub fn new(center: &'a [f64], radius: f64, grid: f64) -> Result<Self> {
         check_point("center", center, center.len())?;
         let inverse_grid = inverse_grid(grid)?;
@@ -45,7 +45,7 @@ impl<'a> Ball<'a> {
         self.steps
     }
 
-    /// The integers of one vector: steps of the grid from the centre, truncated towards 0, of norm at most R.
+    /// The integers of one vector: steps of the grid from the center, truncated toward 0, of norm at most R.
     pub fn clip(&self, kernel: Kernel, vector: &[f64], out: &mut [i32]) {
         let norm = squared_distance(kernel, vector, Some(self.center)).sqrt();
         let shrink = if norm > self.radius { self.radius / norm } else { 1.0 };
@@ -53,12 +53,12 @@ impl<'a> Ball<'a> {
         // Floating-point arithmetic may have left a little too much: the integers decide.
         let most = u128::from(self.steps.unsigned_abs()).pow(2);
         while squared > most {
-            squared = step_towards_zero(out);
+            squared = step_toward_zero(out);
         }
     }
 }
 
-fn step_towards_zero(integers: &mut [i32]) -> u128 {
+fn step_toward_zero(integers: &mut [i32]) -> u128 {
     let mut squared = 0;
     for y in integers {
         *y -= y.signum();
@@ -113,7 +113,7 @@ dispatched! {
 /// replacing one user moves the sum by at most 2R in Euclidean norm.
 ///
 /// # Errors
-/// For public numbers out of range ([`Ball::new`]), for a centre of another dimension, [`Error::Cancelled`].
+/// For public numbers out of range ([`Ball::new`]), for a center of another dimension, [`Error::Canceled`].
 pub fn clipped_sum(
     vectors: &dyn UserVectors,
     center: &[f64],

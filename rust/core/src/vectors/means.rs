@@ -23,7 +23,7 @@ pub trait Records: Sync {
 pub struct MeansOptions {
     /// Subtracted from every record; the origin when left out.
     pub center: Option<Vec<f64>>,
-    /// Where records are clipped to, around the centre; only absurdly large numbers are clamped when left out.
+    /// Where records are clipped to, around the center; only absurdly large numbers are clamped when left out.
     pub region: Option<Region>,
     /// Applied to means.
     pub rotation: Option<Rotation>,
@@ -43,7 +43,7 @@ impl<'a> Means<'a> {
     /// Of the records of all users.
     ///
     /// # Errors
-    /// When there are other numbers of rows than of records, and for a centre, region or rotation that does not fit.
+    /// When there are other numbers of rows than of records, and for a center, region or rotation that does not fit.
     pub fn new(records: &'a dyn Records, rows: &'a RowsOfUsers, options: &'a MeansOptions) -> Result<Self> {
         let columns = records.columns();
         if records.rows() != rows.rows() {

@@ -79,7 +79,7 @@ fn squared_body(vector: &[f64], center: Option<&[f64]>) -> f64 {
 }
 
 dispatched! {
-    /// The sum of squares of a vector less a centre.
+    /// The sum of squares of a vector less a center.
     pub fn squared_distance(vector: &[f64], center: Option<&[f64]>) -> f64
         = squared_body(vector, center),
           squared_body(vector, center),
@@ -117,15 +117,15 @@ fn clamp_body(record: &mut [f64], center: Option<&[f64]>, bound: f64) {
 }
 
 dispatched! {
-    /// Subtracts a centre, and puts numbers into -bound..=bound: 0 for NaN, the nearest end for others.
+    /// Subtracts a center, and puts numbers into -bound..=bound: 0 for NaN, the nearest end for others.
     pub(crate) fn clamp(record: &mut [f64], center: Option<&[f64]>, bound: f64)
         = clamp_body(record, center, bound),
           clamp_body(record, center, bound),
           clamp_body(record, center, bound);
 }
 
-/// Puts a record into a region around a centre, and takes the centre for the origin. Numbers may be anything: NaN
-/// counts as the centre, infinities as the largest numbers that there are. Without a region, numbers are clamped to
+/// Puts a record into a region around a center, and takes the center for the origin. Numbers may be anything: NaN
+/// counts as the center, infinities as the largest numbers that there are. Without a region, numbers are clamped to
 /// 2^400 in absolute value.
 pub fn take_into(kernel: Kernel, record: &mut [f64], center: Option<&[f64]>, region: Option<Region>) {
     match region {

@@ -54,7 +54,7 @@ impl RowsOfUsers {
     /// From the user of every row, in `0..users`.
     ///
     /// # Errors
-    /// For codes out of range, [`Error::TooLarge`] for 2^32 rows and more, [`Error::Cancelled`].
+    /// For codes out of range, [`Error::TooLarge`] for 2^32 rows and more, [`Error::Canceled`].
     pub fn new(user_of_row: &[u32], users: usize, control: &Control) -> Result<Self> {
         if u32::try_from(user_of_row.len()).is_err() {
             let rows = user_of_row.len();

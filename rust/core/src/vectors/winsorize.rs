@@ -33,7 +33,7 @@ dispatched! {
 /// for users without rows: replacing one user moves each sum by at most `steps`.
 ///
 /// # Errors
-/// For public numbers out of range, [`Error::Cancelled`].
+/// For public numbers out of range, [`Error::Canceled`].
 pub fn winsorized_sum(
     vectors: &dyn UserVectors,
     low: &[f64],

@@ -1,13 +1,13 @@
-//! How many users are near a centre.
+//! How many users are near a center.
 
 use super::{UserVectors, check_point, fold, merge_sums, norm::squared_distance};
 use crate::{Error, Result, control::Control, simd::Kernel};
 
-/// The number of users at each distance: of Euclidean distance at most `radii[j]` from the centre. Users without rows
+/// The number of users at each distance: of Euclidean distance at most `radii[j]` from the center. Users without rows
 /// are at no distance. Replacing one user changes each count by at most 1.
 ///
 /// # Errors
-/// For a centre of another dimension or out of range, for radii that are NaN, [`Error::Cancelled`].
+/// For a center of another dimension or out of range, for radii that are NaN, [`Error::Canceled`].
 pub fn counts_within(
     vectors: &dyn UserVectors,
     center: &[f64],

@@ -1,6 +1,6 @@
 //! Hadamard response: a column in which the item's row of Sylvester's matrix is +1, or one in which it is -1.
 
-use super::{Favour, ITEMS_LIMIT, Items, report_each, split_word};
+use super::{Favor, ITEMS_LIMIT, Items, report_each, split_word};
 use crate::{Result, control::Control, ct, exact::Level, rng::Source};
 
 /// Symbols 0, ..., K - 1 for the least power of two K > k. Item u has row u + 1 of the K x K matrix with entries
@@ -8,7 +8,7 @@ use crate::{Result, control::Control, ct, exact::Level, rng::Source};
 #[derive(Debug, Clone)]
 pub struct HadamardResponse {
     items: Items,
-    favour: Favour,
+    favor: Favor,
     columns: u64,
 }
 
@@ -17,18 +17,18 @@ impl HadamardResponse {
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] for k outside 2, ..., [`ITEMS_LIMIT`], a default that is no item, and as
-    /// [`Favour::new`].
+    /// [`Favor::new`].
     pub fn new(level: &Level, items: u64, default: u64) -> Result<Self> {
         Ok(Self {
             items: Items::new(items, default, ITEMS_LIMIT)?,
-            favour: Favour::new(level, 1, 2)?,
+            favor: Favor::new(level, 1, 2)?,
             columns: (items + 1).next_power_of_two(),
         })
     }
 
     /// The coin.
-    pub fn favour(&self) -> &Favour {
-        &self.favour
+    pub fn favor(&self) -> &Favor {
+        &self.favor
     }
 
     /// K.
@@ -41,7 +41,7 @@ impl HadamardResponse {
     /// Secret: the items and the reports.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`crate::Error::Cancelled`].
+    /// As [`Source::fill`]; [`crate::Error::Canceled`].
     #[allow(clippy::cast_possible_truncation)] // only low bits are used
     pub fn report_many(
         &self,
@@ -53,7 +53,7 @@ impl HadamardResponse {
         report_each(items, (32, 1), source, reports, control, |item, bytes, _, place| {
             let (coin, rest) = split_word(bytes);
             let row = self.items.read(item).wrapping_add(1);
-            let against = self.favour.against(coin);
+            let against = self.favor.against(coin);
             let word = split_word(rest).0 as u64;
             place[0] = userdp_ct_local_column(row, self.columns, against, word).cast_signed();
             Ok(())
@@ -62,7 +62,7 @@ impl HadamardResponse {
 }
 
 ct::kernel! {
-    /// The column of the word's low bits, moved to its neighbour along the lowest one of `row` if the entry there is not
+    /// The column of the word's low bits, moved to its neighbor along the lowest one of `row` if the entry there is not
     /// (-1)^against. Secret: `row`, `against`, `word` and the result. Public: `columns`, a power of two.
     ///
     /// Moving is a bijection between the columns of either sign: the result is uniform among those of the right sign.

@@ -1,6 +1,6 @@
 //! k-ary randomized response: the item itself, or any other one.
 
-use super::{Favour, ITEMS_LIMIT, Items, report_each, split_word};
+use super::{Favor, ITEMS_LIMIT, Items, report_each, split_word};
 use crate::{
     Result,
     control::Control,
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct RandomizedResponse {
     items: Items,
-    favour: Favour,
+    favor: Favor,
     /// How far another symbol is: 1, ..., k - 1, less 1.
     offset: Uniform,
 }
@@ -24,18 +24,18 @@ impl RandomizedResponse {
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] for k outside 2, ..., [`ITEMS_LIMIT`], a default that is no item, and as
-    /// [`Favour::new`].
+    /// [`Favor::new`].
     pub fn new(level: &Level, items: u64, default: u64) -> Result<Self> {
         Ok(Self {
             items: Items::new(items, default, ITEMS_LIMIT)?,
-            favour: Favour::new(level, 1, items)?,
+            favor: Favor::new(level, 1, items)?,
             offset: Uniform::new(&Natural::from(items - 1))?,
         })
     }
 
     /// The coin.
-    pub fn favour(&self) -> &Favour {
-        &self.favour
+    pub fn favor(&self) -> &Favor {
+        &self.favor
     }
 
     /// A report of every item. Each takes 16 random bytes for the coin and 16 for the offset.
@@ -43,7 +43,7 @@ impl RandomizedResponse {
     /// Secret: the items and the reports.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`crate::Error::Cancelled`].
+    /// As [`Source::fill`]; [`crate::Error::Canceled`].
     #[allow(clippy::cast_possible_truncation)] // below k
     pub fn report_many(
         &self,
@@ -56,7 +56,7 @@ impl RandomizedResponse {
             let (coin, rest) = split_word(bytes);
             let offset = self.offset.value(split_word(rest).0, source)? as u64;
             let item = self.items.read(item);
-            let against = self.favour.against(coin);
+            let against = self.favor.against(coin);
             let symbol = userdp_ct_local_other(item, self.items.count, against, offset.wrapping_add(1));
             place[0] = symbol.cast_signed();
             Ok(())

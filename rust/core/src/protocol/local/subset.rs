@@ -1,6 +1,6 @@
 //! Subset selection: a set of w items that the item is in, or one that it is not in.
 
-use super::{Favour, Items, report_each, split_word};
+use super::{Favor, Items, report_each, split_word};
 use crate::{Error, Result, control::Control, ct, ct::Secret, exact::Level, rng::Source};
 
 /// More items than this are refused: a report has a bit for each, and takes time for each.
@@ -19,7 +19,7 @@ const WORD_BYTES: usize = 4;
 #[derive(Debug, Clone)]
 pub struct SubsetSelection {
     items: Items,
-    favour: Favour,
+    favor: Favor,
     size: u64,
     /// 2^32 mod j, for j = k - 1, ..., 1: which words are rejected.
     rejected: Vec<u64>,
@@ -30,7 +30,7 @@ impl SubsetSelection {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for k outside 2, ..., [`SUBSET_ITEMS_LIMIT`], a default that is no item, w outside 1,
-    /// ..., k - 1, and as [`Favour::new`].
+    /// ..., k - 1, and as [`Favor::new`].
     pub fn new(level: &Level, items: u64, size: u64, default: u64) -> Result<Self> {
         let items = Items::new(items, default, SUBSET_ITEMS_LIMIT)?;
         if size == 0 || size >= items.count {
@@ -38,15 +38,15 @@ impl SubsetSelection {
         }
         Ok(Self {
             items,
-            favour: Favour::new(level, size, items.count)?,
+            favor: Favor::new(level, size, items.count)?,
             size,
             rejected: (1..items.count).rev().map(|bound| (1 << 32) % bound).collect(),
         })
     }
 
     /// The coin.
-    pub fn favour(&self) -> &Favour {
-        &self.favour
+    pub fn favor(&self) -> &Favor {
+        &self.favor
     }
 
     /// Words of one report.
@@ -59,7 +59,7 @@ impl SubsetSelection {
     /// Secret: the items and the reports.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn report_many(
         &self,
         items: &[i64],
@@ -71,7 +71,7 @@ impl SubsetSelection {
         let mut words = Secret::new(vec![0_u64; self.rejected.len()]);
         report_each(items, (width, self.words()), source, reports, control, |item, bytes, source, place| {
             let (coin, rest) = split_word(bytes);
-            let against = self.favour.against(coin);
+            let against = self.favor.against(coin);
             read_words(rest, &mut words);
             let others = self.size.wrapping_sub(against ^ 1);
             userdp_revealed_subset_rejection(self, others, &mut words, source, place)?;

@@ -10,7 +10,7 @@ const CHECK_EVERY: usize = 1 << 20;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] unless there are a power of two many, of absolute values that sum to less than 2^63;
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 pub fn walsh_hadamard(counts: &mut [i64], control: &Control) -> Result<()> {
     if !counts.len().is_power_of_two() {
         return Err(Error::invalid("counts", format!("must be a power of two many; got {}", counts.len())));

@@ -1,6 +1,6 @@
 //! What NB(r, p) noise hides, certified: hockey-stick divergences of shifted counts.
 
-use super::law::{BITS, NegativeBinomialLaw};
+use super::distribution::{BITS, NegativeBinomialDistribution};
 use crate::{
     Error, Result,
     control::Control,
@@ -34,7 +34,7 @@ impl Change {
     }
 }
 
-/// Encloses the hockey-stick divergence at E = e^epsilon of neighbouring noisy counts, the larger of both directions.
+/// Encloses the hockey-stick divergence at E = e^epsilon of neighboring noisy counts, the larger of both directions.
 ///
 /// # Guarantee
 /// The best event is found by comparisons of rationals at `E_lo` <= E: the upper end bounds the divergence at `E_lo`,
@@ -42,9 +42,9 @@ impl Change {
 /// position makes the upper end too small.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] naming `epsilon` from 2^20 on; [`Error::Cancelled`].
+/// [`Error::InvalidArgument`] naming `epsilon` from 2^20 on; [`Error::Canceled`].
 pub fn divergence(
-    law: &NegativeBinomialLaw,
+    distribution: &NegativeBinomialDistribution,
     level: &Level,
     change: Change,
     control: &Control,
@@ -56,8 +56,8 @@ pub fn divergence(
     let lowest = e.lower.to_rational().max(Rational::one());
     let e = Interval { lower: Dyadic::quotient(lowest.numer(), lowest.denom(), BITS, false), upper: e.upper };
     let found = match change {
-        Change::OneCount => larger(down(law, &e, &lowest, control)?, up(law, &e, &lowest)),
-        Change::TwoCounts => two_counts(law, &e, &lowest, control)?,
+        Change::OneCount => larger(down(distribution, &e, &lowest, control)?, up(distribution, &e, &lowest)),
+        Change::TwoCounts => two_counts(distribution, &e, &lowest, control)?,
     };
     Ok(Interval { lower: at_least_zero(found.lower), upper: found.upper })
 }
@@ -66,32 +66,40 @@ pub fn divergence(
 ///
 /// The ratio P[k] / P[k - 1] = p (k + r - 1) / k falls, so that the terms P[k] - E P[k - 1] are positive up to some k,
 /// at k = 0 always, and not after it.
-fn down(law: &NegativeBinomialLaw, e: &Interval, lowest: &Rational, control: &Control) -> Result<Interval> {
-    let mut sum = law.mass(0).clone();
-    for k in 1..law.len() {
+fn down(
+    distribution: &NegativeBinomialDistribution,
+    e: &Interval,
+    lowest: &Rational,
+    control: &Control,
+) -> Result<Interval> {
+    let mut sum = distribution.mass(0).clone();
+    for k in 1..distribution.len() {
         if k.is_multiple_of(CHECK_EVERY) {
             control.check()?;
         }
         let count = Rational::from_integer(Integer::from(k));
-        if law.p() * (&count + law.r() - Rational::one()) <= lowest * count {
+        if distribution.p() * (&count + distribution.r() - Rational::one()) <= lowest * count {
             return Ok(sum);
         }
-        sum = sum.plus(&gain(law.mass(k), law.mass(k - 1), e), BITS);
+        sum = sum.plus(&gain(distribution.mass(k), distribution.mass(k - 1), e), BITS);
     }
     // Not reached: the ratio is below 1 <= E where the listed values end. If it were, this bounds the rest.
-    Ok(sum.plus(&uncertain(law.tail(law.len())), BITS))
+    Ok(sum.plus(&uncertain(distribution.tail(distribution.len())), BITS))
 }
 
 /// Y + 1 against Y: the event is k > E p (k + r - 1), a tail, and empty for E p >= 1.
-fn up(law: &NegativeBinomialLaw, e: &Interval, lowest: &Rational) -> Interval {
-    let slope = Rational::one() - lowest * law.p();
+fn up(distribution: &NegativeBinomialDistribution, e: &Interval, lowest: &Rational) -> Interval {
+    let slope = Rational::one() - lowest * distribution.p();
     if !slope.is_positive() {
         return Interval::integer(0);
     }
-    let first = first_above(&(lowest * law.p() * (law.r() - Rational::one()) / slope), law.len());
+    let first = first_above(
+        &(lowest * distribution.p() * (distribution.r() - Rational::one()) / slope),
+        distribution.len(),
+    );
     match first {
-        Some(first) => gain(&law.tail(first - 1), &law.tail(first), e),
-        None => uncertain(law.tail(law.len() - 1)),
+        Some(first) => gain(&distribution.tail(first - 1), &distribution.tail(first), e),
+        None => uncertain(distribution.tail(distribution.len() - 1)),
     }
 }
 
@@ -102,14 +110,14 @@ fn up(law: &NegativeBinomialLaw, e: &Interval, lowest: &Rational) -> Interval {
 /// b >= 1 it is a > E b (r - 1) / (r - 1 - (E - 1) b), and nothing where that denominator is not positive. So the
 /// divergence is P[0] + sum over b of P[b] P[Y >= a(b) - 1] - E P[b - 1] P[Y >= a(b)], with the least such a(b).
 fn two_counts(
-    law: &NegativeBinomialLaw,
+    distribution: &NegativeBinomialDistribution,
     e: &Interval,
     lowest: &Rational,
     control: &Control,
 ) -> Result<Interval> {
-    let mut sum = law.mass(0).clone();
-    let successes = law.r() - Rational::one();
-    for b in 1..law.len() {
+    let mut sum = distribution.mass(0).clone();
+    let successes = distribution.r() - Rational::one();
+    for b in 1..distribution.len() {
         if b.is_multiple_of(CHECK_EVERY) {
             control.check()?;
         }
@@ -118,15 +126,16 @@ fn two_counts(
         if !room.is_positive() {
             return Ok(sum);
         }
-        let Some(first) = first_above(&(lowest * count * &successes / room), law.len()) else {
+        let Some(first) = first_above(&(lowest * count * &successes / room), distribution.len()) else {
             // a(b) never falls again: all that is left has Y1 and Y2 in their tails.
-            let rest = law.tail(b).times(&law.tail(law.len() - 1), BITS);
+            let rest = distribution.tail(b).times(&distribution.tail(distribution.len() - 1), BITS);
             return Ok(sum.plus(&uncertain(rest), BITS));
         };
-        let more = law.mass(b).times(&law.tail(first - 1), BITS);
-        sum = sum.plus(&gain(&more, &law.mass(b - 1).times(&law.tail(first), BITS), e), BITS);
+        let more = distribution.mass(b).times(&distribution.tail(first - 1), BITS);
+        sum =
+            sum.plus(&gain(&more, &distribution.mass(b - 1).times(&distribution.tail(first), BITS), e), BITS);
     }
-    Ok(sum.plus(&uncertain(law.tail(law.len())), BITS))
+    Ok(sum.plus(&uncertain(distribution.tail(distribution.len())), BITS))
 }
 
 /// more - E less.
@@ -163,7 +172,7 @@ mod tests {
         let control = Control::new();
         let ratio = |a: i64, b: i64| Rational::new(Integer::from(a), Integer::from(b));
         for (r, p) in [(2, ratio(1, 10)), (5, ratio(1, 3)), (9, ratio(2, 5)), (30, ratio(1, 20))] {
-            let law = NegativeBinomialLaw::new(&ratio(r, 1), &p, &control).unwrap();
+            let distribution = NegativeBinomialDistribution::new(&ratio(r, 1), &p, &control).unwrap();
             for e in [ratio(1, 1), ratio(5, 4), ratio(2, 1), ratio(5, 1), ratio(21, 1)] {
                 let mut exact = Rational::zero();
                 let mut mass = num_traits::pow(Rational::one() - &p, usize::try_from(r).unwrap());
@@ -172,7 +181,7 @@ mod tests {
                     exact += (&mass - &e * &next).max(Rational::zero());
                     mass = next;
                 }
-                let found = up(&law, &Interval::rational(&e, BITS), &e);
+                let found = up(&distribution, &Interval::rational(&e, BITS), &e);
                 assert!(exact <= found.upper.to_rational(), "{r} {p} {e}");
                 assert!(found.lower.to_rational() <= &exact + ratio(1, 1 << 40), "{r} {p} {e}");
                 assert_eq!(exact.is_zero(), found.upper.mantissa.is_zero(), "{r} {p} {e}");

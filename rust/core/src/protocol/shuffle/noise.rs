@@ -1,6 +1,6 @@
 //! Noise of n users together, and what it hides with the tables that are drawn from.
 
-use super::{Change, NegativeBinomialLaw, divergence::divergence, law::BITS, search};
+use super::{Change, NegativeBinomialDistribution, distribution::BITS, divergence::divergence, search};
 use crate::{
     Error, Result,
     control::Control,
@@ -35,7 +35,7 @@ pub enum Goal {
 /// The noise that a number of honest users add up to: each draws from a table next to NB(r / users, p).
 #[derive(Debug)]
 pub struct ShuffleNoise {
-    law: NegativeBinomialLaw,
+    distribution: NegativeBinomialDistribution,
     table: NegativeBinomialTable,
     users: u64,
     change: Change,
@@ -56,15 +56,15 @@ impl ShuffleNoise {
     /// The noise NB(r, p) of this many users together.
     ///
     /// # Errors
-    /// As [`NegativeBinomialLaw::new`] and [`NegativeBinomialTable::new`]; [`Error::InvalidArgument`] without users.
+    /// As [`NegativeBinomialDistribution::new`] and [`NegativeBinomialTable::new`]; [`Error::InvalidArgument`] without users.
     pub fn new(r: &Rational, p: &Rational, users: u64, change: Change, control: &Control) -> Result<Self> {
         if users == 0 {
             return Err(Error::invalid("users", "must be at least 1"));
         }
-        let law = NegativeBinomialLaw::new(r, p, control)?;
+        let distribution = NegativeBinomialDistribution::new(r, p, control)?;
         let share = r / Rational::from_integer(Integer::from(users));
         let table = NegativeBinomialTable::new(&share, p, control)?;
-        Ok(Self { law, table, users, change })
+        Ok(Self { distribution, table, users, change })
     }
 
     /// Noise that is certified to hide a change at this level and delta, with about the least mean or quantile of
@@ -124,9 +124,9 @@ impl ShuffleNoise {
         Err(unreachable())
     }
 
-    /// The law that the shares would add up to with tables of infinite precision.
-    pub fn law(&self) -> &NegativeBinomialLaw {
-        &self.law
+    /// The distribution that the shares would add up to with tables of infinite precision.
+    pub fn distribution(&self) -> &NegativeBinomialDistribution {
+        &self.distribution
     }
 
     /// What one user draws from.
@@ -138,14 +138,14 @@ impl ShuffleNoise {
     ///
     /// # Guarantee
     /// A sum of n draws of tables is within n t of NB(r, p) in total variation, t the certified distance of one
-    /// table, and c independent sums are within c n t. A divergence at E of two laws changes by at most (1 + E) times
+    /// table, and c independent sums are within c n t. A divergence at E of two distributions changes by at most (1 + E) times
     /// the distance that both move by.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an epsilon above 64; [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] for an epsilon above 64; [`Error::Canceled`].
     pub fn delta(&self, level: &Level, control: &Control) -> Result<Interval> {
         check_level(level)?;
-        let ideal = divergence(&self.law, level, self.change, control)?;
+        let ideal = divergence(&self.distribution, level, self.change, control)?;
         let distance = self.distance(self.users).times(&Interval::integer(self.change.counts()), BITS);
         let weight = level.enclosure(BITS).plus(&Interval::integer(1), BITS);
         let slack = distance.times(&weight, BITS).upper;
@@ -157,21 +157,25 @@ impl ShuffleNoise {
     }
 
     /// A T that the noise of `all` users together exceeds with probability at most beta, certified, and the least
-    /// such T of the ideal law unless beta is at a tie; `None` when beta is too small to tell.
+    /// such T of the ideal distribution unless beta is at a tie; `None` when beta is too small to tell.
     ///
     /// # Errors
-    /// As [`NegativeBinomialLaw::new`].
+    /// As [`NegativeBinomialDistribution::new`].
     pub fn quantile(&self, beta: &Rational, all: u64, control: &Control) -> Result<Option<usize>> {
         let more = self.distance(all).upper.to_rational();
         if all == self.users {
-            return Ok(self.law.quantile(beta, &more));
+            return Ok(self.distribution.quantile(beta, &more));
         }
         let ratio = Rational::new(Integer::from(all), Integer::from(self.users));
-        let law = NegativeBinomialLaw::new(&(self.law.r() * ratio), self.law.p(), control)?;
-        Ok(law.quantile(beta, &more))
+        let distribution = NegativeBinomialDistribution::new(
+            &(self.distribution.r() * ratio),
+            self.distribution.p(),
+            control,
+        )?;
+        Ok(distribution.quantile(beta, &more))
     }
 
-    /// A bound on the total variation distance of a sum of this many tables to the ideal law.
+    /// A bound on the total variation distance of a sum of this many tables to the ideal distribution.
     fn distance(&self, users: u64) -> Interval {
         let units = self.table.remainder() * Natural::from(users);
         let mantissa = Integer::from(units);

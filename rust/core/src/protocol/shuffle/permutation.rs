@@ -12,7 +12,7 @@ const WORDS: usize = 1 << 10;
 /// 2^64 mod b are drawn again, so that every place has the same number of words (Lemire 2019).
 ///
 /// # Errors
-/// As [`Source::fill`]; [`crate::Error::Cancelled`].
+/// As [`Source::fill`]; [`crate::Error::Canceled`].
 pub fn permute<T>(items: &mut [T], source: &mut Source, control: &Control) -> Result<()> {
     let mut bytes = vec![0; 8 * WORDS.min(2 * items.len())];
     let mut used = bytes.len();

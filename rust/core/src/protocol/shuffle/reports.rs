@@ -26,7 +26,7 @@ pub struct Reports {
 /// # Errors
 /// [`Error::InvalidArgument`] without buckets; [`Error::TooLarge`] for more than 2^28 messages or
 /// buckets, [`Error::Memory`]; as [`Source::fill`];
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 pub fn reports(
     table: &Table,
     items: &[i64],

@@ -7,7 +7,7 @@ use super::{Change, Goal};
 use crate::{Result, control::Control};
 
 /// P[Y = k] and P[Y >= k] of NB(r, p).
-struct FloatLaw {
+struct FloatDistribution {
     masses: Vec<f64>,
     tails: Vec<f64>,
 }
@@ -18,18 +18,18 @@ const NEGLIGIBLE: f64 = 1e-45;
 const RATES: [f64; 14] = [0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
 /// Rounds of the search after the first, each on a finer grid around the best rate so far.
 const ROUNDS: u32 = 3;
-/// For rates beyond this, NB(r, p) is a Poisson law for all that matters.
+/// For rates beyond this, NB(r, p) is a Poisson distribution for all that matters.
 const LARGEST_RATE: f64 = 8.0;
 /// How close to 1 the search goes with r.
 const LEAST_R: f64 = 1.0 + 1.0 / 1024.0;
-/// The most steps towards one r.
+/// The most steps toward one r.
 const STEPS: u32 = 60;
 /// How close to delta the search comes before rates are compared.
 const COARSE: f64 = 1e-3;
-/// Laws with more values than about this are not looked at: none of them could be certified.
+/// Distributions with more values than about this are not looked at: none of them could be certified.
 const LARGEST_LENGTH: f64 = 2e6;
 
-impl FloatLaw {
+impl FloatDistribution {
     /// Relative to the most probable value, so that nothing large is lost to underflow.
     fn new(r: f64, p: f64) -> Self {
         let mode = ((r - 1.0) * p / (1.0 - p)).max(0.0).floor();
@@ -108,10 +108,10 @@ fn first_above(x: f64, slice: &[f64]) -> Option<usize> {
 /// ln delta is about linear in r: the secant, with the weight of an end that stays halved (the Illinois method).
 pub(super) fn least_r(p: f64, e: f64, delta: f64, change: Change, guess: f64, tolerance: f64) -> Option<f64> {
     let mut high = guess.max(2.0 * LEAST_R);
-    if FloatLaw::is_long(high, p) {
+    if FloatDistribution::is_long(high, p) {
         return None;
     }
-    let excess = |r: f64| (FloatLaw::new(r, p).divergence(r, p, e, change) / delta).ln().max(-1e3);
+    let excess = |r: f64| (FloatDistribution::new(r, p).divergence(r, p, e, change) / delta).ln().max(-1e3);
     let (mut low, mut over) = (LEAST_R, excess(LEAST_R));
     if over <= 0.0 {
         return Some(low);
@@ -120,7 +120,7 @@ pub(super) fn least_r(p: f64, e: f64, delta: f64, change: Change, guess: f64, to
     while under > 0.0 {
         (low, over) = (high, under);
         high *= 2.0;
-        if FloatLaw::is_long(high, p) {
+        if FloatDistribution::is_long(high, p) {
             return None;
         }
         under = excess(high);
@@ -148,7 +148,7 @@ pub(super) fn least_r(p: f64, e: f64, delta: f64, change: Change, guess: f64, to
 /// (r, lambda) with the least quantile or mean of NB(share r, e^-lambda), and among equal quantiles the least mean.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Canceled`].
 pub(super) fn best(
     epsilon: f64,
     e: f64,
@@ -168,8 +168,8 @@ pub(super) fn best(
             let mean = surplus * r * p / (1.0 - p);
             let first = match goal {
                 Goal::Mean => mean,
-                Goal::Quantile(_) if FloatLaw::is_long(surplus * r, p) => f64::INFINITY,
-                Goal::Quantile(beta) => FloatLaw::new(surplus * r, p).quantile(beta),
+                Goal::Quantile(_) if FloatDistribution::is_long(surplus * r, p) => f64::INFINITY,
+                Goal::Quantile(beta) => FloatDistribution::new(surplus * r, p).quantile(beta),
             };
             if found.is_none_or(|(least, ..)| [first, mean] < least) {
                 *found = Some(([first, mean], r, rate));

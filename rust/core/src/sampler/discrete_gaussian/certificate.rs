@@ -1,4 +1,4 @@
-//! How far the noise is from the ideal law.
+//! How far the noise is from the ideal distribution.
 
 use crate::exact::{Integer, Natural, Rational, exp::exp};
 use num_traits::{One, Signed, Zero};
@@ -8,7 +8,7 @@ const SHOWN_BITS: u32 = 128;
 /// The ideal masses are enclosed to this many bits.
 const PRECISION: i64 = 256;
 
-/// A bound of the total variation between the noise of these masses of cells and the ideal law on all integers.
+/// A bound of the total variation between the noise of these masses of cells and the ideal distribution on all integers.
 ///
 /// With v(x) = e^(-x^2 / (2 sigma^2)) it is the sum of what is cut off, 2 v(L), of the relative error of acceptances,
 /// 2^-100, and of four times the errors of the masses: `docs/proofs/discrete_gaussian.md`.

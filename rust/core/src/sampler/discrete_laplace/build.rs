@@ -51,9 +51,9 @@ pub(super) fn build(
     };
     let ladder = Ladder::new((lower.numerator() * first) / last, high_count, FRACTION_BITS)?;
     // Z 2^129 <= E_lo A(0) B(0).
-    let largest_centre = |top: &Natural| (lower.numerator() * top * first) >> 257_u32;
-    let (centre, high, rest) = ladder.fitted(&(&whole >> 1_u32), largest_centre, rest, control)?;
-    Ok(Digits { centre, high, rest, low, flat_bits })
+    let largest_center = |top: &Natural| (lower.numerator() * top * first) >> 257_u32;
+    let (center, high, rest) = ladder.fitted(&(&whole >> 1_u32), largest_center, rest, control)?;
+    Ok(Digits { center, high, rest, low, flat_bits })
 }
 
 fn unrepresentable() -> Error {

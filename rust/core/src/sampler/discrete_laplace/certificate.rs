@@ -59,7 +59,7 @@ pub(super) fn certify_with(digits: &Digits, lower: &LowerMultiplier, width: u64)
 
 /// Z, A(0), ..., A(n - 1), T.
 pub(super) fn first_draw(digits: &Digits) -> impl Iterator<Item = &Natural> {
-    std::iter::once(&digits.centre).chain(&digits.high).chain(std::iter::once(&digits.rest))
+    std::iter::once(&digits.center).chain(&digits.high).chain(std::iter::once(&digits.rest))
 }
 
 /// The largest of the certified ratios.
@@ -82,7 +82,7 @@ fn mass_beyond(digits: &Digits, width: u64) -> Option<Natural> {
 
 /// Every ratio of probabilities that bounds one of the release, for nonempty digits that reach beyond the range.
 fn ratios(digits: &Digits, width: u64) -> impl Iterator<Item = Ratio> {
-    let Digits { centre, high, rest, low, .. } = digits;
+    let Digits { center, high, rest, low, .. } = digits;
     let (first, last, end) = (&low[0], &low[low.len() - 1], &high[high.len() - 1]);
     let both_ways = |a: Natural, b: Natural, premise: &'static str| {
         [
@@ -92,7 +92,7 @@ fn ratios(digits: &Digits, width: u64) -> impl Iterator<Item = Ratio> {
     };
     // Over 2^256: X = 0 is 2 Z 2^128, and |X| = 1 on one side is A(0) B(0).
     let around_zero =
-        both_ways(centre << 129_u32, &high[0] * first, "0 and 1 differ by more than a factor e^epsilon");
+        both_ways(center << 129_u32, &high[0] * first, "0 and 1 differ by more than a factor e^epsilon");
     let low_steps = low.windows(2).flat_map(move |pair| {
         both_ways(pair[0].clone(), pair[1].clone(), "two low digits differ by more than a factor e^epsilon")
     });

@@ -9,7 +9,7 @@
 //!
 //! # Timing
 //! Secret: scores, random bits and everything computed from them. Public: the rate, the number of candidates and of
-//! draws, and whether scores are minimised or maximised.
+//! draws, and whether scores are minimized or maximized.
 
 use super::{MAX_CANDIDATES, Rate};
 use crate::{
@@ -112,7 +112,7 @@ impl<'a> Draws<'a> {
     /// Secret: the results.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`Error::Cancelled`].
+    /// As [`Source::fill`]; [`Error::Canceled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [i64], control: &Control) -> Result<()> {
         let most = (STEPS / self.scores.len()).clamp(1, 1 << 10);
         let mut bytes = Secret::new(vec![0; 16 * most.min(draws.len())]);

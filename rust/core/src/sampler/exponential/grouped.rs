@@ -1,4 +1,4 @@
-//! The exponential mechanism on up to 2^64 candidates, given as groups of neighbours with one score each.
+//! The exponential mechanism on up to 2^64 candidates, given as groups of neighbors with one score each.
 //!
 //! The candidates are the integers of a range, cut into groups. A group of length l whose score is the gap d above the
 //! lowest weighs l w(d), where w(d) is near 2^166 2^(-rho d) and D the largest gap with rho D < 128. A draw takes V
@@ -27,9 +27,9 @@ use crate::{
 use num_traits::Zero;
 use std::fmt;
 
-/// The numerators of a law sum to 2 to this.
+/// The numerators of a distribution sum to 2 to this.
 pub const GROUPED_TOTAL_BITS: u32 = 384;
-/// A law of more points than this is refused: it would fill gigabytes.
+/// A distribution of more points than this is refused: it would fill gigabytes.
 pub const MOST_POINTS: u128 = 1 << 22;
 /// The integer part of an exponent of 2 is at most this.
 const LARGEST_WHOLE: u64 = 127;
@@ -82,7 +82,7 @@ impl GroupedRate {
     /// Not constant time.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn group_numerators(&self, groups: &Groups<'_>, control: &Control) -> Result<Vec<Natural>> {
         let weights = self.weights(groups, control)?;
         let totals = || groups.lengths().zip(&weights).map(|(length, weight)| weight * length);
@@ -93,11 +93,12 @@ impl GroupedRate {
     /// and sum to 2^384. Not constant time.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for more than 2^22 points; [`Error::Cancelled`].
+    /// [`Error::TooLarge`] for more than 2^22 points; [`Error::Canceled`].
     pub fn numerators(&self, groups: &Groups<'_>, control: &Control) -> Result<Vec<Natural>> {
         let points: u128 = groups.lengths().sum();
         if points > MOST_POINTS {
-            let message = format!("the law of {points} points would fill gigabytes (limit {MOST_POINTS})");
+            let message =
+                format!("the distribution of {points} points would fill gigabytes (limit {MOST_POINTS})");
             return Err(Error::too_large(message));
         }
         let weights = self.weights(groups, control)?;
@@ -140,7 +141,7 @@ impl GroupedRate {
     }
 }
 
-/// A range of integers, cut into groups of neighbours that have one score each; lower scores are better.
+/// A range of integers, cut into groups of neighbors that have one score each; lower scores are better.
 #[derive(Clone, Copy)]
 pub struct Groups<'a> {
     /// Where each group begins; it ends before the next one does. A group that begins where the next one does is empty.

@@ -14,7 +14,7 @@ const EXPONENTS: std::ops::RangeInclusive<i32> = -10..=6;
 /// The refusal of parameters, naming the least power of two as delta and the nearest one as epsilon that work.
 pub(super) fn refusal(level: &Level, delta: &Rational, rule: KappaRule, control: &Control) -> Result<Error> {
     let works = |level: &Level, delta: &Rational| match build(level, delta, rule, control) {
-        Err(Error::Cancelled) => Err(Error::Cancelled),
+        Err(Error::Canceled) => Err(Error::Canceled),
         outcome => Ok(outcome.is_ok_and(|table| table.is_some())),
     };
     let mut options = Vec::new();

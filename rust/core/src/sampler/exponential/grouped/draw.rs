@@ -50,7 +50,7 @@ impl<'a> GroupedDraws<'a> {
     /// Prepares draws: reads all groups twice.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub fn new(rate: GroupedRate, groups: Groups<'a>, control: &Control) -> Result<Self> {
         let mut lowest = Secret::new(u64::MAX);
         for part in parts(&groups, STEPS) {
@@ -70,7 +70,7 @@ impl<'a> GroupedDraws<'a> {
     /// The candidate that 384 bits stand for, the lowest word first. Secret: `bits` and the result.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
+    /// [`crate::Error::Canceled`].
     pub fn value(&self, bits: &[u64; 6], control: &Control) -> Result<u64> {
         let target = Secret::new(userdp_ct_grouped_target(bits, &total(&self.sums)));
         let mut rest = Secret::new([0; 2]);
@@ -89,7 +89,7 @@ impl<'a> GroupedDraws<'a> {
     /// Secret: the results.
     ///
     /// # Errors
-    /// As [`Source::fill`]; [`crate::Error::Cancelled`].
+    /// As [`Source::fill`]; [`crate::Error::Canceled`].
     pub fn draw_many(&self, source: &mut Source, draws: &mut [u64], control: &Control) -> Result<()> {
         let most = (STEPS / self.groups.count()).clamp(1, 1 << 10);
         let mut bytes = Secret::new(vec![0; BYTES * most.min(draws.len())]);
@@ -135,7 +135,7 @@ fn parts<'a>(groups: &Groups<'a>, size: usize) -> impl Iterator<Item = Groups<'a
     })
 }
 
-/// The lengths of neighbouring groups, modulo 2^128. Secret: all.
+/// The lengths of neighboring groups, modulo 2^128. Secret: all.
 #[inline(always)]
 #[allow(clippy::inline_always)] // as in ct
 fn lengths(starts: &[u64], end: u128) -> impl Iterator<Item = u128> {

@@ -1,4 +1,4 @@
-//! Exact laws: coins, uniform integers, indices, counts and waiting times.
+//! Exact distributions: coins, uniform integers, indices, counts and waiting times.
 
 use crate::{
     convert::{Items, LevelArgument, level},
@@ -54,25 +54,25 @@ impl PyCoin {
 #[pyclass(frozen, name = "UniformInteger", module = "userdp._core")]
 pub(crate) struct PyUniformInteger {
     low: i64,
-    law: Uniform,
+    distribution: Uniform,
 }
 
 #[pymethods]
 impl PyUniformInteger {
     #[new]
     fn new(low: i64, count: BigUint) -> PyResult<Self> {
-        Ok(Self { low, law: run_short(|| Uniform::new(&count))? })
+        Ok(Self { low, distribution: run_short(|| Uniform::new(&count))? })
     }
 
     /// One draw.
     fn sample(&self, py: Python<'_>, source: &PySource) -> PyResult<i64> {
-        source.draw(py, |source| self.law.draw(source).map(|value| shifted(self.low, value)))
+        source.draw(py, |source| self.distribution.draw(source).map(|value| shifted(self.low, value)))
     }
 
     /// Independent draws, shape (size,).
     fn sample_many<'py>(&self, py: Python<'py>, source: &PySource, size: usize) -> Draws<'py> {
         draw_many(py, source, size, 1, |source, draws, control| {
-            self.law.draw_many(self.low, source, draws, control)
+            self.distribution.draw_many(self.low, source, draws, control)
         })
     }
 }
@@ -101,7 +101,7 @@ impl PyCategorical {
     }
 }
 
-/// Negative binomial counts as integers over 2^128, with a certified distance to the ideal law.
+/// Negative binomial counts as integers over 2^128, with a certified distance to the ideal distribution.
 #[pyclass(frozen, name = "NegativeBinomialTable", module = "userdp._core")]
 pub(crate) struct PyNegativeBinomialTable(NegativeBinomialTable);
 
@@ -161,7 +161,7 @@ impl PyGeometric {
     }
 }
 
-/// The discrete Laplace law on all integers: P[x] proportional to e^(-epsilon |x| / sensitivity).
+/// The discrete Laplace distribution on all integers: P[x] proportional to e^(-epsilon |x| / sensitivity).
 #[pyclass(frozen, name = "TwoSidedGeometric", module = "userdp._core")]
 pub(crate) struct PyTwoSidedGeometric(TwoSidedGeometric);
 

@@ -1,4 +1,4 @@
-//! The exact law of a release.
+//! The exact distribution of a release.
 
 use super::Digits;
 use crate::{Error, Result, control::Control, exact::Natural, sampler::SIZE_LIMIT};
@@ -8,7 +8,7 @@ use num_traits::One;
 const BLOCK: u64 = 1 << 12;
 
 /// The numerators of 0, ..., `width` over 2^bits for the value `offset` <= `width`, and bits.
-pub(super) fn law(
+pub(super) fn distribution(
     digits: &Digits,
     offset: u64,
     width: u64,
@@ -16,7 +16,7 @@ pub(super) fn law(
 ) -> Result<(Vec<Natural>, u32)> {
     if width >= SIZE_LIMIT {
         return Err(Error::too_large(format!(
-            "the law has {width} + 1 probabilities, above {SIZE_LIMIT}; choose narrower bounds"
+            "the distribution has {width} + 1 probabilities, above {SIZE_LIMIT}; choose narrower bounds"
         )));
     }
     // What of the second draw is used: all bits for a digit, else those of the flat stretch.
@@ -24,25 +24,25 @@ pub(super) fn law(
     let bits = 128 + second_bits;
     let mut masses = Vec::new();
     // P[X >= 0], P[X >= 1], ... from their sum with P[X > 0] = P[X < 0]: 2 P[X >= 0] = 1 + P[X = 0].
-    let centre = &digits.centre << (1 + second_bits);
-    let mut tail = ((Natural::one() << bits) + &centre) >> 1_u32;
+    let center = &digits.center << (1 + second_bits);
+    let mut tail = ((Natural::one() << bits) + &center) >> 1_u32;
     let mut tails = vec![tail.clone()];
     for x in 0..width {
         if x % BLOCK == 0 {
             control.check()?;
         }
-        let mass = if x == 0 { centre.clone() } else { mass(digits, x - 1, second_bits) };
+        let mass = if x == 0 { center.clone() } else { mass(digits, x - 1, second_bits) };
         tail -= &mass;
         tails.push(tail.clone());
         masses.push(mass);
     }
     let at = |x: u64| usize::try_from(x).unwrap_or(usize::MAX);
-    let law = (0..=width).map(|z| match z {
+    let distribution = (0..=width).map(|z| match z {
         0 => tails[at(offset)].clone(),
         z if z == width => tails[at(width - offset)].clone(),
         z => masses[at(z.abs_diff(offset))].clone(),
     });
-    Ok((law.collect(), bits))
+    Ok((distribution.collect(), bits))
 }
 
 /// The numerator of X = 1 + m over 2^(128 + `second_bits`), for m before the end of the flat stretch.

@@ -1,4 +1,4 @@
-"""Asks estimators for exact laws that are too large, with 8 GiB of addresses, and prints what comes."""
+"""Asks estimators for exact distributions that are too large, with 8 GiB of addresses, and prints what comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ideal laws as fractions: real powers of e to about 200 bits, and everything else exactly. No import of userdp."""
+"""Ideal distributions as fractions: real powers of e to about 200 bits, and everything else exactly.
+
+No import of userdp.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from fractions import Fraction
 from oracle.divergence import exp_bounds
 
 
-def normalised(weights: Sequence[Fraction]) -> list[Fraction]:
+def normalized(weights: Sequence[Fraction]) -> list[Fraction]:
     # Over one denominator, so that sums of the masses stay short.
     scale = 2**256
     integers = [int(weight * scale) for weight in weights]
@@ -28,7 +31,7 @@ def power(base: Fraction, exponent: int) -> Fraction:
 def exponential(scores: Sequence[int], rate: Fraction) -> list[Fraction]:
     """P[i] proportional to e^(-rate scores[i])."""
     weights = {score: 1 / exp_bounds(rate * (score - min(scores)))[0] for score in set(scores)}
-    return normalised([weights[score] for score in scores])
+    return normalized([weights[score] for score in scores])
 
 
 def truncated_laplace(epsilon: Fraction, width: int) -> list[Fraction]:
@@ -37,7 +40,7 @@ def truncated_laplace(epsilon: Fraction, width: int) -> list[Fraction]:
 
 
 def clamped_laplace(value: int, rate: Fraction, lower: int, upper: int) -> list[Fraction]:
-    """The law of value + X clamped to lower..upper, for the discrete Laplace law P[X = x] ~ e^(-rate |x|)."""
+    """The pmf of value + X clamped to lower..upper, for the discrete Laplace distribution P[X = x] ~ e^(-rate |x|)."""
     q = 1 / exp_bounds(rate)[0]
     powers = [Fraction(1)]
     for _ in range(max(upper - value, value - lower)):
@@ -45,4 +48,4 @@ def clamped_laplace(value: int, rate: Fraction, lower: int, upper: int) -> list[
     masses = [powers[abs(z - value)] * (1 - q) for z in range(lower, upper + 1)]
     # The ends hold the tails: sum of q^j for j >= d is q^d / (1 - q), and the factor (1 - q) is already there.
     masses[0], masses[-1] = powers[value - lower], powers[upper - value]
-    return normalised(masses)
+    return normalized(masses)

@@ -1,4 +1,4 @@
-//! Exact laws from Rust: ties, rejections and refinements with listed words, certificates, refusals.
+//! Exact distributions from Rust: ties, rejections and refinements with listed words, certificates, refusals.
 
 use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
@@ -120,12 +120,12 @@ fn bounds_of_uniform_integers() {
 #[test]
 fn indices_of_boundary_words() {
     let weights: Vec<BigUint> = [0_u32, 2, 0, 1, 1, 0].map(BigUint::from).to_vec();
-    let law = Categorical::new(&weights).expect("weights");
+    let distribution = Categorical::new(&weights).expect("weights");
     let quarter = 1_u128 << 126;
     for (word, index) in
         [(0, 1), (2 * quarter - 1, 1), (2 * quarter, 3), (3 * quarter - 1, 3), (3 * quarter, 4), (ONES, 4)]
     {
-        assert_eq!(law.draw(&mut listed(&[word])), Ok(index));
+        assert_eq!(distribution.draw(&mut listed(&[word])), Ok(index));
     }
     assert!(Categorical::new(&[]).is_err());
     assert!(Categorical::new(&[BigUint::one() << 128_u32, BigUint::one()]).is_err());
@@ -135,22 +135,23 @@ fn indices_of_boundary_words() {
 
 #[test]
 fn floors_and_remainder_of_a_negative_binomial_table() {
-    // r = 1, p = 1/2: the ideal law is 2^-(k + 1), which its lower bounds just miss.
-    let law = NegativeBinomialTable::new(&ratio(1, 1), &ratio(1, 2), &Control::new()).expect("a table");
-    let numerators = law.numerators();
+    // r = 1, p = 1/2: the ideal distribution is 2^-(k + 1), which its lower bounds just miss.
+    let distribution =
+        NegativeBinomialTable::new(&ratio(1, 1), &ratio(1, 2), &Control::new()).expect("a table");
+    let numerators = distribution.numerators();
     assert_eq!(numerators.iter().sum::<BigUint>(), BigUint::one() << 128_u32);
     for (k, numerator) in numerators.iter().enumerate().skip(1) {
         let ideal = BigUint::one() << (127 - k);
         assert!(numerator <= &ideal && numerator + 1_u32 >= ideal, "{k}");
     }
-    assert_eq!(numerators[0], (BigUint::one() << 127_u32) - 1_u32 + law.remainder());
-    assert!(law.remainder() < &BigUint::from(200_u32));
+    assert_eq!(numerators[0], (BigUint::one() << 127_u32) - 1_u32 + distribution.remainder());
+    assert!(distribution.remainder() < &BigUint::from(200_u32));
 
-    let cancelled = Control::new();
-    cancelled.cancel();
+    let canceled = Control::new();
+    canceled.cancel();
     assert_eq!(
-        NegativeBinomialTable::new(&ratio(9, 2), &ratio(1, 2), &cancelled).err(),
-        Some(Error::Cancelled)
+        NegativeBinomialTable::new(&ratio(9, 2), &ratio(1, 2), &canceled).err(),
+        Some(Error::Canceled)
     );
     for (r, p) in [(ratio(0, 1), ratio(1, 2)), (ratio(1, 1), ratio(0, 1)), (ratio(1, 1), ratio(1, 1))] {
         let refused = NegativeBinomialTable::new(&r, &p, &Control::new());
@@ -161,15 +162,15 @@ fn floors_and_remainder_of_a_negative_binomial_table() {
 #[test]
 fn inversion_asks_for_bits_until_they_decide() {
     // 1 - p = 1/3, whose bits are 0101... for ever.
-    let law = Geometric::new(&ratio(2, 3)).expect("a law");
+    let distribution = Geometric::new(&ratio(2, 3)).expect("a distribution");
     let third = ONES / 3;
-    assert_eq!(law.draw(&mut listed(&[third - (1 << 100)])), Ok(1));
-    assert_eq!(law.draw(&mut listed(&[third + (1 << 100)])), Ok(0));
-    assert_eq!(law.draw(&mut listed(&[third, third, 0])), Ok(1));
-    assert_eq!(law.draw(&mut listed(&[third, third, ONES])), Ok(0));
-    assert!(used_up(&law.draw(&mut listed(&[third, third]))));
-    assert!(used_up(&law.draw(&mut listed(&[0, 0])))); // U may be 0 as yet
-    assert_eq!(Geometric::new(&ratio(1, 1)).expect("a law").draw(&mut listed(&[])), Ok(0));
+    assert_eq!(distribution.draw(&mut listed(&[third - (1 << 100)])), Ok(1));
+    assert_eq!(distribution.draw(&mut listed(&[third + (1 << 100)])), Ok(0));
+    assert_eq!(distribution.draw(&mut listed(&[third, third, 0])), Ok(1));
+    assert_eq!(distribution.draw(&mut listed(&[third, third, ONES])), Ok(0));
+    assert!(used_up(&distribution.draw(&mut listed(&[third, third]))));
+    assert!(used_up(&distribution.draw(&mut listed(&[0, 0])))); // U may be 0 as yet
+    assert_eq!(Geometric::new(&ratio(1, 1)).expect("a distribution").draw(&mut listed(&[])), Ok(0));
     for refused in [ratio(0, 1), ratio(-1, 2), ratio(3, 2), ratio(1, 1 << 53)] {
         assert!(Geometric::new(&refused).is_err());
     }
@@ -178,13 +179,14 @@ fn inversion_asks_for_bits_until_they_decide() {
 #[test]
 fn signs_and_minus_zero() {
     // q = 1/3: U in its 127 high bits, the sign in the lowest one.
-    let law = TwoSidedGeometric::new(Level::rational(ratio(3, 1)), ratio(1, 1), "scale").expect("a law");
+    let distribution =
+        TwoSidedGeometric::new(Level::rational(ratio(3, 1)), ratio(1, 1), "scale").expect("a distribution");
     let u = |eighths: u128| (eighths << 125) | (1 << 100);
-    assert_eq!(law.draw(&mut listed(&[u(1)])), Ok(1)); // 1/9 < 1/8 < 1/3
-    assert_eq!(law.draw(&mut listed(&[u(1) | 1])), Ok(-1));
-    assert_eq!(law.draw(&mut listed(&[u(5)])), Ok(0));
-    assert_eq!(law.draw(&mut listed(&[u(5) | 1, u(7) | 1, u(1) | 1])), Ok(-1));
-    let (low, high) = law.probability(&BigUint::ZERO);
+    assert_eq!(distribution.draw(&mut listed(&[u(1)])), Ok(1)); // 1/9 < 1/8 < 1/3
+    assert_eq!(distribution.draw(&mut listed(&[u(1) | 1])), Ok(-1));
+    assert_eq!(distribution.draw(&mut listed(&[u(5)])), Ok(0));
+    assert_eq!(distribution.draw(&mut listed(&[u(5) | 1, u(7) | 1, u(1) | 1])), Ok(-1));
+    let (low, high) = distribution.probability(&BigUint::ZERO);
     assert!(low <= 0.5 && 0.5 <= high && high - low < 1e-15);
     assert!(TwoSidedGeometric::new(Level::rational(ratio(1, 1)), ratio(1, 1), "scale").is_err());
     assert!(TwoSidedGeometric::new(Level::rational(ratio(3, 1)), ratio(1 << 60, 1), "scale").is_err());

@@ -22,7 +22,7 @@ const CHECK_EVERY: u64 = 1 << 8;
 /// below g(K) as well, so P[Y >= K] is between P[K] and P[K] (1 + g(K) + g(K)^2 + ...) = P[K] / (1 - g(K)). Tails from
 /// smaller k on are that and sums of positive numbers: nothing cancels.
 #[derive(Debug)]
-pub struct NegativeBinomialLaw {
+pub struct NegativeBinomialDistribution {
     r: Rational,
     p: Rational,
     /// P[Y = k] for k = 0, ..., K - 1.
@@ -36,12 +36,12 @@ fn size(x: &Dyadic) -> i64 {
     x.mantissa.bits().cast_signed() + x.exponent
 }
 
-impl NegativeBinomialLaw {
-    /// Encloses the law.
+impl NegativeBinomialDistribution {
+    /// Encloses the distribution.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for r <= 1, where the likelihood ratio of a shift does not fall, and p outside
-    /// (0, 1); [`Error::TooLarge`] for more than [`SIZE_LIMIT`] values; [`Error::Cancelled`].
+    /// (0, 1); [`Error::TooLarge`] for more than [`SIZE_LIMIT`] values; [`Error::Canceled`].
     pub fn new(r: &Rational, p: &Rational, control: &Control) -> Result<Self> {
         if r <= &Rational::one() {
             return Err(Error::invalid("r", "must be > 1 here"));

@@ -1,4 +1,4 @@
-"""Laws of means by following every draw, with what other audits leave out: centres, cubes, all radii, nobody's rows."""
+"""Pmfs of means by following every draw, with what other audits leave out: centers, cubes, all radii, nobody's rows."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from userdp.users.vectors import MeanVectors
 
 F = Fraction
 
-Law = dict[Hashable, Fraction]
+Distribution = dict[Hashable, Fraction]
 Person = tuple[tuple[float, ...], ...]
 """The rows of a user; none for somebody who is enrolled only."""
 
 HOT = 60
-"""An epsilon at which two rounds with Laplace noise have laws that are short."""
+"""An epsilon at which two rounds with Laplace noise have distributions that are short."""
 
 
 class _NextDraw(Exception):
-    def __init__(self, law: Any) -> None:
-        self.law = law
+    def __init__(self, pmf: Any) -> None:
+        self.distribution = pmf
 
 
-def followed(program: Callable[[Any], Hashable]) -> Law:
-    """The law of the outcome: the program is run again for every draw that is possible."""
-    law: Law = defaultdict(Fraction)
+def followed(program: Callable[[Any], Hashable]) -> Distribution:
+    """The distribution of the outcome: the program is run again for every draw that is possible."""
+    distribution: Distribution = defaultdict(Fraction)
     paths: list[tuple[tuple[Any, ...], Fraction]] = [((), F(1))]
     while paths:
         path, mass = paths.pop()
@@ -51,18 +51,18 @@ def followed(program: Callable[[Any], Hashable]) -> Law:
             raise _NextDraw(mechanism.pmf(*arguments))
 
         try:
-            law[program(draw)] += mass
+            distribution[program(draw)] += mass
         except _NextDraw as stopped:
-            pmf = stopped.law
+            pmf = stopped.distribution
             paths += [
                 ((*path, outcome), mass * weight)
                 for outcome, weight in zip(pmf.outputs, pmf.fractions(), strict=True)
                 if weight
             ]
-    return dict(law)
+    return dict(distribution)
 
 
-def law_of_people(learner: WinsorizedMean, people: tuple[Person, ...], columns: int) -> Law:
+def pmf_of_people(learner: WinsorizedMean, people: tuple[Person, ...], columns: int) -> Distribution:
     rows = [row for person in people for row in person]
     groups = np.array([user for user, person in enumerate(people) for _ in person], dtype=np.int64)
     learner.enrolled = range(len(people))
@@ -72,12 +72,12 @@ def law_of_people(learner: WinsorizedMean, people: tuple[Person, ...], columns: 
 
 
 def worst_loss(learner: WinsorizedMean, persons: list[Person], columns: int) -> float:
-    """The largest ln P[x] / P'[x] over outcomes x and neighbours among two users; infinite for other supports."""
-    laws = {people: law_of_people(learner, people, columns) for people in product(persons, repeat=2)}
-    assert all(sum(law.values()) == 1 for law in laws.values())
+    """The largest ln P[x] / P'[x] over outcomes x and neighbors among two users; infinite for other supports."""
+    pmfs = {people: pmf_of_people(learner, people, columns) for people in product(persons, repeat=2)}
+    assert all(sum(pmf.values()) == 1 for pmf in pmfs.values())
     worst = 0.0
-    for (a, b), other in product(laws, persons):
-        p, q = laws[a, b], laws[other, b]
+    for (a, b), other in product(pmfs, persons):
+        p, q = pmfs[a, b], pmfs[other, b]
         if p.keys() != q.keys():
             return math.inf
         worst = max(worst, max(math.log(mass / q[outcome]) for outcome, mass in p.items()))
@@ -95,13 +95,13 @@ def _forget_plans() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law has thousands of paths, and the same few sums along them."""
+    """A distribution has thousands of paths, and the same few sums along them."""
     monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: RememberedVectors(MeanVectors(*a, **given)))
 
 
 @pytest.fixture
 def all_radii(monkeypatch: pytest.MonkeyPatch) -> WinsorizedMean:
-    """Two rounds around a centre that is not 0, and a search among all radii."""
+    """Two rounds around a center that is not 0, and a search among all radii."""
     plan = RoundPlan((F(1, 2), F(1, 2)), (1.0, 0.5), 1.0, 0.5)
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: plan)
     monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 10))
@@ -134,7 +134,7 @@ IN_THE_PLANE: list[Person] = [(), ((9.0, -9.0), (math.nan, -math.inf)), ((1.0, -
     ("method", "norm", "steps", "least"),
     [("practical", "l2", 2, 0.1), ("laplace", "l2", 4, 2), ("laplace", "max", 4, 2)],
 )
-def test_two_columns_around_a_centre(method: str, norm: str, steps: int, least: float) -> None:
+def test_two_columns_around_a_center(method: str, norm: str, steps: int, least: float) -> None:
     learner = WinsorizedMean(
         epsilon=4,
         bound=1,

@@ -1,4 +1,4 @@
-"""Exact laws by their definitions, in fractions and 120-digit decimals. No import of userdp."""
+"""Exact distributions by their definitions, in fractions and 120-digit decimals. No import of userdp."""
 
 from __future__ import annotations
 

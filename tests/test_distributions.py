@@ -1,4 +1,4 @@
-"""Coins, uniform integers, indices and subsets: listed bits against definitions, laws, refusals of bad input."""
+"""Coins, uniform integers, indices and subsets: listed bits against definitions, pmfs, refusals of bad input."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from law_draws import fits, listed, seeded, words_of
-from oracle import laws as oracle
+from distribution_draws import fits, listed, seeded, words_of
+from oracle import distributions as oracle
 from userdp import _core
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import (
@@ -141,7 +141,7 @@ def bounds_to_try() -> list[int]:
 @pytest.mark.parametrize("bound", bounds_to_try())
 def test_every_word_maps_as_defined(bound: int) -> None:
     low = -(2**63)
-    law = UniformInteger(low=low, high=low + bound - 1)
+    distribution = UniformInteger(low=low, high=low + bound - 1)
     source = random.Random(bound)
     values = {0, bound - 1, *(source.randrange(bound) for _ in range(20))}
     firsts = [-(-value * WORD // bound) for value in values]
@@ -149,12 +149,12 @@ def test_every_word_maps_as_defined(bound: int) -> None:
     words += [first + step for first in firsts for step in (-1, 0, 1) if 0 <= first + step < WORD]
     spare = [WORD - 1, 5]  # the last word is never void
     for word in words:
-        assert law._draw(listed([word, *spare])) == low + oracle.uniform(bound, iter([word, *spare]))
+        assert distribution._draw(listed([word, *spare])) == low + oracle.uniform(bound, iter([word, *spare]))
     # In an array a void word is replaced by words behind its block.
     behind = spare * len(words)
     more = iter(behind)
     expected = [low + oracle.uniform(bound, iter([word]) if is_accepted(bound, word) else more) for word in words]
-    assert law._draw_many(listed([*words, *behind]), (len(words),)).tolist() == expected
+    assert distribution._draw_many(listed([*words, *behind]), (len(words),)).tolist() == expected
 
 
 def is_accepted(bound: int, word: int) -> bool:
@@ -167,19 +167,19 @@ def is_accepted(bound: int, word: int) -> bool:
 
 def test_void_words_are_skipped() -> None:
     # 2^128 = 1 modulo 3: one word is void, the first of the value 0.
-    law = UniformInteger(low=0, high=2)
-    assert law._draw(listed([0, 0, 0, WORD - 1])) == 2
+    distribution = UniformInteger(low=0, high=2)
+    assert distribution._draw(listed([0, 0, 0, WORD - 1])) == 2
     with pytest.raises(OSError, match="used up"):
-        law._draw(listed([0, 0]))
-    assert law._draw(listed([1])) == 0
+        distribution._draw(listed([0, 0]))
+    assert distribution._draw(listed([1])) == 0
 
 
 def test_uniform_draws() -> None:
     for low, high in [(1, 6), (-3, 3), (0, 999)]:
-        law = UniformInteger(low=low, high=high)
-        counts = np.bincount(seeded(law, 1_000_000, 11) - low).tolist()
-        assert fits(counts, law.pmf().fractions(), 1_000_000)
-        uneven = [mass * (F(9, 10) if i % 2 else F(11, 10)) for i, mass in enumerate(law.pmf().fractions())]
+        distribution = UniformInteger(low=low, high=high)
+        counts = np.bincount(seeded(distribution, 1_000_000, 11) - low).tolist()
+        assert fits(counts, distribution.pmf().fractions(), 1_000_000)
+        uneven = [mass * (F(9, 10) if i % 2 else F(11, 10)) for i, mass in enumerate(distribution.pmf().fractions())]
         assert not fits(counts, uneven, 1_000_000)
     whole = UniformInteger(low=-(2**63), high=2**63 - 1)
     values = seeded(whole, 1000, 1)
@@ -209,8 +209,8 @@ def test_uniform_draws() -> None:
     ids=lambda weights: f"{len(weights)} from {str(weights[0])[:8]}",
 )
 def test_indices_of_listed_words(weights: list[Any]) -> None:
-    law = Categorical(weights=weights)
-    pmf = law.pmf()
+    distribution = Categorical(weights=weights)
+    pmf = distribution.pmf()
     assert pmf.fractions() == [F(weight) / sum(map(F, weights)) for weight in weights]
     total, sums = pmf.total, list(accumulate(pmf.weights))
     source = random.Random(len(weights))
@@ -221,7 +221,7 @@ def test_indices_of_listed_words(weights: list[Any]) -> None:
         spare = [WORD - 1]
         value = oracle.uniform(total, iter([word, *spare]))
         expected = next(index for index, edge in enumerate(sums) if value < edge)
-        assert law._draw(listed([word, *spare])) == expected
+        assert distribution._draw(listed([word, *spare])) == expected
 
 
 def test_weights_of_other_kinds() -> None:
@@ -234,10 +234,10 @@ def test_weights_of_other_kinds() -> None:
 
 
 def test_index_draws() -> None:
-    law = Categorical(weights=[5, 0, 1, 2, 4])
-    counts = np.bincount(seeded(law, 1_000_000, 12), minlength=5).tolist()
+    distribution = Categorical(weights=[5, 0, 1, 2, 4])
+    counts = np.bincount(seeded(distribution, 1_000_000, 12), minlength=5).tolist()
     assert counts[1] == 0
-    masses = [mass for mass in law.pmf().fractions() if mass]
+    masses = [mass for mass in distribution.pmf().fractions() if mass]
     counts.pop(1)
     assert fits(counts, masses, 1_000_000)
     assert not fits(counts, [F(1, 4)] * 4, 1_000_000)
@@ -247,8 +247,8 @@ def test_index_draws() -> None:
 
 
 def test_subset_draws() -> None:
-    law = RandomSubset(population=6, subset_size=3)
-    draws = seeded(law, 400_000, 15)
+    distribution = RandomSubset(population=6, subset_size=3)
+    draws = seeded(distribution, 400_000, 15)
     assert draws.shape == (400_000, 3)
     assert draws.dtype == np.int64
     codes = draws @ np.array([36, 6, 1])
@@ -262,13 +262,13 @@ def test_subset_draws() -> None:
 
 
 @pytest.mark.parametrize(("population", "size"), [(4, 2), (3, 0), (5, 5), (0, 0)])
-def test_law_of_subsets_is_listed(population: int, size: int) -> None:
+def test_pmf_of_subsets_is_listed(population: int, size: int) -> None:
     pmf = RandomSubset(population=population, subset_size=size).pmf()
     assert pmf.outputs == tuple(combinations(range(population), size))
     assert set(pmf.weights) == {1}
 
 
-def test_law_of_many_subsets_is_refused() -> None:
+def test_pmf_of_many_subsets_is_refused() -> None:
     with pytest.raises(BudgetError, match=r"more than 1048576 outputs"):
         RandomSubset(population=2**40, subset_size=2**20).pmf()
 
@@ -286,7 +286,7 @@ def test_subset_shapes() -> None:
 
 # --- all of them
 
-LAWS: list[Any] = [
+PMFS: list[Any] = [
     BiasedCoin(probability="1/3"),
     BiasedCoin(log_probability=F(-1, 3)),
     UniformInteger(low=-2, high=9),
@@ -297,29 +297,33 @@ LAWS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_copies_shapes_and_words(law: Any) -> None:
-    drawn = seeded(law, 50, 21).tolist()
-    namespace = {kind.__name__: kind for kind in map(type, LAWS)} | {"Fraction": F}
-    for twin in (copy.deepcopy(law), pickle.loads(pickle.dumps(law)), eval(repr(law), namespace)):
-        assert repr(twin) == repr(law)
+@pytest.mark.parametrize("pmf", PMFS, ids=repr)
+def test_copies_shapes_and_words(distribution: Any) -> None:
+    drawn = seeded(distribution, 50, 21).tolist()
+    namespace = {kind.__name__: kind for kind in map(type, PMFS)} | {"Fraction": F}
+    for twin in (
+        copy.deepcopy(distribution),
+        pickle.loads(pickle.dumps(distribution)),
+        eval(repr(distribution), namespace),
+    ):
+        assert repr(twin) == repr(distribution)
         assert seeded(twin, 50, 21).tolist() == drawn
-    last = law.sample().shape if isinstance(law, RandomSubset) else ()
+    last = distribution.sample().shape if isinstance(distribution, RandomSubset) else ()
     for size in (0, 3, (), (2, 0, 3), (4, 2), np.int64(5)):
         shape = size if isinstance(size, tuple) else (int(size),)
-        assert law.sample(size).shape == shape + last
-    assert law.sample(3).dtype == (np.bool_ if isinstance(law, BiasedCoin) else np.int64)
-    one = seeded(law, None, 21)
+        assert distribution.sample(size).shape == shape + last
+    assert distribution.sample(3).dtype == (np.bool_ if isinstance(distribution, BiasedCoin) else np.int64)
+    one = seeded(distribution, None, 21)
     assert (one.tolist() if last else one) == drawn[0]
     if not last:
-        assert type(one) is (bool if isinstance(law, BiasedCoin) else int)
-    assert law.sample(1000).tolist() != law.sample(1000).tolist()
+        assert type(one) is (bool if isinstance(distribution, BiasedCoin) else int)
+    assert distribution.sample(1000).tolist() != distribution.sample(1000).tolist()
     with pytest.raises(TypeError, match="random_state"):
-        law.sample(random_state="1")
+        distribution.sample(random_state="1")
     with pytest.raises(ValueError, match="size must be"):
-        law.sample(-1)
+        distribution.sample(-1)
     with pytest.raises(BudgetError, match="draw in parts"):
-        law.sample(2**40)
+        distribution.sample(2**40)
 
 
 def test_coin_draws() -> None:

@@ -1,4 +1,4 @@
-"""Draws of listed and of seeded bits, and whether seeded ones fit a law."""
+"""Draws of listed and of seeded bits, and whether seeded ones fit a distribution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def words_of(seed: int, count: int) -> list[int]:
     return [source.bits() for _ in range(count)]
 
 
-def seeded(law: Any, size: int | tuple[int, ...] | None, seed: int) -> Any:
+def seeded(pmf: Any, size: int | tuple[int, ...] | None, seed: int) -> Any:
     with pytest.warns(InsecureRandomnessWarning):
-        return law.sample(size, random_state=seed)
+        return pmf.sample(size, random_state=seed)
 
 
 def chi_square(counts: Sequence[int], masses: Sequence[Fraction | float], draws: int) -> tuple[float, int]:

@@ -10,7 +10,7 @@ const BLOCK: u64 = 1 << 12;
 pub(super) fn weights(noise: &DiscreteGaussian, control: &Control) -> Result<Vec<Natural>> {
     if noise.support() >= SIZE_LIMIT / 2 {
         return Err(Error::too_large(format!(
-            "the law has 2 * {} + 1 probabilities, above {SIZE_LIMIT}; choose a smaller sigma_squared on a coarser grid",
+            "the distribution has 2 * {} + 1 probabilities, above {SIZE_LIMIT}; choose a smaller sigma_squared on a coarser grid",
             noise.support()
         )));
     }

@@ -1,4 +1,4 @@
-"""Draws of the exact laws against their definitions, by the tests of `test_sampler_statistics`."""
+"""Draws of the exact distributions against their definitions, by the tests of `test_sampler_statistics`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from drawing import DRAWS, LOOSE, Draws, assert_follows, follows, histogram, seeded, with_a_bias
-from oracle import ideal_laws
+from oracle import ideal_distributions
 from oracle.divergence import exp_bounds
 from oracle.statistics import ALARM, ratio_surprises, surprise
 from userdp.mechanisms import (
@@ -26,7 +26,7 @@ from userdp.mechanisms import (
 
 F = Fraction
 FEWER = 200_000
-"""Draws of the laws that compare exact bits of e^-x and take microseconds for each."""
+"""Draws of the distributions that compare exact bits of e^-x and take microseconds for each."""
 
 
 def capped(draws: Draws, last: int) -> Draws:
@@ -36,7 +36,7 @@ def capped(draws: Draws, last: int) -> Draws:
 
 def geometric(p: Fraction, last: int) -> list[Fraction]:
     """(1 - p)^x p for x < last, and the rest."""
-    masses = [ideal_laws.power(1 - p, x) * p for x in range(last)]
+    masses = [ideal_distributions.power(1 - p, x) * p for x in range(last)]
     return [*masses, 1 - sum(masses)]
 
 
@@ -45,7 +45,7 @@ def negative_binomial(r: Fraction, p: Fraction, last: int) -> list[Fraction]:
     weights = [F(1)]
     for x in range(last):
         weights.append(F(int(weights[-1] * (r + x) * p / (x + 1) * 2**512), 2**512))
-    return ideal_laws.normalised(weights)
+    return ideal_distributions.normalized(weights)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_uniform_integers(low: int, high: int) -> None:
 
 
 def test_uniform_integers_of_a_wide_range() -> None:
-    # Three quarters of the range of int64: rejection without it would favour a third of the integers.
+    # Three quarters of the range of int64: rejection without it would favor a third of the integers.
     low, high = -(2**62), 2**63 - 1
     offsets = seeded(UniformInteger(low=low, high=high).sample).astype(object) - low
     parts = np.array([offset * 300 // (high - low + 1) for offset in offsets])
@@ -119,9 +119,9 @@ def test_geometric(p: Fraction) -> None:
 
 @pytest.mark.parametrize(("r", "p"), [("23.7233", "0.8187"), ("0.01", "0.9"), (F(1), F(1, 3)), (F(7, 2), F(19, 20))])
 def test_negative_binomial(r: Any, p: Any) -> None:
-    law = NegativeBinomial(r=r, p=p)
+    pmf = NegativeBinomial(r=r, p=p)
     ideal = negative_binomial(F(r), F(p), math.ceil(200 / (1 - F(p))))
-    draws = seeded(law.sample)
+    draws = seeded(pmf.sample)
     assert_follows(histogram(draws, ideal), ideal)
     assert not follows(histogram(draws, ideal), negative_binomial(F(r) * F(105, 100), F(p), len(ideal) - 1))
     assert not follows(histogram(with_a_bias(draws, len(ideal) - 1), ideal), ideal)
@@ -130,13 +130,13 @@ def test_negative_binomial(r: Any, p: Any) -> None:
 @pytest.mark.parametrize("scale", [F(1, 2), F(1), F(10), F(300)])
 def test_unbounded_discrete_laplace(scale: Fraction) -> None:
     last = math.ceil(25 * scale)
-    ideal = ideal_laws.clamped_laplace(0, 1 / scale, -last, last)
+    ideal = ideal_distributions.clamped_laplace(0, 1 / scale, -last, last)
     draws = seeded(UnboundedDiscreteLaplace(scale=scale).sample, size=FEWER)
     counts = histogram(np.clip(draws, -last, last), ideal, -last)
     assert_follows(counts, ideal)
     mirrored = [(counts[last - x], counts[last + x]) for x in range(1, last + 1)]
     assert max(surprise(a, a + b, F(1, 2)) for a, b in mirrored if a + b) <= math.log(2 * last / ALARM)
-    assert not follows(counts, ideal_laws.clamped_laplace(0, F(105, 100) / scale, -last, last))
+    assert not follows(counts, ideal_distributions.clamped_laplace(0, F(105, 100) / scale, -last, last))
     assert not follows(histogram(with_a_bias(np.clip(draws, -last, last), last), ideal, -last), ideal)
 
 
@@ -144,15 +144,15 @@ def test_random_subsets() -> None:
     population, size = 7, 3
     subsets = {subset: i for i, subset in enumerate(combinations(range(population), size))}
     uniform = [F(1, len(subsets))] * len(subsets)
-    law = RandomSubset(population=population, subset_size=size)
-    masks = (1 << seeded(law.sample, size=DRAWS // 4)).sum(axis=1)
+    pmf = RandomSubset(population=population, subset_size=size)
+    masks = (1 << seeded(pmf.sample, size=DRAWS // 4)).sum(axis=1)
     codes = np.full(2**population, -1)
     for subset, i in subsets.items():
         codes[sum(1 << member for member in subset)] = i
     assert_follows(histogram(codes[masks], uniform), uniform)
     # Of many: every member, and the number of members in each half.
-    law = RandomSubset(population=200, subset_size=90)
-    drawn = seeded(law.sample, size=20_000)
+    pmf = RandomSubset(population=200, subset_size=90)
+    drawn = seeded(pmf.sample, size=20_000)
     members = np.bincount(drawn.ravel(), minlength=200).tolist()
     assert max(surprise(count, 20_000, F(9, 20)) for count in members) <= math.log(2 * 200 / ALARM)
     whole = math.comb(200, 90)

@@ -1,4 +1,4 @@
-//! The law of the deletion vector t when S is a uniform stable set of random size r, and T a uniform superset of size D.
+//! The distribution of the deletion vector t when S is a uniform stable set of random size r, and T a uniform superset of size D.
 //!
 //! With `X_r` the stable sets of size r, each has `C(n - r, D - r)` supersets T; and `prod C(n_j, t_j)` sets T have the
 //! vector t, each with `prod C(t_j, s_j)` subsets of vector s. So
@@ -31,9 +31,9 @@ use rayon::prelude::*;
 
 /// Multiplications of floats at most: some ten minutes.
 const MAX_FLOAT_WORK: f64 = 1e12;
-/// Multiplications of 64-bit digits at most in exact laws.
+/// Multiplications of 64-bit digits at most in exact distributions.
 const MAX_EXACT_WORK: f64 = 1e11;
-/// Bits of exact laws at most: 1 GB.
+/// Bits of exact distributions at most: 1 GB.
 const MAX_EXACT_BITS: f64 = 8e9;
 /// Deletions at most in float sums, which stay below 2^deletions times the largest value.
 const MAX_FLOAT_DELETIONS: usize = 1000;
@@ -74,9 +74,9 @@ impl Mixture {
     }
 }
 
-/// Certified floats near the law of the deletion vectors, in the order of [`StableFamily::vectors`].
+/// Certified floats near the distribution of the deletion vectors, in the order of [`StableFamily::vectors`].
 #[derive(Debug, Clone)]
-pub struct Law {
+pub struct Distribution {
     /// The masses of the vectors; they sum to the mass of the mixture.
     pub masses: Vec<f64>,
     /// Every mass m and its exact value p satisfy |m - p| <= `relative_error` p + 2^-1070.
@@ -119,12 +119,12 @@ impl StableFamily {
         (0..=self.deletions()).map(row).collect()
     }
 
-    /// Certified floats near the law of the deletion vector.
+    /// Certified floats near the distribution of the deletion vector.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] when the mixture has weight on a size without stable sets; [`Error::TooLarge`];
-    /// [`Error::Cancelled`].
-    pub fn law(&self, mixture: &Mixture, control: &Control) -> Result<Law> {
+    /// [`Error::Canceled`].
+    pub fn distribution(&self, mixture: &Mixture, control: &Control) -> Result<Distribution> {
         let layers = self.layers(mixture, control)?;
         let full = Scaled::quotient(&layers.full, &mixture.total);
         let mut sums = Vec::new();
@@ -134,7 +134,7 @@ impl StableFamily {
             let steps = work(self, sizes)? * bands.len() as f64;
             if steps > MAX_FLOAT_WORK {
                 return Err(Error::too_large(format!(
-                    "the law of the deleted users takes {steps:.1e} multiplications where {MAX_FLOAT_WORK:.0e} are \
+                    "the distribution of the deleted users takes {steps:.1e} multiplications where {MAX_FLOAT_WORK:.0e} are \
                      possible; describe users by fewer types, or use an epsilon or delta that needs fewer deletions"
                 )));
             }
@@ -174,7 +174,10 @@ impl StableFamily {
         // Two roundings for each type, two for C(n, D).
         errors += 2 * self.types() + 2;
         let error = errors as f64 * UNIT;
-        Ok(Law { masses: vectors.arrange(&masses), relative_error: error / (1.0 - error) * (1.0 + 1e-9) })
+        Ok(Distribution {
+            masses: vectors.arrange(&masses),
+            relative_error: error / (1.0 - error) * (1.0 + 1e-9),
+        })
     }
 
     /// The values `p(r) C(n, r) / (|X_r| C(D, r))` over 2^exponent, with the exponent, in groups whose sums stay in the
@@ -182,8 +185,8 @@ impl StableFamily {
     fn bands(&self, mixture: &Mixture, layers: &Layers, sizes: Sizes) -> Result<Vec<(Vec<f64>, i64)>> {
         if self.deletions() > MAX_FLOAT_DELETIONS {
             return Err(Error::too_large(format!(
-                "the law of {} deleted users is beyond the range of floats, which ends at {MAX_FLOAT_DELETIONS} \
-                 deletions; ask for the exact law, or use an epsilon or delta that needs fewer deletions",
+                "the distribution of {} deleted users is beyond the range of floats, which ends at {MAX_FLOAT_DELETIONS} \
+                 deletions; ask for the exact distribution, or use an epsilon or delta that needs fewer deletions",
                 self.deletions()
             )));
         }
@@ -213,13 +216,17 @@ impl StableFamily {
         Ok(bands)
     }
 
-    /// The law of the deletion vector exactly: integer weights in the order of [`StableFamily::vectors`], and the total
+    /// The distribution of the deletion vector exactly: integer weights in the order of [`StableFamily::vectors`], and the total
     /// they are over. They sum to the mass of the mixture.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] when the mixture has weight on a size without stable sets; [`Error::TooLarge`], and
-    /// certified floats are the cheaper option; [`Error::Cancelled`].
-    pub fn exact_law(&self, mixture: &Mixture, control: &Control) -> Result<(Vec<Natural>, Natural)> {
+    /// certified floats are the cheaper option; [`Error::Canceled`].
+    pub fn exact_distribution(
+        &self,
+        mixture: &Mixture,
+        control: &Control,
+    ) -> Result<(Vec<Natural>, Natural)> {
         let layers = self.layers(mixture, control)?;
         let (users, deletions) = (self.users(), self.deletions());
         // p(r) / (|X_r| C(n - r, D - r)), and 1 / C(n, D) for all full layers together, over one denominator.
@@ -239,7 +246,7 @@ impl StableFamily {
         let digits = 1.0 + bits / 64.0;
         if steps * (8.0 + digits) > MAX_EXACT_WORK || vectors * bits > MAX_EXACT_BITS {
             return Err(Error::too_large(format!(
-                "the exact law of {vectors:.1e} deletion vectors takes {steps:.1e} multiplications of integers of up to \
+                "the exact distribution of {vectors:.1e} deletion vectors takes {steps:.1e} multiplications of integers of up to \
                  {bits:.0} bits; ask for certified bounds instead"
             )));
         }

@@ -1,4 +1,4 @@
-"""Local randomizers lose exactly what they certify, and draw from the law they state."""
+"""Local randomizers lose exactly what they certify, and draw from the distribution they state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from law_draws import fits
+from distribution_draws import fits
 from local_cases import bits, small
 from oracle import local as oracle
 from userdp import LogRatio, _core
@@ -35,13 +35,13 @@ ROUNDING = Fraction(1, 2**120)
 PROTOCOLS = list(small())
 
 
-def law(protocol: LocalProtocol, item: Any, slot: int = 0) -> dict[Any, Fraction]:
+def distribution(protocol: LocalProtocol, item: Any, slot: int = 0) -> dict[Any, Fraction]:
     pmf = protocol.pmf(item, slot)
     return dict(zip(pmf.outputs, pmf.fractions(), strict=True))
 
 
 def channel(protocol: Any) -> oracle.Channel:
-    return [law(protocol, item) for item in range(protocol.n_items)]
+    return [distribution(protocol, item) for item in range(protocol.n_items)]
 
 
 def ideal(protocol: Any, e: Fraction) -> oracle.Channel:
@@ -53,7 +53,7 @@ def ideal(protocol: Any, e: Fraction) -> oracle.Channel:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
-def test_laws_are_the_definitions_up_to_the_last_bits_of_a_coin(protocol: Any) -> None:
+def test_pmfs_are_the_definitions_up_to_the_last_bits_of_a_coin(protocol: Any) -> None:
     for stated, defined in zip(channel(protocol), ideal(protocol, E), strict=True):
         assert list(stated) == list(defined)
         assert all(abs(stated[y] - defined[y]) <= ROUNDING for y in stated)
@@ -71,7 +71,7 @@ def test_shared_cases() -> None:
             unary = oracle.symmetric_unary(case["input"]["k"], half)
             assert oracle.largest_ratio(unary) == Fraction(expected["max_ratio"])
             for key, mass in expected["row0"].items():
-                drawn = math.prod(law(bit, int(place == 0))[int(y)] for place, y in enumerate(key))
+                drawn = math.prod(distribution(bit, int(place == 0))[int(y)] for place, y in enumerate(key))
                 assert abs(drawn - Fraction(mass)) <= ROUNDING
                 assert unary[0][tuple(map(int, key))] == Fraction(mass)
             continue
@@ -79,7 +79,7 @@ def test_shared_cases() -> None:
         protocol = HadamardResponse(epsilon=LogRatio(int(e)), n_items=k, n_users=1, round_id="case")
         assert protocol.n_symbols == expected["K"]
         for u, row in enumerate(expected["rows"]):
-            stated = law(protocol, u)
+            stated = distribution(protocol, u)
             assert all(abs(stated[y] - Fraction(mass)) <= ROUNDING for y, mass in enumerate(row))
         assert 0 <= Fraction(expected["max_ratio"]) - protocol.certified_ratio <= ROUNDING
         debias = 1 / (2 * protocol.keep_probability - 1)
@@ -112,7 +112,7 @@ def transcript_of(protocol: LocalProtocol) -> Any:
 
     @finite_algorithm(outputs=outputs)
     def send(dataset: Any) -> list[Fraction]:
-        first, second = (law(protocol, user[0], slot) for slot, user in enumerate(dataset))
+        first, second = (distribution(protocol, user[0], slot) for slot, user in enumerate(dataset))
         return [first[a] * second[b] for a, b in outputs]
 
     return send
@@ -148,11 +148,11 @@ def test_bits_of_ranks_lose_more_and_bits_of_slots_do_not() -> None:
     before, after = {"a": (1, 0, 0), **others}, {"z": (0, 0, 0), **others}
 
     def ratio(slots: Callable[[Iterable[str]], dict[str, int]]) -> Fraction:
-        laws = []
+        pmfs = []
         for users in (before, after):
             of_slot = {slot: users[user][slot % n_bits] for user, slot in slots(users).items()}
-            laws.append(oracle.transcripts([bit] * 4, [of_slot[slot] for slot in range(4)]))
-        return max(max(laws[0][y] / laws[1][y], laws[1][y] / laws[0][y]) for y in laws[0])
+            pmfs.append(oracle.transcripts([bit] * 4, [of_slot[slot] for slot in range(4)]))
+        return max(max(pmfs[0][y] / pmfs[1][y], pmfs[1][y] / pmfs[0][y]) for y in pmfs[0])
 
     def ranks(users: Iterable[str]) -> dict[str, int]:
         return {user: rank for rank, user in enumerate(sorted(users))}
@@ -167,25 +167,25 @@ def test_bits_of_ranks_lose_more_and_bits_of_slots_do_not() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
 def test_estimates_are_exactly_unbiased_with_the_stated_variance(protocol: Any) -> None:
-    laws, k = channel(protocol), protocol.n_items
+    pmfs, k = channel(protocol), protocol.n_items
     p, q = protocol.keep_probability, protocol.other_probability
-    matrix = oracle.support_matrix(laws, protocol.supports)
+    matrix = oracle.support_matrix(pmfs, protocol.supports)
     estimates = [[(entry - q) / (p - q) for entry in row] for row in matrix]
     assert estimates == [[Fraction(u == v) for v in range(k)] for u in range(k)]
     for u, v in product(range(k), repeat=2):
-        variance = oracle.variance_of_support(laws, protocol.supports, u, v) / (p - q) ** 2
+        variance = oracle.variance_of_support(pmfs, protocol.supports, u, v) / (p - q) ** 2
         assert variance == protocol.variance(int(u == v), 1)
     assert protocol.squared_error == sum(protocol.variance(int(u == 0), 1) for u in range(k))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
 def test_the_separation_of_two_items_is_what_users_needed_takes_it_for(protocol: Any) -> None:
-    laws, k = channel(protocol), protocol.n_items
+    pmfs, k = channel(protocol), protocol.n_items
     plus, minus, neither = protocol._separation()
 
     def mass(holder: int, yes: int, no: int) -> Fraction:
         return sum(
-            (p for y, p in laws[holder].items() if protocol.supports(y, yes) and not protocol.supports(y, no)),
+            (p for y, p in pmfs[holder].items() if protocol.supports(y, yes) and not protocol.supports(y, no)),
             Fraction(0),
         )
 
@@ -203,11 +203,11 @@ def rows_of(protocol: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, bits()], ids=repr)
-def test_drawing_equals_the_law(protocol: Any) -> None:
+def test_drawing_equals_the_pmf(protocol: Any) -> None:
     """Seeded draws of every item: chi-square, with a false-alarm rate of 1e-6 for each."""
     draws = 4000
     for item in rows_of(protocol):
-        stated = law(protocol, item)
+        stated = distribution(protocol, item)
         value = np.repeat(protocol._value(item, 0), draws)
         encoded = protocol._encode(protocol._core_randomizer.report_many(_core.Source(7), value))
         counts = Counter(protocol._symbol(row) for row in encoded)
@@ -219,17 +219,17 @@ def test_chi_square_sees_half_the_noise() -> None:
     protocol = KRandomizedResponse(epsilon=LogRatio(3), n_items=4, n_users=2, round_id="weak")
     weak = KRandomizedResponse(epsilon=LogRatio(9), n_items=4, n_users=2, round_id="weak")
     draws = weak._core_randomizer.report_many(_core.Source(7), np.zeros(4000, dtype=np.int64))
-    stated = law(protocol, 0)
+    stated = distribution(protocol, 0)
     assert not fits(np.bincount(draws, minlength=4).tolist(), list(stated.values()), 4000)
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_every_outcome_of_the_coin_and_of_the_uniform_draw(k: int) -> None:
-    """Listed bytes: a symbol for each pair of one side of the coin and one uniform value; their masses are the law."""
+    """Listed bytes: a symbol for each pair of one side of the coin and one uniform value; their masses are the pmf."""
     public: dict[str, Any] = {"epsilon": LogRatio(3), "n_items": k, "n_users": 1, "round_id": "listed"}
     response, hadamard = KRandomizedResponse(**public), HadamardResponse(**public)
     for protocol, values in ((response, k - 1), (hadamard, hadamard.n_symbols)):
-        keep = protocol._core_randomizer.favour
+        keep = protocol._core_randomizer.favor
         sides = {0: keep, keep - 1: 0, keep: 2**128 - keep, 2**128 - 1: 0}
         for item in range(k):
             masses: Counter[int] = Counter()
@@ -239,13 +239,13 @@ def test_every_outcome_of_the_coin_and_of_the_uniform_draw(k: int) -> None:
                 bytes_ = coin.to_bytes(16, "little") + word.to_bytes(16, "little")
                 source = _core.Source.listed(bytes_)
                 masses[protocol._draw(source, item)] += weight
-            assert {y: Fraction(m, values * 2**128) for y, m in masses.items()} == law(protocol, item)
+            assert {y: Fraction(m, values * 2**128) for y, m in masses.items()} == distribution(protocol, item)
 
 
 @pytest.mark.parametrize(("k", "w"), [(2, 1), (3, 1), (3, 2), (4, 2), (5, 2), (5, 4)])
 def test_every_outcome_of_the_coin_and_of_a_subset(k: int, w: int) -> None:
     protocol = SubsetSelection(epsilon=LogRatio(3), n_items=k, n_users=1, round_id="listed", subset_size=w)
-    keep = protocol._core_randomizer.favour
+    keep = protocol._core_randomizer.favor
     bounds = range(k - 1, 0, -1)
     each = Fraction(1, math.factorial(k - 1) * 2**128)
     for item in range(k):
@@ -254,7 +254,7 @@ def test_every_outcome_of_the_coin_and_of_a_subset(k: int, w: int) -> None:
             words = [(2 * value + 1) * 2**31 // bound for value, bound in zip(values, bounds, strict=True)]
             bytes_ = coin.to_bytes(16, "little") + b"".join(word.to_bytes(4, "little") for word in words)
             masses[protocol._draw(_core.Source.listed(bytes_), item)] += weight
-        assert {y: m * each for y, m in masses.items()} == law(protocol, item)
+        assert {y: m * each for y, m in masses.items()} == distribution(protocol, item)
 
 
 def test_rejected_words_of_a_subset_are_replaced_together() -> None:
