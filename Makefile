@@ -15,7 +15,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv build demo test lint cargo-test pytest stubtest evidence constant-time \
-	constant-time-leaks constant-time-welch bench bench-compare clean build-demo
+	constant-time-leaks constant-time-welch architecture bench bench-compare clean build-demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,11 @@ constant-time-leaks: $(VENV)/.stamp-check build ## the same must fail for a leak
 
 constant-time-welch: $(VENV)/.stamp-check build ## times of two classes of secrets, as a smoke test
 	$(CONSTANT_TIME).welch
+
+# --- the house: docs/architecture.md and its picture, from the imports in the code
+
+architecture: build ## draw docs/architecture.md anew
+	$(PY) evidence/architecture.py
 
 # --- measurements
 

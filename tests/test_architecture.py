@@ -1,67 +1,30 @@
 """The house: which folder may import from which, and what an import costs.
 
 A folder's modules are open to the folders above it, unless their name begins with an underscore. `FLOORS` is the order
-(decision 0019). Lazy imports and those for type checkers count like all others.
+(decision 0019), in evidence/architecture.py, which also reads the imports and draws docs/architecture.md. Lazy imports
+and those for type checkers count like all others.
 """
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+
+import pytest
 
 import userdp
-
-ROOT = Path(userdp.__file__).parent
-FLOORS = """
-    exceptions exact runtime accounting checker divergence algorithms report audit lddp delstab item_to_user users
-    mechanisms selection estimators public_randomness concepts dimensions stability protocols learners distributions
-    means optimization planning model_selection datasets demo cli
-""".split()  # noqa: SIM905
-"""From the ground up. `userdp._core`, the compiled extension, is below all of them; the package's face above."""
-
-Import = tuple[str, str, tuple[str, ...]]
-"""The module that imports, the module that is imported, and the names that are taken from it."""
-
-
-def module_of(path: Path) -> str:
-    parts = ("userdp", *path.relative_to(ROOT).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_of(path): path for path in ROOT.rglob("*.py")}
-
-
-def folder_of(module: str) -> str:
-    """The folder or top-level module that a module is in."""
-    return module.split(".")[1] if "." in module else ""
-
-
-def imports() -> Iterator[Import]:
-    for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    if alias.name.split(".")[0] == "userdp":
-                        yield module, alias.name, ()
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "userdp":
-                source = str(node.module)
-                for alias in node.names:
-                    whole = f"{source}.{alias.name}"
-                    if whole in MODULES or whole == "userdp._core":
-                        yield module, whole, ()
-                    else:
-                        yield module, source, (alias.name,)
-
-
-def of_folders() -> Iterator[Import]:
-    """Imports between folders, but those of the package's face, which shows all of them, and of the compiled core."""
-    for module, source, names in imports():
-        face = module in ("userdp", "userdp.__main__")
-        if not face and source != "userdp._core" and folder_of(module) != folder_of(source):
-            yield module, source, names
+from architecture import (
+    FLOORS,
+    MODULES,
+    PAGE,
+    PICTURE,
+    circles,
+    folder_of,
+    graph_of_folders,
+    of_folders,
+    picture,
+    rewritten,
+)
 
 
 def test_every_folder_has_a_floor() -> None:
@@ -72,7 +35,7 @@ def test_every_folder_has_a_floor() -> None:
 def test_folders_import_from_lower_floors_only() -> None:
     wrong = [
         (module, source)
-        for module, source, _ in of_folders()
+        for module, source, *_ in of_folders()
         if FLOORS.index(folder_of(source)) >= FLOORS.index(folder_of(module))
     ]
     assert not wrong
@@ -81,14 +44,28 @@ def test_folders_import_from_lower_floors_only() -> None:
 def test_nothing_private_is_imported_across_folders() -> None:
     wrong = [
         (module, source, names)
-        for module, source, names in of_folders()
+        for module, source, names, _ in of_folders()
         if any(part.startswith("_") for part in (*source.split("."), *names))
     ]
     assert not wrong
 
 
 def test_the_checker_imports_nothing_of_the_package() -> None:
-    assert not [source for module, source, _ in of_folders() if folder_of(module) == "checker"]
+    assert not [source for module, source, *_ in of_folders() if folder_of(module) == "checker"]
+
+
+def test_no_circle_of_folders() -> None:
+    assert not circles(graph_of_folders())
+
+
+def test_the_picture_is_of_the_imports() -> None:
+    assert PICTURE.read_text() == picture(), "run `make architecture`"
+
+
+def test_the_page_has_the_folders_and_ways_of_the_code() -> None:
+    pytest.importorskip("sklearn")
+    page = PAGE.read_text()
+    assert page == rewritten(page), "run `make architecture`"
 
 
 def fresh(code: str) -> str:
