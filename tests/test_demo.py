@@ -33,9 +33,9 @@ def band_pmf(total: int, largest: int) -> list[F]:
 
 @pytest.mark.parametrize("total", [0, 1, 26, 27, 28, 130, 272, 518, 544, 545])
 def test_the_release_is_the_exponential_mechanism(total: int) -> None:
-    people = ((1,) * 8,) * total + ((0,) * 8,) * (545 - total)
-    assert union_vote(8).pmf(people).fractions() == band_pmf(total, 545)
-    assert person_year_count(8).pmf(people).fractions() == band_pmf(8 * total, 8 * 545)
+    users = ((1,) * 8,) * total + ((0,) * 8,) * (545 - total)
+    assert union_vote(8).pmf(users).fractions() == band_pmf(total, 545)
+    assert person_year_count(8).pmf(users).fractions() == band_pmf(8 * total, 8 * 545)
 
 
 def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,8 +54,8 @@ def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFix
     assert page.count("<svg") == 3
     refuted = reports[2]
     x, x2, event = refuted.witness
-    people = load_wage_panel().users("union")
-    assert people in (x, x2)
+    users = load_wage_panel().users("union")
+    assert users in (x, x2)
     assert sum(a != b for a, b in zip(x, x2, strict=True)) == 1
     # The witness by the mechanism's definition, against e^1 + 10^-6.
     totals = [sum(map(sum, dataset)) for dataset in (x, x2)]
@@ -77,20 +77,34 @@ def test_the_vote_keeps_its_proved_epsilon_everywhere() -> None:
         assert 1 / BASE**2 <= min(ratios) <= max(ratios) <= BASE**2
 
 
-def test_bad_people_are_refused() -> None:
-    for people in ((), ((0, 1), (1,)), ((0, 2),)):
-        with pytest.raises(ValueError, match="people"):
-            run_demo(people)
+def test_bad_users_are_refused() -> None:
+    for users in ((), ((0, 1), (1,)), ((0, 2),)):
+        with pytest.raises(ValueError, match="users"):
+            run_demo(users)
 
 
-def test_the_readme_examples_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) == 7
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", 2), ("docs/guide.md", 6)])
+def test_the_examples_of_the_pages_run(page: str, blocks: int) -> None:
+    found = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert len(found) == blocks
+    for block in found:
+        exec(compile(block, page, "exec"), {})
 
 
-def test_the_readme_names_the_two_commands() -> None:
+def test_the_readme_is_short_and_names_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text()
+    assert len(text.split()) < 1200
     assert "make demo" in text
     assert "make test" in text
+
+
+def test_links_of_the_readme_are_absolute_and_lead_to_files() -> None:
+    # The page is also shown by package indexes, where relative links lead nowhere.
+    targets = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text())
+    assert targets
+    for target in targets:
+        assert target.startswith("https://"), target
+        inside = re.fullmatch(
+            r"https://(?:github|raw\.githubusercontent)\.com/userdp/userdp/(?:blob/)?main/([^#]+)", target
+        )
+        assert inside is None or (ROOT / inside[1]).exists(), target

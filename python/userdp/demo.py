@@ -102,7 +102,7 @@ class DemoAudit:
         return self.report.holds is self.expected
 
 
-def run_demo(people: Dataset) -> list[DemoAudit]:
+def run_demo(users: Dataset) -> list[DemoAudit]:
     """Audit the two releases on users' answers.
 
     Parameters
@@ -123,29 +123,29 @@ def run_demo(people: Dataset) -> list[DemoAudit]:
 
     Examples
     --------
-    >>> people = ((0, 0), (1, 0), (1, 1), (0, 0), (0, 0))
-    >>> [audit.report.holds for audit in run_demo(people)]
+    >>> users = ((0, 0), (1, 0), (1, 1), (0, 0), (0, 0))
+    >>> [audit.report.holds for audit in run_demo(users)]
     [True, True, False]
     """
-    years = len(people[0]) if people else 0
-    if years == 0 or any(len(person) != years or not set(person) <= {0, 1} for person in people):
+    years = len(users[0]) if users else 0
+    if years == 0 or any(len(user) != years or not set(user) <= {0, 1} for user in users):
         raise ValueError("users must all have the same number of answers, each 0 or 1")
     histories = list(itertools.product((0, 1), repeat=years))
     vote, count = union_vote(years), person_year_count(years)
 
     def on_these_people(mechanism: AdditiveAlgorithm) -> AuditReport:
-        return audit_dataset(mechanism, people, records=histories, epsilon=CLAIMED_EPSILON, delta=CLAIMED_DELTA)
+        return audit_dataset(mechanism, users, records=histories, epsilon=CLAIMED_EPSILON, delta=CLAIMED_DELTA)
 
     everywhere = audit_user_level(
         vote,
         universe=(0, 1),
-        n_users=len(people),
+        n_users=len(users),
         n_examples=years,
         epsilon=CLAIMED_EPSILON,
         delta=CLAIMED_DELTA,
     )
     return [
         DemoAudit("A vote per user, these users", on_these_people(vote), expected=True),
-        DemoAudit(f"A vote per user, every dataset of {len(people)} users", everywhere, expected=True),
+        DemoAudit(f"A vote per user, every dataset of {len(users)} users", everywhere, expected=True),
         DemoAudit("Every answer counts, these users", on_these_people(count), expected=False),
     ]
