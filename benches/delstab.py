@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from userdp import AdditiveAlgorithm, BudgetError, DelStab, ScoreSelection, SymmetricAlgorithm, check_lddp
+from userdp import AdditiveAlgorithm, BudgetError, DelStab, SummedScoreEM, SymmetricAlgorithm, check_lddp
 from userdp.delstab import PmfBounds
 
 SENSITIVITY = 4
 
 
-def vote(counts: tuple[int, ...], outputs: int, epsilon: str) -> tuple[ScoreSelection, tuple[tuple[int], ...]]:
+def vote(counts: tuple[int, ...], outputs: int, epsilon: str) -> tuple[SummedScoreEM, tuple[tuple[int], ...]]:
     """An exponential mechanism and its users: counts[j] of them have the j-th row of scores."""
     table = np.random.default_rng(3).integers(0, SENSITIVITY + 1, (len(counts), outputs))
-    algorithm = ScoreSelection(
+    algorithm = SummedScoreEM(
         tuple(range(outputs)), lambda user: table[user[0]], epsilon=epsilon, sensitivity=SENSITIVITY
     )
     return algorithm, tuple((kind,) for kind, count in enumerate(counts) for _ in range(count))

@@ -4,7 +4,7 @@
 
 Each of n users has the common item with probability p. The plan, `users_needed`, is the least n such that for n and all
 larger numbers the common item *surely* wins but for probability beta / 3. In the simulation every trial draws the users
-and calls `ApproximateSelection.release`; its failure rate is looked at along even and along odd n by bisection.
+and calls `ApproximatePrivateMode.release`; its failure rate is looked at along even and along odd n by bisection.
 
 * *sure*: what the plan counts: 2 K > n + 2 t and K >= 2 t + 2 for the K users who have the common item. This one has
   to agree with the plan up to sampling error.
@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from userdp.selection import ApproximateSelection
+from userdp.selection import ApproximatePrivateMode
 from userdp.selection.planning import least_from_which_on, lower_tail
 
 COMMON = 10**6
@@ -35,22 +35,22 @@ def trials_of(n: int, p: float, trials: int, rng: np.random.Generator) -> list[i
     return rng.binomial(n, p, trials).tolist()
 
 
-def sure(selection: ApproximateSelection, n: int, k: int) -> bool:
+def sure(selection: ApproximatePrivateMode, n: int, k: int) -> bool:
     t = selection.half_width
     return 2 * k > n + 2 * t and k >= 2 * t + 2
 
 
-def one_rival(selection: ApproximateSelection, n: int, k: int) -> bool:
+def one_rival(selection: ApproximatePrivateMode, n: int, k: int) -> bool:
     return selection.release([0] * (n - k) + [COMMON] * k) == COMMON
 
 
-def all_differ(selection: ApproximateSelection, n: int, k: int) -> bool:
+def all_differ(selection: ApproximatePrivateMode, n: int, k: int) -> bool:
     return selection.release([*range(n - k), *[COMMON] * k]) == COMMON
 
 
 def simulated(
-    wins: Callable[[ApproximateSelection, int, int], bool],
-    selection: ApproximateSelection,
+    wins: Callable[[ApproximatePrivateMode, int, int], bool],
+    selection: ApproximatePrivateMode,
     p: float,
     trials: int,
     rng: np.random.Generator,
@@ -66,7 +66,7 @@ def simulated(
     return least_from_which_on(holds, start=2)
 
 
-def planned_at(selection: ApproximateSelection, p: float, failure: float) -> int:
+def planned_at(selection: ApproximatePrivateMode, p: float, failure: float) -> int:
     t = selection.half_width
     return least_from_which_on(lambda n: lower_tail(n, 1 - p, n // 2 + t) <= failure, start=2 * t + 2)
 
@@ -84,7 +84,7 @@ def main() -> None:
     print(f"rate of beta / 3 are {error:.4f}; *range* has the exact n of rates that are off by so much\n")
     print("| neighbors | t | agreement | planned | range | sure | one rival | all differ |\n" + "|---" * 8 + "|")
     for neighbors in ("add-remove", "replace"):
-        selection = ApproximateSelection(epsilon=1, delta="1e-6", neighbors=neighbors)
+        selection = ApproximatePrivateMode(epsilon=1, delta="1e-6", neighbors=neighbors)
         for agreement in AGREEMENTS:
             p = float(agreement)
             plan = selection.users_needed(agreement=agreement, beta=BETA)

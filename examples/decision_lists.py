@@ -17,7 +17,7 @@ import numpy as np
 
 from userdp.learners import StatisticalQueryClassifier
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximateSelection
+from userdp.selection import ApproximatePrivateMode
 from userdp.stability import DecisionListQueries, StatisticalQueryLearner, measure_agreement
 
 PEOPLE, ROWS, FEATURES = 100, 1000, 10
@@ -39,7 +39,7 @@ def main() -> None:
 
     agreement = measure_agreement(StatisticalQueryLearner(lists), sample, m=ROWS, trials=300)
     print(f"Two users with {ROWS} rows {agreement}.")
-    selection = ApproximateSelection(epsilon=EPSILON, delta=DELTA)
+    selection = ApproximatePrivateMode(epsilon=EPSILON, delta=DELTA)
     print(f"If 9 in 10 have the common list, {selection.users_needed(agreement='0.9', beta='0.1')} users are enough.")
 
     X, y = sample(np.random.default_rng(), PEOPLE * ROWS)

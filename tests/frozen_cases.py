@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from userdp import BOTTOM, AdditiveAlgorithm, DelStab, LogRatio, Pmf, ScoreSelection, SymmetricAlgorithm, algorithms
+from userdp import BOTTOM, AdditiveAlgorithm, DelStab, LogRatio, Pmf, SummedScoreEM, SymmetricAlgorithm, algorithms
 from userdp.audit import audit_dataset, audit_item_level, audit_user_level
 from userdp.concepts import DecisionStumps, Intervals, Parities, PointFunctions, Thresholds
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
@@ -50,9 +50,9 @@ from userdp.mechanisms import (
     GroupedExponentialMechanism,
     GroupedScores,
     NegativeBinomial,
+    PrivateBestOf,
     PrivateRange,
     RandomSubset,
-    RepeatedSelection,
     TruncatedDiscreteLaplace,
     UnboundedDiscreteLaplace,
     UniformInteger,
@@ -73,7 +73,7 @@ from userdp.optimization import (
 )
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import CorrelatedSampler, SharedOffsetRounding
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import (
     DecisionListQueries,
     ListStabilityLearner,
@@ -181,14 +181,14 @@ def ranges_and_repetitions() -> Any:
     values = np.linspace(-3, 9, 40)
     found = PrivateRange(epsilon=1, bound=10, width="0.5")
     range_ = found.sample(values, present=values < 8, random_state=5)
-    repeated = RepeatedSelection(ExponentialMechanism(epsilon=1, sensitivity=1), stopping_probability="1/10")
+    repeated = PrivateBestOf(ExponentialMechanism(epsilon=1, sensitivity=1), stopping_probability="1/10")
     return [
         range_.bin,
         range_.low,
         range_.high,
         found.pmf(values),
         repeated.sample([3, 1, 2], random_state=6),
-        RepeatedSelection(
+        PrivateBestOf(
             ExponentialMechanism(epsilon=1, sensitivity=1), stopping_probability="1/10", most_runs=7, hide_time=True
         ).sample([3, 1, 2], random_state=6),
     ]
@@ -213,8 +213,8 @@ def noisy_majority() -> SymmetricAlgorithm:
     return SymmetricAlgorithm(("no", "yes"), pmf)
 
 
-def few_scores() -> ScoreSelection:
-    return ScoreSelection(("a", "b", "c"), lambda user: [user[0], 1 - user[0], user[-1]], epsilon="0.1", sensitivity=1)
+def few_scores() -> SummedScoreEM:
+    return SummedScoreEM(("a", "b", "c"), lambda user: [user[0], 1 - user[0], user[-1]], epsilon="0.1", sensitivity=1)
 
 
 def labeled() -> Any:
@@ -585,8 +585,8 @@ def selections() -> Any:
     items = ["tea"] * 90 + ["milk"] * 10 + [None, 7, b"x"]
     found: list[Any] = []
     for neighbors in ("replace", "add-remove"):
-        approximate = ApproximateSelection(epsilon=1, delta="1e-6", neighbors=neighbors, default="tea")
-        pure = PureSelection(epsilon=1, n_items=2**64, neighbors=neighbors)
+        approximate = ApproximatePrivateMode(epsilon=1, delta="1e-6", neighbors=neighbors, default="tea")
+        pure = PurePrivateMode(epsilon=1, n_items=2**64, neighbors=neighbors)
         found.append([approximate.release(items, random_state=s) for s in range(4)])
         found.append([pure.release([2**63] * 30 + list(range(100)), random_state=s) for s in range(4)])
         found.append(approximate.pmf({"tea": 40, "milk": 38}))

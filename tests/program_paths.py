@@ -16,13 +16,13 @@ import numpy as np
 
 from userdp import Pmf
 from userdp.mechanisms import GroupedScores
-from userdp.mechanisms.composed import Program
+from userdp.mechanisms.composed import AdaptiveMechanism
 
 Draws = list[tuple[Any, tuple[Any, ...], Any]]
 """Of one path: mechanism, arguments, outcome."""
 
 
-def paths_of(program: Program) -> dict[tuple[Any, ...], Draws]:
+def paths_of(program: AdaptiveMechanism) -> dict[tuple[Any, ...], Draws]:
     """Every path by its outcomes."""
     found = {}
     pending: list[tuple[Any, ...]] = [()]
@@ -55,7 +55,9 @@ def distance(a: Any, b: Any) -> float:
     return float(np.max(np.abs(np.asarray(a) - np.asarray(b)), initial=0)) if np.shape(a) == np.shape(b) else np.inf
 
 
-def largest_change(program_of: Callable[[Any], Program], pairs: Iterable[tuple[Any, Any]]) -> tuple[float, float]:
+def largest_change(
+    program_of: Callable[[Any], AdaptiveMechanism], pairs: Iterable[tuple[Any, Any]]
+) -> tuple[float, float]:
     """The largest change of an argument between neighbors, and the largest sum of epsilons along a path.
 
     The programs must take the same paths on all datasets; infinite change if they do not.
@@ -81,7 +83,7 @@ def largest_change(program_of: Callable[[Any], Program], pairs: Iterable[tuple[A
     return change, spent
 
 
-def worst_loss(program_of: Callable[[Any], Program], pairs: Iterable[tuple[Any, Any]]) -> float:
+def worst_loss(program_of: Callable[[Any], AdaptiveMechanism], pairs: Iterable[tuple[Any, Any]]) -> float:
     """The largest privacy loss of everything that is drawn along a path, between neighbors; infinite if paths differ.
 
     What a learner releases is a function of it, so this is an upper bound of the learner's loss, and sharper than what

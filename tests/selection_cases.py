@@ -12,7 +12,7 @@ from oracle.selection import truncated_laplace
 from userdp import BOTTOM, LogRatio, Pmf
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
-from userdp.selection import ApproximateSelection
+from userdp.selection import ApproximatePrivateMode
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data/correlated_sampling/selection.json").read_text())["cases"]
@@ -24,19 +24,19 @@ def cases(kind: str) -> list[Any]:
     return found
 
 
-def approximate(q: Fraction, t: int, neighbors: Any = "add-remove") -> ApproximateSelection:
+def approximate(q: Fraction, t: int, neighbors: Any = "add-remove") -> ApproximatePrivateMode:
     """Noise next to P[x] = q^|x| / Z on -t, ..., t, calibrated at ln(1 / q) for each item that may change."""
     items = 2 if neighbors == "replace" else 1
     ends, wider = (truncated_laplace(q, width)[0] if width else F(1, 3) for width in (t, t - 1))
     level = (1 / q) ** items
-    selection = ApproximateSelection(
+    selection = ApproximatePrivateMode(
         epsilon=LogRatio(level.numerator, level.denominator), delta=items * (ends + wider) / 2, neighbors=neighbors
     )
     assert selection.half_width == t
     return selection
 
 
-def noise_of(selection: ApproximateSelection) -> list[Fraction]:
+def noise_of(selection: ApproximatePrivateMode) -> list[Fraction]:
     return selection._noise.pmf().fractions()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, ScoreSelection, SymmetricAlgorithm
+from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SummedScoreEM, SymmetricAlgorithm
 from userdp.algorithms.forms import ASSUMPTIONS, assumptions_of, form_of, goes_with, is_symmetric
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.delstab import DelStab
@@ -41,7 +41,7 @@ class Additive(AdditiveAlgorithm):
         super().__init__((0, 1), lambda user: user[0], fair, statistic_range=(0, 1))
 
 
-class Score(ScoreSelection):
+class Score(SummedScoreEM):
     def __init__(self) -> None:
         super().__init__((0, 1), lambda user: (user[0], 1 - user[0]), epsilon="0.01", sensitivity=1)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.algorithms.distributions import read_distribution, read_universe
 from userdp.algorithms.users import private_users, read_users
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
@@ -405,7 +405,7 @@ class Spy:
             finite_algorithm((0, 1))(self.note),
             SymmetricAlgorithm((0, 1), self.note),
             AdditiveAlgorithm((0, 1), self.one, lambda total, n: [F(1, 2), F(1, 2)], statistic_range=(0, 1)),
-            ScoreSelection((0, 1), lambda user: (self.one(user), 0), epsilon=1, sensitivity=1),
+            SummedScoreEM((0, 1), lambda user: (self.one(user), 0), epsilon=1, sensitivity=1),
         ]
 
 

@@ -21,7 +21,7 @@ from userdp.learners import CorrelatedSamplingClassifier
 from userdp.learners.voting import LocalRound
 from userdp.protocols import local
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import ListStabilityLearner, RepresentationLearner, StableLearner, TournamentLearner, VersionSpace
 from userdp.users.table import UserTable
 
@@ -103,9 +103,9 @@ def test_a_vote_that_looks_at_others_is_found_out(model: str, n_users: int, monk
 
 def test_without_the_margin_for_new_votes_the_central_selection_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # Noise is added to the counts of votes that somebody has: without t + 1 subtracted, a new vote shows.
-    whole = ApproximateSelection.half_width.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(ApproximateSelection, "half_width", property(lambda self: whole(self) - 1))
-    monkeypatch.setattr(ApproximateSelection, "pmf", _shifted(ApproximateSelection.pmf))
+    whole = ApproximatePrivateMode.half_width.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(ApproximatePrivateMode, "half_width", property(lambda self: whole(self) - 1))
+    monkeypatch.setattr(ApproximatePrivateMode, "pmf", _shifted(ApproximatePrivateMode.pmf))
     report = audit_user_level(
         as_finite_algorithm(classifier("central-approx")),
         universe=EXAMPLES,
@@ -133,9 +133,9 @@ def test_the_pmf_is_that_of_the_selection_on_the_votes(model: str) -> None:
     votes = Counter(int(learner.item(X[users == user], y[users == user].astype(np.uint8), SEED)) for user in range(9))
     assert len(votes) > 2
     selection: Any = (
-        ApproximateSelection(epsilon=LogRatio(4), delta=DELTA[model])
+        ApproximatePrivateMode(epsilon=LogRatio(4), delta=DELTA[model])
         if model == "central-approx"
-        else PureSelection(epsilon=LogRatio(4), n_items=9)
+        else PurePrivateMode(epsilon=LogRatio(4), n_items=9)
     )
     expected = dict(zip(*(lambda pmf: (pmf.outputs, pmf.fractions()))(selection.pmf(votes)), strict=True))
     distribution = estimator.output_distribution(X, y, groups=users)
@@ -239,7 +239,7 @@ def test_a_user_without_rows_votes_for_the_default() -> None:
     X, y, users = people(4, 5)
     estimator = classifier("central-pure", concepts=Thresholds(8), m=5, gamma=1000, enrolled=[0, 1, 2, 3, 99])
     pmf = estimator.output_distribution(X, y, groups=users)
-    votes = PureSelection(epsilon=LogRatio(4), n_items=9).pmf({0: 1, **_votes_of(X, y, users)})
+    votes = PurePrivateMode(epsilon=LogRatio(4), n_items=9).pmf({0: 1, **_votes_of(X, y, users)})
     assert [Fraction(weight, pmf.total) for weight in pmf.weights if weight] == votes.fractions()
 
 
@@ -269,7 +269,7 @@ def test_votes_for_no_hypothesis_count_as_the_default() -> None:
     X = np.arange(1, 11)[:, None]
     estimator = classifier("central-pure", concepts=Thresholds(8), gamma=None, stable_learner=Odd())
     pmf = estimator.output_distribution(X, X[:, 0] > 0, groups=np.arange(10))
-    expected = PureSelection(epsilon=LogRatio(4), n_items=9).pmf({0: 10})
+    expected = PurePrivateMode(epsilon=LogRatio(4), n_items=9).pmf({0: 10})
     assert [Fraction(weight, pmf.total) for weight in pmf.weights if weight] == expected.fractions()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from userdp import LogRatio, Pmf
-from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.delstab import BOTTOM, DelStab, PmfBounds
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 
@@ -143,7 +143,7 @@ def test_seeds_warn_and_entropy_does_not() -> None:
 
 def test_engines_agree_on_one_algorithm() -> None:
     source = random.Random(11)
-    scores = ScoreSelection(("a", "b"), lambda user: (user[0], 1 - user[0]), epsilon=6, sensitivity=1)
+    scores = SummedScoreEM(("a", "b"), lambda user: (user[0], 1 - user[0]), epsilon=6, sensitivity=1)
     plain = SymmetricAlgorithm(("a", "b"), scores.pmf)
     ordered = finite_algorithm(("a", "b"))(scores.pmf)
     additive = AdditiveAlgorithm(

@@ -15,7 +15,7 @@ import pytest
 from delstab_engines import inner_pmfs
 from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost, PrivacyLedger
-from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.delstab import DelStab, cover, kept, small
 from userdp.delstab.choices import Choices, most_choices
 from userdp.delstab.cover import most_steps, smallest_cover
@@ -344,7 +344,7 @@ def _release(delstab: DelStab, dataset: Any, seed: int) -> Any:
 
 def test_scores_end_too(work: dict[str, int]) -> None:
     table = {kind: (kind % 5, kind % 3) for kind in range(80)}
-    votes = ScoreSelection(("a", "b"), lambda user: table[user[0]], epsilon="0.5", sensitivity=4)
+    votes = SummedScoreEM(("a", "b"), lambda user: table[user[0]], epsilon="0.5", sensitivity=4)
     delstab = DelStab(votes, epsilon=1, delta="1e-6")
     for counts in ((1,) * 41 + (29,), (1,) * 36 + (34,), (10,) * 7, (1,) * 70):
         assert delstab.release(people(counts)) in delstab.outputs

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from userdp import LogRatio
-from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.delstab import BOTTOM, DelStab
 from userdp.exceptions import BudgetError
@@ -164,7 +164,7 @@ def test_scores_that_fail_are_private_in_releases_and_errors_in_diagnostics() ->
     def scores(user: Any) -> tuple[int, int]:
         return {0: (0, 1), 1: (1, 0)}[user[0]]
 
-    delstab = DelStab(ScoreSelection(("a", "b"), scores, epsilon=2, sensitivity=1), **SMALL)
+    delstab = DelStab(SummedScoreEM(("a", "b"), scores, epsilon=2, sensitivity=1), **SMALL)
     assert delstab.release(users((0, 0, 0, 0, 0, 9))) in delstab.outputs
     assert delstab.release(users((9,) * 4 + (0, 0))) is BOTTOM
     with pytest.raises(RuntimeError, match="scores raised KeyError"):
@@ -250,7 +250,7 @@ def test_too_many_deletions_are_refused_whatever_the_data() -> None:
         return {0: (0, 1)}[user[0]]
 
     delstab = DelStab(
-        ScoreSelection((0, 1), scores, epsilon=1, sensitivity=1), epsilon="0.0008", delta="0.01", calibration="paper"
+        SummedScoreEM((0, 1), scores, epsilon=1, sensitivity=1), epsilon="0.0008", delta="0.01", calibration="paper"
     )
     assert delstab.deletions > 2**15
     for odd in (0, delstab.calibration.largest, delstab.calibration.largest + 1):

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 from userdp.exceptions import BudgetError
-from userdp.mechanisms import RepeatedSelection, UniformInteger
+from userdp.mechanisms import PrivateBestOf, UniformInteger
 from userdp.optimization import (
     Box,
     ClippedGradientDescent,
@@ -159,7 +159,7 @@ def test_what_one_callback_sets_is_unset_for_the_next_user() -> None:
 
 
 def test_the_number_of_runs_with_the_least_probability_to_stop_is_drawn_at_once() -> None:
-    selection = RepeatedSelection(UniformInteger(low=0, high=3), stopping_probability=Fraction(1, 2**52), most_runs=2)
+    selection = PrivateBestOf(UniformInteger(low=0, high=3), stopping_probability=Fraction(1, 2**52), most_runs=2)
     assert 0 <= selection.sample() <= 3
 
 

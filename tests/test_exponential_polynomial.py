@@ -21,7 +21,7 @@ import pytest
 from oracle.divergence import exp_bounds
 from oracle.exponential import COEFFICIENTS
 from userdp import Pmf
-from userdp.algorithms import ScoreSelection
+from userdp.algorithms import SummedScoreEM
 
 F = Fraction
 SCALE = 2**160  # of the enclosures
@@ -191,7 +191,7 @@ def test_the_coefficients_are_the_ones_that_are_compiled() -> None:
     assert lists == [COEFFICIENTS]
 
 
-def weight_of(gap: int, selection: ScoreSelection) -> int:
+def weight_of(gap: int, selection: SummedScoreEM) -> int:
     """The integer weight of a candidate at this gap, read off the exact pmf beside a candidate at gap 0."""
     pmf = selection.pmf((((0, gap),),))
     assert isinstance(pmf, Pmf)
@@ -206,7 +206,7 @@ def weight_of(gap: int, selection: ScoreSelection) -> int:
 @pytest.mark.parametrize("epsilon", ["0.001", 1, "87.9"])
 def test_compiled_weights_are_within_the_bounds_of_the_proof(epsilon: int | str) -> None:
     sensitivity = 2**20
-    selection = ScoreSelection((0, 1), lambda user: user[0], epsilon=epsilon, sensitivity=sensitivity)
+    selection = SummedScoreEM((0, 1), lambda user: user[0], epsilon=epsilon, sensitivity=sensitivity)
     rate = selection.core().bits_per_unit
     high = (1 + BOUND) * (1 + F(1, 2**57))
     low = 1 - BOUND - F(1, 2**38)

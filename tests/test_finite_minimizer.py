@@ -13,7 +13,7 @@ from userdp import InsecureRandomnessWarning
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.mechanisms import RepeatedSelection
+from userdp.mechanisms import PrivateBestOf
 from userdp.optimization import FiniteMinimizer
 from userdp.optimization import finite as finite_module
 from userdp.optimization.gradients import RememberedVectors
@@ -65,7 +65,7 @@ def test_audit_with_a_range() -> None:
 
 def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     # All runs up to a fixed number, whatever the coins say: 10 runs at epsilon / 3 each.
-    def capped(self: RepeatedSelection, one_run: Any) -> Any:
+    def capped(self: PrivateBestOf, one_run: Any) -> Any:
         from oracle.repeated_selection import least_outcome
         from userdp.mechanisms import Pmf
 
@@ -75,7 +75,7 @@ def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
         return Pmf.from_weights(pmf, [one_run.outputs[i] for i in order])
 
     assert audited(2, 1, method="laplace").holds
-    monkeypatch.setattr(RepeatedSelection, "distribution", capped)
+    monkeypatch.setattr(PrivateBestOf, "distribution", capped)
     report = audited(2, 1, method="laplace")
     print(f"a fixed number of 10 runs: epsilon {report.epsilon}")
     assert not report.holds

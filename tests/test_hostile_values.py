@@ -28,7 +28,7 @@ from userdp.optimization import (
 )
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import StableLearner
 from userdp.users import MeanVectors, UserTable, bound_contributions
 
@@ -186,7 +186,7 @@ def test_texts_of_characters_that_are_none_are_no_values() -> None:
     ends = pa.py_buffer(np.arange(4, dtype=np.int32).tobytes())
     arrow = pa.StringArray.from_buffers(3, ends, pa.py_buffer(b"ab\xff"))
     array = np.concatenate([np.array(["a", "b"]), no_texts(1)])
-    rows, classes, selection = np.eye(3), ("b", "a"), ApproximateSelection(epsilon=1, delta=1e-6)
+    rows, classes, selection = np.eye(3), ("b", "a"), ApproximatePrivateMode(epsilon=1, delta=1e-6)
     for odd in (array, arrow, pd.Series(arrow, dtype=pd.ArrowDtype(pa.string()))):
         assert UserTable.read(rows, odd, groups=[1, 2, 3], m=1, classes=classes).labels.tolist() == [1, 0, 0]
         assert selection.tally(odd) == {"a": 1, "b": 1, None: 1}
@@ -291,9 +291,9 @@ def test_an_item_moves_nobody(kind: str) -> None:
     texts = kind in TEXTS
     items: list[Any] = ["no", "yes", "no", "maybe"] if texts else [1, 2, 1, 3]
     make = {**VECTORS, **NUMBERS, **TEXTS}[kind]
-    selections: list[Any] = [ApproximateSelection(epsilon=1, delta=1e-3)]
+    selections: list[Any] = [ApproximatePrivateMode(epsilon=1, delta=1e-3)]
     if not texts:
-        selections.append(PureSelection(epsilon=1, n_items=4))
+        selections.append(PurePrivateMode(epsilon=1, n_items=4))
     for selection in selections:
         for place in range(len(items)):
             counted = selection.tally(items[:place] + items[place + 1 :])

@@ -20,7 +20,7 @@ import pytest
 from oracle import lddp as oracle
 from oracle.audit import multiplier
 from userdp import LogRatio, Pmf
-from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, SymmetricAlgorithm, finite_algorithm
+from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.lddp import LDDPResult, check_lddp
 from userdp.lddp.deletions import engine_for
@@ -80,7 +80,7 @@ def additive(seed: int, size: int) -> Any:
 
 
 def score(seed: int, size: int) -> Any:
-    return ScoreSelection(range(3), scores, epsilon=(seed % 40 + 1) / 8, sensitivity=2)
+    return SummedScoreEM(range(3), scores, epsilon=(seed % 40 + 1) / 8, sensitivity=2)
 
 
 MAKERS = {"general": general, "symmetric": symmetric, "additive": additive, "score": score}
@@ -348,7 +348,7 @@ def test_additive_totals_with_gaps_and_their_witness() -> None:
 def test_score_engine_at_size() -> None:
     generator = np.random.default_rng(0)
     rows = generator.integers(0, 3, (16, 5)).tolist()
-    chosen = ScoreSelection(range(5), lambda user: rows[user[0]], epsilon=1, sensitivity=2)
+    chosen = SummedScoreEM(range(5), lambda user: rows[user[0]], epsilon=1, sensitivity=2)
     dataset = [(i,) for i in range(16)]
     result = check_lddp(chosen, dataset, r=5, epsilon="1/2", delta="1/10")
     totals = [np.array(rows)[list(kept)].sum(axis=0) for kept in itertools.combinations(range(16), 11)]
@@ -500,7 +500,7 @@ def test_budgets() -> None:
         check_lddp(general(0, 2), dataset, r=1, epsilon=0, delta=0, budget=10)
     with pytest.raises(BudgetError, match=r"over 10\^"):
         check_lddp(general(0, 2), [(i,) for i in range(500)], r=250, epsilon=0, delta=0)
-    distinct = ScoreSelection(range(3), lambda user: [user[0], 40 - user[0], user[0] % 7], epsilon=1, sensitivity=50)
+    distinct = SummedScoreEM(range(3), lambda user: [user[0], 40 - user[0], user[0] % 7], epsilon=1, sensitivity=50)
     with pytest.raises(BudgetError, match="score engine"):
         check_lddp(distinct, dataset, r=20, epsilon=0, delta=0)
     wide = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda t, n: [1, 0], statistic_range=(0, 10**15))

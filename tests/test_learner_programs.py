@@ -18,7 +18,7 @@ from userdp.estimators import PrivacyRecord
 from userdp.estimators.privacy import equal_part, split_budget
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism
-from userdp.mechanisms.composed import Draw, distribution_of
+from userdp.mechanisms.composed import Sampler, output_distribution
 
 F = Fraction
 ONE = F(1)
@@ -102,11 +102,11 @@ def test_the_pmf_of_a_program_is_that_of_all_its_paths() -> None:
     noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 2))
     noisy = [noise.pmf(0).fractions(), noise.pmf(2).fractions()]
     wanted = [chosen[first] * noisy[first][second] for first, second in outputs]
-    pmf = distribution_of(two_steps, outputs)
+    pmf = output_distribution(two_steps, outputs)
     assert pmf.outputs == tuple(outputs)
     assert pmf.fractions() == wanted
     # Outcomes that are reached by several paths, and some by none.
-    summed = distribution_of(lambda draw: sum(two_steps(draw)), range(-1, 5))
+    summed = output_distribution(lambda draw: sum(two_steps(draw)), range(-1, 5))
     assert summed.fractions() == [
         sum((mass for (a, b), mass in zip(outputs, wanted, strict=True) if a + b == total), Fraction(0))
         for total in range(-1, 5)
@@ -115,10 +115,10 @@ def test_the_pmf_of_a_program_is_that_of_all_its_paths() -> None:
 
 def test_programs_with_many_paths_or_unknown_outcomes_are_refused() -> None:
     with pytest.raises(BudgetError, match="more than 5 paths"):
-        distribution_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=5)
-    assert len(distribution_of(two_steps, list(itertools.product(range(2), range(3))), max_paths=6)) == 6
+        output_distribution(two_steps, list(itertools.product(range(2), range(3))), max_paths=5)
+    assert len(output_distribution(two_steps, list(itertools.product(range(2), range(3))), max_paths=6)) == 6
     with pytest.raises(RuntimeError, match="not among its public outputs"):
-        distribution_of(two_steps, [(0, 0)])
+        output_distribution(two_steps, [(0, 0)])
 
 
 class Table:
@@ -159,7 +159,7 @@ def test_pmfs_are_sums_over_trees_of_draws() -> None:
     for _ in range(3000):
         tree = trees(source, 4)
 
-        def program(draw: Draw, tree: Any = tree) -> int:
+        def program(draw: Sampler, tree: Any = tree) -> int:
             while not isinstance(tree, int):
                 weights, children = tree
                 place = draw(TABLE, weights)
@@ -170,21 +170,21 @@ def test_pmfs_are_sums_over_trees_of_draws() -> None:
         expected = [F(0)] * 4
         for outcome, mass in masses_of(tree):
             expected[outcome] += mass
-        pmf = distribution_of(program, range(4))
+        pmf = output_distribution(program, range(4))
         assert list(pmf.fractions()) == expected
         # As many paths as there are leaves that are possible, and no fewer.
         paths = sum(mass > 0 for _, mass in masses_of(tree))
-        assert distribution_of(program, range(4), max_paths=paths) == pmf
+        assert output_distribution(program, range(4), max_paths=paths) == pmf
         if paths > 1:
             with pytest.raises(BudgetError, match=r"more than .* paths"):
-                distribution_of(program, range(4), max_paths=paths - 1)
+                output_distribution(program, range(4), max_paths=paths - 1)
 
 
 def test_endless_programs_are_given_up() -> None:
-    def program(draw: Draw) -> int:
+    def program(draw: Sampler) -> int:
         while draw(TABLE, (1, 1)):
             pass
         return 0
 
     with pytest.raises(BudgetError, match=r"more than .* paths"):
-        distribution_of(program, [0], max_paths=1000)
+        output_distribution(program, [0], max_paths=1000)

@@ -25,7 +25,7 @@ from userdp.estimators.plan import ReleasePlan
 from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier
 from userdp.learners import pac as pac_module
 from userdp.mechanisms import ExponentialMechanism
-from userdp.mechanisms.composed import Program
+from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.users.table import UserTable
 
 # Twelve functions on twelve points, but examples at two of them only: one user can then move a hypothesis one way
@@ -153,7 +153,7 @@ class OneForEachLabeling(RealizablePACClassifier):
     """Weighs one hypothesis for each labeling of the points that occur in the data, and none of the others."""
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             errors = ClassErrors(self.hypotheses, table)
             labelings = self.hypotheses.predict(errors.points).T
             _, first = np.unique(labelings, axis=0, return_index=True)

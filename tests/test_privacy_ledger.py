@@ -30,7 +30,7 @@ from userdp.mechanisms import (
     PrivateRange,
     TruncatedDiscreteLaplace,
 )
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 
 F = Fraction
 
@@ -311,12 +311,12 @@ def test_a_sum_of_many_logarithms_never_spends_more_than_its_limit() -> None:
 def test_what_has_a_cost_can_be_spent() -> None:
     """One type of a cost from mechanism to ledger, checked for whom it protects where that is known."""
     ledger = PrivacyLedger(10, "1e-3")
-    selection = ApproximateSelection(epsilon=1, delta="1e-6")
+    selection = ApproximatePrivateMode(epsilon=1, delta="1e-6")
     assert selection.cost == PrivacyCost(1, "1e-6")
     ledger.spend(selection, "an item")
-    ledger.spend(PureSelection(epsilon="1/2", n_items=4))
+    ledger.spend(PurePrivateMode(epsilon="1/2", n_items=4))
     with pytest.raises(ValueError, match="neighbors"):
-        ledger.spend(PureSelection(epsilon=1, n_items=4, neighbors="add-remove"))
+        ledger.spend(PurePrivateMode(epsilon=1, n_items=4, neighbors="add-remove"))
     for mechanism, cost in (
         (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(LogRatio(3))),
         (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(1)),

@@ -34,7 +34,7 @@ from userdp.learners.min_error import NoisyComparison
 from userdp.learners.three_way import ThreeWayChoice
 from userdp.learners.tolerance import first_crossing_scores
 from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import distribution_of
+from userdp.mechanisms.composed import output_distribution
 
 F = Fraction
 
@@ -274,7 +274,7 @@ def test_known_pmfs_of_medians(given: dict[str, Any], expected: dict[str, Any]) 
     mechanism = GroupedExponentialMechanism(epsilon=level(given["em_base"], 2), sensitivity=1)
     starts, scores = sweep.median_groups(given["l"], given["r"], given["s"])
     points = range(given["l"], given["r"] + 1)
-    pmf = distribution_of(lambda draw: draw(mechanism, GroupedScores(starts, scores, given["r"])), points)
+    pmf = output_distribution(lambda draw: draw(mechanism, GroupedScores(starts, scores, given["r"])), points)
     assert near(pmf, expected["pmf"])
 
 

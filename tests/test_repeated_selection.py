@@ -16,7 +16,7 @@ from drawing import assert_follows, follows
 from oracle import repeated_selection as oracle
 from userdp import InsecureRandomnessWarning
 from userdp.exceptions import BudgetError
-from userdp.mechanisms import Categorical, DiscreteLaplace, Pmf, RepeatedSelection
+from userdp.mechanisms import Categorical, DiscreteLaplace, Pmf, PrivateBestOf
 
 F = Fraction
 CASES = json.loads((Path(__file__).parent / "data" / "mean_erm_sco" / "optimization.json").read_text())["cases"]
@@ -24,8 +24,8 @@ CASES = json.loads((Path(__file__).parent / "data" / "mean_erm_sco" / "optimizat
 P = [F(1, 10), F(3, 10), F(1, 5), F(2, 5)]
 
 
-def selection(gamma: Any, most: int | None = None, **options: Any) -> RepeatedSelection:
-    return RepeatedSelection(Categorical(weights=P), stopping_probability=gamma, most_runs=most, **options)
+def selection(gamma: Any, most: int | None = None, **options: Any) -> PrivateBestOf:
+    return PrivateBestOf(Categorical(weights=P), stopping_probability=gamma, most_runs=most, **options)
 
 
 def distribution(one_run: list[Fraction], gamma: Fraction, most: int | None = None) -> list[Fraction]:
@@ -138,7 +138,7 @@ def test_hidden_time_makes_all_runs() -> None:
         numbers = set()
         for _ in range(20):
             one = Counting()
-            RepeatedSelection(one, stopping_probability="1/2", most_runs=50, hide_time=hidden).sample()
+            PrivateBestOf(one, stopping_probability="1/2", most_runs=50, hide_time=hidden).sample()
             numbers.add(one.runs)
         assert numbers <= expected
 
@@ -153,7 +153,7 @@ def test_nothing_about_the_runs_is_kept() -> None:
 
 def test_arguments_reach_the_mechanism() -> None:
     noisy = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 6))
-    best = RepeatedSelection(noisy, stopping_probability="1/4")
+    best = PrivateBestOf(noisy, stopping_probability="1/4")
     assert best.pmf(2).outputs == tuple(range(7))
     assert best.pmf(2) != best.pmf(3)
     with pytest.warns(InsecureRandomnessWarning):
@@ -178,7 +178,7 @@ def test_arguments_reach_the_mechanism() -> None:
 )
 def test_bad_parameters(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        RepeatedSelection(Categorical(weights=P), **{"stopping_probability": "1/2", **options})
+        PrivateBestOf(Categorical(weights=P), **{"stopping_probability": "1/2", **options})
 
 
 def test_long_pmfs_are_refused() -> None:

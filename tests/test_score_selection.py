@@ -15,7 +15,7 @@ import pytest
 from oracle import exponential as oracle
 from oracle.divergence import exp_bounds
 from userdp import LogRatio, Pmf, _core
-from userdp.algorithms import ScoreSelection, SymmetricAlgorithm
+from userdp.algorithms import SummedScoreEM, SymmetricAlgorithm
 from userdp.audit import audit_user_level
 
 F = Fraction
@@ -25,8 +25,8 @@ def first_example(user: Any) -> Any:
     return user[0]
 
 
-def selection(epsilon: Any = 1, sensitivity: int = 1, outputs: int = 3) -> ScoreSelection:
-    return ScoreSelection(range(outputs), first_example, epsilon=epsilon, sensitivity=sensitivity)
+def selection(epsilon: Any = 1, sensitivity: int = 1, outputs: int = 3) -> SummedScoreEM:
+    return SummedScoreEM(range(outputs), first_example, epsilon=epsilon, sensitivity=sensitivity)
 
 
 def test_rates_are_rounded_down_from_the_ideal_by_less_than_the_reserve_and_a_little() -> None:

@@ -1,4 +1,4 @@
-"""ApproximateSelection: its distribution against all noises of all items, draws bit by bit, and items of every kind."""
+"""ApproximatePrivateMode: its distribution against all noises of all items, draws bit by bit, items of every kind."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from distribution_draws import listed, words_of
 from oracle.selection import above_threshold, noisy_pmf, truncated_laplace
 from selection_cases import approximate, cases, noise_of
 from userdp import BOTTOM, BudgetError, InsecureRandomnessWarning, LogRatio, Pmf, _core
-from userdp.mechanisms.composed import distribution_of
-from userdp.selection import ApproximateSelection
+from userdp.mechanisms.composed import output_distribution
+from userdp.selection import ApproximatePrivateMode
 
 F = Fraction
 NEIGHBORS = ("replace", "add-remove")
 
 
-def distribution(selection: ApproximateSelection, counts: Any) -> list[Fraction]:
+def distribution(selection: ApproximatePrivateMode, counts: Any) -> list[Fraction]:
     """Of the items in the order given, and of BOTTOM at last."""
     pmf = selection.pmf(counts)
     masses = dict(zip(pmf.outputs, pmf.fractions(), strict=True))
@@ -42,7 +42,7 @@ def distribution(selection: ApproximateSelection, counts: Any) -> list[Fraction]
     ],
 )
 def test_half_widths(epsilon: Any, delta: Any, neighbors: Any, half_width: int) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors=neighbors)
+    selection = ApproximatePrivateMode(epsilon=epsilon, delta=delta, neighbors=neighbors)
     assert selection.half_width == half_width
     assert selection.accuracy == 2 * half_width + 1
     # The least one: an ideal table that is narrower has more than delta at its ends.
@@ -60,7 +60,7 @@ def test_half_widths(epsilon: Any, delta: Any, neighbors: Any, half_width: int) 
     ("epsilon", "delta"), [(1, "1e-6"), (0.3, 0.01), (LogRatio(3), "1e-9"), (LogRatio(9, 4), "0.1")]
 )
 def test_certificates(epsilon: Any, delta: Any, neighbors: Any) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors=neighbors)
+    selection = ApproximatePrivateMode(epsilon=epsilon, delta=delta, neighbors=neighbors)
     items, noise = (2, noise_of(selection)) if neighbors == "replace" else (1, noise_of(selection))
     assert selection.certified_epsilon <= math.nextafter(float(epsilon), math.inf)
     assert selection.certified_epsilon > 0.999 * float(epsilon)
@@ -109,7 +109,7 @@ def test_the_program_that_draws_has_this_pmf(counts: tuple[int, ...]) -> None:
     selection = approximate(F(1, 2), 2)
     entries = selection._present(dict(enumerate(counts)))
     outputs = (*range(len(counts)), BOTTOM)
-    enumerated = distribution_of(
+    enumerated = output_distribution(
         lambda draw: selection._choose(entries, [draw(selection._noise) for _ in entries]), outputs
     )
     assert enumerated.fractions() == selection.pmf(dict(enumerate(counts))).fractions()
@@ -236,7 +236,7 @@ def test_what_is_no_item_counts_as_the_default(neighbors: Any) -> None:
     assert nothing.default is None
     assert nothing.tally(BAD) == {None: len(BAD)}
     assert nothing.release(BAD) is BOTTOM
-    falls_back = ApproximateSelection(epsilon=1, delta="0.1", neighbors=neighbors, default="nothing")
+    falls_back = ApproximatePrivateMode(epsilon=1, delta="0.1", neighbors=neighbors, default="nothing")
     assert falls_back.tally(BAD) == {"nothing": len(BAD)}
     assert falls_back.release(BAD * 5) == "nothing"
 
@@ -279,7 +279,7 @@ def test_nobody(neighbors: Any) -> None:
 
 
 def test_many_users() -> None:
-    selection = ApproximateSelection(epsilon=1, delta="1e-6")
+    selection = ApproximatePrivateMode(epsilon=1, delta="1e-6")
     items = np.arange(2**20 + 5)  # more than are drawn at a time
     items[: 2 * selection.half_width + 2] = 7
     assert selection.release(items) == 7
@@ -305,35 +305,35 @@ def test_many_users() -> None:
 )
 def test_bad_arguments(arguments: Any, name: str) -> None:
     with pytest.raises((TypeError, ValueError), match=name):
-        ApproximateSelection(**{"epsilon": 1, "delta": "1e-6", **arguments})
+        ApproximatePrivateMode(**{"epsilon": 1, "delta": "1e-6", **arguments})
 
 
 @pytest.mark.parametrize("items", [None, 3, "abc", b"abc", {"a": 1}, np.zeros((2, 2), dtype=int), np.array(3)])
 def test_what_has_no_items(items: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"items (must be|should be a 1d array)"):
-        ApproximateSelection(epsilon=1, delta="1e-6").release(items)
+        ApproximatePrivateMode(epsilon=1, delta="1e-6").release(items)
 
 
 @pytest.mark.parametrize("counts", [None, [3], {"a": -1}, {"a": 1.5}, {"a": True}, {(1,): 2}, {1.5: 2}])
 def test_bad_counts(counts: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="counts"):
-        ApproximateSelection(epsilon=1, delta="1e-6").pmf(counts)
+        ApproximatePrivateMode(epsilon=1, delta="1e-6").pmf(counts)
 
 
 def test_a_pmf_that_is_too_large() -> None:
     with pytest.raises(BudgetError, match="items that may win"):
-        ApproximateSelection(epsilon=1, delta="1e-6").pmf(dict.fromkeys(range(5000), 1))
+        ApproximatePrivateMode(epsilon=1, delta="1e-6").pmf(dict.fromkeys(range(5000), 1))
 
 
 def test_copies() -> None:
-    def twins() -> Iterator[ApproximateSelection]:
+    def twins() -> Iterator[ApproximatePrivateMode]:
         for neighbors in NEIGHBORS:
-            yield ApproximateSelection(epsilon=LogRatio(5, 2), delta="0.01", neighbors=neighbors, default=b"x")
+            yield ApproximatePrivateMode(epsilon=LogRatio(5, 2), delta="0.01", neighbors=neighbors, default=b"x")
 
     for selection in twins():
         copy = pickle.loads(pickle.dumps(selection))
         assert repr(copy) == repr(selection)
         assert eval(repr(copy)).pmf({1: 4, 2: 3}) == selection.pmf({1: 4, 2: 3})
     assert repr(selection) == (
-        "ApproximateSelection(epsilon=LogRatio(5, 2), delta='0.01', neighbors='add-remove', default=b'x')"
+        "ApproximatePrivateMode(epsilon=LogRatio(5, 2), delta='0.01', neighbors='add-remove', default=b'x')"
     )

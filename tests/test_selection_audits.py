@@ -16,7 +16,7 @@ from selection_cases import approximate, audited, cases, noise_of
 from userdp import LogRatio
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 
 F = Fraction
 
@@ -29,8 +29,8 @@ def squared(epsilon: Any) -> Any:
     ("epsilon", "delta"), [(LogRatio(2), "0.11"), (LogRatio(3, 2), "0.2"), (1, "0.03"), (0.7, 0.1), (3, "1e-4")]
 )
 def test_adding_and_removing(epsilon: Any, delta: Any) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors="add-remove")
-    half = ApproximateSelection(epsilon=squared(epsilon), delta=delta, neighbors="add-remove")
+    selection = ApproximatePrivateMode(epsilon=epsilon, delta=delta, neighbors="add-remove")
+    half = ApproximatePrivateMode(epsilon=squared(epsilon), delta=delta, neighbors="add-remove")
     worst, failed = [], []
     for n in range(1, 2 * selection.half_width + 4):
         report = audited(selection, "abc", n, epsilon, delta, "add-remove")
@@ -50,9 +50,9 @@ def test_adding_and_removing(epsilon: Any, delta: Any) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(LogRatio(4), "0.21"), (2, "0.2"), (LogRatio(3), "0.25"), (1.5, "0.3")])
 def test_replacing(epsilon: Any, delta: Any) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta=delta)
-    half = ApproximateSelection(epsilon=squared(epsilon), delta=delta)
-    other_relation = ApproximateSelection(epsilon=epsilon, delta=delta, neighbors="add-remove")
+    selection = ApproximatePrivateMode(epsilon=epsilon, delta=delta)
+    half = ApproximatePrivateMode(epsilon=squared(epsilon), delta=delta)
+    other_relation = ApproximatePrivateMode(epsilon=epsilon, delta=delta, neighbors="add-remove")
     worst, failed, wrong = [], [], []
     for n in range(1, 4 * selection.half_width + 3):
         report = audited(selection, "ab", n, epsilon, delta, "replace")
@@ -188,7 +188,7 @@ def test_mistakes(make: Callable[[int], Rule], private: bool) -> None:
 @pytest.mark.parametrize("epsilon", [LogRatio(4), LogRatio(3), 1, 0.3, "2.5"])
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_pure(epsilon: Any, relation: Any) -> None:
-    def report(selection: PureSelection, n: int) -> Any:
+    def report(selection: PurePrivateMode, n: int) -> Any:
         def pmf(data: Any) -> Any:
             return selection.pmf(selection.tally([user[0] for user in data]))
 
@@ -198,13 +198,13 @@ def test_pure(epsilon: Any, relation: Any) -> None:
             algorithm, universe=(0, 1, 2, 3), n_users=n, n_examples=1, epsilon=epsilon, delta=0, neighbors=relation
         )  # fmt: skip
 
-    selection = PureSelection(epsilon=epsilon, n_items=3, neighbors=relation)
+    selection = PurePrivateMode(epsilon=epsilon, n_items=3, neighbors=relation)
     reports = [report(selection, n) for n in (1, 2, 5, 12)]
     print(f"epsilon {max(r.epsilon.upper for r in reports):.6f} of {float(epsilon):.6f}, worst delta", end=" ")
     print(max(r.worst_delta.upper for r in reports))
     assert all(r.holds and r.worst_delta.upper == 0 for r in reports)
     assert max(r.epsilon.upper for r in reports) <= selection.certified_epsilon <= float(epsilon)
-    half = PureSelection(epsilon=squared(epsilon), n_items=3, neighbors=relation)
+    half = PurePrivateMode(epsilon=squared(epsilon), n_items=3, neighbors=relation)
     assert not report(half, 12).holds
     if relation == "replace":
-        assert not report(PureSelection(epsilon=epsilon, n_items=3, neighbors="add-remove"), 12).holds
+        assert not report(PurePrivateMode(epsilon=epsilon, n_items=3, neighbors="add-remove"), 12).holds

@@ -12,7 +12,7 @@ import pytest
 from oracle.selection import at_most, least_from_which_on, lost_to_others, not_surely_won
 from selection_cases import approximate
 from userdp import BudgetError, LogRatio
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.selection.planning import binomial_window, lower_tail
 
 F = Fraction
@@ -35,7 +35,7 @@ F = Fraction
     ],
 )
 def test_published_numbers(epsilon: Any, neighbors: Any, agreement: str, beta: str, first: Any, needed: int) -> None:
-    selection = ApproximateSelection(epsilon=epsilon, delta="1e-6", neighbors=neighbors)
+    selection = ApproximatePrivateMode(epsilon=epsilon, delta="1e-6", neighbors=neighbors)
     assert selection.users_needed(agreement=agreement, beta=beta) == needed
     p, t = F(agreement), selection.half_width
     least, from_then_on = least_from_which_on(lambda n: not_surely_won(n, p, t), F(beta) / 3, needed + 60)
@@ -78,7 +78,7 @@ def test_pure_selections(level: Any, n_items: int, agreement: Any, neighbors: An
     a = F(level)
     epsilon = LogRatio((a**2).numerator, (a**2).denominator) if neighbors == "replace" else None
     epsilon = epsilon or LogRatio(a.numerator, a.denominator)
-    selection = PureSelection(epsilon=epsilon, n_items=n_items, neighbors=neighbors)
+    selection = PurePrivateMode(epsilon=epsilon, n_items=n_items, neighbors=neighbors)
     needed = selection.users_needed(agreement=agreement, beta="0.1")
     # It falls along even and along odd numbers, as tested above: three in a row decide.
     lost = [lost_to_others(n, F(agreement), a, n_items) for n in (needed - 1, needed, needed + 1)]
@@ -87,7 +87,7 @@ def test_pure_selections(level: Any, n_items: int, agreement: Any, neighbors: An
 
 
 def test_pure_selections_of_one_item() -> None:
-    assert PureSelection(epsilon=1, n_items=1).users_needed(agreement="0.6", beta="0.1") == 1
+    assert PurePrivateMode(epsilon=1, n_items=1).users_needed(agreement="0.6", beta="0.1") == 1
 
 
 def test_tails_against_exact_ones() -> None:
@@ -116,13 +116,13 @@ def test_tails_against_exact_ones() -> None:
     ],
 )
 def test_bad_arguments(arguments: Any, name: str) -> None:
-    for selection in (ApproximateSelection(epsilon=1, delta="1e-6"), PureSelection(epsilon=1, n_items=4)):
+    for selection in (ApproximatePrivateMode(epsilon=1, delta="1e-6"), PurePrivateMode(epsilon=1, n_items=4)):
         with pytest.raises((TypeError, ValueError), match=name):
             selection.users_needed(**{"agreement": "0.9", "beta": "0.1", **arguments})
 
 
 def test_very_many_users() -> None:
-    selection = ApproximateSelection(epsilon=1, delta="1e-6")
+    selection = ApproximatePrivateMode(epsilon=1, delta="1e-6")
     needed = selection.users_needed(agreement="0.50001", beta="0.1")
     # By the normal approximation, n (2 p - 1) = 2 t + z sqrt(n).
     z = 1.8339
@@ -130,10 +130,10 @@ def test_very_many_users() -> None:
     with pytest.raises(BudgetError, match="users are needed"):
         selection.users_needed(agreement=F(1, 2) + F(1, 10**9), beta="0.1")
     with pytest.raises(ValueError, match="beta is too small"):
-        PureSelection(epsilon=1, n_items=2**64).users_needed(agreement="0.9", beta="1e-30")
+        PurePrivateMode(epsilon=1, n_items=2**64).users_needed(agreement="0.9", beta="1e-30")
 
 
 @pytest.mark.parametrize("beta", ["1e-45", "1e-400", "1e-4000"])
 def test_probabilities_below_all_weights_are_refused(beta: str) -> None:
     with pytest.raises(ValueError, match="beta is too small"):
-        PureSelection(epsilon=1, n_items=5).accuracy(beta)
+        PurePrivateMode(epsilon=1, n_items=5).accuracy(beta)

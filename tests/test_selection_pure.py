@@ -1,4 +1,4 @@
-"""PureSelection: its pmf against two stages in fractions and against every single item, groups, and bad input."""
+"""PurePrivateMode: its pmf against two stages in fractions and against every single item, groups, and bad input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oracle.grouped_exponential import numerators
 from oracle.selection import neighbors, pure_pmf, two_stages
 from selection_cases import cases
 from userdp import BudgetError, LogRatio, _core
-from userdp.selection import PureSelection
+from userdp.selection import PurePrivateMode
 
 F = Fraction
 NEIGHBORS = ("replace", "add-remove")
@@ -23,11 +23,11 @@ CLOSE = F(1, 2**30)
 """The resolution that is stated for counts up to 63."""
 
 
-def pure(a: Fraction, n_items: int, relation: Any = "replace", **arguments: Any) -> PureSelection:
+def pure(a: Fraction, n_items: int, relation: Any = "replace", **arguments: Any) -> PurePrivateMode:
     """P[u] next to a^count / sum."""
     level = a**2 if relation == "replace" else a
     epsilon = LogRatio(level.numerator, level.denominator)
-    return PureSelection(epsilon=epsilon, n_items=n_items, neighbors=relation, **arguments)
+    return PurePrivateMode(epsilon=epsilon, n_items=n_items, neighbors=relation, **arguments)
 
 
 def near(found: Fraction, expected: Fraction) -> bool:
@@ -110,7 +110,7 @@ def test_likelihood_ratios(relation: Any) -> None:
     for items, most in ((2, 12), (3, 5)):
         selection, doubled = pure(a, items, relation), pure(a**2, items, relation)
 
-        def worst(of: PureSelection, n: int, items: int = items) -> Fraction:
+        def worst(of: PurePrivateMode, n: int, items: int = items) -> Fraction:
             return max(
                 p / q
                 for x, y in neighbors(n, items, name)
@@ -153,7 +153,7 @@ def _twelve() -> Any:
 )
 @pytest.mark.parametrize("relation", NEIGHBORS)
 def test_accuracy(epsilon: Any, n_items: int, beta: Any, relation: Any) -> None:
-    selection = PureSelection(epsilon=epsilon, n_items=n_items, neighbors=relation)
+    selection = PurePrivateMode(epsilon=epsilon, n_items=n_items, neighbors=relation)
     within = selection.accuracy(beta)
     rate = float(epsilon) / (2 if relation == "replace" else 1)
     assert within == math.ceil(math.log(n_items / float(beta)) / rate) - 1
@@ -175,7 +175,7 @@ def test_items(relation: Any) -> None:
     assert len(set(nothing.pmf({}).weights)) <= 2  # uniform but for the last of 384 bits
     assert third.release(bad * 40) == 3
     assert 0 <= nothing.release([]) < 10
-    assert PureSelection(epsilon=1, n_items=1, neighbors=relation).release(bad) == 0
+    assert PurePrivateMode(epsilon=1, n_items=1, neighbors=relation).release(bad) == 0
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_items(relation: Any) -> None:
 )
 def test_bad_arguments(arguments: Any, name: str) -> None:
     with pytest.raises((TypeError, ValueError), match=name):
-        PureSelection(**{"epsilon": 1, "n_items": 10, **arguments})
+        PurePrivateMode(**{"epsilon": 1, "n_items": 10, **arguments})
 
 
 def test_bad_questions() -> None:
-    selection = PureSelection(epsilon=1, n_items=2**40)
+    selection = PurePrivateMode(epsilon=1, n_items=2**40)
     with pytest.raises(BudgetError, match="probability"):
         selection.pmf({})
     for item in (-1, 2**40, None, 1.5, True):
@@ -219,8 +219,8 @@ def test_bad_questions() -> None:
 
 
 def test_copies() -> None:
-    selection = PureSelection(epsilon=LogRatio(3), n_items=5, neighbors="add-remove", default=2)
-    assert repr(selection) == "PureSelection(epsilon=LogRatio(3, 1), n_items=5, neighbors='add-remove', default=2)"
+    selection = PurePrivateMode(epsilon=LogRatio(3), n_items=5, neighbors="add-remove", default=2)
+    assert repr(selection) == "PurePrivateMode(epsilon=LogRatio(3, 1), n_items=5, neighbors='add-remove', default=2)"
     copy = pickle.loads(pickle.dumps(selection))
     assert repr(copy) == repr(selection)
     assert copy.pmf({1: 2}) == eval(repr(selection)).pmf({1: 2}) == selection.pmf({1: 2})

@@ -97,7 +97,7 @@ def test_where_the_rows_of_a_user_are_moves_nobody(kind: Any) -> None:
 
 
 def test_an_audit_finds_votes_that_are_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = votes_module.PureSelection
+    original = votes_module.PurePrivateMode
 
     class Twice(original):  # type: ignore[misc,valid-type]
         def tally(self, items: Any) -> Any:
@@ -109,7 +109,7 @@ def test_an_audit_finds_votes_that_are_counted_twice(monkeypatch: pytest.MonkeyP
         return bool(found.holds)
 
     assert holds()
-    monkeypatch.setattr(votes_module, "PureSelection", Twice)
+    monkeypatch.setattr(votes_module, "PurePrivateMode", Twice)
     assert not holds()
 
 

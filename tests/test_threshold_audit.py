@@ -20,7 +20,7 @@ from userdp.estimators.privacy import Budget
 from userdp.learners import ThresholdClassifier
 from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism
-from userdp.mechanisms.composed import Program
+from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.report import AuditReport
 from userdp.users.table import UserTable
 
@@ -96,8 +96,8 @@ def test_more_rows_than_m_are_cut() -> None:
 # --- all draws together: sharper than the distribution of the outcome
 
 
-def program_of(learner: ThresholdClassifier) -> Callable[[Dataset], Program]:
-    def program(dataset: Dataset) -> Program:
+def program_of(learner: ThresholdClassifier) -> Callable[[Dataset], AdaptiveMechanism]:
+    def program(dataset: Dataset) -> AdaptiveMechanism:
         rows = [(x, y, code) for code, user in enumerate(dataset) for x, y in user]
         points, labels, codes = (np.array(column) for column in zip(*rows, strict=True))
         arrays = points.astype(np.uint64), labels.astype(np.uint8), codes.astype(np.uint32)

@@ -20,7 +20,7 @@ from userdp.audit import audit_user_level
 from userdp.learners.three_way import ThreeWayChoice
 from userdp.learners.threshold import median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism
-from userdp.mechanisms.composed import distribution_of, run
+from userdp.mechanisms.composed import output_distribution, run
 
 F = Fraction
 
@@ -38,7 +38,7 @@ def searched(given: dict[str, Any], choice: Any, base: str) -> Pmf:
     program = lambda draw: search(  # noqa: E731
         draw, sweep, domain_size=given["N"], t=given["t"], tolerances=given["s"], median=median, choice=choice
     )
-    return distribution_of(program, range(given["N"] + 1))
+    return output_distribution(program, range(given["N"] + 1))
 
 
 @pytest.mark.parametrize(("given", "expected"), cases("private_threshold"))
@@ -115,7 +115,7 @@ def test_drawn_like_the_pmf() -> None:
     program = lambda draw: search(  # noqa: E731
         draw, sweep, domain_size=3, t=0, tolerances=(1, 0), median=median, choice=choice
     )
-    pmf, source = distribution_of(program, range(4)), _core.Source(5)
+    pmf, source = output_distribution(program, range(4)), _core.Source(5)
     drawn = [run(program, source) for _ in range(3000)]
     found, limit = surprises([drawn.count(u) for u in pmf.outputs], pmf.fractions())
     assert found < limit

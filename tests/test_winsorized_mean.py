@@ -29,7 +29,7 @@ from userdp.means.winsorized import WinsorizedBall, plan_laplace, plan_paper, pl
 from userdp.means.winsorized_budget import ColumnBudget, best_column_budget
 from userdp.means.winsorized_columns import WinsorizedColumns
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
-from userdp.mechanisms.composed import distribution_of, run
+from userdp.mechanisms.composed import output_distribution, run
 from userdp.report import AuditReport
 from userdp.users.vectors import GivenVectors
 
@@ -62,7 +62,9 @@ def vectors_of(dataset: Any, d: int = 1) -> GivenVectors:
 def audited(method: MeanMethod, universe: Any, epsilon: Any, delta: Any = 0) -> AuditReport:
     """What the program of a method draws, over all datasets of its number of users."""
     outputs, d = tuple(method.outcomes()), len(universe[0])
-    algorithm = SymmetricAlgorithm(outputs, lambda data: distribution_of(method.program(vectors_of(data, d)), outputs))
+    algorithm = SymmetricAlgorithm(
+        outputs, lambda data: output_distribution(method.program(vectors_of(data, d)), outputs)
+    )
     n = method.problem.n_users  # type: ignore[attr-defined]
     return audit_user_level(algorithm, universe=universe, n_users=n, n_examples=1, epsilon=epsilon, delta=delta)
 
@@ -148,10 +150,10 @@ def test_pmfs_are_the_same_from_counts_and_from_occupied_bins(monkeypatch: pytes
     method = WinsorizedColumns("practical", problem_of(3), TINY, ColumnBudget(1, F(1, 2), F(1, 2), "pure", 0.5))
     outputs = tuple(method.outcomes())
     for dataset in itertools.combinations_with_replacement([((-1.7,),), ((0.3,),), (None,)], 3):
-        dense = distribution_of(method.program(vectors_of(dataset)), outputs)
+        dense = output_distribution(method.program(vectors_of(dataset)), outputs)
         with monkeypatch.context() as patch:
             patch.setattr(range_search, "MOST_COUNTS", 0)
-            assert distribution_of(method.program(vectors_of(dataset)), outputs) == dense
+            assert output_distribution(method.program(vectors_of(dataset)), outputs) == dense
 
 
 # --- accounts

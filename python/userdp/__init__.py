@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from userdp.algorithms import (
         AdditiveAlgorithm,
         FiniteAlgorithm,
-        ScoreSelection,
+        SummedScoreEM,
         SymmetricAlgorithm,
         finite_algorithm,
     )
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from userdp.stability import audit_stability
 
 _NAMES = {
-    "algorithms": "AdditiveAlgorithm FiniteAlgorithm ScoreSelection SymmetricAlgorithm finite_algorithm",
+    "algorithms": "AdditiveAlgorithm FiniteAlgorithm SummedScoreEM SymmetricAlgorithm finite_algorithm",
     "audit": "audit_dataset audit_item_level audit_pair audit_user_level",
     "delstab": "BOTTOM DelStab",
     "divergence": "hockey_stick is_indistinguishable",
@@ -111,7 +111,7 @@ __all__ = [
     "PairwiseResult",
     "Pmf",
     "PrivacyBudgetError",
-    "ScoreSelection",
+    "SummedScoreEM",
     "SymmetricAlgorithm",
     "TruncatedDiscreteLaplace",
     "audit_dataset",

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.exact.epsilon import level_of
-from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, listed, parse_delta, parse_exact, shown
+from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_exact, short_repr, split_text
 from userdp.exact.pmf_input import Masses, PmfLike, is_table, masses_of, rows_of
 
 __all__ = [
@@ -75,7 +75,7 @@ class Verdict:
 
 def _pairs(p: Any, q: Any, evaluate: Callable[[Masses, Masses], T]) -> T | list[T]:
     """Apply `evaluate` to the pair, or to each pair of rows."""
-    p, q = listed(p), listed(q)
+    p, q = split_text(p), split_text(q)
     table_p, table_q = is_table(p), is_table(q)
     if table_p != table_q:
         raise ValueError("p and q must both be 1-D, or both be 2-D with the same number of rows")
@@ -241,7 +241,7 @@ def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.Ar
     >>> privacy_profile([0.75, 0.25], [0.25, 0.75], [0, LogRatio(2, 1), 2])
     array([0.5 , 0.25, 0.  ])
     """
-    epsilons = listed(epsilons)
+    epsilons = split_text(epsilons)
     if isinstance(epsilons, LogRatio) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
         raise TypeError("epsilons must be a one-dimensional sequence of privacy parameters")
     levels = [level_of(epsilon, "epsilons") for epsilon in epsilons]  # type: ignore[union-attr]
@@ -422,5 +422,5 @@ def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str
         return max_divergence(p, q)
     exact = parse_exact(order, "order", "a positive float, int, Fraction or decimal string")
     if not 0 < exact <= 2**32:
-        raise ValueError(f"order must be positive and at most 2**32, or inf; got {shown(order)}")
+        raise ValueError(f"order must be positive and at most 2**32, or inf; got {short_repr(order)}")
     return _floats(p, q, lambda p, q: _core.renyi_divergence(p, q, exact))

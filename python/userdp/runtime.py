@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from userdp.exact.numbers import is_integer, shown
+from userdp.exact.numbers import is_integer, short_repr
 from userdp.exceptions import InsecureRandomnessWarning
 
 if TYPE_CHECKING:
@@ -54,12 +54,14 @@ def source_of(random_state: Any) -> _core.Source:
         return _core.Source()
     if not is_integer(random_state):
         kind = type(random_state).__name__
-        raise TypeError(f"random_state must be None or an int in [0, 2**256); got {shown(random_state)} of type {kind}")
+        raise TypeError(
+            f"random_state must be None or an int in [0, 2**256); got {short_repr(random_state)} of type {kind}"
+        )
     seed = int(random_state)
     if not 0 <= seed < 2**256:
-        raise ValueError(f"random_state must be None or an int in [0, 2**256); got {shown(random_state)}")
+        raise ValueError(f"random_state must be None or an int in [0, 2**256); got {short_repr(random_state)}")
     warn(
-        f"random_state={shown(random_state)} makes the draws reproducible, so they protect nobody; "
+        f"random_state={short_repr(random_state)} makes the draws reproducible, so they protect nobody; "
         "leave it out (None) for a release",
         InsecureRandomnessWarning,
     )
@@ -110,8 +112,8 @@ def _tqdm(wish: bool | None, description: str) -> Any:
     except ImportError:
         return None
     # disable=None is tqdm's word for "unless stderr is a terminal".
-    shown = {"disable": False, "delay": 0.0} if wish else {"disable": None, "delay": DELAY_SECONDS}
-    return tqdm(total=0, desc=description, leave=False, **shown)
+    options = {"disable": False, "delay": 0.0} if wish else {"disable": None, "delay": DELAY_SECONDS}
+    return tqdm(total=0, desc=description, leave=False, **options)
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
@@ -125,9 +127,9 @@ def shape_of(size: Any) -> tuple[int, ...]:
     lengths = size if isinstance(size, tuple) else (size,)
     for length in lengths:
         if not is_integer(length):
-            raise TypeError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
+            raise TypeError(f"size must be None, an int >= 0 or a tuple of these; got {short_repr(size)}")
         if length < 0:
-            raise ValueError(f"size must be None, an int >= 0 or a tuple of these; got {shown(size)}")
+            raise ValueError(f"size must be None, an int >= 0 or a tuple of these; got {short_repr(size)}")
     return tuple(int(length) for length in lengths)
 
 

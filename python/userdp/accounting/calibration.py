@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from userdp.accounting.composition import compose_advanced, optimal_delta, optimal_delta_of_groups
 from userdp.exact.epsilon import ln_enclosure, ln_float, root_above, shortened, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, parse_delta, parse_level, parse_positive, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_level, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 
 Shares: TypeAlias = "Iterable[tuple[float | int | Fraction | str, int]]"
@@ -53,7 +53,7 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
     """
     level, target = parse_level(epsilon), parse_delta(delta)
     each = parse_delta(delta_each, "delta_each")
-    groups = [_share(group) for group in k] if isinstance(k, Iterable) else [(Fraction(1), positive(k, "k"))]
+    groups = [_share(group) for group in k] if isinstance(k, Iterable) else [(Fraction(1), check_count(k, "k"))]
     if not groups:
         raise ValueError("k must have a group")
     if level.ratio == 1 and level.exponent == 0:
@@ -81,8 +81,8 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
 
 def _share(group: object) -> tuple[Fraction, int]:
     if not isinstance(group, tuple) or len(group) != 2:
-        raise TypeError(f"k must be an int or tuples (share, count); got {shown(group)}")
-    return parse_positive(group[0], "share"), positive(group[1], "count")
+        raise TypeError(f"k must be an int or tuples (share, count); got {short_repr(group)}")
+    return parse_positive(group[0], "share"), check_count(group[1], "count")
 
 
 def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, high: Fraction, target: Fraction) -> Fraction:
@@ -157,11 +157,13 @@ def dimension_epsilon(epsilon: Epsilon, delta: Delta, dimension: int) -> Fractio
     0.011889991...
     """
     level, target = parse_level(epsilon), parse_delta(delta)
-    count = positive(dimension, "dimension")
+    count = check_count(dimension, "dimension")
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError("epsilon must be > 0")
     if not 0 < target < 1:
-        raise ValueError(f"delta must be in (0, 1); got {shown(delta)}. At delta = 0 each coordinate gets epsilon / d")
+        raise ValueError(
+            f"delta must be in (0, 1); got {short_repr(delta)}. At delta = 0 each coordinate gets epsilon / d"
+        )
     whole = value_enclosure(level)[0]
     each = shortened(whole / root_above(8 * count * ln_enclosure(1 / target)[1]), up=False)
     if not _is_certified(each, count, epsilon, whole, target):

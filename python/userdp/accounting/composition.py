@@ -23,7 +23,16 @@ from userdp.exact.epsilon import (
     shortened,
     value_enclosure,
 )
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, positive, shown
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    LogRatio,
+    PrivacyLevel,
+    check_count,
+    parse_delta,
+    parse_level,
+    short_repr,
+)
 
 Group: TypeAlias = "tuple[Epsilon, int] | tuple[Epsilon, int, Delta]"
 
@@ -70,7 +79,7 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
         raise ValueError("costs must have at least one")
     for cost in costs:
         if not isinstance(cost, PrivacyCost):
-            raise TypeError(f"costs must be PrivacyCost; got {shown(cost)} of type {type(cost).__name__}")
+            raise TypeError(f"costs must be PrivacyCost; got {short_repr(cost)} of type {type(cost).__name__}")
     pairs = [cost.pair() for cost in costs]
     forms = [cost.zcdp() for cost in costs]
     epsilon: Fraction | LogRatio | None = None
@@ -127,10 +136,10 @@ def compose_advanced(epsilon: Epsilon, k: int, delta_slack: Delta, *, delta_each
     >>> float(compose_advanced("0.01", 64, "1e-6").epsilon)  # doctest: +ELLIPSIS
     0.4269538485144...
     """
-    level, count = parse_level(epsilon), positive(k, "k")
+    level, count = parse_level(epsilon), check_count(k, "k")
     slack, each = parse_delta(delta_slack, "delta_slack"), parse_delta(delta_each, "delta_each")
     if not 0 < slack < 1:
-        raise ValueError(f"delta_slack must be in (0, 1); got {shown(delta_slack)}. compose_basic needs no slack")
+        raise ValueError(f"delta_slack must be in (0, 1); got {short_repr(delta_slack)}. compose_basic needs no slack")
     value = value_enclosure(level)[1]
     drift = count * value * (enclosure(level, "epsilon")[1] - 1)
     spread = value * root_above(2 * count * ln_enclosure(1 / slack)[1])
@@ -175,7 +184,7 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
     >>> float(compose_optimal("0.01", 64, "1e-6"))  # doctest: +ELLIPSIS
     0.306562743260...
     """
-    level, count = parse_level(epsilon), positive(k, "k")
+    level, count = parse_level(epsilon), check_count(k, "k")
     noise = _without_each(parse_delta(delta), parse_delta(delta_each, "delta_each"), count)
     basic = PrivacyLevel(level.ratio**count, level.exponent * count) if _short(level, count) else None
     everything = epsilon_above(basic) if basic else value_enclosure(level)[1] * count
@@ -268,7 +277,7 @@ def optimal_delta(epsilon_each: Epsilon, k: int, epsilon: Epsilon, delta_each: D
     >>> optimal_delta(LogRatio(3, 1), 3, LogRatio(9, 1))
     Fraction(9, 32)
     """
-    level, count = parse_level(epsilon_each, "epsilon_each"), positive(k, "k")
+    level, count = parse_level(epsilon_each, "epsilon_each"), check_count(k, "k")
     return _delta_of([(level, count, parse_delta(delta_each, "delta_each"))], parse_level(epsilon))
 
 
@@ -309,9 +318,9 @@ def optimal_delta_of_groups(groups: Iterable[Group], epsilon: Epsilon) -> Fracti
     read = []
     for group in groups:
         if not isinstance(group, tuple) or len(group) not in (2, 3):
-            raise TypeError(f"groups must be tuples (epsilon, k) or (epsilon, k, delta_each); got {shown(group)}")
+            raise TypeError(f"groups must be tuples (epsilon, k) or (epsilon, k, delta_each); got {short_repr(group)}")
         each = parse_delta(group[2], "delta_each") if len(group) == 3 else Fraction(0)
-        read.append((parse_level(group[0]), positive(group[1], "k", 0), each))
+        read.append((parse_level(group[0]), check_count(group[1], "k", 0), each))
     return _delta_of(read, parse_level(epsilon))
 
 

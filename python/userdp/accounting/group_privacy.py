@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from userdp import _core
 from userdp.exact.epsilon import BITS, as_epsilon, at_most, enclosure, is_rational, upper
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, positive, round_up
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, check_count, parse_delta, parse_level, round_up
 
 MAX_POWER_BITS = 10**6
 
@@ -123,7 +123,7 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
     PrivacyParameters(epsilon=LogRatio(8, 1), delta=Fraction(0, 1))
     """
     level, threshold = parse_level(epsilon), parse_delta(delta)
-    count = positive(k, "k", 0)
+    count = check_count(k, "k", 0)
     if level.ratio != 1 and count * level.ratio.numerator.bit_length() > MAX_POWER_BITS:
         raise ValueError(
             f"k={count} changes of {epsilon!r} need a LogRatio of too many digits; pass epsilon as a float"
@@ -192,8 +192,8 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
     PrivacyParameters(epsilon=LogRatio(2, 1), delta=Fraction(1, 1900))
     """
     level, threshold = parse_level(epsilon), parse_delta(delta)
-    sampled = positive(n_sampled, "n_sampled", 1)
-    total = positive(n_total, "n_total", 1)
+    sampled = check_count(n_sampled, "n_sampled", 1)
+    total = check_count(n_total, "n_total", 1)
     if total < sampled:
         raise ValueError(f"n_total must be at least n_sampled = {sampled}; got {total}")
     eta = Fraction(sampled, total)
@@ -253,7 +253,7 @@ def subsampling_population(
     196
     """
     level = parse_level(epsilon)
-    sampled, step = positive(n_sampled, "n_sampled", 1), positive(multiple_of, "multiple_of", 1)
+    sampled, step = check_count(n_sampled, "n_sampled", 1), check_count(multiple_of, "multiple_of", 1)
     least = -(-sampled // step) * step
     if not callable(target):
         wanted = parse_level(target, "target")
@@ -263,7 +263,7 @@ def subsampling_population(
         if goal == 0:
             raise ValueError("target: epsilon 0 cannot be reached by subsampling a mechanism with epsilon > 0")
         return max(least, -(-math.ceil(sampled * (upper(level) - 1) / goal) // step) * step)
-    most = positive(limit, "limit")
+    most = check_count(limit, "limit")
 
     def serves(multiple: int) -> bool:
         size = multiple * step

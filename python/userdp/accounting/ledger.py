@@ -16,7 +16,7 @@ from userdp.accounting.budget_hook import charging
 from userdp.accounting.cost import CURRENCIES, Amounts, Composition, PrivacyCost, added, amount, as_float, within, zero
 from userdp.accounting.zcdp import largest_rho, zcdp_delta
 from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exceptions import PrivacyBudgetError
 
 SCHEMA_VERSION = 1
@@ -278,7 +278,7 @@ class PrivacyLedger:
             ("neighbors", neighbors, NEIGHBORS),
         ):
             if value not in accepted:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {shown(value)}")
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {short_repr(value)}")
         beside = parse_delta(added_delta, "added_delta")
         if composition == "basic":
             if beside or distance is not None:
@@ -460,7 +460,8 @@ class PrivacyLedger:
         """Charge what this estimator draws in the block."""
         if not hasattr(estimator, "privacy_cost") or not hasattr(estimator, method):
             raise TypeError(
-                f"estimator must be one of this package's with a method {method}; got {shown(estimator)}. For anything"
+                f"estimator must be one of this package's with a method {method}; got {short_repr(estimator)}. For "
+                "anything"
                 " else spend its PrivacyCost before it runs"
             )
         label = type(estimator).__name__ if name is None else name
@@ -477,7 +478,7 @@ class PrivacyLedger:
             hint = "; fit it with the ledger's fit" if hasattr(item, "privacy_cost") else ""
             raise TypeError(
                 "item must be a PrivacyCost, PrivacyRecord or fitted estimator, or have a cost; got "
-                f"{shown(item)}{hint}"
+                f"{short_repr(item)}{hint}"
             )
         if not getattr(record, "is_private", True):
             raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")

@@ -10,7 +10,16 @@ import math
 from fractions import Fraction
 
 from userdp.exact.epsilon import LEAST_BOUND, exp_above, ln_enclosure, ln_float, shortened, upper, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_exact, parse_level, positive, shown
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    parse_delta,
+    parse_exact,
+    parse_level,
+    short_repr,
+)
 
 FLOAT_RANGE = 1e300
 MOST_EXPONENT = 2**20
@@ -28,7 +37,7 @@ def parse_rho(value: Delta, name: str = "rho") -> Fraction:
     """
     rho = parse_exact(value, name, "a non-negative float, int, Fraction or decimal string")
     if rho < 0:
-        raise ValueError(f"{name} must be >= 0; got {shown(value)}")
+        raise ValueError(f"{name} must be >= 0; got {short_repr(value)}")
     return rho
 
 
@@ -126,7 +135,7 @@ def zcdp_group_privacy(rho: Delta, k: int) -> Fraction:
     >>> zcdp_group_privacy("1/100", 3)
     Fraction(9, 100)
     """
-    return parse_rho(rho) * positive(k, "k", 0) ** 2
+    return parse_rho(rho) * check_count(k, "k", 0) ** 2
 
 
 def zcdp_delta(rho: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Fraction:
@@ -202,7 +211,7 @@ def zcdp_epsilon(rho: Delta, delta: Delta, *, distance: Delta = 0) -> Fraction:
     if target <= 2 * far or target < LEAST_BOUND:
         raise _too_small(target, far, PrivacyLevel(Fraction(1), Fraction(0)))
     if concentration > FLOAT_RANGE:
-        raise ValueError(f"rho must be at most {FLOAT_RANGE:.0e} here; got {shown(rho)}")
+        raise ValueError(f"rho must be at most {FLOAT_RANGE:.0e} here; got {short_repr(rho)}")
     # The least epsilon is a fixed point: what the distance takes from delta grows with epsilon.
     proposed = Fraction(0)
     for _ in range(64):

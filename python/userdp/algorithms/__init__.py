@@ -19,13 +19,13 @@ from userdp.algorithms.finite import (
 )
 
 if TYPE_CHECKING:
-    from userdp.algorithms.score_selection import ScoreSelection
+    from userdp.algorithms.score_selection import SummedScoreEM
 
 __all__ = [
     "AdditiveAlgorithm",
     "Dataset",
     "FiniteAlgorithm",
-    "ScoreSelection",
+    "SummedScoreEM",
     "SymmetricAlgorithm",
     "User",
     "finite_algorithm",
@@ -34,8 +34,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Lazy, so that reports can be verified where the compiled core cannot be imported.
-    if name == "ScoreSelection":
-        from userdp.algorithms.score_selection import ScoreSelection
+    if name == "SummedScoreEM":
+        from userdp.algorithms.score_selection import SummedScoreEM
 
-        return ScoreSelection
+        return SummedScoreEM
     raise AttributeError(f"module 'userdp.algorithms' has no attribute {name!r}")

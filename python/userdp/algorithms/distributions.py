@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from userdp.exact.encoding import canonical, key_of
-from userdp.exact.numbers import capped_binomial, exact_number, positive, shown
+from userdp.exact.numbers import capped_binomial, check_count, exact_number, short_repr
 from userdp.exceptions import BudgetError
 
 MAX_GRID = 200_000
@@ -54,7 +54,7 @@ def read_universe(universe: Any, name: str = "universe") -> tuple[Any, ...]:
         Naming the argument.
     """
     if isinstance(universe, (str, bytes, Mapping, set, frozenset)) or not isinstance(universe, Iterable):
-        raise TypeError(f"{name} must be a sequence of examples, in a definite order; got {shown(universe)}")
+        raise TypeError(f"{name} must be a sequence of examples, in a definite order; got {short_repr(universe)}")
     examples = tuple(canonical(example, f"{name}: example {place}") for place, example in enumerate(universe))
     if not examples:
         raise ValueError(f"{name} is empty; it needs at least one example")
@@ -63,7 +63,7 @@ def read_universe(universe: Any, name: str = "universe") -> tuple[Any, ...]:
         if first.setdefault(key_of(example), place) != place:
             raise ValueError(
                 f"{name} must have distinct examples; examples {first[key_of(example)]} and {place} are both "
-                f"{shown(example)}"
+                f"{short_repr(example)}"
             )
     return examples
 
@@ -98,7 +98,7 @@ def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -
         if len(entries) != len(examples):
             raise ValueError(f"{name} has {len(entries)} weights for {len(examples)} examples")
     else:
-        raise TypeError(f"{name} must be a mapping from example to weight; got {shown(value)}")
+        raise TypeError(f"{name} must be a mapping from example to weight; got {short_repr(value)}")
     weights = [_weight(entry, name) for entry in entries]
     common = math.lcm(*(weight.denominator for weight in weights))
     numerators = [weight.numerator * (common // weight.denominator) for weight in weights]
@@ -112,9 +112,9 @@ def _weight(entry: Any, name: str) -> Fraction:
     try:
         weight = exact_number(entry)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: the weight {shown(entry)}: {error}") from None
+        raise type(error)(f"{name}: the weight {short_repr(entry)}: {error}") from None
     if weight is None or weight < 0:
-        raise ValueError(f"{name}: the weight {shown(entry)} is not a finite number >= 0")
+        raise ValueError(f"{name}: the weight {short_repr(entry)} is not a finite number >= 0")
     return weight
 
 
@@ -145,7 +145,7 @@ def simplex_grid(size: int, resolution: int) -> list[tuple[int, ...]]:
     >>> simplex_grid(2, 3)
     [(0, 3), (1, 2), (2, 1), (3, 0)]
     """
-    examples, total = positive(size, "size"), positive(resolution, "resolution")
+    examples, total = check_count(size, "size"), check_count(resolution, "resolution")
     if capped_binomial(total + examples - 1, examples - 1, MAX_GRID) > MAX_GRID:
         raise BudgetError(f"the grid has over {MAX_GRID:,} distributions; a smaller resolution is cheaper")
     bars = itertools.combinations(range(total + examples - 1), examples - 1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from userdp.algorithms.finite import Dataset, FiniteAlgorithm, relative_error
 from userdp.algorithms.forms import goes_with
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.exact.pmf import Pmf, aligned
 from userdp.exact.pmf_input import Masses, distinct_masses, masses_of
 from userdp.runtime import ProgressCallback
@@ -52,7 +52,7 @@ def outputs_of(mechanism: Any) -> tuple[Any, ...]:
         outputs = tuple(declared)
         distinct = len(set(outputs))
     except TypeError:
-        raise TypeError(f"mechanism.outputs must be a tuple of hashable outputs; got {shown(declared)}") from None
+        raise TypeError(f"mechanism.outputs must be a tuple of hashable outputs; got {short_repr(declared)}") from None
     except Exception as error:
         raise ValueError(f"mechanism.outputs cannot be listed: {type(error).__name__}: {error}") from error
     if not outputs or distinct != len(outputs):
@@ -94,7 +94,7 @@ class DistinctPmfs:
         ValueError, TypeError
             Naming the dataset, when it is not a pmf over the outputs.
         """
-        where = f"the pmf that the mechanism returned on the dataset {shown(dataset)}"
+        where = f"the pmf that the mechanism returned on the dataset {short_repr(dataset)}"
         masses = checked_masses(returned, self.outputs, where)
         key = distinct_masses(masses)
         index = self._known.setdefault(key, len(self.masses))
@@ -123,7 +123,7 @@ def checked_masses(returned: Any, outputs: tuple[Any, ...], where: str) -> Masse
     if isinstance(masses, np.ndarray):
         entries = masses.tolist()
         if not all(0.0 <= mass < math.inf for mass in entries):
-            raise ValueError(f"{where} has a mass that is not a finite number >= 0: {shown(entries)}")
+            raise ValueError(f"{where} has a mass that is not a finite number >= 0: {short_repr(entries)}")
         if abs(math.fsum(entries) - 1.0) > FLOAT_TOTAL_TOLERANCE:
             raise ValueError(f"{where} sums to {math.fsum(entries)!r}; float masses must sum to 1 within 1e-9")
     return masses
@@ -176,7 +176,7 @@ def evaluate_datasets(
             again.add(_ask(mechanism, batch, block[:1], names)[0], names[0])
             if distinct_masses(again.masses[0]) != distinct_masses(found.masses[0]):
                 raise ValueError(
-                    f"the mechanism returned two different pmfs on the dataset {shown(names[0])}; "
+                    f"the mechanism returned two different pmfs on the dataset {short_repr(names[0])}; "
                     "pmf must be deterministic"
                 )
         done += len(block)
@@ -208,5 +208,5 @@ def call_on(function: Callable[..., Any], argument: Any, dataset: Any) -> Any:
         return function(argument)
     except Exception as error:
         raise RuntimeError(
-            f"the mechanism raised {type(error).__name__} ({error}) on the dataset {shown(dataset)}"
+            f"the mechanism raised {type(error).__name__} ({error}) on the dataset {short_repr(dataset)}"
         ) from error

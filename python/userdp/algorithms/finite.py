@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from userdp.algorithms.forms import Form
-from userdp.exact.numbers import parse_exact, shown
+from userdp.exact.numbers import parse_exact, short_repr
 from userdp.exact.pmf_input import PmfLike
 
 User: TypeAlias = tuple[Any, ...]
@@ -210,7 +210,7 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
         super().__init__(outputs, self.pmf, pmf_error=pmf_error, name=label)
         self.__doc__ = getattr(pmf_of_total, "__doc__", None)
         if not isinstance(statistic_range, (tuple, list, np.ndarray)) or len(statistic_range) != 2:
-            raise TypeError(f"statistic_range must be (lo, hi); got {shown(statistic_range)}")
+            raise TypeError(f"statistic_range must be (lo, hi); got {short_repr(statistic_range)}")
         low, high = (integer_of(bound, "statistic_range") for bound in statistic_range)
         if low > high:
             raise ValueError(f"statistic_range must be (lo, hi) with lo <= hi; got {statistic_range!r}")
@@ -233,10 +233,10 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
             value = self.statistic(user)
         except Exception as error:
             raise RuntimeError(
-                f"statistic raised {type(error).__name__} ({error}) on the user {shown(user)}"
+                f"statistic raised {type(error).__name__} ({error}) on the user {short_repr(user)}"
             ) from error
         if type(value) is not int:
-            value = integer_of(value, f"statistic of the user {shown(user)}")
+            value = integer_of(value, f"statistic of the user {short_repr(user)}")
         return min(max(value, low), high)
 
     def total_of(self, dataset: Dataset) -> int:

@@ -1,6 +1,6 @@
 """What an engine takes for granted about an algorithm, and for which algorithms it may.
 
-`AdditiveAlgorithm` and `ScoreSelection` compute their pmf from statistics or scores, and a `SymmetricAlgorithm` claims
+`AdditiveAlgorithm` and `SummedScoreEM` compute their pmf from statistics or scores, and a `SymmetricAlgorithm` claims
 that the order of users does not matter. An engine relies on that only while the pmf is still the one of the class that
 says so. Who overrides `pmf`, or what it is made from, has said nothing about the new one.
 """

@@ -12,13 +12,13 @@ from userdp import _core
 from userdp.algorithms.finite import Dataset, SymmetricAlgorithm, User, integer_of
 from userdp.algorithms.forms import Form
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import Epsilon, parse_level, shown
+from userdp.exact.numbers import Epsilon, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 
 MAX_TOTAL = 2**61
 
 
-class ScoreSelection(SymmetricAlgorithm):
+class SummedScoreEM(SymmetricAlgorithm):
     """The exponential mechanism on sums of per-user integer scores: the lowest total is the best.
 
     A subclass that overrides ``pmf``, ``score_table``, ``scores_of`` or ``core`` is audited like any other algorithm.
@@ -63,7 +63,7 @@ class ScoreSelection(SymmetricAlgorithm):
     --------
     Three users vote against the candidates they dislike:
 
-    >>> vote = ScoreSelection(
+    >>> vote = SummedScoreEM(
     ...     outputs=("tea", "coffee"), scores=lambda user: user[0], epsilon=1, sensitivity=1
     ... )
     >>> pmf = vote.pmf((((0, 1),), ((0, 1),), ((1, 0),)))
@@ -91,7 +91,7 @@ class ScoreSelection(SymmetricAlgorithm):
         self.epsilon = parse_level(epsilon)
         self.sensitivity = integer_of(sensitivity, "sensitivity")
         if not 1 <= self.sensitivity < MAX_TOTAL:
-            raise ValueError(f"sensitivity must be an integer from 1 to 2**61 - 1; got {shown(sensitivity)}")
+            raise ValueError(f"sensitivity must be an integer from 1 to 2**61 - 1; got {short_repr(sensitivity)}")
         self._selection: _core.ScoreSelection | None = None
         self.core()
 
@@ -118,14 +118,16 @@ class ScoreSelection(SymmetricAlgorithm):
         try:
             returned = self.scores(user)
         except Exception as error:
-            raise RuntimeError(f"scores raised {type(error).__name__} ({error}) on the user {shown(user)}") from error
-        where = f"scores of the user {shown(user)}"
+            raise RuntimeError(
+                f"scores raised {type(error).__name__} ({error}) on the user {short_repr(user)}"
+            ) from error
+        where = f"scores of the user {short_repr(user)}"
         if isinstance(returned, np.ndarray):
             if returned.dtype.kind not in "iub" or returned.ndim != 1:
-                raise TypeError(f"{where} must be a vector of integers; got {shown(returned)}")
+                raise TypeError(f"{where} must be a vector of integers; got {short_repr(returned)}")
             values = returned.tolist()
         elif isinstance(returned, (str, bytes, set, frozenset, dict)) or not isinstance(returned, Iterable):
-            raise TypeError(f"{where} must be a sequence of integers; got {shown(returned)}")
+            raise TypeError(f"{where} must be a sequence of integers; got {short_repr(returned)}")
         else:
             values = [integer_of(value, where) for value in returned]
         if len(values) != len(self.outputs):

@@ -28,7 +28,7 @@ from userdp.audit.datasets import (
 )
 from userdp.audit.engine import CHEAPER, MAX_DATASETS, MAX_USERS, check_work, run_audit
 from userdp.exact.encoding import key_of
-from userdp.exact.numbers import Delta, Epsilon, capped_power, parse_delta, parse_level, positive
+from userdp.exact.numbers import Delta, Epsilon, capped_power, check_count, parse_delta, parse_level
 from userdp.report import AuditReport
 from userdp.runtime import Progress
 
@@ -347,7 +347,7 @@ def _audit_universe(
     progress: Progress,
 ) -> AuditReport:
     examples = read_universe(universe)
-    users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
+    users, per_user = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
     if neighbors not in ("replace", "add-remove"):
         raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {neighbors!r}")
     parse_level(epsilon), parse_delta(delta)  # before any work

@@ -31,7 +31,7 @@ from userdp.exact.numbers import (
     parse_level,
     round_down,
     round_up,
-    shown,
+    short_repr,
 )
 from userdp.exact.pmf_input import Masses, distinct_masses, fractions_of
 from userdp.exceptions import BudgetError
@@ -107,7 +107,7 @@ def check_work(datasets: int, pairs: int, outputs: int, budget: int | None, advi
         For too many datasets, neighboring pairs or pmf-pair-outputs.
     """
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, np.integer))):
-        raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {shown(budget)}")
+        raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {short_repr(budget)}")
     limit = DEFAULT_BUDGET if budget is None else int(budget)
     if datasets > MAX_DATASETS or pairs > MAX_PAIRS or pairs * outputs > limit:
         raise BudgetError(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from userdp.concepts.points import points_of
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import is_integer, positive, shown
+from userdp.exact.numbers import check_count, is_integer, short_repr
 from userdp.exceptions import BudgetError
 
 Points = npt.NDArray[np.integer[Any]]
@@ -121,7 +121,7 @@ class ConceptClass(ABC):
         """Keyword arguments that make the class again."""
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={shown(value)}" for name, value in self._arguments().items())
+        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments().items())
         return f"{type(self).__name__}({arguments})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -149,7 +149,7 @@ class ConceptClass(ABC):
             For anything else.
         """
         if not is_integer(index):
-            raise TypeError(f"index must be an int; got {shown(index)}")
+            raise TypeError(f"index must be an int; got {short_repr(index)}")
         if not 0 <= index < self.size:
             raise ValueError(f"index must be in 0, ..., {self.size - 1}; got {index}")
         return int(index)
@@ -172,7 +172,9 @@ def check_size(size: int, what: str, cheaper: str) -> None:
     if size < 2:
         raise ValueError(f"{what} has {size} hypotheses; at least 2 are needed to choose one")
     if size > MAX_SIZE:
-        raise BudgetError(f"{what} has {shown(size)} hypotheses, and at most 2**24 are weighed one by one; {cheaper}")
+        raise BudgetError(
+            f"{what} has {short_repr(size)} hypotheses, and at most 2**24 are weighed one by one; {cheaper}"
+        )
 
 
 def column_of(X: npt.NDArray[Any], feature: int) -> npt.NDArray[Any]:
@@ -231,8 +233,8 @@ class _SizedDomainClass(DomainClass):
     """Made from the number of points."""
 
     def __init__(self, domain_size: int, *, feature: int = 0) -> None:
-        self.domain_size = positive(domain_size, "domain_size")
-        self.feature = positive(feature, "feature", least=0)
+        self.domain_size = check_count(domain_size, "domain_size")
+        self.feature = check_count(feature, "feature", least=0)
         if self.domain_size > 2**61 - 2:
             raise ValueError(f"domain_size must be at most 2**61 - 2; got {self.domain_size}")
         check_size(self.size, f"{type(self).__name__}(domain_size={self.domain_size})", self._cheaper)
@@ -286,7 +288,7 @@ class FiniteClass(DomainClass):
             if seen.setdefault(kind, row) != row:
                 raise ValueError(f"matrix has equal rows {seen[kind]} and {row}; give every hypothesis once")
         self.domain_size = self.matrix.shape[1]
-        self.feature = positive(feature, "feature", least=0)
+        self.feature = check_count(feature, "feature", least=0)
 
     @property
     def size(self) -> int:
@@ -454,8 +456,8 @@ class Parities(DomainClass):
     first = 0
 
     def __init__(self, n_bits: int, *, feature: int = 0) -> None:
-        self.n_bits = positive(n_bits, "n_bits")
-        self.feature = positive(feature, "feature", least=0)
+        self.n_bits = check_count(n_bits, "n_bits")
+        self.feature = check_count(feature, "feature", least=0)
         if self.n_bits > MAX_PARITY_BITS:
             raise BudgetError(
                 f"Parities(n_bits={self.n_bits}) has 2**{self.n_bits} hypotheses; at most {MAX_PARITY_BITS} bits are "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import positive, shown
+from userdp.exact.numbers import check_count, short_repr
 
 LARGEST_DOMAIN = 2**64 - 1
 
@@ -21,9 +21,9 @@ def read_domain_size(domain_size: Any) -> int:
     TypeError, ValueError
         Unless it is an integer in 1, ..., 2**64 - 1.
     """
-    size = positive(domain_size, "domain_size")
+    size = check_count(domain_size, "domain_size")
     if size > LARGEST_DOMAIN:
-        raise ValueError(f"domain_size must be at most 2**64 - 1; got {shown(domain_size)}")
+        raise ValueError(f"domain_size must be at most 2**64 - 1; got {short_repr(domain_size)}")
     return size
 
 

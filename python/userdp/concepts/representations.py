@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from userdp.concepts.classes import Bits, ConceptClass, DomainClass, Points, check_size
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import open_unit_fraction, open_unit_interval, positive, shown
+from userdp.exact.numbers import check_count, open_unit_fraction, open_unit_interval, short_repr
 
 PRIME = 2**61 - 1
 LABEL = b"userdp hashed point functions, version 1"
@@ -70,12 +70,12 @@ class HashedPointFunctions(DomainClass):
     """
 
     def __init__(self, domain_size: int, *, alpha: float, beta: float, seed: bytes, feature: int = 0) -> None:
-        self.domain_size = positive(domain_size, "domain_size", least=2)
+        self.domain_size = check_count(domain_size, "domain_size", least=2)
         if self.domain_size > PRIME - 1:
             raise ValueError(f"domain_size must be at most 2**61 - 2; got {self.domain_size}")
         self.alpha, self.beta = open_unit_interval(alpha, "alpha"), open_unit_interval(beta, "beta")
         self.seed = _seed(seed)
-        self.feature = positive(feature, "feature", least=0)
+        self.feature = check_count(feature, "feature", least=0)
         self._values = math.ceil(2 / self.alpha)
         hashes = math.ceil(math.log2(1 / self.beta))
         check_size(hashes * self._values, "HashedPointFunctions", "raise alpha or beta")
@@ -125,7 +125,7 @@ def _seed(seed: Any) -> bytes:
         except ValueError:
             raise ValueError("seed must be 32 bytes, or these in hexadecimal") from None
     if not isinstance(seed, bytes):
-        raise TypeError(f"seed must be 32 bytes; got {shown(seed)}")
+        raise TypeError(f"seed must be 32 bytes; got {short_repr(seed)}")
     if len(seed) != 32:
         raise ValueError(f"seed must be 32 bytes; got {len(seed)}")
     return seed
@@ -218,9 +218,9 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     try:
         base = float(base_log_size)
     except (TypeError, ValueError):
-        raise TypeError(f"base_log_size must be a number; got {shown(base_log_size)}") from None
+        raise TypeError(f"base_log_size must be a number; got {short_repr(base_log_size)}") from None
     if not 0 <= base < math.inf:
-        raise ValueError(f"base_log_size must be finite and >= 0; got {shown(base_log_size)}")
+        raise ValueError(f"base_log_size must be finite and >= 0; got {short_repr(base_log_size)}")
     rounds = 1
     while 3**rounds > accuracy**2 * 4**rounds:
         rounds += 2
@@ -268,7 +268,7 @@ class MajorityVotes(ConceptClass):
         self.classes = tuple(classes)
         for member in self.classes:
             if not isinstance(member, ConceptClass):
-                raise TypeError(f"classes must be concept classes; got {shown(member)}")
+                raise TypeError(f"classes must be concept classes; got {short_repr(member)}")
         if len(self.classes) % 2 == 0:
             raise ValueError(f"classes must be an odd number of concept classes; got {len(self.classes)}")
         if len({member.reading for member in self.classes}) > 1:

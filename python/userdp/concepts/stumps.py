@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from userdp.concepts.classes import Bits, ConceptClass, Points, check_size, column_of
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import exact_number, shown
+from userdp.exact.numbers import exact_number, short_repr
 
 
 @saved_as_parameter
@@ -44,7 +44,7 @@ class DecisionStumps(ConceptClass):
 
     def __init__(self, thresholds: Sequence[Sequence[float]]) -> None:
         if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable):
-            raise TypeError(f"thresholds must have a sequence of cuts for each feature; got {shown(thresholds)}")
+            raise TypeError(f"thresholds must have a sequence of cuts for each feature; got {short_repr(thresholds)}")
         self._cuts = tuple(_cuts(feature, cuts) for feature, cuts in enumerate(thresholds))
         lengths = [len(cuts) for cuts in self._cuts]
         check_size(2 * sum(lengths), "thresholds", "give fewer cuts")
@@ -106,7 +106,7 @@ def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
     """The cuts of a feature, sorted."""
     name = f"thresholds[{feature}]"
     if isinstance(cuts, (str, bytes)) or not isinstance(cuts, Iterable):
-        raise TypeError(f"{name} must be a sequence of numbers; got {shown(cuts)}")
+        raise TypeError(f"{name} must be a sequence of numbers; got {short_repr(cuts)}")
     numbers = []
     for cut in cuts:
         try:
@@ -115,11 +115,11 @@ def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
         except OverflowError:
             numbers.append(float("inf"))
         except TypeError:
-            raise TypeError(f"{name} must be numbers; got {shown(cut)}") from None
+            raise TypeError(f"{name} must be numbers; got {short_repr(cut)}") from None
         except ValueError as error:
-            raise ValueError(f"{name}: {shown(cut)} is {error}") from None
+            raise ValueError(f"{name}: {short_repr(cut)} is {error}") from None
         if numbers[-1] == float("inf"):
-            raise ValueError(f"{name} must be finite; got {shown(cut)}")
+            raise ValueError(f"{name} must be finite; got {short_repr(cut)}")
     listed = np.sort(np.array(numbers, dtype=np.float64))
     if np.any(listed[1:] == listed[:-1]):
         raise ValueError(f"{name} has equal cuts; give every cut once")

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 
 from userdp import _core
 from userdp.exact.epsilon import ROOT_BITS, core_level, level_root
-from userdp.exact.numbers import Epsilon, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exact.numbers import Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exceptions import BudgetError
 
 CalibrationName: TypeAlias = Literal["optimal", "tight", "paper"]
@@ -117,7 +117,7 @@ def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float |
         Naming the argument, for a level or delta that no DelStab can promise, or that 2^128 parts cannot hold.
     """
     if name not in get_args(CalibrationName):
-        raise ValueError(f"calibration must be 'optimal', 'tight' or 'paper'; got {shown(name)}")
+        raise ValueError(f"calibration must be 'optimal', 'tight' or 'paper'; got {short_repr(name)}")
     level, promised = parse_level(epsilon), parse_delta(delta)
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError("epsilon must be > 0: telling stable datasets from others costs some epsilon")

@@ -27,7 +27,7 @@ from userdp.delstab.engines import AnyStability, Plan, PrivateUsers, Relation, c
 from userdp.delstab.explanation import Explanation, explained
 from userdp.delstab.windows import TotalPmfs, certified
 from userdp.exact.epsilon import as_epsilon
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, shown
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.runtime import Progress, progress_bar, source_of
 
@@ -101,7 +101,7 @@ class DelStab:
     answer.
 
     *Engines.* "labeled" takes any algorithm and users in index order: 25 users, or 73 of whom one is kept; "types"
-    takes a `SymmetricAlgorithm` or `ScoreSelection` and counts equal users (equal scores); "additive" takes windows of
+    takes a `SymmetricAlgorithm` or `SummedScoreEM` and counts equal users (equal scores); "additive" takes windows of
     the sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
 
     *Bounded work.* A release that `plan` admits ends with an answer or `BOTTOM` for every dataset of n users: the plan
@@ -369,7 +369,7 @@ class DelStab:
             Where the pmf is not deterministic, or a user's statistic or scores fail.
         """
         if exact not in (True, False, "auto"):
-            raise ValueError(f"exact must be True, False or 'auto'; got {shown(exact)}")
+            raise ValueError(f"exact must be True, False or 'auto'; got {short_repr(exact)}")
         users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
             found = self._stability(users, self.calibration.largest, strict=True, progress=callback)

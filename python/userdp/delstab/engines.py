@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from userdp.algorithms import AdditiveAlgorithm, ScoreSelection, User
+from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, User
 from userdp.algorithms.forms import form_of
 from userdp.delstab.choices import most_choices
 from userdp.delstab.compatibility import InnerPmfs, normalized
@@ -25,7 +25,7 @@ from userdp.delstab.kept import Distributions, PmfsOn, Stability, Types, Vectors
 from userdp.delstab.small import SmallPools
 from userdp.delstab.windows import TotalPmfs, WindowStability, count_totals, smallest_window
 from userdp.exact.encoding import key_of
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.exact.pmf_input import Masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
@@ -110,15 +110,15 @@ def check_arguments(algorithm: Any, relation: Any, max_types: Any) -> None:
         For a relation or a number of types that the algorithm cannot have.
     """
     if relation not in get_args(Relation):
-        raise ValueError(f"relation must be 'auto', 'exact' or 'distance'; got {shown(relation)}")
+        raise ValueError(f"relation must be 'auto', 'exact' or 'distance'; got {short_repr(relation)}")
     if relation == "distance" and form_of(algorithm) != "additive":
         raise TypeError("relation='distance' needs an AdditiveAlgorithm, with the pmf of that class")
     if max_types is None:
         return
     if isinstance(max_types, (bool, np.bool_)) or not isinstance(max_types, (int, np.integer)):
-        raise TypeError(f"max_types must be an int >= 1 or None; got {shown(max_types)}")
+        raise TypeError(f"max_types must be an int >= 1 or None; got {short_repr(max_types)}")
     if max_types < 1:
-        raise ValueError(f"max_types must be an int >= 1 or None; got {shown(max_types)}")
+        raise ValueError(f"max_types must be an int >= 1 or None; got {short_repr(max_types)}")
 
 
 def plan(algorithm: Any, n_users: int, deletions: int, limit: int, relation: Relation, max_types: int | None) -> Plan:
@@ -411,7 +411,7 @@ def _by_statistic(
     return _Known(lambda total: algorithm.pmf_of_total(total, kept), inner).types(counts, missing, chosen, key_on)
 
 
-def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inner: InnerPmfs) -> Types:
+def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, chosen: Plan, inner: InnerPmfs) -> Types:
     """Users with equal clamped scores are one type; the core makes the pmfs."""
     groups: dict[tuple[int, ...] | None, int] = {}
     for user in users:
@@ -428,7 +428,7 @@ def _by_scores(algorithm: ScoreSelection, users: PrivateUsers, chosen: Plan, inn
     return _with_missing(counts, missing, chosen, pmfs_on)
 
 
-def _scores_of(algorithm: ScoreSelection, user: User) -> tuple[int, ...]:
+def _scores_of(algorithm: SummedScoreEM, user: User) -> tuple[int, ...]:
     return tuple(algorithm.scores_of(user).tolist())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from userdp import _core
 from userdp.dimensions.representation import parse_failure
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, parse_delta, parse_level, short_repr
 from userdp.exceptions import BudgetError
 from userdp.runtime import Progress, progress_bar
 
@@ -72,11 +72,11 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
     >>> representation_runs(n_users=4, epsilon=1, beta="1/4", failure="1/4")
     101
     """
-    n_users, level = positive(n_users, "n_users"), parse_level(epsilon)
+    n_users, level = check_count(n_users, "n_users"), parse_level(epsilon)
     delta_exact, beta_exact = parse_delta(delta), parse_failure(beta, "beta")
     failure_exact = parse_failure(failure, "failure")
     if failure_exact == 0:
-        raise ValueError(f"failure must be above 0; got {shown(failure)}")
+        raise ValueError(f"failure must be above 0; got {short_repr(failure)}")
     # Twice what is allowed is surely too much; the exact number is taken below.
     missed = _core.ln_bounds(1 / failure_exact)[1]
     log_runs = float(level) * n_users + math.log(missed) - _core.ln_bounds(1 - beta_exact)[1]
@@ -89,7 +89,7 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
     chance = (1 - beta_exact) / most - lost
     if chance <= 0:
         raise ValueError(
-            f"delta={shown(delta)} is too large for {n_users} users: (epsilon, delta) for one user says nothing "
+            f"delta={short_repr(delta)} is too large for {n_users} users: (epsilon, delta) for one user says nothing "
             "about all of them unless delta (e^(n epsilon) - 1)/(e^epsilon - 1) < 1 - beta"
         )
     runs = math.ceil(Fraction(missed) / chance)
@@ -176,7 +176,7 @@ def representation_from_learner(
     (42, [(False,), (True,)])
     """
     if not callable(learner):
-        raise TypeError(f"learner must be callable; got {shown(learner)}")
+        raise TypeError(f"learner must be callable; got {short_repr(learner)}")
     runs = representation_runs(n_users=n_users, epsilon=epsilon, delta=delta, beta=beta, failure=failure)
     error, missing = parse_delta(alpha, "alpha"), parse_delta(failure, "failure")
     found: dict[Hashable, None] = {}
@@ -229,12 +229,12 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
     >>> users_implied(2**20, epsilon=1, beta="1/4", failure="1/4")
     14
     """
-    size, level = positive(size, "size"), parse_level(epsilon)
+    size, level = check_count(size, "size"), parse_level(epsilon)
     wrong, missing = parse_failure(beta, "beta"), parse_failure(failure, "failure")
     if level.ratio == 1 and level.exponent == 0:
-        raise ValueError(f"epsilon must be above 0; got {shown(epsilon)}")
+        raise ValueError(f"epsilon must be above 0; got {short_repr(epsilon)}")
     if missing == 0:
-        raise ValueError(f"failure must be above 0; got {shown(failure)}")
+        raise ValueError(f"failure must be above 0; got {short_repr(failure)}")
     if size == 1:
         return 0
     ratio = (size - 1) * (1 - wrong) / Fraction(_core.ln_bounds(1 / missing)[1])

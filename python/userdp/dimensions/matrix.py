@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.concepts.classes import ConceptClass, DomainClass, read_table
-from userdp.exact.numbers import positive, shown
+from userdp.exact.numbers import check_count, short_repr
 from userdp.exceptions import BudgetError
 
 Matrix: TypeAlias = "npt.ArrayLike | ConceptClass"
@@ -45,10 +45,10 @@ def matrix_of(matrix: Any) -> npt.NDArray[np.uint8]:
     """
     if isinstance(matrix, ConceptClass):
         if not isinstance(matrix, DomainClass):
-            raise TypeError(f"matrix must be a 0/1 matrix or a class on finitely many points; got {shown(matrix)}")
+            raise TypeError(f"matrix must be a 0/1 matrix or a class on finitely many points; got {short_repr(matrix)}")
         if matrix.size * matrix.domain_size > MAX_ENTRIES:
             raise BudgetError(
-                f"matrix: {shown(matrix)} has {matrix.size} x {matrix.domain_size} entries, and at most 2**30 are "
+                f"matrix: {short_repr(matrix)} has {matrix.size} x {matrix.domain_size} entries, and at most 2**30 are "
                 "written out; use a smaller domain"
             )
         points = np.arange(matrix.first, matrix.first + matrix.domain_size)
@@ -71,7 +71,7 @@ def budget_of(budget: Any) -> int:
     """
     if budget is None:
         return DEFAULT_BUDGET
-    return min(positive(budget, "budget"), 2**64 - 1)
+    return min(check_count(budget, "budget"), 2**64 - 1)
 
 
 def spaces_budget(budget: Any, spaces: _core.VersionSpaces) -> int:

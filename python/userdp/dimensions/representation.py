@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from userdp.dimensions.matrix import Matrix, budget_of, matrix_of, spaces_of
-from userdp.exact.numbers import Bounds, Delta, parse_delta, shown
+from userdp.exact.numbers import Bounds, Delta, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 
 MAX_POINTS = 3
@@ -26,7 +26,7 @@ def parse_failure(value: Delta, name: str) -> Fraction:
     """
     number = parse_delta(value, name)
     if number == 1:
-        raise ValueError(f"{name} must be below 1; got {shown(value)}")
+        raise ValueError(f"{name} must be below 1; got {short_repr(value)}")
     return number
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from userdp.dimensions.matrix import Matrix, budget_of, spaces_of
-from userdp.exact.numbers import positive
+from userdp.exact.numbers import check_count
 from userdp.runtime import Progress, progress_bar
 
 
@@ -113,6 +113,6 @@ def growth_function(matrix: Matrix, k: int, *, budget: int | None = None, progre
     """
     spaces = spaces_of(matrix)
     # From the number of points on, nothing changes.
-    k = min(positive(k, "k", least=0), spaces.reduced_shape[1])
+    k = min(check_count(k, "k", least=0), spaces.reduced_shape[1])
     with progress_bar(progress, "growth function") as report:
         return spaces.growth(k, budget_of(budget), report)

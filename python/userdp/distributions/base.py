@@ -8,7 +8,7 @@ from fractions import Fraction
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
-from userdp.exact.numbers import exact_number, positive
+from userdp.exact.numbers import check_count, exact_number
 
 
 @estimator
@@ -28,4 +28,4 @@ class DistributionEstimator(UserLevelEstimator):
     def users_needed(self) -> int:
         """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
         self._check_parameters()
-        return self._users_needed(positive(self.m, "m"))
+        return self._users_needed(check_count(self.m, "m"))

@@ -28,9 +28,9 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.estimators.privacy import Budget, ExactEpsilon, Parts, split_budget
-from userdp.exact.numbers import counted, shown
+from userdp.exact.numbers import counted, short_repr
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
 
 METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
@@ -43,7 +43,7 @@ class SelectionPlan(ABC):
     """What the budget is for, and its shares."""
 
     @abstractmethod
-    def program(self, budget: Parts, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
         """What draws an outcome from users' symbols."""
 
     @abstractmethod
@@ -66,7 +66,7 @@ class SelectionPlan(ABC):
 def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -> SelectionPlan:
     """The plan of a method; "auto" takes the first of joint, coarse-to-fine and symbols that is small enough."""
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {shown(method)}")
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {short_repr(method)}")
     if method in ("joint", "auto"):
         joint = JointCover(n_symbols, alpha)
         if method == "joint":
@@ -91,7 +91,7 @@ class JointCover(SelectionPlan):
         self.size = grid_size(self.unit, n_symbols)
         self.shares = {"selection": Fraction(1)}
 
-    def program(self, budget: Parts, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
         cover = list(members(self.unit, self.n_symbols))
         return _selection(cover, self.unit, self.alpha, budget["selection"], symbols)
 
@@ -132,14 +132,14 @@ class CoarseToFine(SelectionPlan):
         """Units of round r within 0.75 of the accuracy before."""
         return math.floor(Fraction(3, 4) * self.rounds[r - 1][0] * self.rounds[r][1])
 
-    def program(self, budget: Parts, symbols: Symbols) -> Program:
-        def selection(r: int, cover: Iterable[Masses]) -> Callable[[Draw], Masses]:
+    def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
+        def selection(r: int, cover: Iterable[Masses]) -> Callable[[Sampler], Masses]:
             alpha, unit = self.rounds[r]
             return _selection(list(cover), unit, alpha, budget[f"round {r}"], symbols)
 
         first = selection(0, members(self.rounds[0][1], self.n_symbols))
 
-        def refined(draw: Draw) -> Masses:
+        def refined(draw: Sampler) -> Masses:
             selected = first(draw)
             for r in range(1, len(self.rounds)):
                 center = tuple(2 * mass for mass in selected)
@@ -180,7 +180,7 @@ class SymbolBySymbol(SelectionPlan):
         refuse_beyond(self.unit + 1, LARGEST_LINE, "the cover of a probability", "use a larger alpha")
         self.shares = {f"symbol {z}": Fraction(1) for z in range(n_symbols)}
 
-    def program(self, budget: Parts, symbols: Symbols) -> Program:
+    def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
         tau, histograms = clipping_bound(float(self.alpha), symbols.m, 1), symbols.histograms.astype(np.int64)
         sizes = histograms.sum(axis=1)
         steps = [Proportion(self.unit, epsilon=budget[name], m=symbols.m, tau=tau) for name in self.shares]
@@ -202,7 +202,7 @@ class SymbolBySymbol(SelectionPlan):
 
 def _selection(
     cover: list[Masses], unit: int, alpha: Fraction, epsilon: ExactEpsilon, symbols: Symbols
-) -> Callable[[Draw], Masses]:
+) -> Callable[[Sampler], Masses]:
     tau = clipping_bound(float(alpha), symbols.m, 1)
     selection = Scheffe(np.array(cover, dtype=np.int64), epsilon=epsilon, m=symbols.m, tau=tau, unit=unit)
     scores = selection.scores(symbols)

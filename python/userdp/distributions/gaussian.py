@@ -18,8 +18,8 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.estimators.privacy import Budget, Parts, split_budget
-from userdp.exact.numbers import counted, parse_positive, shown
-from userdp.mechanisms.composed import Draw, Program
+from userdp.exact.numbers import counted, parse_positive, short_repr
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
 from userdp.users.table import UserTable
 
@@ -42,7 +42,7 @@ class Projections:
             name: share for search in self.searches for name, share in search.shares.items()
         }
 
-    def draw(self, draw: Draw, budget: Parts, data: UserTable) -> Selected:
+    def draw(self, draw: Sampler, budget: Parts, data: UserTable) -> Selected:
         """Search everything once."""
 
         def people(values: Floats) -> People:
@@ -92,7 +92,7 @@ class Projections:
 
 def _kappa(value: Any, name: str) -> None:
     if parse_positive(value, name) < 1:
-        raise ValueError(f"{name} must be at least 1; got {shown(value)}")
+        raise ValueError(f"{name} must be at least 1; got {short_repr(value)}")
 
 
 MARGIN = 10
@@ -201,7 +201,7 @@ class GaussianMean(DistributionEstimator):
         searches, factor = self._searches(), self._factor()
         budget = Budget.of(self.epsilon, _shares(searches))
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             users = [People(column, table.users, table.n_users, table.m) for column in self._whitened(table.X)]
             return lambda draw: tuple(
                 search.draw(draw, budget.parts, column) for search, column in zip(searches, users, strict=True)

@@ -16,7 +16,7 @@ from userdp.distributions.covers import LARGEST_LINE, refuse_beyond
 from userdp.estimators.privacy import ExactEpsilon, Parts
 from userdp.exact.numbers import counted
 from userdp.learners.clipped_pairwise import ClippedSelection, clipping_bound, users_needed
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 
 Integers = npt.NDArray[np.int64]
 
@@ -131,7 +131,7 @@ class _Round:
     def offset(self, index: float) -> float:
         return (index - (self.n_points - 1) / 2) * self.step
 
-    def select(self, draw: Draw, budget: Parts, center: float, people: People) -> int:
+    def select(self, draw: Sampler, budget: Parts, center: float, people: People) -> int:
         thresholds = center + (np.arange(self.n_points - 1) + 0.5 - (self.n_points - 1) / 2) * self.step
         return _median(draw, thresholds, self.alpha, budget, self.name, people)
 
@@ -168,7 +168,7 @@ class Location:
         coarse_shares: Mapping[str, Fraction] = {part.name: Fraction(1) for part in self.rounds[:-1]}
         self.shares = {**coarse_shares, self.rounds[-1].name: Fraction(2)}
 
-    def draw(self, draw: Draw, budget: Parts, people: People) -> tuple[int, ...]:
+    def draw(self, draw: Sampler, budget: Parts, people: People) -> tuple[int, ...]:
         """The point that is selected in each round."""
         selected: tuple[int, ...] = ()
         for part in self.rounds:
@@ -209,7 +209,7 @@ class Scale:
         self.ratio = math.log(scale) / (self.n_points - 1)
         self.shares = {name: Fraction(2)}
 
-    def draw(self, draw: Draw, budget: Parts, center: float, people: People) -> int:
+    def draw(self, draw: Sampler, budget: Parts, center: float, people: People) -> int:
         """The power that is selected."""
         halves = np.arange(self.n_points - 1) + 0.5
         distances = People(np.abs(people.values - center), people.users, people.n_users, people.m)
@@ -229,7 +229,7 @@ class Scale:
         return _users(self.n_points, self.alpha, budget, self.name, beta, m)
 
 
-def _median(draw: Draw, thresholds: npt.NDArray[Any], alpha: float, budget: Parts, name: str, people: People) -> int:
+def _median(draw: Sampler, thresholds: npt.NDArray[Any], alpha: float, budget: Parts, name: str, people: People) -> int:
     tau = clipping_bound(alpha, people.m, 1)
     step = Median(thresholds, epsilon=budget[name], m=people.m, tau=tau)
     return step.choose(draw, step.scores(people.values, people.users, people.n_users))

@@ -21,7 +21,7 @@ from userdp.estimators.plan import ReleasePlan, listed
 from userdp.estimators.privacy import Budget, Parts, split_budget
 from userdp.exact.numbers import counted
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
-from userdp.mechanisms.composed import Program
+from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.users.containers import Grid
 
 METHODS = ("auto", "joint", "coordinate")
@@ -121,7 +121,7 @@ class _JointProduct:
         self.size = math.prod([grid_size(self.unit, k)] * d)
         self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
 
-    def program(self, budget: Parts, columns: list[Symbols]) -> Program:
+    def program(self, budget: Parts, columns: list[Symbols]) -> AdaptiveMechanism:
         first = columns[0]
         cells = np.zeros_like(first.values)
         for column in columns:
@@ -172,7 +172,7 @@ class _Columns:
     def _part(self, budget: Parts, j: int) -> Parts:
         return {part: budget[f"column {j}, {part}"] for part in self.plan.shares}
 
-    def program(self, budget: Parts, columns: list[Symbols]) -> Program:
+    def program(self, budget: Parts, columns: list[Symbols]) -> AdaptiveMechanism:
         programs = [self.plan.program(self._part(budget, j), column) for j, column in enumerate(columns)]
         return lambda draw: tuple(program(draw) for program in programs)
 

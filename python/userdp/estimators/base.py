@@ -23,7 +23,7 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Promise, ReleasePlan
 from userdp.estimators.privacy import Unit
 from userdp.estimators.saving import from_json, to_json
-from userdp.exact.numbers import Epsilon, positive, shown
+from userdp.exact.numbers import Epsilon, check_count, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.runtime import source_of, warn
 from userdp.users.containers import Grid, is_sequence
@@ -51,7 +51,7 @@ Floats = npt.NDArray[np.float64]
 def _enrolled(value: Any, name: str) -> None:
     """Ids are read when there are rows; here only that it is no iterator, which could be read once."""
     if value is not None and (isinstance(value, (str, bytes)) or not hasattr(value, "__len__")):
-        raise TypeError(f"{name} must be a sequence of user ids; got {shown(value)}")
+        raise TypeError(f"{name} must be a sequence of user ids; got {short_repr(value)}")
 
 
 @estimator
@@ -147,7 +147,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         """
         frozen = self._frozen()
         frozen._check_parameters()
-        users, columns = positive(n_users, "n_users", 2), positive(n_features, "n_features")
+        users, columns = check_count(n_users, "n_users", 2), check_count(n_features, "n_features")
         return frozen._promised(users, columns, "user")
 
     def privacy_cost(self, *, n_users: int, n_features: int) -> PrivacyCost:
@@ -204,7 +204,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if ids is None:
             users, m, unit = Users(np.arange(len(rows), dtype=np.uint32), len(rows)), 1, "record"
         else:
-            users, m = encode_users(ids, len(rows), self.enrolled), positive(self.m, "m")
+            users, m = encode_users(ids, len(rows), self.enrolled), check_count(self.m, "m")
         if users.n_users < 2:
             raise ValueError(
                 f"{'X' if ids is None else 'groups'}: at least 2 users are needed to protect one among them; got "
@@ -224,7 +224,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
             raise ValueError("enrolled lists users, but groups is missing: pass the user id of every row")
         if self.m not in (None, 1):
             raise ValueError(
-                f"m is {shown(self.m)}, but groups is missing, so that every row is a user of its own: pass the "
+                f"m is {short_repr(self.m)}, but groups is missing, so that every row is a user of its own: pass the "
                 "user id of every row, or m=1"
             )
 
@@ -444,7 +444,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         column = label_column(targets, classes, n_rows)
         first, second = (equal_labels(column, classes, label) for label in (classes.first, classes.second))
         if not np.all(first | second):
-            raise ValueError(f"y has labels outside classes={shown(self.classes)}")
+            raise ValueError(f"y has labels outside classes={short_repr(self.classes)}")
         self.classes_ = classes.labels
         return second.astype(np.uint8)
 
@@ -472,7 +472,7 @@ def read_bounds(bounds: Any, name: str) -> tuple[float, float]:
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{name} must be two finite numbers (low, high); got {shown(bounds)}")
+        raise ValueError(f"{name} must be two finite numbers (low, high); got {short_repr(bounds)}")
     return low, high
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import open_unit_interval, parse_delta, parse_positive, positive, shown
+from userdp.exact.numbers import check_count, open_unit_interval, parse_delta, parse_positive, short_repr
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -68,16 +68,16 @@ def delta(default: Any = MISSING, *, doc: str) -> Any:
 
 def _below_one(value: Any, name: str) -> None:
     if parse_delta(value, name) == 1:
-        raise ValueError(f"{name} must be below 1; got {shown(value)}")
+        raise ValueError(f"{name} must be below 1; got {short_repr(value)}")
 
 
 def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, doc: str) -> Any:
     """An integer; None too where that is the default."""
 
     def check(value: Any, name: str) -> None:
-        number = positive(value, name, least)
+        number = check_count(value, name, least)
         if most is not None and number > most:
-            raise ValueError(f"{name} must be at most {shown(most)}; got {shown(value)}")
+            raise ValueError(f"{name} must be at most {short_repr(most)}; got {short_repr(value)}")
 
     return parameter(
         default,
@@ -104,15 +104,15 @@ def choice(default: str, options: Any, *, doc: str) -> Any:
 
     def check(value: Any, name: str) -> None:
         if not (isinstance(value, str) and value in words):
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {shown(value)}")
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {short_repr(value)}")
 
     return parameter(default, check=check, kind="{" + ", ".join(f'"{word}"' for word in words) + "}", doc=doc)
 
 
 def power_of_two(value: Any, name: str) -> None:
     """Refuse integers that are no powers of two; None is accepted."""
-    if value is not None and (number := positive(value, name)) & (number - 1):
-        raise ValueError(f"{name} must be a power of two; got {shown(value)}")
+    if value is not None and (number := check_count(value, name)) & (number - 1):
+        raise ValueError(f"{name} must be a power of two; got {short_repr(value)}")
 
 
 def flag(default: bool, *, doc: str) -> Any:
@@ -122,7 +122,7 @@ def flag(default: bool, *, doc: str) -> Any:
 
 def _flag(value: Any, name: str) -> None:
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be a bool; got {shown(value)}")
+        raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
 
 
 def check_parameters(estimator: Any) -> None:

@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin, clone
 from userdp.algorithms import Dataset, FiniteAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.estimators.base import TargetEstimator, UserLevelEstimator
 from userdp.estimators.plan import ReleasePlan
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.exact.pmf import Pmf
 
 
@@ -75,7 +75,7 @@ def as_finite_algorithm(
         points = [example[0] if labeled else example for _, example in examples]
         X = [point if isinstance(point, tuple) else (point,) for point in points]
         if (odd := next((row for row in X if len(row) != columns), None)) is not None:
-            raise ValueError(f"examples must have n_features={columns} numbers; got {shown(odd)}")
+            raise ValueError(f"examples must have n_features={columns} numbers; got {short_repr(odd)}")
         y = [example[1] for _, example in examples] if labeled else None
         pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
         return pmf

@@ -14,7 +14,7 @@ from userdp.estimators.privacy import Budget, PrivacyRecord, Unit
 from userdp.exact.numbers import COUNTED
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.composed import Program, distribution_of, run
+from userdp.mechanisms.composed import AdaptiveMechanism, output_distribution, run
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def check_listed(size: int, cheaper: str) -> None:
         raise BudgetError(f"there are {count} outcomes, too many to list (limit {MAX_OUTCOMES}); {cheaper}")
 
 
-def exact_distribution(program: Callable[[UserTable], Program], outcomes: Sequence[Hashable], table: UserTable) -> Pmf:
+def exact_distribution(
+    program: Callable[[UserTable], AdaptiveMechanism], outcomes: Sequence[Hashable], table: UserTable
+) -> Pmf:
     """The distribution of a program on a table, which is read anew on every path: there are about as many as outcomes.
 
     Raises
@@ -67,7 +69,7 @@ def exact_distribution(program: Callable[[UserTable], Program], outcomes: Sequen
             f"{Decimal(MOST_READ):.1e}); audit fewer rows, fewer users or a coarser grid"
         )
     with np.errstate(all="ignore"):
-        return distribution_of(program(table), outcomes)
+        return output_distribution(program(table), outcomes)
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class ReleasePlan(Promise):
         From what was drawn to the fitted attributes, by name: a function of the outcome and of public numbers.
     """
 
-    program: Callable[[UserTable], Program] = field(repr=False)
+    program: Callable[[UserTable], AdaptiveMechanism] = field(repr=False)
     outcomes: Callable[[], Sequence[Hashable]] = field(repr=False)
     fitted: Callable[[Any], Mapping[str, Any]] = field(repr=False)
 

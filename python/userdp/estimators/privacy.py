@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from userdp.accounting.cost import PrivacyCost
 from userdp.exact.epsilon import positive_epsilon, rational_below
-from userdp.exact.numbers import Epsilon, LogRatio, shown
+from userdp.exact.numbers import Epsilon, LogRatio, short_repr
 
 Unit: TypeAlias = Literal["user", "record"]
 ExactEpsilon: TypeAlias = "Fraction | LogRatio"
@@ -49,11 +49,11 @@ def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Part
     for name, share in shares.items():
         if share < 0:
             raise ValueError(
-                f"shares must be >= 0, or the others get more than epsilon; got {shown(share)} for {name!r}"
+                f"shares must be >= 0, or the others get more than epsilon; got {short_repr(share)} for {name!r}"
             )
     parts = {name: Fraction(share) for name, share in shares.items() if share}
     if not parts:
-        raise ValueError(f"shares must have a positive one; got {shown(dict(shares))}")
+        raise ValueError(f"shares must have a positive one; got {short_repr(dict(shares))}")
     if len(parts) == 1:
         return MappingProxyType(dict.fromkeys(parts, whole))
     total = sum(parts.values())

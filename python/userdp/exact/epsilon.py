@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, LogRatio, PrivacyLevel, parse_level, round_up, shown
+from userdp.exact.numbers import Epsilon, LogRatio, PrivacyLevel, parse_level, round_up, short_repr
 
 ROOT_BITS = 64
 """Significant bits kept of roots that are irrational, rounded down."""
@@ -194,5 +194,5 @@ def planned_epsilon(epsilon: Epsilon) -> Fraction | LogRatio:
     """
     exact = positive_epsilon(epsilon)
     if not 2.0**-300 <= float(parse_level(exact)) <= 2.0**300:
-        raise ValueError(f"epsilon must be from 2**-300 to 2**300; got {shown(epsilon)}")
+        raise ValueError(f"epsilon must be from 2**-300 to 2**300; got {short_repr(epsilon)}")
     return exact

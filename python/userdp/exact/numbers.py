@@ -55,7 +55,7 @@ class LogRatio:
     def __init__(self, numerator: int, denominator: int = 1) -> None:
         for name, value in (("numerator", numerator), ("denominator", denominator)):
             if not is_integer(value):
-                raise TypeError(f"LogRatio: {name} must be an integer, got {shown(value)}")
+                raise TypeError(f"LogRatio: {name} must be an integer, got {short_repr(value)}")
         if denominator < 1 or numerator < denominator:
             raise ValueError(
                 f"LogRatio({numerator}, {denominator}): needs numerator >= denominator >= 1, so that epsilon >= 0"
@@ -114,7 +114,7 @@ class PrivacyLevel:
         return float(LogRatio(self.ratio.numerator, self.ratio.denominator)) + float(self.exponent)
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value for a message: its repr, shortened, whatever it is."""
     try:
         text = repr(value)
@@ -123,7 +123,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def listed(values: Any) -> Any:
+def split_text(values: Any) -> Any:
     """The parts of a text such as "1/2, 1/4, 1/4"; anything else as it is."""
     return values.split(",") if isinstance(values, str) else values
 
@@ -133,7 +133,7 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
 
 
-def unshared(value: Any) -> Any:
+def defensive_copy(value: Any) -> Any:
     """What a number was when it was given: an array without dimensions could be changed behind its back."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
@@ -158,7 +158,7 @@ def exact_number(value: Any) -> Fraction | None:
     ValueError
         For strings that are not numbers, and decimal exponents beyond 10^5, which would fill the memory.
     """
-    value = unshared(value)
+    value = defensive_copy(value)
     if isinstance(value, np.generic):
         if isinstance(value, (np.bool_, np.datetime64, np.timedelta64)):
             raise TypeError("not a real number")
@@ -193,11 +193,11 @@ def parse_exact(value: Any, name: str, accepted: str) -> Fraction:
     try:
         number = exact_number(value)
     except TypeError:
-        raise TypeError(f"{name} must be {accepted}; got {shown(value)} of type {type(value).__name__}") from None
+        raise TypeError(f"{name} must be {accepted}; got {short_repr(value)} of type {type(value).__name__}") from None
     except ValueError as error:
-        raise ValueError(f"{name}={shown(value)}: {error}") from None
+        raise ValueError(f"{name}={short_repr(value)}: {error}") from None
     if number is None:
-        raise ValueError(f"{name} must be finite; got {shown(value)}")
+        raise ValueError(f"{name} must be finite; got {short_repr(value)}")
     return number
 
 
@@ -225,12 +225,12 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     if isinstance(epsilon, str) and (logarithm := _LOGARITHM.fullmatch(epsilon)):
         ratio = parse_exact(logarithm[1], name, "the logarithm of a number")
         if ratio < 1:
-            raise ValueError(f"{name}={shown(epsilon)} is below 0, or no number; ln(x) needs x >= 1")
+            raise ValueError(f"{name}={short_repr(epsilon)} is below 0, or no number; ln(x) needs x >= 1")
         return PrivacyLevel(ratio, Fraction(0))
     accepted = "a non-negative float, int, Fraction, decimal string such as '0.1', '1/3' or 'ln(3/2)', or LogRatio"
     value = parse_exact(epsilon, name, accepted)
     if value < 0:
-        raise ValueError(f"{name} must be >= 0; got {shown(epsilon)}")
+        raise ValueError(f"{name} must be >= 0; got {short_repr(epsilon)}")
     return PrivacyLevel(Fraction(1), value)
 
 
@@ -255,7 +255,7 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     """
     value = parse_exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]")
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be in [0, 1]; got {shown(delta)}")
+        raise ValueError(f"{name} must be in [0, 1]; got {short_repr(delta)}")
     return value
 
 
@@ -280,11 +280,11 @@ def parse_positive(value: Any, name: str) -> Fraction:
     """
     number = parse_exact(value, name, "a positive float, int, Fraction or decimal string")
     if number <= 0:
-        raise ValueError(f"{name} must be > 0; got {shown(value)}")
+        raise ValueError(f"{name} must be > 0; got {short_repr(value)}")
     return number
 
 
-def positive(value: Any, name: str, least: int = 1) -> int:
+def check_count(value: Any, name: str, least: int = 1) -> int:
     """Read an int at or above a least value.
 
     Raises
@@ -293,9 +293,9 @@ def positive(value: Any, name: str, least: int = 1) -> int:
         Naming the argument.
     """
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= {least}; got {shown(value)}")
+        raise TypeError(f"{name} must be an int >= {least}; got {short_repr(value)}")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
+        raise ValueError(f"{name} must be at least {least}; got {short_repr(value)}")
     return int(value)
 
 
@@ -387,13 +387,13 @@ def open_unit_fraction(value: Any, name: str, *, bits: int = 1000) -> Fraction:
     try:
         number = exact_number(value)
     except TypeError:
-        raise TypeError(f"{name} must be a number strictly between 0 and 1; got {shown(value)}") from None
+        raise TypeError(f"{name} must be a number strictly between 0 and 1; got {short_repr(value)}") from None
     except ValueError as error:
-        raise ValueError(f"{name}={shown(value)}: {error}") from None
+        raise ValueError(f"{name}={short_repr(value)}: {error}") from None
     if number is None or not 0 < number < 1:
-        raise ValueError(f"{name} must be strictly between 0 and 1; got {shown(value)}")
+        raise ValueError(f"{name} must be strictly between 0 and 1; got {short_repr(value)}")
     if number * 2**bits < 1:
-        raise ValueError(f"{name} must be at least 2**-{bits}; got {shown(value)}")
+        raise ValueError(f"{name} must be at least 2**-{bits}; got {short_repr(value)}")
     return number
 
 

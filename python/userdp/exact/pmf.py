@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import exact_number, shown
+from userdp.exact.numbers import exact_number, short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def aligned(pmf: Pmf, outputs: tuple[Hashable, ...]) -> Pmf:
     weight_of = dict(zip(pmf.outputs, pmf.weights, strict=True))
     if len(outputs) == len(pmf) and weight_of.keys() == set(outputs) and not pmf.positional:
         return Pmf(outputs, tuple(weight_of[output] for output in outputs))
-    raise ValueError(f"has the outputs {shown(pmf.outputs)}, not the mechanism's {shown(outputs)}")
+    raise ValueError(f"has the outputs {short_repr(pmf.outputs)}, not the mechanism's {short_repr(outputs)}")
 
 
 def _exact_weight(weight: Any, index: int) -> Fraction:
@@ -222,7 +222,7 @@ def exact_pmf(
 
 def _real(entry: Any, index: int, name: str) -> Fraction | float:
     """An exact number, or an infinite float."""
-    where = f"{name}: entry {shown(entry)} at index {index}"
+    where = f"{name}: entry {short_repr(entry)} at index {index}"
     try:
         number = exact_number(entry)
     except TypeError:
@@ -238,7 +238,7 @@ def _real(entry: Any, index: int, name: str) -> Fraction | float:
 
 def _finite(number: Fraction | float, index: int, name: str) -> Fraction:
     if isinstance(number, float) or number < 0:
-        raise ValueError(f"{name}: entry {shown(number)} at index {index} is not a finite number >= 0")
+        raise ValueError(f"{name}: entry {short_repr(number)} at index {index} is not a finite number >= 0")
     return number
 
 

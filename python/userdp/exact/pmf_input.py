@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import exact_number, shown
+from userdp.exact.numbers import exact_number, short_repr
 from userdp.exact.pmf import Pmf
 
 PmfLike: TypeAlias = "npt.ArrayLike | Sequence[Fraction | str | int | float] | Pmf"
@@ -86,7 +86,7 @@ def _from_array(array: npt.NDArray[Any], name: str) -> Masses:
 
 
 def _exact_mass(entry: Any, index: int, name: str) -> Fraction:
-    where = f"{name}: mass {shown(entry)} at index {index}"
+    where = f"{name}: mass {short_repr(entry)} at index {index}"
     try:
         mass = exact_number(entry)
     except TypeError:

@@ -14,7 +14,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, positive, round_down, round_up
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    parse_delta,
+    parse_level,
+    round_down,
+    round_up,
+)
 
 Route = Literal["best", "concentration", "group"]
 
@@ -99,7 +108,7 @@ def generalization_level(
     """
     with decimal.localcontext(_CONTEXT):
         e, d, failure = _upper(parse_level(epsilon)), _decimal(parse_delta(delta)) * _UP, _probability(beta, "beta")
-        return _level(e, d, positive(n_items, "n_items"), _ln(1 / failure) * _UP, slack, route)
+        return _level(e, d, check_count(n_items, "n_items"), _ln(1 / failure) * _UP, slack, route)
 
 
 def deletion_level(
@@ -288,7 +297,11 @@ def _group_delta(e: Decimal, d: Decimal, k: int) -> Decimal:
 
 def _deletion_pairs(n_users: int, deletions: int, m: int) -> tuple[int, Decimal]:
     """How many items two deletions can make differ, and the logarithm of the number of pairs of deletions."""
-    users, removed, per_user = positive(n_users, "n_users"), positive(deletions, "deletions", 0), positive(m, "m")
+    users, removed, per_user = (
+        check_count(n_users, "n_users"),
+        check_count(deletions, "deletions", 0),
+        check_count(m, "m"),
+    )
     if removed > users:
         raise ValueError(f"deletions must be at most n_users = {users}; got {removed}")
     differing = min(removed, users - removed) * per_user

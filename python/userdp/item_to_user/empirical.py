@@ -10,7 +10,7 @@ from typing import Any
 
 from userdp.algorithms.distributions import read_distribution
 from userdp.algorithms.evaluation import pmf_error_of
-from userdp.exact.numbers import Bounds, Delta, Epsilon, clopper_pearson, parse_delta, parse_level, positive
+from userdp.exact.numbers import Bounds, Delta, Epsilon, check_count, clopper_pearson, parse_delta, parse_level
 from userdp.lddp import check_lddp
 from userdp.runtime import Progress, progress_bar
 
@@ -117,14 +117,18 @@ def empirical_stability(
     """
     if pmf_error_of(algorithm) > 0:
         raise ValueError("algorithm declares a pmf_error; stability is decided on exact masses")
-    users, per_user, removed = positive(n_users, "n_users"), positive(m, "m"), positive(deletions, "deletions", 0)
+    users, per_user, removed = (
+        check_count(n_users, "n_users"),
+        check_count(m, "m"),
+        check_count(deletions, "deletions", 0),
+    )
     if removed > users:
         raise ValueError(f"deletions must be at most n_users = {users}; got {removed}")
     if not isinstance(distribution, Mapping):
         raise TypeError(f"distribution must be a mapping from item to weight; got {type(distribution).__name__}")
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1); got {confidence!r}")
-    items, count = read_distribution(distribution, None, "distribution"), positive(samples, "samples")
+    items, count = read_distribution(distribution, None, "distribution"), check_count(samples, "samples")
     parse_level(epsilon), parse_delta(delta)
     source, stable = Random(random_state), 0
     with progress_bar(progress, "drawing datasets") as callback:

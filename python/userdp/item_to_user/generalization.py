@@ -29,10 +29,10 @@ from userdp.exact.numbers import (
     PrivacyLevel,
     capped_binomial,
     capped_power,
+    check_count,
     parse_delta,
     parse_level,
-    positive,
-    shown,
+    short_repr,
 )
 from userdp.exact.pmf_input import Masses, PmfLike, fractions_of
 from userdp.exceptions import BudgetError
@@ -138,7 +138,7 @@ class GeneralizationReport:
             False: "VIOLATED",
             None: "not refuted" if self.claimed_beta is not None else "no claim",
         }[self.holds]
-        weights = ", ".join(f"{shown(example)}: {_short(mass)}" for example, mass in self.distribution if mass)
+        weights = ", ".join(f"{short_repr(example)}: {_short(mass)}" for example, mass in self.distribution if mass)
         claim = "" if self.claimed_beta is None else f", claimed at most {_short(self.claimed_beta)}"
         lines = [
             f"Perfect generalization of {self.mechanism}: {verdict}",
@@ -150,9 +150,9 @@ class GeneralizationReport:
             f"{self.pmfs:,} distinct distributions",
         ]
         if self.witness is not None:
-            other = "the simulator" if self.witness.x2 is None else shown(self.witness.x2)
-            event = ", ".join(sorted(map(shown, self.witness.event)))
-            lines.append(f"  for example {shown(self.witness.x)} against {other}, event {{{event}}}")
+            other = "the simulator" if self.witness.x2 is None else short_repr(self.witness.x2)
+            event = ", ".join(sorted(map(short_repr, self.witness.event)))
+            lines.append(f"  for example {short_repr(self.witness.x)} against {other}, event {{{event}}}")
         if self.scope == "all":
             lines.append("  the listed distributions bound the worst one from below only")
         return "\n".join(lines)
@@ -300,7 +300,7 @@ def audit_perfect_generalization(
     ((Fraction(1, 2),), (Fraction(5, 8),), False)
     """
     examples, level, threshold = read_universe(universe), parse_level(epsilon), parse_delta(delta)
-    users, per_user = positive(n_users, "n_users"), positive(n_examples, "n_examples")
+    users, per_user = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
     claimed = None if beta is None else parse_delta(beta, "beta")
     for name, value, accepted in (
         ("notion", notion, ("sample", "simulator")),
@@ -417,7 +417,7 @@ class _Samples:
 
     def check(self, outputs: int, distributions: int, budget: int | None) -> None:
         """Refuse what is too large before anything is enumerated; and count the datasets."""
-        limit = DEFAULT_BUDGET if budget is None else positive(budget, "budget")
+        limit = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         largest = max(MAX_DATASETS, limit)
         values = capped_power(len(self.universe), self.n_examples, largest)
         if self.symmetric:

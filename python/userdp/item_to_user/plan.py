@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, parse_delta, parse_level, positive
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
 from userdp.item_to_user.concentration import (
     _probability,
     largest_item_epsilon,
@@ -171,14 +171,14 @@ def plan_user_level(
       stable at (0.3333, 1.8e-07) up to item epsilon 3.286e-05 with probability 0.99 (explicit bound)
       user-level (1, 1e-06)-DP, whatever the data
     """
-    drawn, per_user = positive(n_items, "n_items"), positive(m, "m")
+    drawn, per_user = check_count(n_items, "n_items"), check_count(m, "m")
     item_threshold, failure = parse_delta(item_delta, "item_delta"), _probability(beta, "beta")
     parse_level(item_epsilon, "item_epsilon"), parse_level(epsilon), parse_delta(delta)
     if deletions is None or stability_epsilon is None or stability_delta is None:
         if not (deletions is stability_epsilon is stability_delta is None):
             raise TypeError("give all of deletions, stability_epsilon and stability_delta, or none of them")
         deletions, stability_epsilon, stability_delta = _calibrated(epsilon, delta, calibration)
-    removed = positive(deletions, "deletions")
+    removed = check_count(deletions, "deletions")
     parse_level(stability_epsilon, "stability_epsilon"), parse_delta(stability_delta, "stability_delta")
     if stability != "explicit" and not callable(stability):
         raise TypeError(f"stability must be 'explicit' or a callable from n_users to epsilon; got {stability!r}")
@@ -321,7 +321,7 @@ def suggested_item_level(epsilon: float, delta: float, m: int) -> tuple[float, f
     >>> [float(f"{value:.3g}") for value in suggested_item_level(1, 1e-6, 100)]
     [0.00169, 7.24e-10]
     """
-    size, e, d = positive(m, "m"), float(parse_level(epsilon)), float(parse_delta(delta))
+    size, e, d = check_count(m, "m"), float(parse_level(epsilon)), float(parse_delta(delta))
     if e <= 0 or not 0 < d < 1:
         raise ValueError(f"needs epsilon > 0 and delta in (0, 1); got epsilon={epsilon!r}, delta={delta!r}")
     log = math.log(1 / d)

@@ -16,7 +16,7 @@ from userdp.algorithms.finite import FunctionAlgorithm
 from userdp.algorithms.forms import is_symmetric
 from userdp.algorithms.users import read_users
 from userdp.exact.encoding import key_of
-from userdp.exact.numbers import capped_binomial, positive, shown
+from userdp.exact.numbers import capped_binomial, check_count, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exact.pmf_input import fractions_of
 from userdp.exceptions import BudgetError
@@ -93,8 +93,8 @@ class SubsampledAlgorithm(FunctionAlgorithm):
                 "item_algorithm declares a pmf_error; the exact distribution of a subsample needs exact masses"
             )
         self.item_algorithm = item_algorithm
-        self.n_items = positive(n_items, "n_items")
-        self.budget = positive(budget, "budget")
+        self.n_items = check_count(n_items, "n_items")
+        self.budget = check_count(budget, "budget")
         self.universe = None if universe is None else frozenset(map(key_of, read_universe(universe)))
         super().__init__(outputs, self._distribution, name=f"{mechanism_name(item_algorithm)} on {self.n_items} items")
 
@@ -105,7 +105,7 @@ class SubsampledAlgorithm(FunctionAlgorithm):
             raise ValueError(f"the dataset has {len(items)} items; a subset of n_items={self.n_items} was asked for")
         if self.universe is not None and not self.universe.issuperset(keys):
             strange = next(item for item, key in zip(items, keys, strict=True) if key not in self.universe)
-            raise ValueError(f"the item {shown(strange)} is not in the universe")
+            raise ValueError(f"the item {short_repr(strange)} is not in the universe")
         self._check_size(len(items), len(self.universe or set(keys)))
         values = dict(zip(keys, items, strict=True))
         found = DistinctPmfs(self.outputs)

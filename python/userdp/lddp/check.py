@@ -23,7 +23,7 @@ from userdp.algorithms.forms import assumptions_of
 from userdp.algorithms.users import read_users
 from userdp.audit.engine import DEFAULT_BUDGET, in_digits
 from userdp.checker.divergences import Level, Value
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exact.pmf_input import fractions_of
 from userdp.exceptions import BudgetError
 from userdp.lddp.deletions import Deletions, engine_for
@@ -119,7 +119,7 @@ class LDDPResult:
         ]
         if self.witness is not None:
             first, second, event = self.witness
-            lines.append(f"attained by deleting {first} against {second}, on {shown(event)}")
+            lines.append(f"attained by deleting {first} against {second}, on {short_repr(event)}")
         return "\n".join(lines)
 
     def verify(self, algorithm: Any, dataset: Sequence[Any]) -> bool:
@@ -182,7 +182,7 @@ def check_lddp(
     Parameters
     ----------
     algorithm : FiniteAlgorithm
-        Anything with ``.outputs`` and ``.pmf(dataset)``. Its class chooses the engine: a `ScoreSelection`, an
+        Anything with ``.outputs`` and ``.pmf(dataset)``. Its class chooses the engine: a `SummedScoreEM`, an
         `AdditiveAlgorithm` and a `SymmetricAlgorithm` are much cheaper than a general algorithm, which is asked for
         every deletion set. A general algorithm sees the kept users in index order.
     dataset : sequence of users
@@ -244,7 +244,7 @@ def check_lddp(
     question = Question(parse_level(epsilon), parse_delta(delta), error)
     limit = _limit(budget)
     if executor is not None and not hasattr(executor, "submit"):
-        raise TypeError(f"executor must be a concurrent.futures.Executor or None; got {shown(executor)}")
+        raise TypeError(f"executor must be a concurrent.futures.Executor or None; got {short_repr(executor)}")
     engine = engine_for(algorithm, users, size, outputs)
     members = _members(engine, users, size, len(outputs), limit)
     engine.check()
@@ -277,9 +277,9 @@ def check_lddp(
 
 def _size(r: Any, n_users: int) -> int:
     if isinstance(r, (bool, np.bool_, np.timedelta64)) or not isinstance(r, (int, np.integer)):
-        raise TypeError(f"r must be an int from 0 to the number of users, {n_users}; got {shown(r)}")
+        raise TypeError(f"r must be an int from 0 to the number of users, {n_users}; got {short_repr(r)}")
     if not 0 <= r <= n_users:
-        raise ValueError(f"r must be from 0 to the number of users, {n_users}; got {shown(r)}")
+        raise ValueError(f"r must be from 0 to the number of users, {n_users}; got {short_repr(r)}")
     return int(r)
 
 
@@ -287,7 +287,7 @@ def _limit(budget: Any) -> int:
     if budget is None:
         return DEFAULT_BUDGET
     if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)):
-        raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {shown(budget)}")
+        raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {short_repr(budget)}")
     return int(budget)
 
 

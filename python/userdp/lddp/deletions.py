@@ -117,7 +117,7 @@ class General(_Engine):
     name: ClassVar[str] = "general"
     cheaper: ClassVar[str] = (
         "fewer deletions; or a SymmetricAlgorithm, which is checked over count vectors of distinct users, an "
-        "AdditiveAlgorithm (over totals) or a ScoreSelection (whose pmfs the core makes)"
+        "AdditiveAlgorithm (over totals) or a SummedScoreEM (whose pmfs the core makes)"
     )
 
     @property
@@ -169,7 +169,7 @@ class Symmetric(_Engine):
     name: ClassVar[str] = "symmetric"
     cheaper: ClassVar[str] = (
         "fewer deletions or fewer distinct users; or an AdditiveAlgorithm, which is checked over totals, or a "
-        "ScoreSelection (whose pmfs the core makes)"
+        "SummedScoreEM (whose pmfs the core makes)"
     )
 
     @cached_property
@@ -340,7 +340,7 @@ class Additive(_Engine):
 
 @dataclass(frozen=True)
 class Score(_Engine):
-    """A `ScoreSelection`: the core makes every pmf, by kinds of users with the same differences of scores."""
+    """A `SummedScoreEM`: the core makes every pmf, by kinds of users with the same differences of scores."""
 
     name: ClassVar[str] = "score"
     cheaper: ClassVar[str] = "fewer deletions, coarser scores (fewer kinds of users), or an executor"

@@ -21,7 +21,7 @@ from userdp.estimators.privacy import ExactEpsilon
 from userdp.exact.numbers import parse_positive
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ExponentialMechanism
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class ClippedSelection:
         self.sensitivity = max(1, min(2 * self.tau, spread * m))
         self.mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=self.sensitivity)
 
-    def choose(self, draw: Draw, scores: Integers) -> int:
+    def choose(self, draw: Sampler, scores: Integers) -> int:
         """The candidate that is drawn."""
         chosen: int = draw(self.mechanism, scores)
         return chosen

@@ -11,7 +11,7 @@ from userdp.concepts.classes import ConceptClass
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import is_integer, parse_delta, shown
+from userdp.exact.numbers import is_integer, parse_delta, short_repr
 from userdp.learners.pac import ConceptClassifier
 from userdp.learners.voting import MODELS, SelectionModel, VotingClassifier, selection_model
 from userdp.stability import RepresentationLearner, StableLearner
@@ -52,7 +52,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     models "local" and "shuffle" what is private is not only the result: in "local" every single report, in "shuffle"
     the multiset of all messages. docs/proofs/selection.md, docs/proofs/local_protocols.md, docs/proofs/shuffle.md.
 
-    *How many users.* ``userdp.selection.ApproximateSelection(...).users_needed(agreement=..., beta=...)`` and its
+    *How many users.* ``userdp.selection.ApproximatePrivateMode(...).users_needed(agreement=..., beta=...)`` and its
     counterparts say how many suffice when users agree with a given probability;
     `userdp.stability.measure_agreement` measures it on synthetic or public data.
 
@@ -92,8 +92,8 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         Who is trusted with the votes.
 
         * "central-approx": a curator sees the votes, and releases a common one by
-          `userdp.selection.ApproximateSelection`.
-        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy.
+          `userdp.selection.ApproximatePrivateMode`.
+        * "central-pure": the same by `userdp.selection.PurePrivateMode`, with pure differential privacy.
         * "local": nobody. Every user sends one randomized report (`userdp.protocols.local`).
         * "shuffle": a shuffler that hides who sent what (`userdp.protocols.shuffle`).
 
@@ -126,13 +126,14 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         if self.stable_learner is None:
             return
         if not isinstance(self.stable_learner, StableLearner):
-            raise TypeError(f"stable_learner must be a StableLearner or None; got {shown(self.stable_learner)}")
+            raise TypeError(f"stable_learner must be a StableLearner or None; got {short_repr(self.stable_learner)}")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
         if isinstance(self.stable_learner.default, bytes):
             raise TypeError(
                 "stable_learner must vote for hypotheses by their index; the votes of "
-                f"{shown(self.stable_learner)} are bytes, like its default, and would all count as one for the default"
+                f"{short_repr(self.stable_learner)} are bytes, like its default, and would all count as one for the "
+                "default"
             )
         own = getattr(self.stable_learner, "hypotheses", None)
         if isinstance(own, ConceptClass) and own.size != self.hypotheses.size:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.concepts.points import points_of, read_domain_size
-from userdp.exact.numbers import Epsilon, is_integer, parse_delta, positive, shown
+from userdp.exact.numbers import Epsilon, check_count, is_integer, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import Draw, Program, distribution_of, run
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
 from userdp.runtime import source_of
 from userdp.users.ids import encode_users
 from userdp.users.table import first_rows, read_point_column
@@ -37,7 +37,7 @@ def tolerance_of_median(m: int, mass: float) -> int:
 
 
 def draw_median(
-    draw: Draw, mechanism: GroupedExponentialMechanism, scores: MedianScores, low: int, high: int, s: int
+    draw: Sampler, mechanism: GroupedExponentialMechanism, scores: MedianScores, low: int, high: int, s: int
 ) -> int:
     """The median as a part of a program; see `private_median`."""
     starts, offences = scores(low, high, s)
@@ -148,7 +148,7 @@ def private_median_pmf(
             f"the exact distribution has {last - first + 1} points, at most {LISTED_POINTS} are "
             "listed; narrow low..high"
         )
-    return distribution_of(program, range(first, last + 1))
+    return output_distribution(program, range(first, last + 1))
 
 
 def _program(
@@ -162,11 +162,11 @@ def _program(
     mass: Any,
     enrolled: Any,
     exact_integers: bool,
-) -> tuple[Program, int, int]:
+) -> tuple[AdaptiveMechanism, int, int]:
     """The program, and the least and the largest of its outcomes."""
     from userdp import _core
 
-    size, most = read_domain_size(domain_size), positive(m, "m")
+    size, most = read_domain_size(domain_size), check_count(m, "m")
     first, last = _range(low, size if high is None else high, size)
     s = tolerance_of_median(most, _mass(mass))
     mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
@@ -180,14 +180,16 @@ def _program(
 
 def _range(low: Any, high: Any, domain_size: int) -> tuple[int, int]:
     if not is_integer(low) or not is_integer(high):
-        raise TypeError(f"low and high must be ints; got {shown(low)} and {shown(high)}")
+        raise TypeError(f"low and high must be ints; got {short_repr(low)} and {short_repr(high)}")
     if not 0 <= low <= high <= domain_size:
-        raise ValueError(f"0 <= low <= high <= domain_size is needed; got low = {shown(low)} and high = {shown(high)}")
+        raise ValueError(
+            f"0 <= low <= high <= domain_size is needed; got low = {short_repr(low)} and high = {short_repr(high)}"
+        )
     return int(low), int(high)
 
 
 def _mass(mass: Any) -> float:
     number = float(parse_delta(mass, "mass"))
     if not number:
-        raise ValueError(f"mass must be above 0; got {shown(mass)}")
+        raise ValueError(f"mass must be above 0; got {short_repr(mass)}")
     return number

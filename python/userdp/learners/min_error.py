@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.privacy import equal_part
-from userdp.exact.numbers import Epsilon, open_unit_fraction, parse_delta, positive, shown
+from userdp.exact.numbers import Epsilon, check_count, open_unit_fraction, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import read_minimal_errors, separation
 from userdp.mechanisms import DiscreteLaplace
-from userdp.mechanisms.composed import Draw, Program, distribution_of, run
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
 from userdp.runtime import source_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class NoisyComparison:
 
 
 def compare(
-    draw: Draw,
+    draw: Sampler,
     comparison: NoisyComparison,
     minimal_errors: npt.NDArray[np.int64],
     guess: Fraction,
@@ -91,7 +91,7 @@ def one_comparison(epsilon: Epsilon, alpha: Fraction, n_users: int) -> NoisyComp
 
 
 def estimate_min_error(
-    draw: Draw, comparison: NoisyComparison, minimal_errors: npt.NDArray[np.int64], alpha: Fraction
+    draw: Sampler, comparison: NoisyComparison, minimal_errors: npt.NDArray[np.int64], alpha: Fraction
 ) -> Fraction:
     """Bisection as a part of a program; see `private_min_error`."""
     low, high = Fraction(0), Fraction(1)
@@ -173,7 +173,7 @@ def private_compare_pmf(
     minimal_errors: npt.ArrayLike, guess: Any, *, n_users: int, epsilon: Epsilon, alpha: Any
 ) -> Pmf:
     """The exact distribution of `private_compare` on the same arguments. **Not private**: for audits."""
-    return distribution_of(_compare_program(minimal_errors, guess, n_users, epsilon, alpha), (0, 1))
+    return output_distribution(_compare_program(minimal_errors, guess, n_users, epsilon, alpha), (0, 1))
 
 
 def private_min_error(
@@ -221,7 +221,7 @@ def private_min_error(
 
 def private_min_error_pmf(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon, alpha: Any) -> Pmf:
     """The exact distribution of `private_min_error` on the same arguments. **Not private**: for audits."""
-    return distribution_of(_min_error_program(minimal_errors, n_users, epsilon, alpha), possible_min_errors(alpha))
+    return output_distribution(_min_error_program(minimal_errors, n_users, epsilon, alpha), possible_min_errors(alpha))
 
 
 def possible_min_errors(alpha: Any) -> tuple[Fraction, ...]:
@@ -235,20 +235,20 @@ def possible_min_errors(alpha: Any) -> tuple[Fraction, ...]:
     steps = 2 ** rounds_of(accuracy(alpha))
     if steps > MAX_STEPS:
         raise BudgetError(
-            f"alpha = {shown(alpha)} makes {steps} outcomes, and at most {MAX_STEPS} are listed; raise alpha"
+            f"alpha = {short_repr(alpha)} makes {steps} outcomes, and at most {MAX_STEPS} are listed; raise alpha"
         )
     return tuple(Fraction(step, steps) for step in range(steps))
 
 
-def _compare_program(minimal_errors: Any, guess: Any, n_users: Any, epsilon: Epsilon, alpha: Any) -> Program:
-    n = positive(n_users, "n_users")
+def _compare_program(minimal_errors: Any, guess: Any, n_users: Any, epsilon: Epsilon, alpha: Any) -> AdaptiveMechanism:
+    n = check_count(n_users, "n_users")
     errors, at = read_minimal_errors(minimal_errors, n), parse_delta(guess, "guess")
     width, comparison = accuracy(alpha), NoisyComparison(epsilon, n)
     return lambda draw: compare(draw, comparison, errors, at, width)
 
 
-def _min_error_program(minimal_errors: Any, n_users: Any, epsilon: Epsilon, alpha: Any) -> Program:
-    n = positive(n_users, "n_users")
+def _min_error_program(minimal_errors: Any, n_users: Any, epsilon: Epsilon, alpha: Any) -> AdaptiveMechanism:
+    n = check_count(n_users, "n_users")
     errors, width = read_minimal_errors(minimal_errors, n), accuracy(alpha)
     comparison = one_comparison(epsilon, width, n)
     return lambda draw: estimate_min_error(draw, comparison, errors, width)

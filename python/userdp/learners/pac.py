@@ -19,7 +19,7 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan
 from userdp.estimators.privacy import Budget
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import open_unit_fraction, open_unit_interval, shown
+from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import clipping_bound
 from userdp.learners.min_error import estimate_min_error, one_comparison
@@ -27,7 +27,7 @@ from userdp.learners.scores import clipped_pairwise_scores
 from userdp.learners.threshold import t_of_error
 from userdp.learners.tolerance import choose_t, t_shares
 from userdp.mechanisms import ExponentialMechanism
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.table import UserTable
 
 MAX_LISTED = 2**16
@@ -36,7 +36,7 @@ MAX_LISTED = 2**16
 
 def _concepts(value: Any, name: str) -> None:
     if not isinstance(value, ConceptClass):
-        raise TypeError(f"{name} must be a concept class, such as FiniteClass(...); got {shown(value)}")
+        raise TypeError(f"{name} must be a concept class, such as FiniteClass(...); got {short_repr(value)}")
 
 
 def _representation(value: Any, name: str) -> None:
@@ -200,7 +200,7 @@ class RealizablePACClassifier(ConceptClassifier):
         mechanism = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
         rows = math.floor(1 / float(self.alpha))
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             kept = table.first(min(table.m, rows))
             check_work(hypotheses, kept.n_users, kept.m)
             scores = ClassErrors(hypotheses, kept).above(0)
@@ -322,7 +322,7 @@ class AgnosticPACClassifier(ConceptClassifier):
         program = partial(programs[self.method], budget)
         return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})
 
-    def _by_score(self, budget: Budget, table: UserTable) -> Program:
+    def _by_score(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
         check_work(self.hypotheses, table.n_users, table.m)
         errors = ClassErrors(self.hypotheses, table)
         # Without a share there is one candidate for t, and nothing is drawn.
@@ -332,21 +332,21 @@ class AgnosticPACClassifier(ConceptClassifier):
         # The exact distribution follows many paths that ask for the same counts.
         least, above = cache(errors.least), cache(errors.above)
 
-        def program(draw: Draw) -> int:
+        def program(draw: Sampler) -> int:
             t = choose_t(draw, choice, table.m, least, table.n_users)
             chosen: int = draw(selection, above(t))
             return chosen
 
         return program
 
-    def _by_pairs(self, budget: Budget, table: UserTable) -> Program:
+    def _by_pairs(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
         check_work(self.hypotheses, table.n_users, table.m)
         tau = math.ceil(clipping_bound(float(self.alpha), table.m)) if self.tau is None else int(self.tau)
         scores = clipped_pairwise_scores(ClassErrors(self.hypotheses, table).mistakes(), tau)
         selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=2 * min(tau, table.m))
         return lambda draw: draw(selection, scores)
 
-    def _by_surrogate(self, budget: Budget, table: UserTable) -> Program:
+    def _by_surrogate(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
         proper = self.representation is None
         check_work(self.concepts, table.n_users, table.m)
         if not proper:
@@ -357,12 +357,12 @@ class AgnosticPACClassifier(ConceptClassifier):
         scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.hypotheses, table))
         alpha = open_unit_fraction(self.alpha, "alpha")
 
-        def good_t(draw: Draw) -> int | None:
+        def good_t(draw: Sampler) -> int | None:
             """The t that best separates errors that are good enough from those that are not; None if all are."""
             comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
             return t_of_error(table.m, estimate_min_error(draw, comparison, least(), alpha / 6), alpha)
 
-        def program(draw: Draw) -> int:
+        def program(draw: Sampler) -> int:
             t = good_t(draw) if table.m > 1 else 0
             if t is None:
                 return FIXED

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from userdp.exact.numbers import open_unit_interval, positive
+from userdp.exact.numbers import check_count, open_unit_interval
 from userdp.exceptions import BudgetError
 
 MOST_USERS = 2**1000
@@ -73,7 +73,7 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
     >>> uniform_convergence_users(1, m=1, alpha=0.1, beta=0.05)
     UniformConvergence(single_row=522731, agnostic=93008, disagreement=20053, sharper=28611)
     """
-    d, rows = positive(vc_dimension, "vc_dimension", 0), positive(m, "m")
+    d, rows = check_count(vc_dimension, "vc_dimension", 0), check_count(m, "m")
     width, failure = open_unit_interval(alpha, "alpha"), open_unit_interval(beta, "beta")
     square = width * width
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import positive, shown
+from userdp.exact.numbers import check_count, short_repr
 from userdp.exceptions import BudgetError
 from userdp.users.containers import rows_in
 from userdp.users.ids import encode_users
@@ -72,11 +72,11 @@ def user_level_errors(
     >>> user_level_errors(predictions, y, groups=groups, m=2, scaled=False).tolist()
     [[1, 1], [0, 0]]
     """
-    most = positive(m, "m")
+    most = check_count(m, "m")
     if most >= 2**31:
-        raise ValueError(f"m must be below 2^31; got {shown(m)}")
+        raise ValueError(f"m must be below 2^31; got {short_repr(m)}")
     if not isinstance(scaled, (bool, np.bool_)):
-        raise TypeError(f"scaled must be a bool; got {shown(scaled)}")
+        raise TypeError(f"scaled must be a bool; got {short_repr(scaled)}")
     said = _binary(predictions, "predictions", 2)
     labels = read_labels(y, BINARY, rows_in(y, "y"))
     if said.shape[1] != len(labels):
@@ -134,7 +134,7 @@ def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:
         raise ValueError(f"counts must be a matrix with at least one row and one column; got shape {matrix.shape}")
     if matrix.dtype.kind not in "iu":
         raise TypeError(f"counts must be integers; got dtype {matrix.dtype}")
-    clip = positive(tau, "tau")
+    clip = check_count(tau, "tau")
     candidates, users = matrix.shape
     if candidates * (candidates - 1) // 2 * users > MAX_COMPARISONS:
         raise BudgetError(

@@ -16,10 +16,10 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan
 from userdp.estimators.privacy import Budget
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import exact_number, parse_positive, positive, shown
+from userdp.exact.numbers import check_count, exact_number, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import PairTable, Scheffe, Symbols, clipping_bound, read_symbols, users_needed
-from userdp.mechanisms.composed import Program
+from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.users.containers import Grid
 from userdp.users.table import UserTable
 
@@ -80,7 +80,7 @@ class SymbolSelector(UserLevelEstimator):
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         budget, (size, n_symbols) = Budget.of(self.epsilon, {"selection": 1}), self._shape()
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             selection = self._selection(table.m, budget["selection"])
             scores = selection.scores(Symbols.of(table, table.X[:, 0], n_symbols))
             return lambda draw: selection.choose(draw, scores)
@@ -93,7 +93,7 @@ class SymbolSelector(UserLevelEstimator):
     def users_needed(self) -> int:
         """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
         self._check_parameters()
-        m = positive(self.m, "m")
+        m = check_count(self.m, "m")
         return users_needed(
             self._shape()[0],
             epsilon=positive_epsilon(self.epsilon),
@@ -179,7 +179,7 @@ def grid_unit(granularity: Any) -> int:
     step = parse_positive(granularity, "granularity")
     unit = step.denominator
     if step.numerator != 1 or unit & (unit - 1) or unit > 2**30:
-        raise ValueError(f"granularity must be a power of two from 2**-30 to 1; got {shown(granularity)}")
+        raise ValueError(f"granularity must be a power of two from 2**-30 to 1; got {short_repr(granularity)}")
     return unit
 
 
@@ -188,7 +188,7 @@ def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
     if callable(psi):
         if n_hypotheses is None:
             raise ValueError("n_hypotheses must be the number of hypotheses when psi is a callable; got None")
-        k = positive(n_hypotheses, "n_hypotheses", 2)
+        k = check_count(n_hypotheses, "n_hypotheses", 2)
         own = np.zeros_like(psi(0, 1))
         rows: Any = [[own if a == b else psi(a, b) for b in range(k)] for a in range(k)]
     else:
@@ -203,7 +203,7 @@ def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
     if k < 2:
         raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
     if n_hypotheses is not None and n_hypotheses != k:
-        raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {shown(n_hypotheses)}")
+        raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {short_repr(n_hypotheses)}")
     if table.size > LARGEST_TABLE:
         raise BudgetError(f"psi has {table.size} numbers (limit {LARGEST_TABLE}); merge symbols or hypotheses")
     return _on_grid(table, unit)
@@ -230,7 +230,7 @@ def _on_grid(table: npt.NDArray[Any], unit: int) -> npt.NDArray[np.int64]:
         raise TypeError(f"psi must be numbers in [-1, 1]; got dtype {table.dtype}")
     if not valid.all():
         pair = np.argwhere(others)[np.argwhere(~valid.reshape(-1, table.shape[2]))[0, 0]]
-        raise ValueError(f"psi[{pair[0]}, {pair[1]}] must be numbers in [-1, 1]; got {shown(table[tuple(pair)])}")
+        raise ValueError(f"psi[{pair[0]}, {pair[1]}] must be numbers in [-1, 1]; got {short_repr(table[tuple(pair)])}")
     return votes
 
 
@@ -338,11 +338,11 @@ def on_grid(row: Iterable[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
         try:
             number = exact_number(entry)
         except TypeError:
-            raise TypeError(f"{name} must be a list of masses; got {shown(entry)}") from None
+            raise TypeError(f"{name} must be a list of masses; got {short_repr(entry)}") from None
         except ValueError as error:
-            raise ValueError(f"{name} has the mass {shown(entry)}, {error}") from None
+            raise ValueError(f"{name} has the mass {short_repr(entry)}, {error}") from None
         if number is None or number < 0:
-            raise ValueError(f"{name} has the mass {shown(entry)}; masses must be numbers >= 0")
+            raise ValueError(f"{name} has the mass {short_repr(entry)}; masses must be numbers >= 0")
         masses.append(number)
     total = sum(masses, Fraction(0))
     if abs(total - 1) > Fraction(1, 10**9):

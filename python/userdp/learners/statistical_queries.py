@@ -20,14 +20,14 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.voting import IN_PROCESS, LocalRound, SelectionModel, VotingClassifier
 from userdp.protocols.local import BitwiseMajority
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import StatisticalQueryAlgorithm, StatisticalQueryLearner
 
 if TYPE_CHECKING:
     from userdp import _core
 
 PURE_BITS = 64
-"""The most bits of a hypothesis among all of which `PureSelection` chooses."""
+"""The most bits of a hypothesis among all of which `PurePrivateMode` chooses."""
 PMF_BITS = 12
 PMF_USERS = 2**10
 """Limits of the exact distribution of a majority of every bit."""
@@ -112,8 +112,8 @@ class StatisticalQueryClassifier(VotingClassifier):
         doc="""
         Who is trusted with the votes.
 
-        * "central-approx": a curator, who releases a common one by `userdp.selection.ApproximateSelection`.
-        * "central-pure": the same by `userdp.selection.PureSelection`, with pure differential privacy, among all
+        * "central-approx": a curator, who releases a common one by `userdp.selection.ApproximatePrivateMode`.
+        * "central-pure": the same by `userdp.selection.PurePrivateMode`, with pure differential privacy, among all
           numbers of `hypothesis_bits` bits, at most 64.
         * "local": nobody. Every user sends one randomized bit of the vote, to the server of
           `userdp.protocols.local.BitwiseMajority`; both are simulated here in one process. It takes at least as many
@@ -201,7 +201,7 @@ def hypothesis_votes(
         return int(number).to_bytes(width, "big")
 
     if model == "central-approx":
-        approximate = ApproximateSelection(epsilon=epsilon, delta=delta, default=default)
+        approximate = ApproximatePrivateMode(epsilon=epsilon, delta=delta, default=default)
         return SelectionModel(approximate, approximate.tally)
     if model == "central-pure":
         if n_bits > PURE_BITS:
@@ -210,7 +210,7 @@ def hypothesis_votes(
                 "possible hypothesis its chance. Use model='central-approx', which takes any number of bits, or an "
                 "algorithm with shorter hypotheses"
             )
-        pure = PureSelection(epsilon=epsilon, n_items=2**n_bits, default=_number(default))
+        pure = PurePrivateMode(epsilon=epsilon, n_items=2**n_bits, default=_number(default))
         return SelectionModel(pure, lambda votes: pure.tally([*map(_number, votes)]), bytes_of)
     if model == "local":
         if n_users < n_bits:

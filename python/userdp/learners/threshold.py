@@ -27,7 +27,7 @@ from userdp.learners.min_error import accuracy, estimate_min_error, one_comparis
 from userdp.learners.three_way import ThreeWayChoice
 from userdp.learners.tolerance import choose_t, separation, t_shares
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import Draw, Mechanism, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Mechanism, Sampler
 from userdp.users.containers import Grid
 from userdp.users.table import UserTable
 
@@ -75,7 +75,7 @@ def t_of_error(m: int, error: Fraction, alpha: Fraction) -> int | None:
 
 
 def search(
-    draw: Draw,
+    draw: Sampler,
     sweep: Sweep,
     *,
     domain_size: int,
@@ -291,7 +291,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         size = int(self.domain_size)
         return Sweep(_core.ThresholdSweep(table.X, table.labels, table.users, table.n_users, table.m, size))
 
-    def _by_score(self, budget: Budget, table: UserTable) -> Program:
+    def _by_score(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
         sweep, size = self._sweep(table), int(self.domain_size)
         of_t = ExponentialMechanism(epsilon=budget.parts.get("choice of t", budget["threshold"]), sensitivity=1)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
@@ -300,27 +300,27 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         most_rows = table.n_users * table.m
         slots = most_rows + 1 if most_rows <= PADDED_ROWS else 0
 
-        def program(draw: Draw) -> int:
+        def program(draw: Sampler) -> int:
             t = choose_t(draw, of_t, table.m, sweep.minimal_errors, table.n_users)
             starts, scores = sweep.groups(t, slots)
             return int(draw(of_thresholds, GroupedScores(starts, scores, size)))
 
         return program
 
-    def _by_medians(self, budget: Budget, table: UserTable) -> Program:
+    def _by_medians(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
         sweep, size, alpha = self._sweep(table), int(self.domain_size), accuracy(self.alpha)
         rounds = rounds_of_search(alpha)
         median = GroupedExponentialMechanism(epsilon=equal_part(budget["medians"], rounds), sensitivity=1)
         choice = ThreeWayChoice(equal_part(budget["comparisons"], rounds), table.n_users)
         tolerances = median_tolerances(table.m, rounds)
 
-        def t_of(draw: Draw) -> int | None:
+        def t_of(draw: Sampler) -> int | None:
             if table.m == 1:
                 return 0
             comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
             return t_of_error(table.m, estimate_min_error(draw, comparison, sweep.minimal_errors(), alpha / 6), alpha)
 
-        def program(draw: Draw) -> int:
+        def program(draw: Sampler) -> int:
             t = t_of(draw)
             if t is None:
                 return NO_THRESHOLD_IS_BETTER

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, parse_delta, positive, shown
+from userdp.exact.numbers import Epsilon, check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms import ExponentialMechanism
-from userdp.mechanisms.composed import Draw, Program, distribution_of, run
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
 from userdp.runtime import source_of
 
 MOST_ROWS = 2**40
@@ -74,12 +74,12 @@ def best_separating_threshold(
     >>> t, round(gap, 6)
     (24, 0.755077)
     """
-    rows = positive(m, "m")
+    rows = check_count(m, "m")
     if rows > MOST_ROWS:
-        raise ValueError(f"m must be at most 2**40; got {shown(m)}")
+        raise ValueError(f"m must be at most 2**40; got {short_repr(m)}")
     low, high = float(parse_delta(p, "p")), float(parse_delta(q, "q"))
     if low >= high:
-        raise ValueError(f"p < q is needed, as floats; got p={shown(p)}, q={shown(q)}")
+        raise ValueError(f"p < q is needed, as floats; got p={short_repr(p)}, q={short_repr(q)}")
     threshold, gap, _ = separation(rows, low, high)
     return threshold, gap
 
@@ -137,7 +137,7 @@ def t_shares(m: int, selection: str) -> dict[str, Fraction]:
 
 
 def choose_t(
-    draw: Draw,
+    draw: Sampler,
     mechanism: ExponentialMechanism,
     m: int,
     minimal_errors: Callable[[], npt.NDArray[np.int64]],
@@ -235,11 +235,11 @@ def private_t_pmf(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsil
     [0.0, 1.0]
     """
     program = _program(minimal_errors, n_users, epsilon)
-    return distribution_of(program, candidates_for_t(len(np.asarray(minimal_errors))))
+    return output_distribution(program, candidates_for_t(len(np.asarray(minimal_errors))))
 
 
-def _program(minimal_errors: npt.ArrayLike, n_users: int, epsilon: Epsilon) -> Program:
-    n = positive(n_users, "n_users")
+def _program(minimal_errors: npt.ArrayLike, n_users: int, epsilon: Epsilon) -> AdaptiveMechanism:
+    n = check_count(n_users, "n_users")
     errors = read_minimal_errors(minimal_errors, n)
     mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=1)
     return lambda draw: choose_t(draw, mechanism, len(errors), lambda: errors, n)

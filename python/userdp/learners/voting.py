@@ -17,13 +17,13 @@ from userdp.estimators.base import UserLevelClassifier
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan
 from userdp.estimators.privacy import Budget, ExactEpsilon
-from userdp.exact.numbers import Delta, parse_delta, shown
+from userdp.exact.numbers import Delta, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.composed import Draw, Mechanism, Program, distribution_of
+from userdp.mechanisms.composed import AdaptiveMechanism, Mechanism, Sampler, output_distribution
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximateSelection, PureSelection
+from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import StableLearner
 from userdp.users.table import UserTable
 
@@ -67,7 +67,7 @@ def check_model(model: Any, delta: Fraction) -> None:
         Naming what fits.
     """
     if model not in MODELS:
-        raise ValueError(f"model must be one of {MODELS}; got {shown(model)}")
+        raise ValueError(f"model must be one of {MODELS}; got {short_repr(model)}")
     if model in NEED_DELTA and not 0 < delta < 1:
         raise ValueError(
             f"delta must be in (0, 1), ends excluded, for model={model!r}; got {float(delta):g}. The models "
@@ -98,10 +98,10 @@ def selection_model(
         For parameters that the selection refuses.
     """
     if model == "central-approx":
-        approximate = ApproximateSelection(epsilon=epsilon, delta=delta, default=default)
+        approximate = ApproximatePrivateMode(epsilon=epsilon, delta=delta, default=default)
         return SelectionModel(approximate, approximate.tally)
     if model == "central-pure":
-        pure = PureSelection(epsilon=epsilon, n_items=n_items, default=default)
+        pure = PurePrivateMode(epsilon=epsilon, n_items=n_items, default=default)
         return SelectionModel(pure, pure.tally)
     if model == "local":
         parties = local.for_items(
@@ -136,7 +136,7 @@ class LocalRound:
     def pmf(self, items: Sequence[Any]) -> Pmf:
         """The distribution of what is selected, from all the lists of symbols that the users may send."""
 
-        def program(draw: Draw) -> Hashable:
+        def program(draw: Sampler) -> Hashable:
             symbols = [draw(self.protocol, item, slot) for slot, item in enumerate(items)]
             encoded = np.concatenate([self.protocol._encoded(symbol) for symbol in symbols])
             counts = self.protocol._no_counts()
@@ -144,7 +144,7 @@ class LocalRound:
             selected: Hashable = self.protocol._selected(counts)
             return selected
 
-        return distribution_of(program, self.outputs)
+        return output_distribution(program, self.outputs)
 
 
 class ShuffledRound:
@@ -227,7 +227,7 @@ class VotingClassifier(UserLevelClassifier):
         budget = Budget.of(self.epsilon, {"selection": 1}, parse_delta(self.delta))
         seed, selection, learner = self._seed(), self._selection(n_users), self._learner()
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             votes = selection.argument(list(learner.items(table, seed)))
             return lambda draw: selection.vote(draw(selection.mechanism, votes))
 

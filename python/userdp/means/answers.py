@@ -15,7 +15,7 @@ from userdp.estimators.privacy import Budget, equal_part, split_budget
 from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.rotation import padded, rotated_back, signs_of
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Answers:
     number: int
     budget: Budget
 
-    def draw(self, vectors: UserVectors, seed: PublicSeed | None, index: int, draw: Draw) -> Hashable:
+    def draw(self, vectors: UserVectors, seed: PublicSeed | None, index: int, draw: Sampler) -> Hashable:
         """What is drawn for one of the means, from vectors that are not rotated."""
         if self.method.rotated():
             vectors = vectors.rotated(self._signs(seed, index))

@@ -14,11 +14,11 @@ from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, parse_delta, shown
+from userdp.exact.numbers import Delta, parse_delta, short_repr
 from userdp.means.methods import METHODS, planned_method
 from userdp.means.plan import LARGEST, Floats, MeanMethod, MeanProblem
 from userdp.means.rotation import rotated_back, signs_of
-from userdp.mechanisms.composed import Program
+from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.public_randomness import PublicSeed
 from userdp.users.table import UserTable
 from userdp.users.vectors import MeanVectors
@@ -136,7 +136,7 @@ class WinsorizedMean(UserLevelEstimator):
         seed = PublicSeed.random() if given is None and method.rotated() else given
         signs = signs_of(seed, d) if seed is not None and method.rotated() else None
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             return method.program(MeanVectors(table, bound=bound, norm=norm, center=center, signs=signs))
 
         def outcomes() -> Sequence[Hashable]:
@@ -163,9 +163,9 @@ class WinsorizedMean(UserLevelEstimator):
         try:
             center = np.broadcast_to(np.asarray(self.center, dtype=np.float64), (d,))
         except (TypeError, ValueError):
-            raise ValueError(f"center must be a number or {d} numbers; got {shown(self.center)}") from None
+            raise ValueError(f"center must be a number or {d} numbers; got {short_repr(self.center)}") from None
         if not np.all(np.abs(center) <= LARGEST):
-            raise ValueError(f"center must be finite, and at most 2**300 from 0; got {shown(self.center)}")
+            raise ValueError(f"center must be finite, and at most 2**300 from 0; got {short_repr(self.center)}")
         return center
 
     def _within(self, mean: Floats) -> Floats:

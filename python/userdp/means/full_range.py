@@ -13,7 +13,7 @@ from userdp.estimators.privacy import Budget, split_budget
 from userdp.exact.numbers import counted
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import laplace_noise, power_of_two_below
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
@@ -63,10 +63,10 @@ class FullRangeLaplace(MeanMethod):
     def predicted_error(self) -> float:
         return math.sqrt(2 * self.problem.dimension) * self.grid * self.noise.scale / self.problem.n_users
 
-    def program(self, vectors: UserVectors) -> Program:
+    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
         d = self.problem.dimension
 
-        def released(draw: Draw) -> Hashable:
+        def released(draw: Sampler) -> Hashable:
             if self.low:
                 sums = vectors.winsorized_sum(np.full(d, self.low), self.steps, self.grid)
             else:

@@ -18,7 +18,7 @@ from userdp.exact.numbers import counted
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.private_radius import RadiusSearch
 from userdp.means.rounds import GaussianRounds, LaplaceRounds, RoundNoise, RoundPlan, one_round, planned_rounds
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
@@ -118,10 +118,10 @@ class IteratedMean(MeanMethod):
     def predicted_error(self) -> float:
         return self.plan.error
 
-    def program(self, vectors: UserVectors) -> Program:
+    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
         rounds = self.rounds  # what is refused, is refused before anything is drawn
 
-        def release(draw: Draw) -> Hashable:
+        def release(draw: Sampler) -> Hashable:
             transcript: list[Any] = []
             center = np.zeros(self.problem.dimension)
             for possible in rounds:
@@ -137,7 +137,7 @@ class IteratedMean(MeanMethod):
 
         return release
 
-    def _searched(self, draw: Draw, vectors: UserVectors, center: Floats) -> int:
+    def _searched(self, draw: Sampler, vectors: UserVectors, center: Floats) -> int:
         assert self.search is not None
         counts = vectors.counts_within(center, self.search.candidates(self.plan.radii[-1] / self.plan.kappa))
         index: int = draw(self.search.choice, self.search.scores(counts, self.problem.n_users))

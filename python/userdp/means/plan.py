@@ -14,8 +14,8 @@ import numpy.typing as npt
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.privacy import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Epsilon, shown
-from userdp.mechanisms.composed import Program
+from userdp.exact.numbers import Epsilon, short_repr
+from userdp.mechanisms.composed import AdaptiveMechanism
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
@@ -75,7 +75,7 @@ class MeanProblem:
         if not 1 / LARGEST <= self.bound <= LARGEST:
             raise ValueError(f"bound must be from 2**-300 to 2**300; got {self.bound:.4g}")
         if self.steps is not None and self.steps > MOST_STEPS:
-            raise ValueError(f"steps must be at most 2**30; got {shown(self.steps)}")
+            raise ValueError(f"steps must be at most 2**30; got {short_repr(self.steps)}")
         # Plans are kept by their problems, which numbers of all types are to find.
         object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
 
@@ -133,7 +133,7 @@ class MeanMethod(ABC):
         return False
 
     @abstractmethod
-    def program(self, vectors: UserVectors) -> Program:
+    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
         """What is drawn; the outcome is a transcript of integers."""
 
     @abstractmethod

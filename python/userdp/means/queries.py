@@ -21,13 +21,13 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Promise, exact_distribution, listed
 from userdp.estimators.privacy import PrivacyRecord
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, counted, parse_delta, shown
+from userdp.exact.numbers import Delta, counted, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import PrivacyBudgetError
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanProblem
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import Progress, progress_bar, source_of, warn
 from userdp.users.table import UserTable, read_targets
@@ -99,7 +99,7 @@ class QuerySession:
         data: UserTable,
         labeled: bool,
         plan: QueryPlan,
-        draw: Draw,
+        draw: Sampler,
         record: PrivacyRecord,
         progress: Progress,
     ) -> None:
@@ -195,7 +195,7 @@ class QuerySession:
 
     def _check(self, query: Query) -> None:
         if not callable(query):
-            raise TypeError(f"query must be a callable of one user's rows; got {shown(query)}")
+            raise TypeError(f"query must be a callable of one user's rows; got {short_repr(query)}")
         zeros = np.zeros((1, self._columns))
         try:
             value = np.asarray(query(zeros, np.zeros(1)) if self._labeled else query(zeros))
@@ -390,14 +390,14 @@ class WinsorizedQueries(UserLevelMechanism):
             When there are too many outcomes, or too many paths to them.
         """
         if not callable(analyst):
-            raise TypeError(f"analyst must be a callable from answers to the next question; got {shown(analyst)}")
+            raise TypeError(f"analyst must be a callable from answers to the next question; got {short_repr(analyst)}")
         frozen = self._frozen()
         frozen._check_parameters()
         table, unit = frozen._read(X, y, groups)
         plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released)
         outcomes, record = plan.outcomes(), plan.charge(())
 
-        def interaction(draw: Draw) -> Hashable:
+        def interaction(draw: Sampler) -> Hashable:
             session = QuerySession(table, y is not None, plan, draw, record, False)
             released: list[Floats] = []
             transcript: list[Hashable] = []

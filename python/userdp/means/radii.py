@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from userdp.exact.numbers import open_unit_interval, parse_positive, positive, shown
+from userdp.exact.numbers import check_count, open_unit_interval, parse_positive, short_repr
 
 KINDS = ("scalar", "ball", "sub-gaussian", "gradients")
 
@@ -81,8 +81,8 @@ def concentration_radius(
     0.3624
     """
     if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {shown(kind)}")
-    rows, users, means = positive(m, "m"), positive(n_users, "n_users"), positive(queries, "queries")
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {short_repr(kind)}")
+    rows, users, means = check_count(m, "m"), check_count(n_users, "n_users"), check_count(queries, "queries")
     failure = open_unit_interval(gamma, "gamma")
     log_users = math.log(users) - math.log(failure)
 
@@ -96,7 +96,7 @@ def concentration_radius(
     if kind == "ball":
         return needed(bound, "bound") * (1 + math.sqrt(2 * (math.log(means) + log_users))) / math.sqrt(rows)
     width = needed(sigma, "sigma")
-    d = positive(dimension, "dimension")
+    d = check_count(dimension, "dimension")
     if kind == "sub-gaussian":
         s = math.log(means) + log_users
         return width * math.sqrt((d + 2 * math.sqrt(d * s) + 2 * s) / rows)

@@ -14,7 +14,7 @@ from userdp.exact.numbers import Epsilon
 from userdp.exceptions import BudgetError
 from userdp.means.plan import Floats, MeanProblem
 from userdp.mechanisms import DiscreteLaplace, GroupedScores, PrivateRange
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 from userdp.runtime import progress_bar
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class RangeSearch:
         if length != lattice.steps or (not epsilon and lattice.n_bins > 1):
             raise AssertionError("the sensitivity must be the length of the interval, and a search needs an epsilon")
 
-    def drawn(self, vectors: UserVectors, draw: Draw) -> tuple[int, ...]:
+    def drawn(self, vectors: UserVectors, draw: Sampler) -> tuple[int, ...]:
         """A bin for each column."""
         n_bins, bound = self.lattice.n_bins, self.lattice.bound
         if n_bins == 1:

@@ -21,7 +21,7 @@ from userdp.means.private_radius import search_epsilon
 from userdp.means.range_search import laplace_noise
 from userdp.means.winsorized_budget import rational_epsilon
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 
 Floats = npt.NDArray[np.float64]
 
@@ -206,7 +206,7 @@ class RoundNoise(ABC):
         """For a round with a share of the rest, in which no user's vector is longer than `reach`."""
 
     @abstractmethod
-    def release(self, draw: Draw, mechanism: Any, sums: tuple[int, ...]) -> tuple[int, ...]:
+    def release(self, draw: Sampler, mechanism: Any, sums: tuple[int, ...]) -> tuple[int, ...]:
         """The sums with noise."""
 
     @abstractmethod
@@ -255,7 +255,7 @@ class GaussianRounds(RoundNoise):
             raise AssertionError("the noise is farther from the ideal than was accounted for")
         return noise
 
-    def release(self, draw: Draw, mechanism: DiscreteGaussian, sums: tuple[int, ...]) -> tuple[int, ...]:
+    def release(self, draw: Sampler, mechanism: DiscreteGaussian, sums: tuple[int, ...]) -> tuple[int, ...]:
         released: tuple[int, ...] = draw(mechanism, sums)
         return released
 
@@ -304,7 +304,7 @@ class LaplaceRounds(RoundNoise):
         largest = self.n_users * reach + math.ceil(64 * sensitivity / epsilon)
         return laplace_noise(epsilon, sensitivity, (-largest, largest))
 
-    def release(self, draw: Draw, mechanism: DiscreteLaplace, sums: tuple[int, ...]) -> tuple[int, ...]:
+    def release(self, draw: Sampler, mechanism: DiscreteLaplace, sums: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(draw(mechanism, value) for value in sums)
 
     def released(self, mechanism: DiscreteLaplace, largest: int) -> range:

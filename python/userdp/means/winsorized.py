@@ -27,7 +27,7 @@ from userdp.means.winsorized_budget import (
 )
 from userdp.means.winsorized_columns import WinsorizedColumns, squared_error
 from userdp.mechanisms import DiscreteGaussian
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
@@ -285,8 +285,8 @@ class WinsorizedBall(MeanMethod):
     def rotated(self) -> bool:
         return self.problem.dimension > 1
 
-    def program(self, vectors: UserVectors) -> Program:
-        def released(draw: Draw) -> Hashable:
+    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
+        def released(draw: Sampler) -> Hashable:
             bins = self.search.drawn(vectors, draw)
             sums = vectors.clipped_sum(self.search.middles(bins), self.radius, self.grid)
             return bins, draw(self.noise, tuple(sums.tolist()))

@@ -14,7 +14,7 @@ from userdp.exact.numbers import counted
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch, laplace_noise, missing, too_few_users
 from userdp.means.winsorized_budget import ColumnBudget
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
@@ -68,8 +68,8 @@ class WinsorizedColumns(MeanMethod):
     def rotated(self) -> bool:
         return self.problem.dimension > 1
 
-    def program(self, vectors: UserVectors) -> Program:
-        def released(draw: Draw) -> Hashable:
+    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
+        def released(draw: Sampler) -> Hashable:
             bins = self.search.drawn(vectors, draw)
             sums = vectors.winsorized_sum(self.search.lows(bins), self.lattice.steps, self.lattice.grid)
             return bins, tuple(draw(self.noise, total) for total in sums.tolist())

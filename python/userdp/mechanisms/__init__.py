@@ -10,7 +10,7 @@ from userdp.mechanisms.distributions import BiasedCoin, Categorical, RandomSubse
 from userdp.mechanisms.exponential import ExponentialMechanism
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
-from userdp.mechanisms.repeated_selection import RepeatedSelection
+from userdp.mechanisms.repeated_selection import PrivateBestOf
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, kappa
 
 __all__ = [
@@ -24,10 +24,10 @@ __all__ = [
     "GroupedScores",
     "NegativeBinomial",
     "Pmf",
+    "PrivateBestOf",
     "PrivateRange",
     "RandomSubset",
     "ReleasedRange",
-    "RepeatedSelection",
     "TruncatedDiscreteLaplace",
     "UnboundedDiscreteLaplace",
     "UniformInteger",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Epsilon, parse_level, parse_positive, shown, unshared
+from userdp.exact.numbers import Epsilon, defensive_copy, parse_level, parse_positive, short_repr
 from userdp.runtime import number_of, shape_of, source_of
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class Distribution(ABC, Generic[Value, Entry]):
     """A distribution that is known exactly, made from keyword arguments."""
 
     def __init__(self, **arguments: Any) -> None:
-        self._arguments = {name: unshared(value) for name, value in arguments.items() if value is not None}
+        self._arguments = {name: defensive_copy(value) for name, value in arguments.items() if value is not None}
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={shown(value)}" for name, value in self._arguments.items())
+        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments.items())
         return f"{type(self).__name__}({arguments})"
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
@@ -123,27 +123,27 @@ class ChoiceByScore(ABC, Generic[Rate]):
         flags = {**flags, "monotone": monotone}
         for name, flag in flags.items():
             if not isinstance(flag, (bool, np.bool_)):
-                raise TypeError(f"{name} must be a bool; got {shown(flag)}")
+                raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
         level = core_level(parse_level(epsilon))
         largest_change = parse_positive(sensitivity, "sensitivity")
         step = None if granularity is None else parse_positive(granularity, "granularity")
         try:
             self._grid = _core.Granularity(step)
         except ValueError as error:
-            raise ValueError(f"{error}; got {shown(granularity)}") from None
+            raise ValueError(f"{error}; got {short_repr(granularity)}") from None
         try:
             steps = self._grid.sensitivity(largest_change)
         except ValueError as error:
-            of_grid = "" if granularity is None else f" with granularity {shown(granularity)}"
-            raise ValueError(f"{error}; got {shown(sensitivity)}{of_grid}") from None
+            of_grid = "" if granularity is None else f" with granularity {short_repr(granularity)}"
+            raise ValueError(f"{error}; got {short_repr(sensitivity)}{of_grid}") from None
         try:
             self._rate = self._rate_of(level, steps, bool(monotone))
         except ValueError as error:
-            raise ValueError(f"{error}; got {shown(epsilon)}") from None
+            raise ValueError(f"{error}; got {short_repr(epsilon)}") from None
         self._arguments: dict[str, Any] = {
-            "epsilon": unshared(epsilon),
-            "sensitivity": unshared(sensitivity),
-            "granularity": unshared(granularity),
+            "epsilon": defensive_copy(epsilon),
+            "sensitivity": defensive_copy(sensitivity),
+            "granularity": defensive_copy(granularity),
             **{name: bool(flag) for name, flag in flags.items()},
         }
 
@@ -160,7 +160,7 @@ class ChoiceByScore(ABC, Generic[Rate]):
 
     def __repr__(self) -> str:
         given = {name: value for name, value in self._arguments.items() if value is not None and value is not False}
-        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in given.items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={short_repr(value)}' for name, value in given.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
         return self._arguments

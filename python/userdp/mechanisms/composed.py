@@ -3,8 +3,8 @@
 A *program* is a function of one argument ``draw`` that reaches private data only to make arguments for exact
 mechanisms, calls ``draw(mechanism, *arguments)`` for each of them, and returns an outcome that depends on what was
 drawn only.
-`run` lets the mechanisms draw. `distribution_of` follows every path through the program with its exact probability. So
-the distribution that is audited is the distribution that is drawn from, whatever the program does.
+`run` lets the mechanisms draw. `output_distribution` follows every path through the program with its exact probability.
+So the distribution that is audited is the distribution that is drawn from, whatever the program does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Mechanism(Protocol):
         ...
 
 
-class Draw(Protocol):
+class Sampler(Protocol):
     """What a program calls to draw from a mechanism."""
 
     def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
@@ -43,15 +43,15 @@ class Draw(Protocol):
         ...
 
 
-Program: TypeAlias = Callable[[Draw], Hashable]
+AdaptiveMechanism: TypeAlias = Callable[[Sampler], Hashable]
 
 
-def run(program: Program, source: _core.Source) -> Any:
+def run(program: AdaptiveMechanism, source: _core.Source) -> Any:
     """The outcome of a program whose mechanisms draw from a source."""
     return program(lambda mechanism, *arguments: mechanism._draw(source, *arguments))
 
 
-def distribution_of(program: Program, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
+def output_distribution(program: AdaptiveMechanism, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
     """The exact distribution of a program's outcome.
 
     Parameters
@@ -81,7 +81,7 @@ def distribution_of(program: Program, outputs: Sequence[Hashable], *, max_paths:
     while prefixes:
         path = prefixes.pop()
         branches: list[_Path] = []
-        outcome = program(_Follower(path, branches, done + len(prefixes), max_paths))
+        outcome = program(PathEnumerator(path, branches, done + len(prefixes), max_paths))
         prefixes.extend(branches)
         done += 1
         if outcome not in masses:
@@ -103,7 +103,7 @@ class _Path:
         self.mass = mass
 
 
-class _Follower:
+class PathEnumerator:
     """Draws the outcomes of a path; beyond its end the first possible one, noting the others.
 
     It gives up when the other paths, this one and those noted are too many: a program may draw without end.

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from userdp.exact.numbers import Delta, parse_delta, parse_exact, positive, shown
+from userdp.exact.numbers import Delta, check_count, parse_delta, parse_exact, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import IntegerDistribution
@@ -70,10 +70,10 @@ class NegativeBinomial(IntegerDistribution):
         super().__init__(r=r, p=p)
         self._r = parse_exact(r, "r", "a positive float, int, Fraction or decimal string")
         if self._r <= 0:
-            raise ValueError(f"r must be > 0; got {shown(r)}")
+            raise ValueError(f"r must be > 0; got {short_repr(r)}")
         self._p = parse_delta(p, "p")
         if not 0 < self._p < 1:
-            raise ValueError(f"p must be in (0, 1) here, ends excluded; got {shown(p)}")
+            raise ValueError(f"p must be in (0, 1) here, ends excluded; got {short_repr(p)}")
 
     @cached_property
     def _core_pmf(self) -> _core.NegativeBinomialTable:
@@ -128,7 +128,7 @@ class Geometric(IntegerDistribution):
         super().__init__(p=p)
         self._p = parse_delta(p, "p")
         if self._p < Fraction(1, 2**52):
-            raise ValueError(f"p must be from 2**-52 to 1, so that draws fit into 64 bits; got {shown(p)}")
+            raise ValueError(f"p must be from 2**-52 to 1, so that draws fit into 64 bits; got {short_repr(p)}")
         from userdp import _core
 
         self._core_pmf = _core.Geometric(self._p)
@@ -143,14 +143,14 @@ class Geometric(IntegerDistribution):
         BudgetError
             When the fraction would have more than 2**24 bits.
         """
-        count = positive(x, "x", 0)
+        count = check_count(x, "x", 0)
         failure = 1 - self._p
         if failure == 0:
             return Fraction(count == 0)
         bits = failure.denominator.bit_length() * (count + 1)
         if bits > EXACT_BITS:
             raise BudgetError(
-                f"the exact P[x] at x={shown(count)} would have about 2**{math.log2(bits):.1f} bits, above "
+                f"the exact P[x] at x={short_repr(count)} would have about 2**{math.log2(bits):.1f} bits, above "
                 f"2**{math.log2(EXACT_BITS):.0f}; use a p of a smaller denominator or a smaller x"
             )
         return failure**count * self._p

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import is_integer, parse_positive, positive, shown, unshared
+from userdp.exact.numbers import check_count, defensive_copy, is_integer, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.runtime import source_of
@@ -112,14 +112,14 @@ class DiscreteGaussian:
                 raise TypeError(
                     "rho needs sensitivity: how far one user moves the integers in Euclidean length, an int >= 1"
                 )
-            least = Fraction(positive(sensitivity, "sensitivity") ** 2) / (2 * parse_positive(rho, "rho"))
+            least = Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * parse_positive(rho, "rho"))
             self._sigma_squared = _rounded_up(least)
         given = {"sigma_squared": sigma_squared, "rho": rho, "sensitivity": sensitivity}
-        self._given = {name: unshared(value) for name, value in given.items() if value is not None}
+        self._given = {name: defensive_copy(value) for name, value in given.items() if value is not None}
         self._noise  # noqa: B018  refuses what is out of range
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={shown(value)}" for name, value in self._given.items())
+        given = ", ".join(f"{name}={short_repr(value)}" for name, value in self._given.items())
         return f"DiscreteGaussian({given})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class DiscreteGaussian:
         TypeError, ValueError
             Unless the sensitivity is an int of at least 1.
         """
-        return Fraction(positive(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
+        return Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
 
     def pmf(self, values: int | Integers | tuple[int, ...]) -> Pmf:
         """The distribution of the release of an integer or of several integers, exactly as it is drawn.

@@ -15,16 +15,16 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     PrivacyLevel,
+    check_count,
+    defensive_copy,
     is_integer,
     nearest_float,
     parse_exact,
     parse_level,
     parse_positive,
-    positive,
     round_down,
     round_up,
-    shown,
-    unshared,
+    short_repr,
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -123,15 +123,15 @@ class DiscreteLaplace:
         else:
             if sensitivity is None:
                 raise TypeError("epsilon needs sensitivity: how much one user changes the value, an int >= 1")
-            self._level, self._sensitivity = parse_level(epsilon), positive(sensitivity, "sensitivity")
+            self._level, self._sensitivity = parse_level(epsilon), check_count(sensitivity, "sensitivity")
             if self._level == PrivacyLevel(Fraction(1), Fraction(0)):
-                raise ValueError(f"epsilon must be > 0 here; got {shown(epsilon)}")
+                raise ValueError(f"epsilon must be > 0 here; got {short_repr(epsilon)}")
         self._bounds = _bounds(bounds)
         given = {"scale": scale} if scale is not None else {"epsilon": epsilon, "sensitivity": sensitivity}
-        self._given = {name: unshared(value) for name, value in given.items()}
+        self._given = {name: defensive_copy(value) for name, value in given.items()}
 
     def __repr__(self) -> str:
-        given = "".join(f"{name}={shown(value)}, " for name, value in self._given.items())
+        given = "".join(f"{name}={short_repr(value)}, " for name, value in self._given.items())
         return f"DiscreteLaplace({given}bounds={self._bounds})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -309,12 +309,12 @@ def _bounds(bounds: Any) -> tuple[int, int]:
     """Read the public range."""
     accepted = "bounds must be (low, high), two ints within int64 with low < high <= low + 2**62"
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise TypeError(f"{accepted}; got {shown(bounds)}")
+        raise TypeError(f"{accepted}; got {short_repr(bounds)}")
     if not all(is_integer(end) for end in bounds):
-        raise TypeError(f"{accepted}; got {shown(bounds)}")
+        raise TypeError(f"{accepted}; got {short_repr(bounds)}")
     low, high = int(bounds[0]), int(bounds[1])
     if not -(2**63) <= low < high < 2**63 or high - low > 2**62:
-        raise ValueError(f"{accepted}; got {shown(bounds)}")
+        raise ValueError(f"{accepted}; got {short_repr(bounds)}")
     return low, high
 
 
@@ -400,12 +400,12 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
             self._level = PrivacyLevel(Fraction(1), Fraction(1))
             self._divisor = parse_exact(scale, "scale", "a positive float, int, Fraction or decimal string")
             if self._divisor <= 0:
-                raise ValueError(f"scale must be > 0; got {shown(scale)}")
+                raise ValueError(f"scale must be > 0; got {short_repr(scale)}")
         else:
             self._level = parse_level(epsilon)
-            self._divisor = Fraction(1 if sensitivity is None else positive(sensitivity, "sensitivity"))
+            self._divisor = Fraction(1 if sensitivity is None else check_count(sensitivity, "sensitivity"))
             if self._level == PrivacyLevel(Fraction(1), Fraction(0)):
-                raise ValueError(f"epsilon must be > 0 here; got {shown(epsilon)}")
+                raise ValueError(f"epsilon must be > 0 here; got {short_repr(epsilon)}")
         from userdp import _core
         from userdp.exact.epsilon import core_level
 
@@ -431,5 +431,5 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
             Unless x is an int.
         """
         if not is_integer(x):
-            raise TypeError(f"x must be an int; got {shown(x)}")
+            raise TypeError(f"x must be an int; got {short_repr(x)}")
         return Bounds(*self._core_pmf.probability(abs(int(x))))

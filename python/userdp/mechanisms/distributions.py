@@ -15,12 +15,12 @@ from userdp.exact.numbers import (
     Bounds,
     Delta,
     capped_binomial,
+    check_count,
     parse_delta,
     parse_exact,
-    positive,
     round_down,
     round_up,
-    shown,
+    short_repr,
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -69,13 +69,15 @@ class Categorical(IntegerDistribution):
 
     def __init__(self, *, weights: Iterable[int | Fraction | str] | Pmf) -> None:
         if isinstance(weights, (str, bytes, Mapping, Set)):
-            raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {shown(weights)}")
+            raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {short_repr(weights)}")
         if isinstance(weights, np.ndarray) and weights.ndim != 1:
             raise ValueError(f"weights must be one-dimensional; got the shape {weights.shape}")
         try:
             given = weights.weights if isinstance(weights, Pmf) else tuple(weights)
         except TypeError:
-            raise TypeError(f"weights must be a sequence of exact numbers or a Pmf; got {shown(weights)}") from None
+            raise TypeError(
+                f"weights must be a sequence of exact numbers or a Pmf; got {short_repr(weights)}"
+            ) from None
         if len(given) > SIZE_LIMIT:
             raise BudgetError(
                 f"weights has {len(given)} entries, and every draw reads them all; at most {SIZE_LIMIT} are accepted: "
@@ -153,7 +155,7 @@ class BiasedCoin(Distribution[bool, np.bool_]):
             accepted = "a float, int, Fraction or decimal string, at most 0"
             self._minus_log = -parse_exact(log_probability, "log_probability", accepted)
             if self._minus_log < 0:
-                raise ValueError(f"log_probability must be at most 0; got {shown(log_probability)}")
+                raise ValueError(f"log_probability must be at most 0; got {short_repr(log_probability)}")
         from userdp import _core
 
         coin = _core.Coin
@@ -196,9 +198,9 @@ PMF_LIMIT = 2**20
 
 
 def _int64(value: int, name: str) -> int:
-    number = positive(value, name, -(2**63))
+    number = check_count(value, name, -(2**63))
     if number >= 2**63:
-        raise ValueError(f"{name} must be below 2**63; got {shown(value)}")
+        raise ValueError(f"{name} must be below 2**63; got {short_repr(value)}")
     return number
 
 
@@ -297,13 +299,13 @@ class RandomSubset(Distribution[npt.NDArray[np.int64], np.int64]):
 
     def __init__(self, *, population: int, subset_size: int) -> None:
         super().__init__(population=population, subset_size=subset_size)
-        self.population = positive(population, "population", 0)
-        self.subset_size = positive(subset_size, "subset_size", 0)
+        self.population = check_count(population, "population", 0)
+        self.subset_size = check_count(subset_size, "subset_size", 0)
         if self.population >= 2**63:
-            raise ValueError(f"population must be below 2**63; got {shown(population)}")
+            raise ValueError(f"population must be below 2**63; got {short_repr(population)}")
         if self.subset_size > self.population:
             raise ValueError(
-                f"subset_size must be at most the population of {self.population}; got {shown(subset_size)}"
+                f"subset_size must be at most the population of {self.population}; got {short_repr(subset_size)}"
             )
 
     def pmf(self) -> Pmf:

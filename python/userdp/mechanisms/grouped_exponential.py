@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Epsilon, is_integer, parse_positive, shown
+from userdp.exact.numbers import Epsilon, is_integer, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
@@ -71,9 +71,9 @@ class GroupedScores:
         from userdp import _core
 
         if not is_integer(self.last):
-            raise TypeError(f"last must be an int from 0 to 2**64 - 1; got {shown(self.last)}")
+            raise TypeError(f"last must be an int from 0 to 2**64 - 1; got {short_repr(self.last)}")
         if not 0 <= self.last <= MOST:
-            raise ValueError(f"last must be an int from 0 to 2**64 - 1; got {shown(self.last)}")
+            raise ValueError(f"last must be an int from 0 to 2**64 - 1; got {short_repr(self.last)}")
         set_field = object.__setattr__  # the class is frozen
         set_field(self, "starts", _vector(self.starts, "starts", np.dtype(np.uint64)))
         set_field(self, "scores", _vector(self.scores, "scores", np.dtype(np.int64)))
@@ -240,7 +240,7 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
 
     def __init__(self, *, epsilon: Epsilon, sensitivity: float | Fraction | str, monotone: bool = False) -> None:
         if parse_positive(sensitivity, "sensitivity").denominator != 1:
-            raise ValueError(f"sensitivity must be an integer, as the scores are; got {shown(sensitivity)}")
+            raise ValueError(f"sensitivity must be an integer, as the scores are; got {short_repr(sensitivity)}")
         super().__init__(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone)
 
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.GroupedExponentialRate:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Epsilon, parse_positive, shown, unshared
+from userdp.exact.numbers import Epsilon, defensive_copy, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.runtime import source_of
@@ -125,16 +125,18 @@ class PrivateRange:
         self.half_width = 3 * self.width / 2 if half_width is None else parse_positive(half_width, "half_width")
         self.n_bins = max(1, math.ceil(2 * self.bound / self.width))
         if self.n_bins > MOST_BINS:
-            raise ValueError(f"width must leave at most 2**62 bins of [-bound, bound]; got {shown(width)}")
+            raise ValueError(f"width must leave at most 2**62 bins of [-bound, bound]; got {short_repr(width)}")
         for name, value in (("bound", self.bound), ("width", self.width)):
             if not 2.0**-1000 < value < 2.0**1000:
-                raise ValueError(f"{name} must be between 2**-1000 and 2**1000; got {shown(unshared(value))}")
+                raise ValueError(
+                    f"{name} must be between 2**-1000 and 2**1000; got {short_repr(defensive_copy(value))}"
+                )
         self.choice = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
         given = {"epsilon": epsilon, "bound": bound, "width": width, "half_width": half_width}
-        self._arguments = {name: unshared(value) for name, value in given.items() if value is not None}
+        self._arguments = {name: defensive_copy(value) for name, value in given.items() if value is not None}
 
     def __repr__(self) -> str:
-        return f"PrivateRange({', '.join(f'{name}={shown(value)}' for name, value in self._arguments.items())})"
+        return f"PrivateRange({', '.join(f'{name}={short_repr(value)}' for name, value in self._arguments.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
         return self._arguments
@@ -188,7 +190,7 @@ class PrivateRange:
         parts = {"half_width": self.half_width, "bound": self.bound, "width / 2": self.width / 2}
         whole = {name: part / step for name, part in parts.items()}
         if beside := [name for name, part in whole.items() if part.denominator != 1]:
-            raise ValueError(f"{beside[0]} must be an integer multiple of the grid; got the grid {shown(grid)}")
+            raise ValueError(f"{beside[0]} must be an integer multiple of the grid; got the grid {short_repr(grid)}")
         half, bound, half_bin = (int(part) for part in whole.values())
         return half_bin - bound - half, 2 * half_bin, 2 * half
 
@@ -219,7 +221,7 @@ class PrivateRange:
             return places
         there = np.asarray(present)
         if there.dtype != np.bool_ or there.shape != numbers.shape:
-            raise ValueError(f"present must be {len(numbers)} bools, one for each value; got {shown(there.shape)}")
+            raise ValueError(f"present must be {len(numbers)} bools, one for each value; got {short_repr(there.shape)}")
         return np.where(there, places, NOBODY)
 
     def groups_of_bins(self, bins: npt.ArrayLike) -> GroupedScores:

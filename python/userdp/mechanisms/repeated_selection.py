@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from userdp.exact.numbers import Delta, parse_delta, positive, shown
+from userdp.exact.numbers import Delta, check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.counts import Geometric
@@ -33,7 +33,7 @@ class Repeated(Protocol):
         ...
 
 
-class RepeatedSelection:
+class PrivateBestOf:
     """Run a private mechanism a random number of times on the same data, and release the least outcome only.
 
     Three times the epsilon of one run pays for all of them, however many there are: selection from candidates that are
@@ -80,9 +80,9 @@ class RepeatedSelection:
     --------
     The best of a few noisy counts of 3:
 
-    >>> from userdp.mechanisms import DiscreteLaplace, RepeatedSelection
+    >>> from userdp.mechanisms import DiscreteLaplace, PrivateBestOf
     >>> noisy = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 6))
-    >>> best = RepeatedSelection(noisy, stopping_probability="1/4", most_runs=20)
+    >>> best = PrivateBestOf(noisy, stopping_probability="1/4", most_runs=20)
     >>> 0 <= best.sample(3) <= 6
     True
     >>> best.pmf(3).probabilities.round(3)
@@ -100,10 +100,10 @@ class RepeatedSelection:
         self.mechanism = mechanism
         self.stopping_probability = parse_delta(stopping_probability, "stopping_probability")
         if self.stopping_probability < Fraction(1, 2**52):
-            raise ValueError(f"stopping_probability must be from 2**-52 to 1; got {shown(stopping_probability)}")
-        self.most_runs = None if most_runs is None else positive(most_runs, "most_runs")
+            raise ValueError(f"stopping_probability must be from 2**-52 to 1; got {short_repr(stopping_probability)}")
+        self.most_runs = None if most_runs is None else check_count(most_runs, "most_runs")
         if not isinstance(hide_time, (bool, np.bool_)):
-            raise TypeError(f"hide_time must be a bool; got {shown(hide_time)}")
+            raise TypeError(f"hide_time must be a bool; got {short_repr(hide_time)}")
         if hide_time and most_runs is None:
             raise ValueError("hide_time makes a public number of runs: give it as most_runs")
         self.hide_time = bool(hide_time)
@@ -112,9 +112,7 @@ class RepeatedSelection:
     def __repr__(self) -> str:
         most = "" if self.most_runs is None else f", most_runs={self.most_runs}"
         hidden = ", hide_time=True" if self.hide_time else ""
-        return (
-            f"RepeatedSelection({self.mechanism!r}, stopping_probability={self.stopping_probability!r}{most}{hidden})"
-        )
+        return f"PrivateBestOf({self.mechanism!r}, stopping_probability={self.stopping_probability!r}{most}{hidden})"
 
     def sample(self, *arguments: Any, random_state: int | None = None) -> Any:
         """The least outcome of the runs.
@@ -196,9 +194,9 @@ class RepeatedSelection:
 
         Examples
         --------
-        >>> from userdp.mechanisms import DiscreteLaplace, Pmf, RepeatedSelection
+        >>> from userdp.mechanisms import DiscreteLaplace, Pmf, PrivateBestOf
         >>> noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 3))
-        >>> half = RepeatedSelection(noise, stopping_probability="1/2")
+        >>> half = PrivateBestOf(noise, stopping_probability="1/2")
         >>> [str(part) for part in half.distribution(Pmf((0, 1, 2, 3), (1, 3, 2, 4))).fractions()]
         ['2/11', '30/77', '5/28', '1/4']
         """

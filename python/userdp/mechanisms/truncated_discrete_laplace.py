@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, shown
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import IntegerDistribution
@@ -65,9 +65,9 @@ def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
     """Read epsilon > 0 and 0 < delta < 1."""
     level, probability = parse_level(epsilon), parse_delta(delta)
     if level == PrivacyLevel(Fraction(1), Fraction(0)):
-        raise ValueError(f"epsilon must be > 0 here; got {shown(epsilon)}")
+        raise ValueError(f"epsilon must be > 0 here; got {short_repr(epsilon)}")
     if not 0 < probability < 1:
-        raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {shown(delta)}")
+        raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {short_repr(delta)}")
     return level, probability
 
 
@@ -128,7 +128,7 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
 
     def __init__(self, *, epsilon: Epsilon, delta: Delta, kappa: Literal["paper", "tight"] = "paper") -> None:
         if kappa not in ("paper", "tight"):
-            raise ValueError(f"kappa must be 'paper' or 'tight'; got {shown(kappa)}")
+            raise ValueError(f"kappa must be 'paper' or 'tight'; got {short_repr(kappa)}")
         self._level, self._delta = noise_parameters(epsilon, delta)
         super().__init__(epsilon=epsilon, delta=delta, kappa=kappa)
 
@@ -184,7 +184,7 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
         if self._level.exponent:
             epsilon = self._arguments["epsilon"]
             raise ValueError(
-                f"epsilon={shown(epsilon)}: the ideal probabilities are rational only for a LogRatio, where "
+                f"epsilon={short_repr(epsilon)}: the ideal probabilities are rational only for a LogRatio, where "
                 "e**epsilon is"
             )
         a, b, kappa = self._level.ratio.numerator, self._level.ratio.denominator, self.kappa

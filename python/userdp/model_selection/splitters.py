@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import indexable
 
-from userdp.exact.numbers import is_integer, positive, shown
+from userdp.exact.numbers import check_count, is_integer, short_repr
 from userdp.users.ids import key_bytes, read_ids
 
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -55,14 +55,14 @@ class PublicSplitter(BaseCrossValidator):  # type: ignore[misc]
     __metadata_request__split = {"groups": True}  # noqa: RUF012
 
     def __init__(self, n_splits: int, random_state: int, least: int) -> None:
-        positive(n_splits, "n_splits", least=least)
+        check_count(n_splits, "n_splits", least=least)
         if not is_integer(random_state):
             kind = type(random_state).__name__
             raise TypeError(
-                f"random_state must be a public int in [0, 2**256); got {shown(random_state)} of type {kind}"
+                f"random_state must be a public int in [0, 2**256); got {short_repr(random_state)} of type {kind}"
             )
         if not 0 <= random_state < 2**256:
-            raise ValueError(f"random_state must be a public int in [0, 2**256); got {shown(random_state)}")
+            raise ValueError(f"random_state must be a public int in [0, 2**256); got {short_repr(random_state)}")
         self.n_splits = n_splits
         self.random_state = random_state
 
@@ -207,7 +207,8 @@ class UserShuffleSplit(PublicSplitter):
             _share(train_size, "train_size")
             if test_size + train_size > 1:
                 raise ValueError(
-                    f"test_size and train_size must add up to at most 1; got {shown(test_size)} and {shown(train_size)}"
+                    f"test_size and train_size must add up to at most 1; got {short_repr(test_size)} and "
+                    f"{short_repr(train_size)}"
                 )
         self.test_size = test_size
         self.train_size = train_size
@@ -222,6 +223,6 @@ class UserShuffleSplit(PublicSplitter):
 
 def _share(value: Any, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or is_integer(value):
-        raise TypeError(f"{name} must be a float in (0, 1), the expected share of users; got {shown(value)}")
+        raise TypeError(f"{name} must be a float in (0, 1), the expected share of users; got {short_repr(value)}")
     if not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be in (0, 1), the expected share of users; got {shown(value)}")
+        raise ValueError(f"{name} must be in (0, 1), the expected share of users; got {short_repr(value)}")

@@ -20,7 +20,7 @@ from userdp.estimators.privacy import Budget
 from userdp.exact.epsilon import core_level, positive_epsilon
 from userdp.exact.numbers import Delta, Epsilon, counted, parse_level
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
-from userdp.mechanisms.composed import Draw
+from userdp.mechanisms.composed import Sampler
 from userdp.optimization.constraints import optional_length
 from userdp.optimization.estimator import Descent, regularization_parameter, start_parameter
 from userdp.optimization.gradients import GradientRows
@@ -77,7 +77,7 @@ class ClippedMean(MeanStep):
         self.subset = None if batch is None else RandomSubset(population=n_users, subset_size=batch)
         self.draws = 1 if batch is None else 2
 
-    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Draw) -> tuple[int, ...]:
+    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Sampler) -> tuple[int, ...]:
         if self.subset is not None:
             rows = rows.of(draw(self.subset))
         total = rows.at(theta).clipped_sum(np.zeros(self.dimension), self.clip, self.grid)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,9 @@ class Constraint(ABC):
         """Keyword arguments that make the set again."""
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={shown(value)}" for name, value in self._arguments().items() if value is not None)
+        given = ", ".join(
+            f"{name}={short_repr(value)}" for name, value in self._arguments().items() if value is not None
+        )
         return f"{type(self).__name__}({given})"
 
     def __eq__(self, other: object) -> bool:
@@ -127,9 +129,9 @@ class Box(Constraint):
         self.low, self.high = _end(low, "low"), _end(high, "high")
         sizes = {len(end) for end in (self.low, self.high) if isinstance(end, tuple)}
         if len(sizes) > 1:
-            raise ValueError(f"low and high must have as many entries; got {shown(low)} and {shown(high)}")
+            raise ValueError(f"low and high must have as many entries; got {short_repr(low)} and {short_repr(high)}")
         if np.any(np.asarray(self.low) > np.asarray(self.high)):
-            raise ValueError(f"low must be <= high; got {shown(low)} and {shown(high)}")
+            raise ValueError(f"low must be <= high; got {short_repr(low)} and {short_repr(high)}")
 
     def _arguments(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high}
@@ -161,9 +163,9 @@ def finite(value: Any, name: str) -> float:
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"{name} must be a number; got {shown(value)}") from None
+            raise TypeError(f"{name} must be a number; got {short_repr(value)}") from None
     if not abs(number) <= LARGEST:
-        raise ValueError(f"{name} must be a number between -2**100 and 2**100; got {shown(value)}")
+        raise ValueError(f"{name} must be a number between -2**100 and 2**100; got {short_repr(value)}")
     return number
 
 
@@ -171,7 +173,7 @@ def length(value: Any, name: str) -> float:
     """A public number from 2**-100 to 2**100 as a float, or an error that names it."""
     number = finite(value, name)
     if not number >= LEAST:
-        raise ValueError(f"{name} must be > 0, at least 2**-100; got {shown(value)}")
+        raise ValueError(f"{name} must be > 0, at least 2**-100; got {short_repr(value)}")
     return number
 
 
@@ -186,9 +188,9 @@ def finite_vector(values: Any, name: str) -> Floats:
     try:
         vector = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a sequence of numbers; got {shown(values)}") from None
+        raise TypeError(f"{name} must be a sequence of numbers; got {short_repr(values)}") from None
     if vector.ndim != 1 or not len(vector) or not np.all(np.abs(vector) <= LARGEST):
-        raise ValueError(f"{name} must be a sequence of numbers between -2**100 and 2**100; got {shown(values)}")
+        raise ValueError(f"{name} must be a sequence of numbers between -2**100 and 2**100; got {short_repr(values)}")
     return vector
 
 

@@ -14,8 +14,8 @@ from userdp.estimators import fields
 from userdp.estimators.base import TargetEstimator, UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
-from userdp.exact.numbers import Delta, parse_delta, shown
-from userdp.mechanisms.composed import Draw, Program
+from userdp.exact.numbers import Delta, parse_delta, short_repr
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import Constraint, finite, finite_vector, length
 from userdp.optimization.gradients import GradientRows
 from userdp.optimization.losses import Loss
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 def _strength(value: Any, name: str) -> None:
     if finite(value, name) < 0:
-        raise ValueError(f"{name} must be >= 0; got {shown(value)}")
+        raise ValueError(f"{name} must be >= 0; got {short_repr(value)}")
 
 
 def regularization_parameter(doc: str) -> Any:
@@ -99,7 +99,7 @@ class DescentEstimator(UserLevelEstimator):
             raise ValueError(f"start must have {dimension} entries, as theta has; got {len(start)}")
         inside = constraint.project(start)
         if np.linalg.norm(inside - start) > 1e-9 * (np.linalg.norm(start) + constraint.reach(dimension)):
-            raise ValueError(f"start must be in the constraint {constraint}; got {shown(given)}")
+            raise ValueError(f"start must be in the constraint {constraint}; got {short_repr(given)}")
         bound = math.hypot(self._feature_bound(n_features), float(self.fit_intercept))
         reach = bound * (constraint.reach(dimension) + float(np.linalg.norm(middle)))
         return DescentProblem(
@@ -120,7 +120,7 @@ class DescentEstimator(UserLevelEstimator):
         problem = self._problem(n_users, n_features)
         descent, bound = self._plan_of(problem), self._feature_bound(n_features)
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             rows = GradientRows(table, loss=problem.loss, bound=bound, fit_intercept=problem.fit_intercept)
             return _shown_as_it_runs(descent.program(rows), descent.draws)
 
@@ -144,10 +144,10 @@ class DescentEstimator(UserLevelEstimator):
         return {}
 
 
-def _shown_as_it_runs(program: Program, draws: int) -> Program:
+def _shown_as_it_runs(program: AdaptiveMechanism, draws: int) -> AdaptiveMechanism:
     """A program whose draws, which are a public number, move a progress bar."""
 
-    def shown_program(draw: Draw) -> Hashable:
+    def shown_program(draw: Sampler) -> Hashable:
         done = 0
         with progress_bar(None, "descent") as show:
 
@@ -197,12 +197,12 @@ class PublicRandomEstimator(DescentEstimator):
 
 def _known_loss(value: Any, name: str) -> None:
     if not isinstance(value, Loss):
-        raise TypeError(f"{name} must be a loss of userdp.optimization; got {shown(value)}")
+        raise TypeError(f"{name} must be a loss of userdp.optimization; got {short_repr(value)}")
 
 
 def _known_constraint(value: Any, name: str) -> None:
     if not isinstance(value, Constraint):
-        raise TypeError(f"{name} must be an L2Ball or a Box; got {shown(value)}")
+        raise TypeError(f"{name} must be an L2Ball or a Box; got {short_repr(value)}")
 
 
 @estimator

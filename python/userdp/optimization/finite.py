@@ -17,13 +17,13 @@ from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, check_listed
 from userdp.estimators.privacy import Budget, equal_part
-from userdp.exact.numbers import exact_number, parse_delta, shown
+from userdp.exact.numbers import exact_number, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.means.methods import METHODS, planned_method
 from userdp.means.plan import MeanMethod, MeanProblem
-from userdp.mechanisms import RepeatedSelection, UniformInteger
-from userdp.mechanisms.composed import Program, distribution_of, run
+from userdp.mechanisms import PrivateBestOf, UniformInteger
+from userdp.mechanisms.composed import AdaptiveMechanism, output_distribution, run
 from userdp.optimization.constraints import LEAST, finite, optional_length
 from userdp.optimization.gradients import RememberedVectors
 from userdp.users.table import UserTable
@@ -61,7 +61,7 @@ class FiniteMinimizer(UserLevelEstimator):
     -----
     *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; the number of rows of each user
     is private. *Proof.* Each candidate's measurement is epsilon/3-DP on the data of all users, hence so is one of a
-    candidate that is drawn uniformly. `RepeatedSelection` releases the best of a random number of such runs at three
+    candidate that is drawn uniformly. `PrivateBestOf` releases the best of a random number of such runs at three
     times the price: docs/proofs/private_selection.md. Measurements are ordered by value, and equal ones by candidate,
     an order that is fixed in advance. How many measurements there were is secret; it is never kept or shown, and there
     is no progress bar.
@@ -143,15 +143,13 @@ class FiniteMinimizer(UserLevelEstimator):
         super()._check_parameters()
         self._selection(_Unplanned(), 1)
 
-    def _selection(self, candidate: Any, n_candidates: int) -> RepeatedSelection:
+    def _selection(self, candidate: Any, n_candidates: int) -> PrivateBestOf:
         gamma = (
             (exact_number(self.alpha) or Fraction(0)) / (5 * n_candidates)
             if self.stopping_probability is None
             else parse_delta(self.stopping_probability, "stopping_probability")
         )
-        return RepeatedSelection(
-            candidate, stopping_probability=gamma, most_runs=self.most_runs, hide_time=self.hide_time
-        )
+        return PrivateBestOf(candidate, stopping_probability=gamma, most_runs=self.most_runs, hide_time=self.hide_time)
 
     def _method(self, n_users: int, n_candidates: int) -> MeanMethod:
         """How one candidate is measured."""
@@ -188,7 +186,7 @@ class FiniteMinimizer(UserLevelEstimator):
                 "many users: raise stopping_probability or alpha, set most_runs, or leave out candidates"
             )
 
-        def program(table: UserTable) -> Program:
+        def program(table: UserTable) -> AdaptiveMechanism:
             rows = rows_of_users(table.users, table.n_users)
             programs = tuple(
                 method.program(RememberedVectors(_losses_of(table, rows, index, low, high)))
@@ -216,7 +214,7 @@ def _ends(bounds: Any, name: str) -> tuple[float, float]:
     except (TypeError, ValueError):
         low, high = 0.0, 0.0
     if not high / 2 - low / 2 >= LEAST:
-        raise ValueError(f"{name} must be two finite numbers (low, high); got {shown(bounds)}")
+        raise ValueError(f"{name} must be two finite numbers (low, high); got {short_repr(bounds)}")
     return low, high
 
 
@@ -227,16 +225,16 @@ class NoisyCandidate:
         self.plan = plan
         self.index = UniformInteger(low=0, high=n_candidates - 1)
 
-    def _draw(self, source: _core.Source, programs: Sequence[Program]) -> tuple[float, int]:
+    def _draw(self, source: _core.Source, programs: Sequence[AdaptiveMechanism]) -> tuple[float, int]:
         index = self.index._draw(source)
         return _value(self.plan, run(programs[index], source)), index
 
-    def pmf(self, programs: Sequence[Program]) -> Pmf:
+    def pmf(self, programs: Sequence[AdaptiveMechanism]) -> Pmf:
         """The distribution of a measurement."""
         outcomes = tuple(self.plan.outcomes())
         masses: dict[Hashable, Fraction] = {}
         for index, program in enumerate(programs):
-            distribution = distribution_of(program, outcomes)
+            distribution = output_distribution(program, outcomes)
             for outcome, mass in zip(distribution.outputs, distribution.fractions(), strict=True):
                 at = (_value(self.plan, outcome), index)
                 masses[at] = masses.get(at, Fraction(0)) + mass

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.optimization.losses import CustomLoss, LinearLoss, Loss
 from userdp.users.table import UserTable
 from userdp.users.vectors import GivenVectors, UserVectors, aligned, readable, rows_of_users
@@ -158,7 +158,7 @@ def check_callback(loss: CustomLoss, dimension: int) -> None:
     if found not in ((dimension,), (2, dimension)):
         raise ValueError(
             f"gradient must return an array of shape (rows, {dimension}) or ({dimension},); for theta of shape "
-            f"({dimension},), X of shape (2, {dimension}) and y of shape (2,) it returned the shape {shown(found)}"
+            f"({dimension},), X of shape (2, {dimension}) and y of shape (2,) it returned the shape {short_repr(found)}"
         )
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelClassifier, UserLevelRegressor, read_bounds
 from userdp.estimators.fields import estimator
-from userdp.exact.numbers import Delta, shown
+from userdp.exact.numbers import Delta, short_repr
 from userdp.optimization.clipped import clipped_plan
 from userdp.optimization.constraints import LEAST, L2Ball, finite, finite_vector, optional_length
 from userdp.optimization.estimator import PublicRandomEstimator, regularization_parameter
@@ -114,7 +114,7 @@ class LinearModel(PublicRandomEstimator):
         try:
             low, high = self.feature_bounds
         except (TypeError, ValueError):
-            raise ValueError(f"feature_bounds must be (low, high); got {shown(self.feature_bounds)}") from None
+            raise ValueError(f"feature_bounds must be (low, high); got {short_repr(self.feature_bounds)}") from None
         ends = []
         for name, end in (("low", low), ("high", high)):
             values = np.array([finite(end, name)]) if np.ndim(end) == 0 else finite_vector(end, name)
@@ -122,7 +122,9 @@ class LinearModel(PublicRandomEstimator):
                 raise ValueError(f"feature_bounds: {name} must be one number or {n_features}; got {len(values)}")
             ends.append(np.broadcast_to(values, n_features))
         if not np.all(ends[1] / 2 - ends[0] / 2 >= LEAST):
-            raise ValueError(f"feature_bounds must have low < high, 2**-99 apart; got {shown(self.feature_bounds)}")
+            raise ValueError(
+                f"feature_bounds must have low < high, 2**-99 apart; got {short_repr(self.feature_bounds)}"
+            )
         if self.fit_intercept:
             return ends[0] / 2 + ends[1] / 2, ends[1] / 2 - ends[0] / 2
         return np.zeros(n_features), np.maximum(np.abs(ends[0]), np.abs(ends[1]))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.optimization.constraints import length
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +39,9 @@ class Loss(ABC):
         """Keyword arguments that make the loss again."""
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={shown(value)}" for name, value in self._arguments().items() if value is not None)
+        given = ", ".join(
+            f"{name}={short_repr(value)}" for name, value in self._arguments().items() if value is not None
+        )
         return f"{type(self).__name__}({given})"
 
     def __eq__(self, other: object) -> bool:
@@ -230,7 +232,7 @@ class CustomLoss(Loss):
 
     def __init__(self, gradient: Gradient, *, lipschitz: float, smoothness: float) -> None:
         if not callable(gradient):
-            raise TypeError(f"gradient must be a callable of (theta, X, y); got {shown(gradient)}")
+            raise TypeError(f"gradient must be a callable of (theta, X, y); got {short_repr(gradient)}")
         self.gradient = gradient
         self._lipschitz = length(lipschitz, "lipschitz")
         self._smoothness = length(smoothness, "smoothness")

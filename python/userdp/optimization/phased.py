@@ -20,7 +20,7 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.privacy import Budget
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_level
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.gradients import GradientRows
 from userdp.optimization.problem import DescentPlan, DescentProblem, number_of_rounds
 from userdp.optimization.winsorized import GradientOptions, PrivateGradientDescent, gradient_options, winsorized_plan
@@ -215,8 +215,8 @@ class PhasedPlan(DescentPlan):
         distance = sum((cost.distance for cost in each), Fraction(0))
         return self.problem.budget({name: max(rhos)}, delta=delta, rho=max(rhos), distance=distance, unit="rho")
 
-    def program(self, rows: GradientRows) -> Program:
-        def transcript(draw: Draw) -> Hashable:
+    def program(self, rows: GradientRows) -> AdaptiveMechanism:
+        def transcript(draw: Sampler) -> Hashable:
             answers: list[Hashable] = []
             start = self._start
             for index, block in enumerate(self.blocks):

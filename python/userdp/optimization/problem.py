@@ -20,9 +20,9 @@ import numpy.typing as npt
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.privacy import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Epsilon, counted, positive, shown
+from userdp.exact.numbers import Epsilon, check_count, counted, short_repr
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import LEAST, Constraint
 from userdp.optimization.gradients import GradientRows
 from userdp.optimization.losses import Loss
@@ -36,10 +36,11 @@ MOST_ROUNDS = 2**20
 
 def number_of_rounds(value: Any, name: str) -> int:
     """A public number of rounds, or an error that names it."""
-    given = positive(value, name)
+    given = check_count(value, name)
     if given > MOST_ROUNDS:
         raise BudgetError(
-            f"{name} must be at most 2**20, as each round reads all rows; got {shown(value)}: averages of fewer rounds "
+            f"{name} must be at most 2**20, as each round reads all rows; got {short_repr(value)}: averages of "
+            "fewer rounds "
             "are as good, because each then has less noise"
         )
     return given
@@ -162,7 +163,7 @@ class MeanStep(ABC):
     """How many draws it takes."""
 
     @abstractmethod
-    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Draw) -> Hashable:
+    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Sampler) -> Hashable:
         """What is drawn in a round, from 0: integers, or tuples of them. The only step that sees data."""
 
     @abstractmethod
@@ -193,7 +194,7 @@ class DescentPlan(ABC):
         """What a fit costs, and on what it is spent."""
 
     @abstractmethod
-    def program(self, rows: GradientRows) -> Program:
+    def program(self, rows: GradientRows) -> AdaptiveMechanism:
         """What is drawn; the outcome is a transcript of integers."""
 
     @abstractmethod
@@ -227,8 +228,8 @@ class Rounds(DescentPlan):
     def budget(self) -> Budget:
         return self._budget
 
-    def program(self, rows: GradientRows) -> Program:
-        def transcript(draw: Draw) -> Hashable:
+    def program(self, rows: GradientRows) -> AdaptiveMechanism:
+        def transcript(draw: Sampler) -> Hashable:
             answers: list[Hashable] = []
             state = self.optimizer.begin()
             for round in range(self.rounds):

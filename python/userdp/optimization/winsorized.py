@@ -16,13 +16,13 @@ import numpy.typing as npt
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.privacy import Budget
-from userdp.exact.numbers import Delta, counted, positive, shown
+from userdp.exact.numbers import Delta, check_count, counted, short_repr
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS
 from userdp.means.plan import MeanProblem
 from userdp.means.radii import gradient_radius
 from userdp.mechanisms import DiscreteGaussian
-from userdp.mechanisms.composed import Draw, Program
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import length, optional_length
 from userdp.optimization.estimator import Descent, PublicRandomEstimator, regularization_parameter, start_parameter
 from userdp.optimization.gradients import GradientRows
@@ -217,7 +217,7 @@ class AnsweredMean(MeanStep):
         self.plan = plan
         self.seed = seed
 
-    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Draw) -> Hashable:
+    def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Sampler) -> Hashable:
         return self.plan.draw(rows.at(theta), self.seed, round, draw)
 
     def estimate(self, round: int, theta: Floats, answer: Any) -> Floats:
@@ -303,8 +303,8 @@ class TrackingRounds(DescentPlan):
         """The noise of a round with this ball."""
         return _noise(self.rho / self.rounds, 2 * ball.reach)
 
-    def program(self, rows: GradientRows) -> Program:
-        def transcript(draw: Draw) -> Hashable:
+    def program(self, rows: GradientRows) -> AdaptiveMechanism:
+        def transcript(draw: Sampler) -> Hashable:
             def answer(round: int, theta: Floats, ball: Ball) -> Any:
                 sums = rows.at(theta).clipped_sum(ball.center, ball.radius, ball.grid)
                 return draw(self.noise(ball), tuple(sums.tolist()))
@@ -370,9 +370,9 @@ MOST_GRID_STEPS = 2**28
 
 
 def _grid_steps(value: Any, name: str) -> None:
-    grid = 1 if value is None else positive(value, name)
+    grid = 1 if value is None else check_count(value, name)
     if grid & (grid - 1) or grid > MOST_GRID_STEPS:
-        raise ValueError(f"{name} must be a power of two up to 2**28; got {shown(value)}")
+        raise ValueError(f"{name} must be a power of two up to 2**28; got {short_repr(value)}")
 
 
 @estimator

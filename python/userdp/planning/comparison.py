@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from userdp.exact.numbers import Delta, Epsilon, shown
+from userdp.exact.numbers import Delta, Epsilon, short_repr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +197,7 @@ def compare_methods(
     ('iterated', True)
     """
     if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {shown(task)}")
+        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {short_repr(task)}")
     if task == "descent":
         from userdp.planning.descents import compare_descents
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, Epsilon, parse_delta, parse_level, parse_positive, positive
+from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_level, parse_positive
 from userdp.optimization.clipped import ClippedMean, clipped_plan
 from userdp.optimization.constraints import L2Ball
 from userdp.optimization.losses import LogisticLoss
@@ -33,7 +33,7 @@ def compare_descents(
     if not parse_delta(delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
     users, rows_each = users_and_rows(n_users, m)
-    d, longest = positive(dimension, "dimension"), float(parse_positive(bound, "bound"))
+    d, longest = check_count(dimension, "dimension"), float(parse_positive(bound, "bound"))
     reach = 4 * math.sqrt(d) / longest if radius is None else float(parse_positive(radius, "radius"))
     problem = DescentProblem(
         n_users=users,

@@ -17,12 +17,12 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     PrivacyLevel,
+    check_count,
     parse_delta,
     parse_level,
     parse_positive,
-    positive,
     round_down,
-    shown,
+    short_repr,
 )
 
 Number = TypeVar("Number", int, Fraction)
@@ -129,11 +129,11 @@ def lower_bound(
     'mean squared error'
     """
     if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {shown(task)}")
-    n, rows = _size(positive(n_users, "n_users"), "n_users"), _size(positive(m, "m"), "m")
+        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {short_repr(task)}")
+    n, rows = _size(check_count(n_users, "n_users"), "n_users"), _size(check_count(m, "m"), "m")
     level, slack = parse_level(epsilon), parse_delta(delta)
     if level.ratio == 1 and level.exponent == 0:
-        raise ValueError(f"epsilon must be > 0; got {shown(epsilon)}")
+        raise ValueError(f"epsilon must be > 0; got {short_repr(epsilon)}")
     # Of a larger epsilon the bounds are lower, and floats are as small as this.
     rate = max(float(level), 1 / LARGEST)
     size = _size(parse_positive(bound, "bound"), "bound")
@@ -142,9 +142,9 @@ def lower_bound(
             raise ValueError("n_hypotheses must be given for 'finite-class'; got None")
         if slack:
             raise ValueError(
-                f"delta must be 0 for 'finite-class', which is proved for pure privacy; got {shown(delta)}"
+                f"delta must be 0 for 'finite-class', which is proved for pure privacy; got {short_repr(delta)}"
             )
-        terms = _finite_class(positive(n_hypotheses, "n_hypotheses", 2), n, rows, rate, float(size))
+        terms = _finite_class(check_count(n_hypotheses, "n_hypotheses", 2), n, rows, rate, float(size))
         return LowerBound(task, max(terms.values(), default=0.0), "excess risk", terms)
     reach = _size(parse_positive(radius, "radius"), "radius")
     factor = {"testing": Fraction(1), "mean": 4 * size * size, "sco": 2 * size * reach}[task]
@@ -152,7 +152,7 @@ def lower_bound(
     value = max(terms.values())
     if task == "sco" and sigma is not None:
         width = float(_size(parse_positive(sigma, "sigma"), "sigma"))
-        d = _size(positive(dimension, "dimension"), "dimension")
+        d = _size(check_count(dimension, "dimension"), "dimension")
         terms |= _linear_losses(n, rows, d, rate, slack, width, float(size), float(reach))
     return LowerBound(task, value, "excess risk" if task == "sco" else "mean squared error", terms)
 
@@ -160,7 +160,7 @@ def lower_bound(
 def _size(value: Number, name: str) -> Number:
     """The value, where floats are large enough for it."""
     if value > LARGEST:
-        raise ValueError(f"{name} must be at most {LARGEST:.0e}; got {shown(value)}")
+        raise ValueError(f"{name} must be at most {LARGEST:.0e}; got {short_repr(value)}")
     return value
 
 
@@ -290,12 +290,12 @@ def heterogeneity_bound(
     try:
         risk = float(excess)
     except (TypeError, ValueError):
-        raise TypeError(f"excess must be a number >= 0; got {shown(excess)}") from None
+        raise TypeError(f"excess must be a number >= 0; got {short_repr(excess)}") from None
     if not 0 <= risk < math.inf:
-        raise ValueError(f"excess must be a finite number >= 0; got {shown(excess)}")
-    rows = positive(n_users, "n_users") * positive(m, "m")
+        raise ValueError(f"excess must be a finite number >= 0; got {short_repr(excess)}")
+    rows = check_count(n_users, "n_users") * check_count(m, "m")
     if rows > MOST_ROWS:
-        raise ValueError(f"n_users * m must be at most {MOST_ROWS:.0e}; got {shown(n_users)} and {shown(m)}")
+        raise ValueError(f"n_users * m must be at most {MOST_ROWS:.0e}; got {short_repr(n_users)} and {short_repr(m)}")
     shift = float(parse_delta(distance, "distance"))
     size = float(parse_positive(bound, "bound"))
     differ = 1.0 if shift == 1 else -math.expm1(rows * math.log1p(-shift))

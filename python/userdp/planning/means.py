@@ -13,12 +13,12 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
+    check_count,
     open_unit_interval,
     parse_delta,
     parse_level,
     parse_positive,
-    positive,
-    shown,
+    short_repr,
 )
 from userdp.means.methods import METHODS
 from userdp.means.plan import MeanProblem
@@ -44,10 +44,10 @@ def users_and_rows(n_users: int, m: int) -> tuple[int, int]:
     TypeError, ValueError
         Naming the argument.
     """
-    sizes = positive(n_users, "n_users", 2), positive(m, "m")
+    sizes = check_count(n_users, "n_users", 2), check_count(m, "m")
     for name, size, most in zip(("n_users", "m"), sizes, (MOST_USERS, MOST_ROWS), strict=True):
         if size > most:
-            raise ValueError(f"{name} must be at most {most}; got {shown(size)}")
+            raise ValueError(f"{name} must be at most {most}; got {short_repr(size)}")
     return sizes
 
 
@@ -68,12 +68,12 @@ def mean_problem(
     users, rows = users_and_rows(n_users, m)
     size = float(parse_positive(bound, "bound"))
     if not isinstance(private_radius, bool):
-        raise TypeError(f"private_radius must be a bool; got {shown(private_radius)}")
+        raise TypeError(f"private_radius must be a bool; got {short_repr(private_radius)}")
     if norm not in ("l2", "max"):
-        raise ValueError(f"norm must be 'l2' or 'max'; got {shown(norm)}")
+        raise ValueError(f"norm must be 'l2' or 'max'; got {short_repr(norm)}")
     return MeanProblem(
         n_users=users,
-        dimension=positive(dimension, "dimension"),
+        dimension=check_count(dimension, "dimension"),
         bound=size,
         norm="l2" if norm == "l2" else "max",
         spread=size / math.sqrt(rows) if radius is None else float(parse_positive(radius, "radius")),

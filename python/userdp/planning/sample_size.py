@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from userdp.exact.numbers import Delta, Epsilon, parse_positive, shown
+from userdp.exact.numbers import Delta, Epsilon, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 from userdp.planning.means import MOST_USERS, mean_problem, noise_of
 
@@ -92,11 +92,11 @@ def user_complexity(
     (734, 625)
     """
     if task != "mean":
-        raise ValueError(f"task must be 'mean'; got {shown(task)}; learners and distributions have users_needed()")
+        raise ValueError(f"task must be 'mean'; got {short_repr(task)}; learners and distributions have users_needed()")
     from userdp.means.methods import METHODS
 
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(method)}")
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {short_repr(method)}")
     accuracy = float(parse_positive(alpha, "alpha"))
     problem = mean_problem(
         n_users=2,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import LogRatio, exact_number, positive, shown
+from userdp.exact.numbers import LogRatio, check_count, exact_number, short_repr
 
 Messages = npt.NDArray[np.uint8]
 
@@ -104,7 +104,7 @@ class MessageFormat:
 
     def __init__(self, kind: str, parameters: Mapping[str, object], round_id: str, payload_bytes: int) -> None:
         check_round(round_id)
-        self.payload_bytes = positive(payload_bytes, "payload_bytes")
+        self.payload_bytes = check_count(payload_bytes, "payload_bytes")
         described = canonical_json({"kind": kind, "parameters": dict(parameters), "round": round_id})
         self.fingerprint = blake2b(described.encode(), digest_size=FINGERPRINT_BYTES, person=MAGIC).digest()
         self.width = HEADER_BYTES + self.payload_bytes
@@ -209,7 +209,7 @@ def check_round(round_id: object) -> str:
         For anything but a non-empty string.
     """
     if not isinstance(round_id, str):
-        raise TypeError(f"round_id must be a str that names the round, never used before; got {shown(round_id)}")
+        raise TypeError(f"round_id must be a str that names the round, never used before; got {short_repr(round_id)}")
     if not round_id:
         raise ValueError("round_id must not be empty: name every round differently")
     return round_id
@@ -257,4 +257,4 @@ def _plain(value: Any) -> object:
         return [_plain(entry) for entry in value]
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return {"entries": [[name, _plain(value[name])] for name in sorted(value)]}
-    raise TypeError(f"a public parameter must be a number, a str, bytes or a list of these; got {shown(value)}")
+    raise TypeError(f"a public parameter must be a number, a str, bytes or a list of these; got {short_repr(value)}")

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.exact.pmf import Pmf, aligned
 from userdp.exact.pmf_input import PmfLike, fractions_of, masses_of
 from userdp.exceptions import BudgetError
@@ -74,7 +74,7 @@ def disagreement_probability(p: Distribution, q: Distribution, *, method: Method
     Fraction(0, 1)
     """
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {shown(method)}")
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {short_repr(method)}")
     _, a, b = read_pair(p, q)
     if method == "race":
         return 1 - _agreement_of_race(a, b)
@@ -145,7 +145,7 @@ def read_pair(p: Distribution, q: Distribution) -> tuple[tuple[Any, ...], list[i
         if p.keys() != q.keys():
             strange = next(iter(p.keys() ^ q.keys()))
             raise ValueError(
-                f"p and q are distributions on different supports: only one of them has {shown(strange)} "
+                f"p and q are distributions on different supports: only one of them has {short_repr(strange)} "
                 "(an item that cannot happen needs the probability 0)"
             )
         items = tuple(p)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import exact_number, is_integer, positive, shown
+from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
 from userdp.public_randomness.seed import BLOCK_VALUES, PublicSeed, parse_label
 
 
@@ -70,9 +70,9 @@ class SharedOffsetRounding:
         label: str = "rounding",
     ) -> None:
         self.public_seed = PublicSeed(public_seed)
-        self.intervals = positive(intervals, "intervals")
+        self.intervals = check_count(intervals, "intervals")
         if not isinstance(signed, (bool, np.bool_)):
-            raise TypeError(f"signed must be a bool; got {shown(signed)}")
+            raise TypeError(f"signed must be a bool; got {short_repr(signed)}")
         self.signed = bool(signed)
         self.label = parse_label(label)
         self._low = -1 if signed else 0
@@ -131,7 +131,7 @@ class SharedOffsetRounding:
         TypeError, ValueError
             Naming the argument; for intervals * denominator of 2**61 or more.
         """
-        below = positive(denominator, "denominator")
+        below = check_count(denominator, "denominator")
         if self.intervals * below >= 2**61:
             raise ValueError("denominator: intervals * denominator must be below 2**61; use round for single numbers")
         above = np.asarray(numerators)
@@ -158,7 +158,7 @@ class SharedOffsetRounding:
         Fraction
         """
         if not is_integer(index) or not 0 <= index < self.points:
-            raise ValueError(f"index must be an int from 0 to {self.points - 1}; got {shown(index)}")
+            raise ValueError(f"index must be an int from 0 to {self.points - 1}; got {short_repr(index)}")
         return Fraction(int(index), self.intervals) + self._low
 
     def rounding_distribution(self, value: Any) -> dict[int, Fraction]:
@@ -199,9 +199,9 @@ class SharedOffsetRounding:
         try:
             number = exact_number(value)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"value {shown(value)}: {error}") from None
+            raise type(error)(f"value {short_repr(value)}: {error}") from None
         if number is None:
-            raise ValueError(f"value must be finite; got {shown(value)}")
+            raise ValueError(f"value must be finite; got {short_repr(value)}")
         above = number.numerator - self._low * number.denominator
         kept = min(max(above, 0), (1 - self._low) * number.denominator)
         return Fraction(self.intervals * kept, number.denominator)

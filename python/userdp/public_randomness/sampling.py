@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import exact_number, is_integer, positive, shown
+from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exact.pmf_input import masses_of
 from userdp.public_randomness.seed import PublicSeed, parse_label
@@ -82,14 +82,14 @@ class CorrelatedSampler:
     ) -> None:
         self.public_seed = PublicSeed(public_seed)
         if method not in ("race", "darts"):
-            raise ValueError(f"method must be 'race' or 'darts'; got {shown(method)}")
+            raise ValueError(f"method must be 'race' or 'darts'; got {short_repr(method)}")
         self.method = method
         self.label = parse_label(label)
-        self.total = positive(total, "total")
+        self.total = check_count(total, "total")
         if self.total > LARGEST_TOTAL:
-            raise ValueError(f"total must be at most 2**63; got {shown(total)}")
-        self.max_darts = None if max_darts is None else positive(max_darts, "max_darts")
-        self.default = positive(default, "default", least=0)
+            raise ValueError(f"total must be at most 2**63; got {short_repr(total)}")
+        self.max_darts = None if max_darts is None else check_count(max_darts, "max_darts")
+        self.default = check_count(default, "default", least=0)
 
     def sample(
         self,
@@ -129,7 +129,7 @@ class CorrelatedSampler:
         if (weights is None) == (log_weights is None):
             raise TypeError("exactly one of weights and log_weights must be given")
         if not is_integer(query) or not 0 <= query < 2**64:
-            raise ValueError(f"query must be an int in [0, 2**64); got {shown(query)}")
+            raise ValueError(f"query must be an int in [0, 2**64); got {short_repr(query)}")
         if self.method == "darts":
             if log_weights is not None or items is not None:
                 raise ValueError("darts take weights over one public list; log_weights and items need method='race'")
@@ -147,7 +147,7 @@ class CorrelatedSampler:
         elif sum(integers) != self.total:
             raise ValueError(
                 f"weights: ints must sum to the total of {self.total} that all users share; they sum to "
-                f"{shown(sum(integers))}"
+                f"{short_repr(sum(integers))}"
             )
         if self.default >= len(integers):
             raise ValueError(f"default is the index {self.default}, where there are {len(integers)} weights")
@@ -179,7 +179,7 @@ def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
 
 def _listed(values: Any, name: str) -> Any:
     if isinstance(values, (str, bytes, dict, set, frozenset)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be an array-like of numbers; got {shown(values)}")
+        raise TypeError(f"{name} must be an array-like of numbers; got {short_repr(values)}")
     return values if hasattr(values, "__array__") else list(values)
 
 
@@ -188,12 +188,12 @@ def _float(entry: Any, index: int, name: str) -> float:
         exact = exact_number(entry)
         return float(entry) if exact is None else float(exact)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name}: entry {shown(entry)} at index {index}: {error}") from None
+        raise ValueError(f"{name}: entry {short_repr(entry)} at index {index}: {error}") from None
 
 
 def _items(items: Any, count: int) -> list[bytes]:
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-        raise TypeError(f"items must be a sequence of bytes; got {shown(items)}")
+        raise TypeError(f"items must be a sequence of bytes; got {short_repr(items)}")
     keys = list(items)
     if not all(isinstance(key, bytes) for key in keys):
         raise TypeError("items must all be bytes: write each item canonically, so that equal items have equal bytes")

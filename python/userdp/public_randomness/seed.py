@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import is_integer, positive, shown
+from userdp.exact.numbers import check_count, is_integer, short_repr
 
 SEED_BYTES = 32
 BLOCK_VALUES = 2**256
@@ -126,7 +126,7 @@ class PublicSeed:
         BudgetError
             For more than 2**28 keys.
         """
-        size = min(positive(count, "count", least=0), ADDRESSES - 1)
+        size = min(check_count(count, "count", least=0), ADDRESSES - 1)
         return self._core.race_keys(parse_label(label), _address(i, "i"), size)
 
     def offset(self, label: str, i: int = 0) -> Fraction:
@@ -192,7 +192,7 @@ def _seed_bytes(value: Any) -> bytes:
         try:
             data = bytes.fromhex(value)
         except ValueError:
-            raise ValueError(f"public_seed must be 64 hexadecimal digits; got {shown(value)}") from None
+            raise ValueError(f"public_seed must be 64 hexadecimal digits; got {short_repr(value)}") from None
     elif isinstance(value, (bytes, bytearray)):
         data = bytes(value)
     else:
@@ -212,17 +212,17 @@ def parse_label(label: Any) -> str:
         For what is no str, and for surrogates, which have no UTF-8.
     """
     if not isinstance(label, str):
-        raise TypeError(f"label must be a str; got {shown(label)}")
+        raise TypeError(f"label must be a str; got {short_repr(label)}")
     try:
         label.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"label must have no surrogates, which UTF-8 cannot write; got {shown(label)}") from None
+        raise ValueError(f"label must have no surrogates, which UTF-8 cannot write; got {short_repr(label)}") from None
     return label
 
 
 def _address(value: Any, name: str) -> int:
     if not is_integer(value):
-        raise TypeError(f"{name} must be an int in [0, 2**64); got {shown(value)}")
+        raise TypeError(f"{name} must be an int in [0, 2**64); got {short_repr(value)}")
     if not 0 <= value < ADDRESSES:
-        raise ValueError(f"{name} must be in [0, 2**64); got {shown(value)}")
+        raise ValueError(f"{name} must be in [0, 2**64); got {short_repr(value)}")
     return int(value)

@@ -23,7 +23,7 @@ from userdp.checker import check as checker
 from userdp.checker import divergences, limits, spaces, values
 from userdp.checker.verification import Verification
 from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
-from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, listed, parse_level
+from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level, split_text
 from userdp.report.presentation import render_html, summarize
 from userdp.report.witness import Structure, Witness, confirmed_by
 
@@ -327,7 +327,7 @@ class AuditReport:
         if self._source is not None and self.verification == "sampled":
             raise ValueError("profile: this report holds only a sample of the audited pairs")
         spread = (1 + self.pmf_error) / (1 - self.pmf_error)
-        parsed = [parse_level(epsilon, "epsilons") for epsilon in listed(epsilons)]
+        parsed = [parse_level(epsilon, "epsilons") for epsilon in split_text(epsilons)]
         levels = [(level.ratio / spread, level.exponent) for level in parsed]
         return np.array([_times_up(d, 1 + self.pmf_error) for d in self._family_profile(levels)], dtype=np.float64)
 

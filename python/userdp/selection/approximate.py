@@ -32,7 +32,7 @@ BLOCK = 2**20
 """So many noises are drawn at a time."""
 
 
-class ApproximateSelection(Selection["Item", "Item | Bottom"]):
+class ApproximatePrivateMode(Selection["Item", "Item | Bottom"]):
     """Choose the item of most users, from a universe of any size, with (epsilon, delta)-DP.
 
     Each item that somebody has gets the value count + X - t - 1, with fresh truncated discrete Laplace noise X on
@@ -85,14 +85,14 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
 
     Examples
     --------
-    >>> selection = ApproximateSelection(epsilon=1, delta="1e-6")
+    >>> selection = ApproximatePrivateMode(epsilon=1, delta="1e-6")
     >>> selection.half_width
     27
     >>> selection.release(["tea"] * 90 + ["milk"] * 10)
     'tea'
     >>> selection.release(["tea", "milk", None])
     BOTTOM
-    >>> ApproximateSelection(epsilon=1, delta="1e-6", neighbors="add-remove").half_width
+    >>> ApproximatePrivateMode(epsilon=1, delta="1e-6", neighbors="add-remove").half_width
     14
     """
 
@@ -184,7 +184,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
 
         Examples
         --------
-        >>> selection = ApproximateSelection(epsilon=1, delta="0.1", neighbors="add-remove")
+        >>> selection = ApproximatePrivateMode(epsilon=1, delta="0.1", neighbors="add-remove")
         >>> selection.pmf({"tea": 4, "milk": 3}).probabilities.round(3).tolist()
         [0.2, 0.612, 0.188]
         """
@@ -259,7 +259,7 @@ class ApproximateSelection(Selection["Item", "Item | Bottom"]):
 
         Examples
         --------
-        >>> ApproximateSelection(epsilon=1, delta="1e-6").users_needed(agreement="0.9", beta="0.1")
+        >>> ApproximatePrivateMode(epsilon=1, delta="1e-6").users_needed(agreement="0.9", beta="0.1")
         81
         """
         others, failure = planned(agreement, beta)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from userdp.exact.numbers import shown, unshared
+from userdp.exact.numbers import defensive_copy, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.runtime import source_of
 from userdp.selection.items import Counts, Item, ItemT, present, tally
@@ -26,20 +26,20 @@ class Selection(ABC, Generic[ItemT, Outcome]):
 
     def __init__(self, *, neighbors: Neighbors, default: Item | None, **arguments: Any) -> None:
         if neighbors not in ("replace", "add-remove"):
-            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {shown(neighbors)}")
+            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
         self._neighbors = neighbors
         self._default = None if default is None else self._accepted(default)
         if default is not None and self._default is None:
-            raise ValueError(f"default must be None or an item of this selection; got {shown(default)}")
+            raise ValueError(f"default must be None or an item of this selection; got {short_repr(default)}")
         self._arguments = {
-            **{name: unshared(value) for name, value in arguments.items()},
+            **{name: defensive_copy(value) for name, value in arguments.items()},
             "neighbors": neighbors,
             "default": self._default,
         }
 
     def __repr__(self) -> str:
         arguments = {name: value for name, value in self._arguments.items() if value is not None}
-        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in arguments.items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={short_repr(value)}' for name, value in arguments.items())})"
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
         # What the arguments lead to is made again where it is needed.
@@ -124,7 +124,7 @@ class Selection(ABC, Generic[ItemT, Outcome]):
         Returns
         -------
         item
-            In its plain form; for an `ApproximateSelection` possibly `userdp.BOTTOM`.
+            In its plain form; for an `ApproximatePrivateMode` possibly `userdp.BOTTOM`.
 
         Raises
         ------

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Delta, parse_delta, parse_positive, shown
+from userdp.exact.numbers import Delta, parse_delta, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 
 MARGIN = 1 + 1e-9
@@ -33,10 +33,11 @@ def planned(agreement: float | Fraction | str, beta: Delta) -> tuple[float, floa
     p, failure = parse_positive(agreement, "agreement"), parse_delta(beta, "beta")
     if not Fraction(1, 2) < p <= 1:
         raise ValueError(
-            f"agreement must be in (1/2, 1], since the others may all agree on another item; got {shown(agreement)}"
+            "agreement must be in (1/2, 1], since the others may all agree on another item; got "
+            f"{short_repr(agreement)}"
         )
     if not 0 < failure < 1:
-        raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
+        raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
     return max(float(1 - p), LEAST_DISAGREEMENT), float(failure / 3)
 
 

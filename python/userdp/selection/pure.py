@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from userdp.exact.numbers import Delta, Epsilon, parse_delta, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from userdp import _core
 
 
-class PureSelection(Selection[int, int]):
+class PurePrivateMode(Selection[int, int]):
     """Choose the item of most users, from a public range of integers, with epsilon-DP.
 
     Item u is chosen with probability proportional to e**(epsilon c_u / 2), or to e**(epsilon c_u) with
@@ -71,13 +71,13 @@ class PureSelection(Selection[int, int]):
 
     Examples
     --------
-    >>> selection = PureSelection(epsilon=1, n_items=2**64)
+    >>> selection = PurePrivateMode(epsilon=1, n_items=2**64)
     >>> selection.release([2**63] * 300 + list(range(100)))
     9223372036854775808
     >>> 0 <= selection.release([]) < 2**64
     True
     >>> from userdp import LogRatio
-    >>> PureSelection(epsilon=LogRatio(4), n_items=3).pmf({0: 2, 1: 1}).probabilities.round(4).tolist()
+    >>> PurePrivateMode(epsilon=LogRatio(4), n_items=3).pmf({0: 2, 1: 1}).probabilities.round(4).tolist()
     [0.5714, 0.2857, 0.1429]
     """
 
@@ -89,9 +89,9 @@ class PureSelection(Selection[int, int]):
         neighbors: Neighbors = "replace",
         default: int | None = None,
     ) -> None:
-        self._n_items = positive(n_items, "n_items")
+        self._n_items = check_count(n_items, "n_items")
         if self._n_items > 2**64:
-            raise ValueError(f"n_items must be at most 2**64; got {shown(n_items)}")
+            raise ValueError(f"n_items must be at most 2**64; got {short_repr(n_items)}")
         self._largest = self._n_items - 1
         super().__init__(epsilon=epsilon, n_items=self._n_items, neighbors=neighbors, default=default)
         # Adding or removing a user moves all scores in one direction, replacing one does not.
@@ -183,13 +183,13 @@ class PureSelection(Selection[int, int]):
 
         Examples
         --------
-        >>> selection = PureSelection(epsilon=2, n_items=2**20)
+        >>> selection = PurePrivateMode(epsilon=2, n_items=2**20)
         >>> [round(float(selection.probability(item, {7: 20, 9: 1})), 6) for item in (7, 9, 8)]
         [0.997843, 0.0, 0.0]
         """
         wanted = self._accepted(item)
         if wanted is None:
-            raise ValueError(f"item must be an int from 0 to {self.n_items - 1}; got {shown(item)}")
+            raise ValueError(f"item must be an int from 0 to {self.n_items - 1}; got {short_repr(item)}")
         groups = self._groups(counts, alone=wanted)
         # Of the groups that begin with the item all but the last are empty.
         last = int(np.searchsorted(groups.starts, np.uint64(wanted), side="right")) - 1
@@ -217,19 +217,21 @@ class PureSelection(Selection[int, int]):
 
         Examples
         --------
-        >>> PureSelection(epsilon=1, n_items=2**20).accuracy("0.01")
+        >>> PurePrivateMode(epsilon=1, n_items=2**20).accuracy("0.01")
         36
         """
         failure = parse_delta(beta, "beta")
         if not 0 < failure < 1:
-            raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
+            raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
         per_unit = float(self._mechanism._rate.bits_per_unit)
         odds = self.n_items / failure
         # Of integers, which may be beyond all floats.
         bits = math.log2(odds.numerator) - math.log2(odds.denominator)
         gap = max(1, math.ceil(bits * MARGIN / per_unit))
         if gap > self._mechanism._rate.largest_gap:
-            raise ValueError(f"beta is too small for weights of 128 bits and {self.n_items} items; got {shown(beta)}")
+            raise ValueError(
+                f"beta is too small for weights of 128 bits and {self.n_items} items; got {short_repr(beta)}"
+            )
         return gap - 1
 
     def users_needed(self, *, agreement: float | Fraction | str, beta: Delta) -> int:
@@ -258,12 +260,12 @@ class PureSelection(Selection[int, int]):
 
         Notes
         -----
-        As for `ApproximateSelection.users_needed`: floats, for planning from public numbers only. Proof:
+        As for `ApproximatePrivateMode.users_needed`: floats, for planning from public numbers only. Proof:
         docs/proofs/selection.md.
 
         Examples
         --------
-        >>> PureSelection(epsilon=1, n_items=2**20).users_needed(agreement="0.9", beta="0.1")
+        >>> PurePrivateMode(epsilon=1, n_items=2**20).users_needed(agreement="0.9", beta="0.1")
         40
         """
         others, failure = planned(agreement, beta)
@@ -272,7 +274,9 @@ class PureSelection(Selection[int, int]):
         rate = float(self._mechanism._rate.bits_per_unit) * math.log(2)
         clamped = math.ldexp(self.n_items, -128) * 2.0 ** float(self._mechanism._rate.bits_per_unit)
         if clamped > failure / 2:
-            raise ValueError(f"beta is too small for weights of 128 bits and {self.n_items} items; got {shown(beta)}")
+            raise ValueError(
+                f"beta is too small for weights of 128 bits and {self.n_items} items; got {short_repr(beta)}"
+            )
         rest = math.log(self.n_items - 2) if self.n_items > 2 else -math.inf
 
         def holds(n: int) -> bool:

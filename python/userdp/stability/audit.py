@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from userdp.algorithms.evaluation import mechanism_name
 from userdp.concepts.classes import ConceptClass
-from userdp.exact.numbers import Delta, parse_delta, positive, shown
+from userdp.exact.numbers import Delta, check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.runtime import Progress, ProgressCallback, progress_bar
@@ -117,16 +117,16 @@ def audit_stability(
         0: 0.263889, error 1/2
         2: 0.263889, error 1/2
     """
-    atoms, size = read_masses(distribution, "distribution"), positive(m, "m")
+    atoms, size = read_masses(distribution, "distribution"), check_count(m, "m")
     accurate, stable = parse_delta(alpha, "alpha"), parse_delta(eta, "eta")
     if not stable:
         raise ValueError("eta must be in (0, 1]; got 0")
     if method not in ("race", "darts"):
-        raise ValueError(f"method must be 'race' or 'darts'; got {shown(method)}")
-    limit = DEFAULT_BUDGET if budget is None else positive(budget, "budget")
+        raise ValueError(f"method must be 'race' or 'darts'; got {short_repr(method)}")
+    limit = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
     public = {None: Fraction(1)} if seeds is None else read_masses(seeds, "seeds")
     if isinstance(canonical, (set, frozenset)):
-        raise TypeError(f"canonical must be a Pmf or a mapping to probabilities; got {shown(canonical)}")
+        raise TypeError(f"canonical must be a Pmf or a mapping to probabilities; got {short_repr(canonical)}")
     center = None if canonical is None else read_pmf(canonical, "canonical")
     samples = Samples(atoms, size, symmetric=bool(symmetric), runs=len(public))
     errors_of = Errors(learner, atoms, errors, concepts, accurate)

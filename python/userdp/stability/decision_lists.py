@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import open_unit_fraction, positive, unshared
+from userdp.exact.numbers import check_count, defensive_copy, open_unit_fraction
 from userdp.exceptions import BudgetError
 from userdp.stability.queries import (
     Oracle,
@@ -102,17 +102,17 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
     ) -> None:
         self._given = {
             "n_features": n_features,
-            "alpha": unshared(alpha),
+            "alpha": defensive_copy(alpha),
             "width": width,
             "length": length,
-            "tolerance": unshared(tolerance),
+            "tolerance": defensive_copy(tolerance),
         }
-        self.n_features = positive(n_features, "n_features")
+        self.n_features = check_count(n_features, "n_features")
         self.alpha = open_unit_fraction(alpha, "alpha")
-        self.width = positive(width, "width")
+        self.width = check_count(width, "width")
         size = _number_of_terms(self.n_features, self.width)
         self._literals = tuple(_terms(self.n_features, self.width))
-        self.length = size if length is None else positive(length, "length")
+        self.length = size if length is None else check_count(length, "length")
         if self.length > size:
             raise ValueError(f"length must be at most {size}, the number of terms; got {length}")
         self.tolerance = self.alpha / (2 * size) if tolerance is None else open_unit_fraction(tolerance, "tolerance")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from userdp.concepts.classes import ConceptClass
 from userdp.concepts.errors import check_work
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import parse_delta, positive, shown
+from userdp.exact.numbers import check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.public_randomness.sampling import CorrelatedSampler
 from userdp.stability.learner import Labels, StableLearner
@@ -93,14 +93,14 @@ class ListStabilityLearner(StableLearner):
         default: Listed | None = None,
     ) -> None:
         if not isinstance(list_learner, ListLearner):
-            raise TypeError(f"list_learner must be a ListLearner; got {shown(list_learner)}")
+            raise TypeError(f"list_learner must be a ListLearner; got {short_repr(list_learner)}")
         kind, name = (int, "an int") if list_learner.lists_indices else (bytes, "bytes")
         if default is None:
             default = list_learner.first_hypothesis()
         if isinstance(default, bool) or not isinstance(default, kind):
-            raise TypeError(f"default must be {name} or None, as {list_learner!r} lists; got {shown(default)}")
+            raise TypeError(f"default must be {name} or None, as {list_learner!r} lists; got {short_repr(default)}")
         self.list_learner, self.default = list_learner, default
-        self.eta, self.k1, self.k2 = parse_delta(eta, "eta"), positive(k1, "k1"), positive(k2, "k2")
+        self.eta, self.k1, self.k2 = parse_delta(eta, "eta"), check_count(k1, "k1"), check_count(k2, "k2")
         self.gamma = positive_float(gamma, "gamma")
         if not self.eta:
             raise ValueError("eta must be in (0, 1]; got 0")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from userdp.concepts.classes import ConceptClass, DomainClass
 from userdp.concepts.errors import ClassErrors, check_work
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import open_unit_fraction, positive, shown
+from userdp.exact.numbers import check_count, open_unit_fraction, short_repr
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ListLearner(ABC):
         if self.lists_indices:
             return 0
         if not isinstance(self.hypotheses, DomainClass):
-            raise TypeError(f"lists of bytes need a class over a finite domain; got {shown(self.hypotheses)}")
+            raise TypeError(f"lists of bytes need a class over a finite domain; got {short_repr(self.hypotheses)}")
         domain = np.arange(self.hypotheses.first, self.hypotheses.first + self.hypotheses.domain_size)
         table: bytes = self.hypotheses.predict(domain, 0, 1)[:, 0].astype(np.uint8).tobytes()
         return table
@@ -107,7 +107,7 @@ class ListLearner(ABC):
             predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(points, one, one + 1)[:, 0]
             return predictions
         if not isinstance(self.hypotheses, DomainClass):
-            raise TypeError(f"lists of bytes need a class over a finite domain; got {shown(self.hypotheses)}")
+            raise TypeError(f"lists of bytes need a class over a finite domain; got {short_repr(self.hypotheses)}")
         said: npt.NDArray[np.bool_] = np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
         return said
 
@@ -133,7 +133,7 @@ class VersionSpace(ListLearner):
 
     def __init__(self, hypotheses: ConceptClass) -> None:
         if not isinstance(hypotheses, ConceptClass):
-            raise TypeError(f"hypotheses must be a ConceptClass; got {shown(hypotheses)}")
+            raise TypeError(f"hypotheses must be a ConceptClass; got {short_repr(hypotheses)}")
         self.hypotheses = hypotheses
 
     @property
@@ -187,10 +187,10 @@ class AccurateLists(ListLearner):
 
     def __init__(self, learner: ListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
         if not isinstance(learner, ListLearner):
-            raise TypeError(f"learner must be a ListLearner; got {shown(learner)}")
+            raise TypeError(f"learner must be a ListLearner; got {short_repr(learner)}")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
         self.lists_indices = learner.lists_indices
-        self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), positive(holdout, "holdout")
+        self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), check_count(holdout, "holdout")
 
     def _arguments(self) -> dict[str, Any]:
         return {"learner": self.learner, "alpha": self.alpha, "holdout": self.holdout}
@@ -235,7 +235,7 @@ def version_space_examples(size: int, alpha: float | Fraction | str) -> int:
     >>> version_space_examples(100, 0.1)
     52
     """
-    count, error = positive(size, "size"), open_unit_fraction(alpha, "alpha")
+    count, error = check_count(size, "size"), open_unit_fraction(alpha, "alpha")
     return max(1, math.floor(math.log(count / 0.45) / -math.log1p(-float(error))) + 1)
 
 
@@ -259,6 +259,6 @@ def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float |
     >>> filter_examples(100, 0.1, 0.01)
     1981
     """
-    count = positive(list_size, "list_size")
+    count = check_count(list_size, "list_size")
     error, failure = float(open_unit_fraction(alpha, "alpha")), float(open_unit_fraction(zeta, "zeta"))
     return math.ceil(2 * math.log(2 * count / failure) / error**2)

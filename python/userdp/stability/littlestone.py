@@ -10,7 +10,7 @@ import numpy.typing as npt
 from userdp.concepts.classes import DomainClass
 from userdp.dimensions import StandardOptimalAlgorithm
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import is_integer, positive, shown
+from userdp.exact.numbers import check_count, is_integer, short_repr
 from userdp.exceptions import BudgetError
 from userdp.stability.learner import Labels, StableLearner
 from userdp.stability.lists import ListLearner
@@ -28,7 +28,9 @@ _Example = tuple[int, int]
 
 def _check_class(hypotheses: Any) -> None:
     if not isinstance(hypotheses, DomainClass):
-        raise TypeError(f"hypotheses must be a class on a finite domain, such as FiniteClass; got {shown(hypotheses)}")
+        raise TypeError(
+            f"hypotheses must be a class on a finite domain, such as FiniteClass; got {short_repr(hypotheses)}"
+        )
 
 
 @saved_as_parameter
@@ -175,10 +177,10 @@ class TournamentLearner(StableLearner):
     ) -> None:
         _check_class(hypotheses)
         self.hypotheses = hypotheses
-        self.block_length = positive(block_length, "block_length")
-        self.max_examples = positive(max_examples, "max_examples")
+        self.block_length = check_count(block_length, "block_length")
+        self.max_examples = check_count(max_examples, "max_examples")
         if not is_integer(default) or not 0 <= default < hypotheses.size:
-            raise ValueError(f"default must be an index in 0, ..., {hypotheses.size - 1}; got {shown(default)}")
+            raise ValueError(f"default must be an index in 0, ..., {hypotheses.size - 1}; got {short_repr(default)}")
         self._default, self._budget = int(default), budget
         self._algorithm = StandardOptimalAlgorithm(hypotheses, budget=budget)
         self.littlestone_dimension: int = self._algorithm.littlestone_dimension

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import open_unit_fraction, positive, shown, unshared
+from userdp.exact.numbers import check_count, defensive_copy, open_unit_fraction, short_repr
 from userdp.exceptions import BudgetError
 from userdp.stability.queries import (
     Oracle,
@@ -87,14 +87,14 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     ) -> None:
         self._given = {
             "n_features": n_features,
-            "margin": unshared(margin),
-            "alpha": unshared(alpha),
-            "tolerance": unshared(tolerance),
+            "margin": defensive_copy(margin),
+            "alpha": defensive_copy(alpha),
+            "tolerance": defensive_copy(tolerance),
             "max_rounds": max_rounds,
         }
-        self.n_features = positive(n_features, "n_features")
+        self.n_features = check_count(n_features, "n_features")
         if self.n_features > MAX_FEATURES:
-            raise BudgetError(f"n_features must be at most 2**14; got {shown(n_features)}")
+            raise BudgetError(f"n_features must be at most 2**14; got {short_repr(n_features)}")
         self.margin = open_unit_fraction(margin, "margin")
         self.alpha = open_unit_fraction(alpha, "alpha")
         if tolerance is None:
@@ -104,7 +104,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
             if self.tolerance >= self.alpha:
                 raise ValueError(f"tolerance must be below alpha; got {tolerance} and {alpha}")
         enough = int(Fraction(196, 45) / (self.margin**2 * self.alpha))
-        self.max_rounds = enough if max_rounds is None else positive(max_rounds, "max_rounds")
+        self.max_rounds = enough if max_rounds is None else check_count(max_rounds, "max_rounds")
         self.max_queries = (self.n_features + 1) * self.max_rounds
         # Every round moves a weight by at most 1.
         self._most = self.max_rounds * self.intervals

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.concepts.classes import ConceptClass
-from userdp.exact.numbers import capped_binomial, capped_power, exact_number, shown
+from userdp.exact.numbers import capped_binomial, capped_power, exact_number, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.seed import PublicSeed
@@ -68,15 +68,15 @@ def read_masses(value: Any, name: str) -> dict[Any, Fraction]:
         if len(value) != len(things):
             raise ValueError(f"{name} has the same entry twice")
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping to probabilities; got {shown(value)}")
+        raise TypeError(f"{name} must be a mapping to probabilities; got {short_repr(value)}")
     masses = {}
     for thing, entry in value.items():
         try:
             mass = exact_number(entry)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{name}: the probability {shown(entry)}: {error}") from None
+            raise type(error)(f"{name}: the probability {short_repr(entry)}: {error}") from None
         if mass is None or mass < 0:
-            raise ValueError(f"{name}: the probability {shown(entry)} is not a finite number >= 0")
+            raise ValueError(f"{name}: the probability {short_repr(entry)} is not a finite number >= 0")
         masses[thing] = mass
     total = sum(masses.values(), Fraction(0))
     if total != 1:
@@ -105,7 +105,7 @@ def read_pmf(value: Any, name: str) -> Outcome:
     elif isinstance(value, Hashable):
         pairs = [(value, 1)]
     else:
-        raise TypeError(f"{name} must be a Pmf, a mapping to probabilities, a set or an item; got {shown(value)}")
+        raise TypeError(f"{name} must be a Pmf, a mapping to probabilities, a set or an item; got {short_repr(value)}")
     divisor = math.gcd(*(weight for _, weight in pairs))
     return Outcome(frozenset((item, weight // divisor) for item, weight in pairs if weight))
 
@@ -134,7 +134,7 @@ class Samples:
             )
         if self.count * m > MAX_EXAMPLES:
             raise BudgetError(
-                f"{self.count:,} samples of m={shown(m)} have more than {MAX_EXAMPLES:,} examples, which are held "
+                f"{self.count:,} samples of m={short_repr(m)} have more than {MAX_EXAMPLES:,} examples, which are held "
                 "together. Cheaper: a smaller m, or measure_agreement"
             )
         self.total = common**m
@@ -175,7 +175,8 @@ class Samples:
             ):
                 sample = tuple(self.examples[number] for number in member)
                 raise ValueError(
-                    f"learner: the outcome changes when the sample {shown(sample)} is listed in another order; use "
+                    f"learner: the outcome changes when the sample {short_repr(sample)} is listed in another order; "
+                    "use "
                     "symmetric=False"
                 )
         return found
@@ -211,7 +212,7 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
     if seeds and isinstance(learner, StableLearner):
         for seed in seeds:
             if not isinstance(seed, PublicSeed):
-                raise TypeError(f"seeds of a StableLearner must be PublicSeed objects; got {shown(seed)}")
+                raise TypeError(f"seeds of a StableLearner must be PublicSeed objects; got {short_repr(seed)}")
         rows = _Rows(atoms)
 
         def together(members: Sequence[Member], seed: Any, callback: ProgressCallback) -> list[Outcome]:
@@ -220,7 +221,7 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
         return together
     if hasattr(learner, "distribution") or isinstance(learner, ListLearner):
         if seeds:
-            raise TypeError(f"seeds are for a StableLearner or a callable; got {shown(learner)}")
+            raise TypeError(f"seeds are for a StableLearner or a callable; got {short_repr(learner)}")
         rows = _Rows(atoms)
         lists = isinstance(learner, ListLearner)
 
@@ -238,7 +239,7 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
             return learner(sample, seed) if seeds else learner(sample)
 
     else:
-        raise TypeError(f"learner must be a learner of userdp.stability or a callable; got {shown(learner)}")
+        raise TypeError(f"learner must be a learner of userdp.stability or a callable; got {short_repr(learner)}")
 
     def one_by_one(members: Sequence[Member], seed: Any, callback: ProgressCallback) -> list[Outcome]:
         found = []
@@ -310,14 +311,15 @@ class Errors:
         if given is None and self.rows is None:
             self._unknown()
         if not isinstance(concepts, (ConceptClass, type(None))):
-            raise TypeError(f"concepts must be a ConceptClass or None; got {shown(concepts)}")
+            raise TypeError(f"concepts must be a ConceptClass or None; got {short_repr(concepts)}")
         fitting = getattr(learner, "hypotheses", None) if concepts is None else concepts
         if fitting is not None:
             rows = _Rows(atoms)
             right = fitting.predict(fitting.points(rows.X)) == rows.labels.astype(np.bool_)[:, None]
             if not right.all(axis=0).any():
                 raise ValueError(
-                    f"distribution is not realizable: every concept of {shown(fitting)} has an error, and alpha asks "
+                    f"distribution is not realizable: every concept of {short_repr(fitting)} has an error, and "
+                    "alpha asks "
                     "for accuracy; give the class as concepts, or alpha=1"
                 )
 
@@ -326,7 +328,7 @@ class Errors:
         if self.given is not None:
             error = exact_number(self.given(item))
             if error is None or not 0 <= error <= 1:
-                raise ValueError(f"errors: the error of {shown(item)} must be in [0, 1]; got {shown(error)}")
+                raise ValueError(f"errors: the error of {short_repr(item)} must be in [0, 1]; got {short_repr(error)}")
             return error
         if self.rows is None:
             self._unknown()

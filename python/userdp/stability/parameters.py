@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from userdp.exact.numbers import Delta, open_unit_fraction, parse_delta, positive, shown
+from userdp.exact.numbers import Delta, check_count, open_unit_fraction, parse_delta, short_repr
 from userdp.public_randomness.agreement import disagreement_of_darts, race_terms
 from userdp.stability.queries import StatisticalQueryAlgorithm, check_algorithm
 
@@ -129,7 +129,7 @@ def representation_parameters(
     >>> f"{representation_parameters(16, **wanted).m:.3g}"
     '8.07e+08'
     """
-    count = positive(size, "size")
+    count = check_count(size, "size")
     error, failure, threshold = (
         float(open_unit_fraction(v, n)) for v, n in ((alpha, "alpha"), (beta, "beta"), (eta, "eta"))
     )
@@ -208,15 +208,17 @@ def list_parameters(
     >>> round(plan.gamma, 2), plan.k1, f"{plan.k2:.3g}"
     (25.96, 2397, '4.91e+07')
     """
-    count, stability = positive(list_size, "list_size"), float(parse_delta(list_eta, "list_eta"))
+    count, stability = check_count(list_size, "list_size"), float(parse_delta(list_eta, "list_eta"))
     if not stability:
-        raise ValueError(f"list_eta must be in (0, 1]; got {shown(list_eta)}")
+        raise ValueError(f"list_eta must be in (0, 1]; got {short_repr(list_eta)}")
     threshold, share = float(open_unit_fraction(eta, "eta")), float(open_unit_fraction(nu, "nu"))
     _check_calibration(calibration)
     tau = stability / 2
     if calibration == "paper":
         if threshold != share:
-            raise ValueError(f"calibration='paper' needs eta = nu (GKM21's 1 - beta); got {shown(eta)} and {shown(nu)}")
+            raise ValueError(
+                f"calibration='paper' needs eta = nu (GKM21's 1 - beta); got {short_repr(eta)} and {short_repr(nu)}"
+            )
         beta = 1 - threshold
         log = math.log(count / (tau * beta))
         gamma = 1e6 * log / tau
@@ -271,7 +273,7 @@ def _least(rows: Callable[[float], float], budget: float) -> int:
 
 def _check_calibration(calibration: str) -> None:
     if calibration not in ("tight", "paper"):
-        raise ValueError(f"calibration must be 'tight' or 'paper'; got {shown(calibration)}")
+        raise ValueError(f"calibration must be 'tight' or 'paper'; got {short_repr(calibration)}")
 
 
 @dataclass(frozen=True, kw_only=True)

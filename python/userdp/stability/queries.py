@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import open_unit_fraction, shown
+from userdp.exact.numbers import open_unit_fraction, short_repr
 from userdp.exceptions import BudgetError
 
 StatisticalQuery: TypeAlias = Callable[[npt.NDArray[Any], npt.NDArray[np.uint8]], npt.NDArray[Any]]
@@ -136,14 +136,14 @@ class StatisticalQueryAlgorithm(ABC):
 
     def describe(self, hypothesis: Any) -> str:
         """When a hypothesis predicts the second class, in words."""
-        return shown(hypothesis)
+        return short_repr(hypothesis)
 
     def _arguments(self) -> dict[str, Any]:
         """Keyword arguments that make the algorithm again."""
         return {}
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={shown(value)}" for name, value in self._arguments().items())
+        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments().items())
         return f"{type(self).__name__}({arguments})"
 
 
@@ -159,7 +159,8 @@ def check_algorithm(algorithm: Any) -> None:
     """
     if not isinstance(algorithm, StatisticalQueryAlgorithm):
         raise TypeError(
-            f"algorithm must be a StatisticalQueryAlgorithm, such as DecisionListQueries(...); got {shown(algorithm)}"
+            "algorithm must be a StatisticalQueryAlgorithm, such as DecisionListQueries(...); got "
+            f"{short_repr(algorithm)}"
         )
     open_unit_fraction(algorithm.tolerance, "tolerance")
     if algorithm.intervals > MAX_INTERVALS:
@@ -168,10 +169,10 @@ def check_algorithm(algorithm: Any) -> None:
             "that users have makes them agree on such answers; give a larger tolerance"
         )
     if algorithm.max_queries < 1:
-        raise ValueError(f"max_queries must be at least 1; got {shown(algorithm.max_queries)}")
+        raise ValueError(f"max_queries must be at least 1; got {short_repr(algorithm.max_queries)}")
     if algorithm.max_queries > MAX_QUERIES:
         raise BudgetError(
-            f"max_queries={shown(algorithm.max_queries)} is above 2**24; give a larger tolerance or fewer rounds"
+            f"max_queries={short_repr(algorithm.max_queries)} is above 2**24; give a larger tolerance or fewer rounds"
         )
 
 

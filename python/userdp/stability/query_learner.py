@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.rounding import SharedOffsetRounding
 from userdp.public_randomness.seed import PublicSeed
@@ -99,8 +99,9 @@ class StatisticalQueryLearner(StableLearner):
         self.default = algorithm.encode(algorithm.default)
         if not self._is_item(self.default):
             raise ValueError(
-                f"algorithm must encode its default in hypothesis_bits={shown(algorithm.hypothesis_bits)}, rounded up "
-                f"to bytes; got {shown(self.default)}"
+                f"algorithm must encode its default in hypothesis_bits={short_repr(algorithm.hypothesis_bits)}, "
+                "rounded up "
+                f"to bytes; got {short_repr(self.default)}"
             )
 
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> bytes:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from userdp.exact.encoding import encode, fraction_text
-from userdp.exact.numbers import Bounds, round_down, round_up, shown
+from userdp.exact.numbers import Bounds, round_down, round_up, short_repr
 from userdp.exceptions import BudgetError
 from userdp.stability.parameters import Method
 
@@ -174,7 +174,7 @@ class StabilityReport:
             )
         for own in itertools.islice(self.items, SHOWN_ITEMS):
             error = "" if own.error is None else f", error {_short(own.error)}"
-            lines.append(f"    {shown(own.item)}: {_text(own.probability)}{error}")
+            lines.append(f"    {short_repr(own.item)}: {_text(own.probability)}{error}")
         if len(self.items) > SHOWN_ITEMS:
             lines.append(f"    and {len(self.items) - SHOWN_ITEMS:,} more")
         return "\n".join(lines)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from userdp.concepts.classes import ConceptClass
 from userdp.concepts.errors import ClassErrors, check_work
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import nearest_float, parse_positive, shown
+from userdp.exact.numbers import nearest_float, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import ClassLearner, Labels
@@ -182,5 +182,5 @@ def positive_float(value: Any, name: str) -> float:
     """Read a number above 0 as a float."""
     number = nearest_float(parse_positive(value, name))
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a positive number in the range of floats; got {shown(value)}")
+        raise ValueError(f"{name} must be a positive number in the range of floats; got {short_repr(value)}")
     return number

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Bounds, Delta, clopper_pearson, positive, shown
+from userdp.exact.numbers import Bounds, Delta, check_count, clopper_pearson, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import StableLearner
@@ -125,14 +125,14 @@ def measure_agreement(
     True
     """
     if not isinstance(learner, StableLearner):
-        raise TypeError(f"learner must be a StableLearner; got {shown(learner)}")
+        raise TypeError(f"learner must be a StableLearner; got {short_repr(learner)}")
     if not callable(sampler):
-        raise TypeError(f"sampler must be a callable (generator, rows); got {shown(sampler)}")
+        raise TypeError(f"sampler must be a callable (generator, rows); got {short_repr(sampler)}")
     if seed is not None and not isinstance(seed, PublicSeed):
-        raise TypeError(f"seed must be a PublicSeed or None; got {shown(seed)}")
+        raise TypeError(f"seed must be a PublicSeed or None; got {short_repr(seed)}")
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise ValueError(f"confidence must be in (0, 1); got {shown(confidence)}")
-    size, count = positive(m, "m"), positive(trials, "trials")
+        raise ValueError(f"confidence must be in (0, 1); got {short_repr(confidence)}")
+    size, count = check_count(m, "m"), check_count(trials, "trials")
     if 2 * size * count > MAX_ROWS:
         raise BudgetError(f"{2 * size * count:,} rows in all, and at most {MAX_ROWS:,} are drawn; use fewer trials")
     generator = np.random.default_rng(random_state)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import positive, shown
+from userdp.exact.numbers import check_count, short_repr
 from userdp.users.containers import collected, rows_in, select_column, take
 from userdp.users.ids import Users, encode_users
 from userdp.users.table import first_rows
@@ -62,9 +62,9 @@ def bound_contributions(
     >>> X.tolist(), groups
     ([0, 1, 2, 4], ['ann', 'bob', 'ann', 'bob'])
     """
-    most = positive(m, "m")
+    most = check_count(m, "m")
     if rule not in ("first", "random"):
-        raise ValueError(f"rule must be 'first' or 'random'; got {shown(rule)}")
+        raise ValueError(f"rule must be 'first' or 'random'; got {short_repr(rule)}")
     rows, labels = collected(X), collected(y)
     n_rows = rows_in(rows, "X")
     if y is not None and rows_in(labels, "y") != n_rows:

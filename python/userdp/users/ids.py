@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.encoding import INTEGER_TYPES
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.users.containers import Column, is_sequence, object_array, read_column, values_of
 from userdp.users.values import LARGEST_WHOLE
 
@@ -448,7 +448,7 @@ def _enrolled(enrolled: Any) -> list[Key]:
     try:
         column = _vector(enrolled, "enrolled")
     except (TypeError, ValueError):
-        raise TypeError(f"enrolled must be a sequence of user ids; got {shown(enrolled)}") from None
+        raise TypeError(f"enrolled must be a sequence of user ids; got {short_repr(enrolled)}") from None
     if column.missing is not None:
         raise ValueError(f"enrolled: entry {np.flatnonzero(column.missing)[0]} has no user id")
     return _keys(column.objects(), "enrolled", "entry")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import positive, shown
+from userdp.exact.numbers import check_count, short_repr
 from userdp.runtime import warn
 from userdp.users.containers import Column, Grid, read_column, read_grid, select_column, values_of
 from userdp.users.ids import Users, encode_users
@@ -122,7 +122,7 @@ class UserTable:
             labels = read_targets(y, n_rows)
         else:
             labels = read_labels(y, read_classes(classes), n_rows)
-        table = cls(grid.numbers(), labels, users.codes, users.n_users, positive(m, "m"))
+        table = cls(grid.numbers(), labels, users.codes, users.n_users, check_count(m, "m"))
         return table.capped() if capped else table
 
     @property
@@ -173,7 +173,7 @@ def check_width(grid: Grid, n_features: int | None) -> None:
     ValueError
     """
     if n_features is not None and grid.shape[1] != n_features:
-        raise ValueError(f"n_features is {shown(n_features)}, and X has {grid.shape[1]} columns")
+        raise ValueError(f"n_features is {short_repr(n_features)}, and X has {grid.shape[1]} columns")
 
 
 def read_points(
@@ -234,7 +234,8 @@ def read_codes(container: Any, name: str) -> npt.NDArray[np.int64]:
 
 def _warn_of_doubles(name: str, largest: int) -> None:
     warn(
-        f"{name} may have whole numbers up to {shown(largest)}, and NumPy's integers and floats are read as doubles, "
+        f"{name} may have whole numbers up to {short_repr(largest)}, and NumPy's integers and floats are read as "
+        "doubles, "
         "which are exact up to 2**53 - 1: pass nullable or Arrow columns, or exact_integers=True if the type of "
         f"{name} is public"
     )
@@ -284,7 +285,7 @@ def read_classes(classes: Any) -> Classes:
         if numbers[0] != numbers[1] and not any(map(math.isnan, numbers)) and labels.dtype.kind in "biuf":
             return Classes(labels, "number", numbers[0], numbers[1])
     raise ValueError(
-        f"classes must be two distinct labels of one type, numbers or texts, or None; got {shown(classes)}"
+        f"classes must be two distinct labels of one type, numbers or texts, or None; got {short_repr(classes)}"
     )
 
 
@@ -304,7 +305,7 @@ def label_column(y: Any, classes: Classes, n_rows: int) -> Column:
     column = read_column(y, "y")
     _check_length(column, n_rows)
     if column.kind not in (classes.kind, "object"):
-        raise TypeError(f"y is of dtype {column.dtype}, and classes={shown(tuple(classes.labels.tolist()))}")
+        raise TypeError(f"y is of dtype {column.dtype}, and classes={short_repr(tuple(classes.labels.tolist()))}")
     return column
 
 

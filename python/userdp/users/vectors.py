@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.runtime import progress_bar
 from userdp.users.table import UserTable
 
@@ -210,7 +210,7 @@ class MeanVectors(UserVectors):
         rows: _core.RowsOfUsers | None = None,
     ) -> None:
         if norm not in ("l2", "max"):
-            raise ValueError(f"norm must be 'l2' or 'max'; got {shown(norm)}")
+            raise ValueError(f"norm must be 'l2' or 'max'; got {short_repr(norm)}")
         rows = rows_of_users(data.users, data.n_users) if rows is None else rows
         self.n_users = data.n_users
         self.dimension = data.X.shape[1] if signs is None else len(signs)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, Epsilon, parse_level, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, check_count, parse_level, short_repr
 from userdp.protocols.local.items import NumberedSymbols, majority, numbers_of
 from userdp.protocols.local.protocol import Integers, log_events, plan_of
 from userdp.protocols.messages import Messages
@@ -81,10 +81,10 @@ class BitwiseMajority(NumberedSymbols):
     def __init__(
         self, *, epsilon: Epsilon, n_bits: int, n_users: int, round_id: str, neighbors: str = "replace"
     ) -> None:
-        self.n_bits = positive(n_bits, "n_bits")
+        self.n_bits = check_count(n_bits, "n_bits")
         if self.n_bits > BITS_LIMIT:
-            raise ValueError(f"n_bits must be at most 2**24; got {shown(n_bits)}")
-        if positive(n_users, "n_users") < self.n_bits:
+            raise ValueError(f"n_bits must be at most 2**24; got {short_repr(n_bits)}")
+        if check_count(n_users, "n_users") < self.n_bits:
             raise ValueError(f"n_users must be at least n_bits={self.n_bits}, a slot for every bit; got {n_users}")
         super().__init__(epsilon=epsilon, n_users=n_users, round_id=round_id, neighbors=neighbors, n_bits=self.n_bits)
 
@@ -162,7 +162,7 @@ class BitwiseMajority(NumberedSymbols):
             coth(epsilon / 2) sqrt(g ln(2 n_bits / beta) / 2) by Hoeffding's inequality, for g = ceil(n_reports /
             n_bits) reports of a bit.
         """
-        n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
+        n = self.n_users if n_reports is None else check_count(n_reports, "n_reports", 0)
         reports = -(-n // self.n_bits)
         logarithm = log_events(2 * self.n_bits, beta)
         return math.sqrt(reports * logarithm / 2) / float(2 * self.keep_probability - 1)
@@ -193,8 +193,8 @@ class BitwiseMajority(NumberedSymbols):
         BudgetError
             When every bit needs more than 2**32 reports.
         """
-        b = positive(n_bits, "n_bits")
+        b = check_count(n_bits, "n_bits")
         advantage = (2 * majority(agreement) - 1) * Fraction(math.tanh(float(parse_level(epsilon)) / 2))
         if advantage == 0:
-            raise ValueError(f"epsilon must be > 0; got {shown(epsilon)}")
+            raise ValueError(f"epsilon must be > 0; got {short_repr(epsilon)}")
         return b * plan_of(2 * log_events(b, beta), float(advantage) ** 2)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, Epsilon, parse_delta, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, short_repr
 from userdp.protocols.local.protocol import Integers, LocalProtocol, log_events, plan_of
 from userdp.protocols.messages import Messages
 from userdp.users.table import read_codes
@@ -43,12 +43,12 @@ class ItemProtocol(LocalProtocol):
         default: int = 0,
         neighbors: str = "replace",
     ) -> None:
-        self.n_items = positive(n_items, "n_items", 2)
+        self.n_items = check_count(n_items, "n_items", 2)
         if self.n_items > self.items_limit:
-            raise ValueError(f"n_items must be at most {self.items_limit} here; got {shown(n_items)}")
-        self.default = positive(default, "default", 0)
+            raise ValueError(f"n_items must be at most {self.items_limit} here; got {short_repr(n_items)}")
+        self.default = check_count(default, "default", 0)
         if self.default >= self.n_items:
-            raise ValueError(f"default must be one of the items 0, ..., {self.n_items - 1}; got {shown(default)}")
+            raise ValueError(f"default must be one of the items 0, ..., {self.n_items - 1}; got {short_repr(default)}")
         super().__init__(
             epsilon=epsilon,
             n_users=n_users,
@@ -128,9 +128,9 @@ class ItemProtocol(LocalProtocol):
         Fraction
             (count p (1 - p) + (n_reports - count) q (1 - q)) / (p - q)^2.
         """
-        n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
-        if positive(count, "count", 0) > n:
-            raise ValueError(f"count must be at most the number of reports, {n}; got {shown(count)}")
+        n = self.n_users if n_reports is None else check_count(n_reports, "n_reports", 0)
+        if check_count(count, "count", 0) > n:
+            raise ValueError(f"count must be at most the number of reports, {n}; got {short_repr(count)}")
         p, q = self.keep_probability, self.other_probability
         return (count * p * (1 - p) + (n - count) * q * (1 - q)) / self._gap**2
 
@@ -165,7 +165,7 @@ class ItemProtocol(LocalProtocol):
             sqrt(n L / 2) / (p - q) and (L / 3 + sqrt(L^2 / 9 + 2 n v L)) / (p - q), where L = ln(2 n_items / beta) and
             v = max(p (1 - p), q (1 - q)). For Hadamard response the first is coth(epsilon / 2) sqrt(2 n L).
         """
-        n = self.n_users if n_reports is None else positive(n_reports, "n_reports", 0)
+        n = self.n_users if n_reports is None else check_count(n_reports, "n_reports", 0)
         p, q = self.keep_probability, self.other_probability
         logarithm = log_events(2 * self.n_items, beta)
         spread = float(max(p * (1 - p), q * (1 - q)))
@@ -243,7 +243,7 @@ def majority(agreement: Delta) -> Fraction:
     """
     number = parse_delta(agreement, "agreement")
     if number <= Fraction(1, 2):
-        raise ValueError(f"agreement must be above 1/2; got {shown(agreement)}")
+        raise ValueError(f"agreement must be above 1/2; got {short_repr(agreement)}")
     return number
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, positive, shown
+from userdp.exact.numbers import Delta, check_count, short_repr
 from userdp.protocols.local.protocol import SLOT, LocalProtocol
 from userdp.protocols.messages import Messages, Tally
 from userdp.protocols.once import OneReport
@@ -31,9 +31,9 @@ class LocalClient:
 
     def __init__(self, protocol: LocalProtocol, slot: int) -> None:
         self.protocol = protocol
-        self.slot = positive(slot, "slot", 0)
+        self.slot = check_count(slot, "slot", 0)
         if self.slot >= protocol.n_users:
-            raise ValueError(f"slot must be below n_users={protocol.n_users}; got {shown(slot)}")
+            raise ValueError(f"slot must be below n_users={protocol.n_users}; got {short_repr(slot)}")
         self._once = OneReport()
 
     def report(self, item: Any, random_state: int | None = None) -> bytes:
@@ -175,7 +175,7 @@ class LocalServer:
             For a server of another protocol or round, or one that has accepted a message of the same slot.
         """
         if not isinstance(other, LocalServer) or other.protocol != self.protocol:
-            raise ValueError(f"other must be a LocalServer of the same protocol and round; got {shown(other)}")
+            raise ValueError(f"other must be a LocalServer of the same protocol and round; got {short_repr(other)}")
         if np.any(self._taken & other._taken):
             raise ValueError("other has accepted messages of slots that have been counted here")
         self._taken |= other._taken

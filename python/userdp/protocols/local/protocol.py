@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, Epsilon, parse_delta, parse_level, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols.messages import MessageFormat, Messages, check_round, described_epsilon
@@ -54,7 +54,7 @@ class LocalProtocol(ABC):
     ) -> None:
         if neighbors != "replace":
             raise ValueError(
-                f"neighbors must be 'replace' in the local model; got {shown(neighbors)}. Whether a user sends a "
+                f"neighbors must be 'replace' in the local model; got {short_repr(neighbors)}. Whether a user sends a "
                 "message at all is seen by everybody, so that adding or removing a user cannot be hidden by its content"
             )
         self.epsilon = epsilon
@@ -62,11 +62,11 @@ class LocalProtocol(ABC):
         parts = (*self._level.ratio.as_integer_ratio(), *self._level.exponent.as_integer_ratio())
         if max(part.bit_length() for part in parts) > LEVEL_BITS:
             raise ValueError(
-                f"epsilon must be of numbers below 2**{LEVEL_BITS}, which messages name; got {shown(epsilon)}"
+                f"epsilon must be of numbers below 2**{LEVEL_BITS}, which messages name; got {short_repr(epsilon)}"
             )
-        self.n_users = positive(n_users, "n_users")
+        self.n_users = check_count(n_users, "n_users")
         if self.n_users > USERS_LIMIT:
-            raise ValueError(f"n_users must be at most 2**32; got {shown(n_users)}")
+            raise ValueError(f"n_users must be at most 2**32; got {short_repr(n_users)}")
         self.round_id = check_round(round_id)
         self._parameters = parameters
         self._core_randomizer = self._randomizer()
@@ -85,7 +85,7 @@ class LocalProtocol(ABC):
 
     def __repr__(self) -> str:
         arguments = {"epsilon": self.epsilon, **self._parameters, "n_users": self.n_users, "round_id": self.round_id}
-        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in arguments.items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={short_repr(value)}' for name, value in arguments.items())})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalProtocol) and self.format.fingerprint == other.format.fingerprint
@@ -143,7 +143,7 @@ class LocalProtocol(ABC):
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"text is not the JSON of a local protocol: {type(error).__name__}: {error}") from None
         if found is None or not issubclass(found, cls):
-            raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
+            raise ValueError(f"text describes the protocol {short_repr(kind)}, which is no {cls.__name__}")
         try:
             return found(epsilon=epsilon, **described)
         except TypeError as error:
@@ -286,9 +286,9 @@ class LocalProtocol(ABC):
             return np.arange(self.n_users)
         numbers = np.asarray(slots)
         if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-            raise TypeError(f"slots must be one-dimensional integers; got {shown(slots)}")
+            raise TypeError(f"slots must be one-dimensional integers; got {short_repr(slots)}")
         if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.n_users):
-            raise ValueError(f"slots must be from 0 to {self.n_users - 1}; got {shown(slots)}")
+            raise ValueError(f"slots must be from 0 to {self.n_users - 1}; got {short_repr(slots)}")
         if len(np.unique(numbers)) != len(numbers):
             raise ValueError("slots must be distinct: a user who reports twice loses twice the epsilon")
         return numbers.astype(np.int64)
@@ -396,7 +396,7 @@ def log_events(events: int, beta: Delta) -> float:
     """
     number = parse_delta(beta, "beta")
     if not 0 < number < 1:
-        raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
+        raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
     odds = events / number
     return math.log(odds.numerator) - math.log(odds.denominator)  # of integers beyond all floats, too
 

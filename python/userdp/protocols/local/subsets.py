@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Epsilon, capped_binomial, is_integer, parse_level, positive, shown
+from userdp.exact.numbers import Epsilon, capped_binomial, check_count, is_integer, parse_level, short_repr
 from userdp.protocols.local.hadamard import HadamardResponse
 from userdp.protocols.local.items import ItemProtocol, NumberedSymbols, Separation
 from userdp.protocols.local.protocol import PMF_LIMIT, Integers
@@ -171,7 +171,7 @@ class SubsetSelection(SetProtocol):
             if is_integer(n_items) and n_items > 2:  # otherwise 1, or refused below
                 self.subset_size = max(1, round(int(n_items) / (math.exp(min(level, 700)) + 1)))
         elif not is_integer(subset_size) or subset_size < 1 or (is_integer(n_items) and subset_size >= n_items):
-            raise ValueError(f"subset_size must be an int from 1 to n_items - 1; got {shown(subset_size)}")
+            raise ValueError(f"subset_size must be an int from 1 to n_items - 1; got {short_repr(subset_size)}")
         else:
             self.subset_size = int(subset_size)
         super().__init__(
@@ -283,7 +283,7 @@ def for_items(
     >>> type(local.for_items(epsilon=1, n_items=10**5, n_users=100, round_id="a")).__name__
     'HadamardResponse'
     """
-    limit = positive(max_message_bytes, "max_message_bytes")
+    limit = check_count(max_message_bytes, "max_message_bytes")
     protocols = [
         candidate(epsilon=epsilon, n_items=n_items, n_users=n_users, round_id=round_id, default=default)
         for candidate in CANDIDATES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from userdp.exact.numbers import Delta, Epsilon, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
 from userdp.protocols.shuffle.noise import SharedNoise, parse_beta
 from userdp.protocols.shuffle.parties import HistogramServer, Integers, SelectionServer
 from userdp.protocols.shuffle.protocol import MAX_MESSAGES, ShuffleProtocol, parse_estimates
@@ -33,12 +33,12 @@ class _OfItems(ShuffleProtocol):
         dropout: Delta = 0,
         max_messages: int = MAX_MESSAGES,
     ) -> None:
-        self.n_items = positive(n_items, "n_items", 2)
+        self.n_items = check_count(n_items, "n_items", 2)
         if self.n_items > ITEMS_LIMIT:
-            raise ValueError(f"n_items must be at most 2**24: a user adds noise for each; got {shown(n_items)}")
-        self.default = positive(default, "default", 0)
+            raise ValueError(f"n_items must be at most 2**24: a user adds noise for each; got {short_repr(n_items)}")
+        self.default = check_count(default, "default", 0)
         if self.default >= self.n_items:
-            raise ValueError(f"default must be an item, from 0 to {self.n_items - 1}; got {shown(default)}")
+            raise ValueError(f"default must be an item, from 0 to {self.n_items - 1}; got {short_repr(default)}")
         super().__init__(
             noise=SharedNoise(
                 epsilon=epsilon, delta=delta, n_users=n_users, counts=2, dropout=dropout, beta=beta, r=r, p=p

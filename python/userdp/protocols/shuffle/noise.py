@@ -18,15 +18,15 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
-    listed,
+    check_count,
     nearest_float,
     parse_delta,
     parse_level,
     parse_positive,
-    positive,
     round_down,
     round_up,
-    shown,
+    short_repr,
+    split_text,
 )
 
 USERS_LIMIT = 2**32
@@ -74,9 +74,9 @@ def theorem_39_parameters(epsilon: Epsilon, delta: Delta) -> Theorem39Parameters
     level = parse_level(epsilon)
     probability = parse_delta(delta)
     if not 0 < float(level) <= 1:
-        raise ValueError(f"epsilon must be above 0 and at most 1 in Theorem 39; got {shown(epsilon)}")
+        raise ValueError(f"epsilon must be above 0 and at most 1 in Theorem 39; got {short_repr(epsilon)}")
     if not 0 < probability < 1:
-        raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {shown(delta)}")
+        raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {short_repr(delta)}")
     exponent = level.exponent or Fraction(_core.ln_bounds(level.ratio)[1])
     _, upper = _core.exp_bounds(_core.Level(Fraction(1), exponent / 5), 80)
     p = Fraction(math.floor(2**64 / upper), 2**64)
@@ -128,9 +128,9 @@ def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_co
     exact_p = parse_delta(p, "p")
     level = parse_level(epsilon)
     if float(level) > 64:
-        raise ValueError(f"epsilon must be at most 64 here; got {shown(epsilon)}")
+        raise ValueError(f"epsilon must be at most 64 here; got {short_repr(epsilon)}")
     if type(two_counts) is not bool:
-        raise TypeError(f"two_counts must be a bool; got {shown(two_counts)}")
+        raise TypeError(f"two_counts must be a bool; got {short_repr(two_counts)}")
     lower, upper = _core.negative_binomial_divergence(parse_positive(r, "r"), exact_p, core_level(level), two_counts)
     return Bounds(round_down(lower), round_up(upper))
 
@@ -171,13 +171,13 @@ class SharedNoise:
     ) -> None:
         self.level = parse_level(epsilon)
         if not 0 < float(self.level) <= 64:
-            raise ValueError(f"epsilon must be above 0 and at most 64 here; got {shown(epsilon)}")
+            raise ValueError(f"epsilon must be above 0 and at most 64 here; got {short_repr(epsilon)}")
         self.delta = parse_delta(delta)
         if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {shown(delta)}")
-        self.n_users = positive(n_users, "n_users")
+            raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {short_repr(delta)}")
+        self.n_users = check_count(n_users, "n_users")
         if self.n_users > USERS_LIMIT:
-            raise ValueError(f"n_users must be at most 2**32; got {shown(n_users)}")
+            raise ValueError(f"n_users must be at most 2**32; got {short_repr(n_users)}")
         self.dropout = parse_delta(dropout, "dropout")
         if self.dropout == 1:
             raise ValueError("dropout must be below 1: somebody has to add the noise")
@@ -194,7 +194,8 @@ class SharedNoise:
         self.certified_delta = self.core.delta(level)[1]
         if self.certified_delta > self.delta:
             raise ValueError(
-                f"r={shown(r)} with p={shown(p)} is certified for delta={nearest_float(self.certified_delta):.3g} "
+                f"r={short_repr(r)} with p={short_repr(p)} is certified for "
+                f"delta={nearest_float(self.certified_delta):.3g} "
                 f"only, above {nearest_float(self.delta):.3g}; choose a larger r, or neither to have both calibrated"
             )
 
@@ -219,7 +220,7 @@ class SharedNoise:
 
     def profile(self, epsilons: Sequence[Epsilon] | npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Certified delta at each epsilon, rounded up."""
-        epsilons = listed(epsilons)
+        epsilons = split_text(epsilons)
         if isinstance(epsilons, LogRatio) or np.ndim(np.asarray(epsilons, dtype=object)) != 1:
             raise TypeError("epsilons must be a one-dimensional sequence of privacy parameters")
         levels: list[Any] = [level_of(epsilon, "epsilons") for epsilon in epsilons]  # type: ignore[union-attr]
@@ -230,5 +231,5 @@ def parse_beta(beta: Delta) -> Fraction:
     """Read a probability of failure in (0, 1)."""
     value = parse_delta(beta, "beta")
     if not 0 < value < 1:
-        raise ValueError(f"beta must be in (0, 1), ends excluded; got {shown(beta)}")
+        raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
     return value

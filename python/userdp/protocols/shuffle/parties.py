@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import shown
+from userdp.exact.numbers import short_repr
 from userdp.protocols.messages import MessageFormat, Messages, Tally, as_bytes, as_table
 from userdp.protocols.once import OneReport
 from userdp.runtime import source_of
@@ -59,7 +59,7 @@ class Client:
             For other values of random_state and again.
         """
         if type(again) is not bool:
-            raise TypeError(f"again must be a bool; got {shown(again)}")
+            raise TypeError(f"again must be a bool; got {short_repr(again)}")
         protocol, source = self._protocol, source_of(random_state)
         if not self._once.use() and not again:
             raise RuntimeError(

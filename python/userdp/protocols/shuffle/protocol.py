@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, positive, shown
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols.messages import MessageFormat, Messages, described_epsilon
@@ -57,7 +57,7 @@ class ShuffleProtocol(ABC):
         self._n_counts, self._n_values = n_counts, n_values
         self.estimates = estimates
         self.round_id = round_id
-        self.max_messages = positive(max_messages, "max_messages")
+        self.max_messages = check_count(max_messages, "max_messages")
         if self.expected_messages > self.max_messages:
             raise BudgetError(self._too_many())
         self._format = MessageFormat(self._kind, self._parameters(), round_id, payload_bytes)
@@ -273,7 +273,7 @@ class ShuffleProtocol(ABC):
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"text is not the JSON of a shuffle protocol: {type(error).__name__}: {error}") from None
         if kind != cls._kind:
-            raise ValueError(f"text describes the protocol {shown(kind)}, which is no {cls.__name__}")
+            raise ValueError(f"text describes the protocol {short_repr(kind)}, which is no {cls.__name__}")
         make: Any = cls
         try:
             return make(epsilon=epsilon, max_messages=max_messages, **described)
@@ -302,4 +302,4 @@ def parse_estimates(estimates: object) -> str:
     """Read on which side of the truth estimates are."""
     if estimates in ("at_least", "at_most") and isinstance(estimates, str):
         return estimates
-    raise ValueError(f"estimates must be 'at_least' or 'at_most'; got {shown(estimates)}")
+    raise ValueError(f"estimates must be 'at_least' or 'at_most'; got {short_repr(estimates)}")
