@@ -1,6 +1,6 @@
 """The sizes that a report may have: those that audits have, so that no report is written that cannot be checked.
 
-`userdp.audit` has the same numbers in its own code; tests/test_checker_limits.py compares them.
+`userdp.audit` has the same numbers in its own code; tests/checker/test_checker_limits.py compares them.
 """
 
 from __future__ import annotations

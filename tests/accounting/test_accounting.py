@@ -1,0 +1,188 @@
+"""Accounting lemmas against published cases and exact arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle import divergence as oracle
+from userdp import LogRatio
+from userdp.accounting import (
+    PrivacyParameters,
+    group_privacy,
+    subsampling_amplification,
+    subsampling_population,
+    triangle_inequality,
+)
+
+F = Fraction
+CASES = json.loads((Path(__file__).parents[1] / "data" / "accounting_and_divergence_cases.json").read_text())["cases"]
+
+
+def cases(kind: str) -> list[Any]:
+    return [pytest.param(case["input"], case["expected"], id=case["id"]) for case in CASES if case["kind"] == kind]
+
+
+def level(text: str | Fraction) -> LogRatio:
+    return LogRatio(*F(text).as_integer_ratio())
+
+
+def multiplier(parameters: PrivacyParameters) -> Fraction:
+    """e^epsilon, for exact results."""
+    if isinstance(parameters.epsilon, LogRatio):
+        return parameters.epsilon.ratio
+    assert parameters.epsilon == 0
+    return F(1)
+
+
+@pytest.mark.parametrize(("given", "expected"), cases("triangle"))
+def test_published_triangle(given: dict[str, str], expected: dict[str, str]) -> None:
+    result = triangle_inequality(level(given["E1"]), given["d1"], level(given["E2"]), given["d2"])
+    assert multiplier(result) == F(expected["E"])
+    assert result.delta == F(expected["tight"])
+    assert result.delta < F(expected["paper"])
+
+
+@pytest.mark.parametrize(("given", "expected"), cases("group"))
+def test_published_group_privacy(given: dict[str, Any], expected: dict[str, str]) -> None:
+    result = group_privacy(level(given["exp_eps"]), given["delta"], given["k"])
+    assert multiplier(result) == F(expected["exp_eps"])
+    assert result.delta == F(expected["delta"])
+
+
+@pytest.mark.parametrize(("given", "expected"), cases("subsample"))
+def test_published_subsampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    arguments = {"n_sampled": given["n"], "n_total": given["n_prime"]}
+    if "error" in expected:
+        with pytest.raises(ValueError, match="n_total"):
+            subsampling_amplification(level(given["exp_eps"]), given["delta"], **arguments)
+        return
+    result = subsampling_amplification(level(given["exp_eps"]), given["delta"], **arguments)
+    assert multiplier(result) == F(expected["exp_eps"])
+    assert result.delta == F(expected["delta"])
+
+
+@pytest.mark.parametrize(("given", "expected"), cases("subsample_N"))
+def test_published_population(given: dict[str, Any], expected: dict[str, int]) -> None:
+    size = subsampling_population(
+        level(given["exp_eps"]),
+        n_sampled=given["n"],
+        target=level(given["target_exp_eps"]),
+        multiple_of=given["multiple_of"],
+    )
+    assert size == expected["N"]
+
+
+def test_population_is_the_smallest_multiple() -> None:
+    # W1 of the errata: the multiple is taken after the maximum with n.
+    assert subsampling_population(level("2"), n_sampled=10, target=level("3"), multiple_of=4) == 12
+    source = random.Random(5)
+    for _ in range(500):
+        start, wanted = (1 + F(source.randrange(1, 40), source.randrange(1, 10)) for _ in range(2))
+        n, m = source.randrange(1, 20), source.randrange(1, 9)
+        size = subsampling_population(level(start), n_sampled=n, target=level(wanted), multiple_of=m)
+        serves = [k for k in range(m, size + m, m) if k >= n and 1 + F(n, k) * (start - 1) <= wanted]
+        assert serves[0] == size
+        one_by_one = subsampling_population(
+            level(start), n_sampled=n, target=lambda _, w=wanted: level(w), multiple_of=m
+        )
+        assert one_by_one == size
+
+
+def test_random_lemmas_hold_on_random_pmfs() -> None:
+    # The triangle inequality, tight form, on actual distributions.
+    source = random.Random(6)
+
+    def pmf() -> list[F]:
+        weights = [source.randrange(0, 5) for _ in range(3)]
+        weights[source.randrange(3)] += 1
+        return [F(weight, sum(weights)) for weight in weights]
+
+    for _ in range(2000):
+        p, q, r = pmf(), pmf(), pmf()
+        e1, e2 = (1 + F(source.randrange(0, 9), 4) for _ in range(2))
+        d1 = max(oracle.hockey_stick(p, q, e1), oracle.hockey_stick(q, p, e1))
+        d2 = max(oracle.hockey_stick(q, r, e2), oracle.hockey_stick(r, q, e2))
+        result = triangle_inequality(level(e1), d1, level(e2), d2)
+        worst = max(oracle.hockey_stick(p, r, e1 * e2), oracle.hockey_stick(r, p, e1 * e2))
+        assert worst <= F(result.delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, "1/3", 2.5])
+@pytest.mark.parametrize("k", [0, 1, 2, 7, 100])
+def test_group_privacy_rounds_irrational_sums_upwards(epsilon: Any, k: int) -> None:
+    delta = F(1, 10**9)
+    result = group_privacy(epsilon, delta, k)
+    assert result.epsilon == F(epsilon) * k
+    low, high = oracle.exp_bounds(F(epsilon))
+    below, above = (min(F(1), delta * sum((e**j for j in range(k)), F(0))) for e in (low, high))
+    assert F(result.delta) >= below
+    assert F(result.delta) <= above * (1 + F(1, 2**51))
+
+
+def test_group_privacy_of_rational_levels_is_exact() -> None:
+    for k in range(6):
+        result = group_privacy(LogRatio(3, 2), "1/1000", k)
+        assert multiplier(result) == F(3, 2) ** k
+        assert result.delta == F(1, 1000) * sum((F(3, 2) ** j for j in range(k)), F(0))
+    assert group_privacy(LogRatio(3, 1), "1/1000", 50).delta == 1
+    assert group_privacy(0, "1e-12", 10**9).delta == F(1, 1000)
+    assert group_privacy(1e-12, "1e-12", 10**9).delta == pytest.approx(0.0010005, rel=1e-5)
+
+
+def test_real_levels_are_rounded_upwards() -> None:
+    result = subsampling_amplification(1, "1/100", n_sampled=1, n_total=10)
+    assert isinstance(result.epsilon, float)
+    low, high = oracle.exp_bounds(F(1))
+    assert oracle.exp_bounds(F(result.epsilon))[1] >= 1 + (low - 1) / 10
+    assert oracle.exp_bounds(F(math.nextafter(result.epsilon, 0.0)))[0] <= 1 + (high - 1) / 10
+    assert result.delta == F(1, 1000)
+    mixed = triangle_inequality(LogRatio(2, 1), 0, 1, 0)
+    assert isinstance(mixed.epsilon, float)
+    assert mixed.epsilon == pytest.approx(1 + math.log(2), rel=1e-15)
+    assert mixed.delta == 0
+    size = subsampling_population(1, n_sampled=100, target=0.1)
+    assert 1 + F(100, size) * (high - 1) <= oracle.exp_bounds(F(0.1))[0]
+    assert 1 + F(100, size - 1) * (low - 1) > oracle.exp_bounds(F(0.1))[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: group_privacy(1, 0, -1), "k"),
+        (lambda: group_privacy(1, 0, 1.5), "k"),
+        (lambda: group_privacy(LogRatio(3, 1), 0, 10**9), "k"),
+        (lambda: group_privacy(-1, 0, 1), "epsilon"),
+        (lambda: group_privacy(1, 2, 1), "delta"),
+        (lambda: triangle_inequality(-1, 0, 1, 0), "epsilon1"),
+        (lambda: triangle_inequality(1, 0, 1, 2), "delta2"),
+        (lambda: subsampling_amplification(1, 0, n_sampled=0, n_total=1), "n_sampled"),
+        (lambda: subsampling_population(1, n_sampled=1, target=0), "target"),
+        (lambda: subsampling_population(1, n_sampled=1, target=lambda n: 0, limit=100), "target"),
+        (lambda: subsampling_population(1, n_sampled=1, target=1, multiple_of=0), "multiple_of"),
+    ],
+)
+def test_bad_arguments(call: Any, name: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=name):
+        call()
+
+
+def test_equal_and_tiny_levels() -> None:
+    assert subsampling_population(1.0, n_sampled=10, target=1.0) == 10
+    assert subsampling_population(1e-100, n_sampled=10, target=1e-101) == 100
+    for epsilon in (1e-60, 1e-300):
+        result = subsampling_amplification(epsilon, 0, n_sampled=1, n_total=2)
+        assert F(epsilon) / 2 <= F(result.epsilon) <= F(epsilon) / 2 * (1 + F(1, 2**50))
+
+
+def test_large_levels_that_are_not_exponentiated() -> None:
+    assert triangle_inequality(2**21, 0, 1, 0).epsilon == 2**21 + 1
+    assert group_privacy(2**21, 0.1, 1) == PrivacyParameters(F(2**21), F(0.1))
+    with pytest.raises(ValueError, match="epsilon2"):
+        triangle_inequality(1, 0.1, 2**21, 0.1)

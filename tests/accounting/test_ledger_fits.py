@@ -1,0 +1,395 @@
+"""What fits and sessions charge a ledger with, before anything is drawn."""
+
+from __future__ import annotations
+
+import contextvars
+import copy
+import os
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from support.ledger_cases import HOURS, PEOPLE, classifier, fitted
+from userdp.accounting import (
+    PrivacyCost,
+    PrivacyLedger,
+    zcdp_delta,
+)
+from userdp.accounting.budget_hook import charging
+from userdp.estimators import plan as plan_module
+from userdp.exceptions import InsecureRandomnessWarning, PrivacyBudgetError
+from userdp.learners import ThresholdClassifier
+from userdp.means import WinsorizedMean, WinsorizedQueries
+from userdp.optimization import (
+    ClippedGradientDescent,
+    CustomLoss,
+    FiniteMinimizer,
+    L2Ball,
+    PhasedERM,
+    SquaredLoss,
+    UserLevelLinearRegression,
+    UserLevelLogisticRegression,
+    WinsorizedGradientDescent,
+)
+
+F = Fraction
+
+
+def test_fit_asks_before_anything_is_drawn() -> None:
+    ledger = PrivacyLedger(1)
+    model = fitted(ledger)
+    assert model.privacy_.cost == PrivacyCost("1/2")
+    assert [entry.name for entry in ledger.entries] == ["ThresholdClassifier"]
+    with pytest.raises(PrivacyBudgetError, match=r"ThresholdClassifier needs epsilon 0\.6"):
+        fitted(ledger, epsilon="3/5")
+    unfitted = classifier(epsilon="3/5")
+    with pytest.raises(PrivacyBudgetError):
+        ledger.fit(unfitted, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert not hasattr(unfitted, "threshold_")
+    assert not hasattr(unfitted, "privacy_")
+    fitted(ledger)
+    assert ledger.remaining()["epsilon"] == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        WinsorizedMean(epsilon=1, delta="1e-7", bound=1, m=4, method="gaussian"),
+        WinsorizedMean(epsilon=1, bound=1, m=4, private_radius=True),
+        ClippedGradientDescent(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        WinsorizedGradientDescent(epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        PhasedERM(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        FiniteMinimizer(epsilon=1, loss_bounds=(0, 10), m=4),
+        UserLevelLogisticRegression(epsilon=1, delta="1e-7", feature_bound=10, m=4, classes=(0, 1)),
+        UserLevelLinearRegression(
+            epsilon=1, delta="1e-7", feature_bound=10, m=4, target_bounds=(0, 1), solver="winsorized"
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore:.*users:UserWarning")
+def test_fits_of_every_kind_are_charged_once_what_they_say_in_advance(model: Any) -> None:
+    ledger = PrivacyLedger("3/2", "1e-6")
+    targets = {} if isinstance(model, (WinsorizedMean, FiniteMinimizer)) else {"y": HOURS > 5}
+    ledger.fit(model, HOURS[:, None], groups=PEOPLE, **targets)
+    cost = model.privacy_cost(n_users=30, n_features=1)
+    assert [entry.cost for entry in ledger.entries] == [cost] == [model.privacy_.cost]
+    assert cost.pair() == (1, model.privacy_.delta)
+    if cost.rho is not None and cost.delta:
+        assert zcdp_delta(cost.rho, 1, distance=cost.distance) <= cost.delta
+    before = {name: np.array(getattr(model, name)) for name in model.released}
+    with pytest.raises(PrivacyBudgetError):
+        ledger.fit(model, HOURS[:, None], groups=PEOPLE, **targets)
+    assert all(np.array_equal(getattr(model, name), value) for name, value in before.items())
+    assert len(ledger.entries) == 1
+
+
+def test_sessions_are_charged_for_all_questions_when_they_open() -> None:
+    ledger = PrivacyLedger("3/2")
+    queries = WinsorizedQueries(epsilon=1, n_queries=3, bound=10, m=4)
+    with pytest.raises(TypeError, match="a method fit"):
+        ledger.fit(queries, HOURS[:, None], groups=PEOPLE)
+    with pytest.raises(TypeError, match="a method open"):
+        ledger.open(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
+    with ledger.open(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
+        assert [(entry.name, entry.cost) for entry in ledger.entries] == [("questions", session.privacy_.cost)]
+        session.ask(lambda rows: rows.mean())
+    with pytest.raises(PrivacyBudgetError):
+        ledger.open(queries, HOURS[:, None], groups=PEOPLE)
+    assert ledger.remaining()["epsilon"] == F(1, 2)
+
+
+def test_what_a_fit_fits_on_the_way_is_charged_and_what_other_threads_fit_is_not() -> None:
+    ledger = PrivacyLedger(10)
+    done: list[str] = []
+
+    def gradient(theta: Any, X: Any, y: Any) -> Any:
+        if not done:
+            done.append("inside")
+            classifier(epsilon="1/8").fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+            thread = threading.Thread(
+                target=lambda: done.append(type(classifier().fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)).__name__)
+            )
+            thread.start()
+            thread.join()
+        return np.zeros((len(X), len(theta)))
+
+    loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
+    model = WinsorizedGradientDescent(epsilon=1, loss=loss, constraint=L2Ball(1), bound=10, m=4)
+    ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert done == ["inside", "ThresholdClassifier"]
+    assert sorted(entry.name for entry in ledger.entries) == ["WinsorizedGradientDescent"] * 2
+    assert ledger.spent["epsilon"] == F(9, 8)
+
+
+def test_another_process_cannot_spend(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = PrivacyLedger(1)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="process"):
+        ledger.spend(PrivacyCost("1/2"))
+    with pytest.raises(RuntimeError, match="process"):
+        fitted(ledger)
+    assert ledger.entries == ()
+
+
+def test_fits_outside_of_the_ledger_are_not_charged() -> None:
+    ledger = PrivacyLedger(1)
+    fitted(ledger)
+    classifier(epsilon=7).fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(1, 2)
+
+
+def test_a_fit_inside_of_two_ledgers_is_charged_to_both() -> None:
+    outer, inner = PrivacyLedger(1), PrivacyLedger(1)
+    model = classifier()
+    with charging(model, outer.spend):
+        inner.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert outer.spent["epsilon"] == inner.spent["epsilon"] == F(1, 2)
+    with charging(model, outer.spend):
+        classifier(epsilon="1/4").fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert outer.spent["epsilon"] == F(3, 4)
+    with pytest.raises(PrivacyBudgetError), charging(model, PrivacyLedger("1/4").spend):
+        model.fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+
+
+def test_charges_that_end_in_another_order_leave_nothing() -> None:
+    """As two ledgers do that fit one estimator in two threads."""
+    model = classifier()
+    before = dict(vars(model))
+    blocks = [(contextvars.copy_context(), charging(model, PrivacyLedger(1).spend)) for _ in range(2)]
+    for context, block in blocks:
+        context.run(block.__enter__)
+    for context, block in blocks:
+        with pytest.raises(RuntimeError, match="without asking the ledger"):
+            context.run(block.__exit__, None, None, None)
+    assert vars(model) == before
+    model.fit(HOURS[:, None], HOURS > 5, groups=PEOPLE)
+
+
+def test_fit_refuses_what_is_not_private_or_protects_others() -> None:
+    ledger = PrivacyLedger(1)
+    with pytest.warns(InsecureRandomnessWarning), pytest.raises(ValueError, match="not private: random_state"):
+        fitted(ledger, random_state=1)
+    with pytest.raises(ValueError, match="not private: classes=None"):
+        fitted(ledger, classes=None)
+    with pytest.raises(ValueError, match="unit: the release protects 'record'"):
+        ledger.fit(classifier(m=None, require_groups=False), HOURS[:, None], HOURS > 5)
+    with pytest.raises(TypeError, match="estimator must be one of this package's"):
+        ledger.fit(object(), HOURS[:, None])
+    assert ledger.spent["epsilon"] == 0
+
+
+def test_a_plan_is_spent_as_its_fit_would_be() -> None:
+    """With what it says of whom it protects, and of what voids that."""
+    ledger = PrivacyLedger(1)
+    ledger.spend(classifier().release_plan(n_users=30, n_features=1))
+    assert ledger.spent["epsilon"] == F(1, 2)
+    for void, said in (({"random_state": 1}, "random_state"), ({"classes": None}, "classes=None")):
+        plan = classifier(**void).release_plan(n_users=30, n_features=1)
+        for call in (ledger.spend, ledger.can_spend):
+            with pytest.raises(ValueError, match=f"not private: {said}"):
+                call(plan)
+    with pytest.raises(ValueError, match="unit: the release protects 'user'"):
+        PrivacyLedger(1, unit="record").spend(classifier().release_plan(n_users=30, n_features=1))
+    assert ledger.spent["epsilon"] == F(1, 2)
+
+
+def test_costs_of_other_classes_are_refused() -> None:
+    class Free(PrivacyCost):
+        def pair(self) -> Any:
+            return F(0), F(0)
+
+    ledger = PrivacyLedger(1)
+    with pytest.raises(TypeError, match="item must be a PrivacyCost"):
+        ledger.spend(Free(5))
+    assert ledger.entries == ()
+
+
+def test_an_error_before_the_draw_costs_nothing_and_one_after_it_costs_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = PrivacyLedger(1)
+    with pytest.raises(ValueError, match="groups"):
+        ledger.fit(classifier(), HOURS[:, None], HOURS > 5, groups=PEOPLE[:-1])
+    assert ledger.entries == ()
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("after the draw")
+
+    monkeypatch.setattr(plan_module, "run", fails)
+    with pytest.raises(RuntimeError, match="after the draw"):
+        fitted(ledger)
+    assert ledger.spent["epsilon"] == F(1, 2)
+
+
+# --- the draw carries its charge
+
+
+def test_what_a_callback_changes_during_a_fit_changes_nothing() -> None:
+    """The plan is fixed before a callback runs: cost, noise and record are those of the parameters at the start."""
+    ledger = PrivacyLedger(2)
+    model: Any = None
+
+    def gradient(theta: Any, X: Any, y: Any) -> Any:
+        model.set_params(epsilon=1000, m=1, batch_users=1)
+        model.enrolled = [1]
+        return np.zeros((len(X), len(theta)))
+
+    loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
+    model = ClippedGradientDescent(
+        epsilon=1, delta=1e-7, loss=loss, constraint=L2Ball(1), bound=10, m=4, steps=3, clip=1.0, step_size=0.1
+    )
+    ledger = PrivacyLedger(2, "1e-6")
+    ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert model.epsilon == 1000
+    assert ledger.spent["epsilon"] == model.privacy_.epsilon == 1
+    assert model.n_users_ == 30
+    # At epsilon 1000 the noise would be too little for theta to move: it is that of epsilon 1.
+    assert np.abs(model.theta_).max() > 0
+    again = clone(model).set_params(epsilon=1, m=4, batch_users=None, enrolled=None)
+    assert model.privacy_ == again.set_params(loss=SquaredLoss()).fit(HOURS[:, None], HOURS > 5, groups=PEOPLE).privacy_
+
+
+class InPool(ThresholdClassifier):
+    """Fits in another thread, whose context knows nothing of a ledger."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> InPool:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(super().fit, X, y, groups).result()
+        return self
+
+
+class OfClones(ThresholdClassifier):
+    """Fits clones of itself in other threads."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> OfClones:
+        inner = ThresholdClassifier.__sklearn_clone__(self)
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(ThresholdClassifier.fit, clone(inner), X, y, groups) for _ in range(2)]
+            self.threshold_ = max(job.result().threshold_ for job in jobs)
+        return self
+
+
+class Alone(ThresholdClassifier):
+    """Draws by itself."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Alone:
+        self.threshold_ = 3
+        self.epsilon = 99
+        return self
+
+
+class Elsewhere(ThresholdClassifier):
+    """Fits a copy that knows nothing of a ledger, as another process has it."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Elsewhere:
+        copied = pickle.loads(pickle.dumps(self))
+        with ThreadPoolExecutor(1) as pool:
+            self.threshold_ = pool.submit(ThresholdClassifier.fit, copied, X, y, groups).result().threshold_
+        return self
+
+
+GIVEN: dict[str, Any] = {"epsilon": "1/2", "domain_size": 10, "m": 4, "classes": (False, True)}
+
+
+class OfCopies(ThresholdClassifier):
+    """Fits copies of itself in other threads, and then itself."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> OfCopies:
+        with ThreadPoolExecutor(1) as pool:
+            for copied in (copy.copy(self), copy.deepcopy(self)):
+                pool.submit(ThresholdClassifier.fit, copied, X, y, groups).result()
+        return super().fit(X, y, groups)
+
+
+class OfPickles(ThresholdClassifier):
+    """Is charged once, and fits a pickle of itself as well."""
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> OfPickles:
+        super().fit(X, y, groups)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(ThresholdClassifier.fit, pickle.loads(pickle.dumps(self)), X, y, groups).result()
+        return self
+
+
+def test_copies_are_charged_and_pickles_are_refused() -> None:
+    """A pickle goes to another process, from which no ledger can be asked."""
+    ledger = PrivacyLedger(2)
+    model = ledger.fit(OfCopies(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(3, 2)
+    for copied in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        ThresholdClassifier.fit(copied, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    with pytest.raises(RuntimeError, match="pickled while a ledger fitted it"):
+        ledger.fit(OfPickles(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == 2
+
+
+def test_charges_reach_threads_and_clones() -> None:
+    ledger = PrivacyLedger(1)
+    ledger.fit(InPool(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(1, 2)
+    with pytest.raises(PrivacyBudgetError):
+        ledger.fit(OfClones(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    # One of the two was paid for before the other was refused.
+    assert ledger.spent["epsilon"] == 1
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Alone, "without asking the ledger"), (Elsewhere, "pickled while")])
+def test_a_fit_that_nobody_was_charged_for_is_an_error(kind: Any, said: str) -> None:
+    ledger, model = PrivacyLedger(1), kind(**GIVEN)
+    before = dict(vars(model))
+    with pytest.raises(RuntimeError, match=said):
+        ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert vars(model) == before
+    assert ledger.spent["epsilon"] == 0
+
+
+def test_a_fit_that_goes_on_after_the_ledger_has_left_is_refused() -> None:
+    ledger, left = PrivacyLedger(1), []
+
+    class Later(ThresholdClassifier):
+        def fit(self, X: Any, y: Any = None, groups: Any = None) -> Later:
+            context, copied = contextvars.copy_context(), clone(self)
+            left.append(lambda: context.run(ThresholdClassifier.fit, copied, X, y, groups))
+            ThresholdClassifier.fit(self, X, y, groups)
+            return self
+
+    model = ledger.fit(Later(**GIVEN), HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    with pytest.raises(RuntimeError, match="whose fit has ended"):
+        left[0]()
+    assert ledger.spent["epsilon"] == F(1, 2)
+    # The estimator itself is free again.
+    ThresholdClassifier.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
+    assert ledger.spent["epsilon"] == F(1, 2)
+    assert not [name for name in vars(model) if "charge" in name]
+
+
+def test_a_refused_refit_leaves_the_estimator_as_it_was() -> None:
+    """Whatever refuses it: the ledger, the data, or a parameter."""
+    ledger = PrivacyLedger(1)
+    model = fitted(ledger)
+    before = dict(vars(model))
+    wide = np.hstack([HOURS[:, None]] * 2)
+    for X, groups, error in (
+        (wide[:, :0], PEOPLE, ValueError),
+        (wide, PEOPLE[:-1], ValueError),
+        (wide, [None] * len(PEOPLE), ValueError),
+        (np.array(["a"] * 120)[:, None], PEOPLE, TypeError),
+    ):
+        with pytest.raises(error):
+            model.fit(X, HOURS > 5, groups=groups)
+        assert vars(model) == before
+    other = PrivacyLedger("1/4")
+    with pytest.raises(PrivacyBudgetError):
+        other.fit(model, wide, HOURS > 5, groups=np.arange(120) % 7)
+    assert vars(model) == before
+    model.domain_size = 0
+    with pytest.raises(ValueError, match="domain_size"):
+        model.fit(wide, HOURS > 5, groups=PEOPLE)
+    assert {name: value for name, value in vars(model).items() if name != "domain_size"} == {
+        name: value for name, value in before.items() if name != "domain_size"
+    }

@@ -1,0 +1,196 @@
+"""Exact pmfs of the iterated clipped mean on tiny universes, from the program that `fit` runs; and planted bugs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oracle.iterated_mean import hockey_stick, renyi
+from support.forgotten_plans import forgotten_plans
+from userdp import exceptions
+from userdp.accounting import zcdp_delta
+from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
+from userdp.means import WinsorizedMean
+from userdp.means import estimator as mean_module
+from userdp.means import iterated as iterated_module
+from userdp.means import private_radius as radius_module
+from userdp.means.private_radius import RadiusSearch
+from userdp.means.rounds import GaussianRounds, RoundPlan
+from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
+from userdp.optimization.gradients import RememberedVectors
+from userdp.report import AuditReport
+from userdp.users.vectors import MeanVectors
+
+F = Fraction
+
+EPSILON, DELTA = 2, F(1, 10)
+LOUD = {"epsilon": 5, "delta": F(3, 10)}
+"""So little noise that distributions of two rounds and a search are short."""
+
+TWO_ROUNDS = RoundPlan((F(3, 10), F(7, 10)), (1.0, 0.5), 1.0, 0.5)
+LINE = [-1.0, 0.25, 1.0]
+PLANE = [(-1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
+
+
+@pytest.fixture(autouse=True)
+def _forget_plans() -> Iterator[None]:
+    with forgotten_plans():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distribution has thousands of paths, and the same few sums along them."""
+    monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: RememberedVectors(MeanVectors(*a, **given)))
+
+
+@pytest.fixture
+def two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few users would get one round."""
+    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: TWO_ROUNDS)
+    monkeypatch.setattr(iterated_module, "LaplaceRounds", GaussianRounds)
+
+
+def audited(learner: WinsorizedMean, universe: Sequence[Any], n_users: int = 2, n_examples: int = 1) -> AuditReport:
+    columns = len(universe[0]) if isinstance(universe[0], tuple) else 1
+    return audit_user_level(
+        as_finite_algorithm(learner, n_users=n_users, n_features=columns),
+        universe=universe,
+        n_users=n_users,
+        n_examples=n_examples,
+        epsilon=learner.epsilon,
+        delta=learner.delta,
+    )
+
+
+def learner(method: str, **more: Any) -> WinsorizedMean:
+    given = {"epsilon": EPSILON, "delta": DELTA} | more
+    return WinsorizedMean(bound=1, m=2, method=method, steps=1, **given)
+
+
+def shown(name: str, report: Any, promise: float | None = None) -> None:
+    proved = "" if promise is None else f"proved {promise:.4g}, "
+    print(f"{name}: worst delta {report.worst_delta.upper:.4g}, {proved}claimed {float(report.delta)}")
+
+
+@pytest.mark.parametrize(("n_users", "n_examples"), [(2, 1), (2, 2), (3, 1)])
+def test_gaussian_in_one_column(n_users: int, n_examples: int) -> None:
+    made = learner("gaussian")
+    report = audited(made, LINE, n_users, n_examples)
+    cost = made.privacy_cost(n_users=n_users, n_features=1)
+    promise = float(zcdp_delta(cost.rho, EPSILON, distance=cost.distance))
+    shown(f"gaussian, {n_users} users of {n_examples}", report, promise)
+    assert report.holds
+    assert 0.3 * promise < report.worst_delta.upper <= promise <= DELTA
+
+
+def test_gaussian_in_two_columns() -> None:
+    report = audited(learner("gaussian", **LOUD), PLANE)
+    shown("gaussian in two columns", report)
+    assert report.holds
+    assert report.worst_delta.upper > 0.01 * DELTA
+
+
+def test_two_rounds(two_rounds: None) -> None:
+    report = audited(learner("iterated", **LOUD), [-1.0, 1.0])
+    shown("two rounds", report)
+    assert report.holds
+    assert report.worst_delta.upper > 0.01 * DELTA
+
+
+def test_two_rounds_and_a_private_radius(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # two candidates of fifteen, so that the distribution can be listed; half of the budget, so that the search is seen
+    monkeypatch.setattr(radius_module, "STEPS", range(-4, 5, 8))
+    monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
+    report = audited(learner("iterated", private_radius=True, **LOUD), [-1.0, 1.0])
+    shown("two rounds and a private radius", report)
+    assert report.holds
+    assert report.worst_delta.upper > 0
+
+
+def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: RoundPlan((F(1),), (1.0,), 1.0, 0.5))
+    made = WinsorizedMean(epsilon=EPSILON, bound=1, m=2, method="iterated", steps=1)
+    report = audit_user_level(
+        as_finite_algorithm(made), universe=LINE, n_users=2, n_examples=2, epsilon=EPSILON, delta=0
+    )
+    assert report.holds
+    assert report.epsilon.upper > 0.9 * EPSILON
+    print(f"laplace rounds: worst epsilon {report.epsilon.upper:.6g} of {EPSILON}")
+
+
+@pytest.mark.parametrize("method", ["gaussian", "iterated"])
+def test_half_the_noise_fails(method: str, two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_quiet(self: GaussianRounds, share: Fraction, reach: int) -> DiscreteGaussian:
+        return DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=reach)  # and not 2 reach
+
+    monkeypatch.setattr(GaussianRounds, "mechanism", too_quiet)
+    report = audited(learner(method), [-1.0, 1.0])
+    shown(f"half the noise, {method}", report)
+    assert not report.holds
+
+
+def widest_range(choice: ExponentialMechanism, n_users: int) -> float:
+    """The widest range, over candidates, of the loss of a search between neighbors; infinity for no rows."""
+    search = RadiusSearch(F(1))
+    people = list(product([0.1, 0.9, 1.6, 9.0, math.inf], repeat=n_users))
+    pmfs = {}
+    for distances in people:
+        counts = np.array([sum(x <= radius for x in distances) for radius in search.candidates(1.0)])
+        pmfs[distances] = choice.pmf(search.scores(counts, n_users)).fractions()
+    widest = 0.0
+    for p, q in permutations(people, 2):
+        if sum(a != b for a, b in zip(p, q, strict=True)) == 1:
+            loss = [math.log(a / b) for a, b in zip(pmfs[p], pmfs[q], strict=True)]
+            widest = max(widest, max(loss) - min(loss))
+    return widest
+
+
+@pytest.mark.parametrize("n_users", [2, 3])
+def test_search_has_bounded_range(n_users: int) -> None:
+    for epsilon in (F(1), F(1, 7)):
+        widest = widest_range(RadiusSearch(epsilon).choice, n_users)
+        print(f"search of {float(epsilon):.4g}: range {widest:.6g}")
+        assert 0.9 * epsilon < widest <= epsilon
+
+
+def test_a_search_of_half_the_sensitivity_fails() -> None:
+    assert widest_range(ExponentialMechanism(epsilon=1, sensitivity=1), 2) > 1.5
+
+
+@pytest.mark.parametrize("order", [2, 3, 8])
+def test_pmfs_are_concentrated(order: int) -> None:
+    made = learner("gaussian")
+    rho = float(made.privacy_cost(n_users=2, n_features=1).rho)
+    pmf = {
+        people: made.output_distribution(np.array(people)[:, None], groups=[0, 1])
+        for people in ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (0.25, 1.0))
+    }
+    worst = 0.0
+    for p, q in permutations(pmf, 2):
+        if sum(a != b for a, b in zip(p, q, strict=True)) > 1:
+            continue  # no neighbors
+        pairs = [(a, b) for a, b in zip(pmf[p].fractions(), pmf[q].fractions(), strict=True) if a and b]
+        assert 1 - sum(a for a, _ in pairs) < F(1, 2**70)
+        worst = max(worst, renyi([a for a, _ in pairs], [b for _, b in pairs], order))
+    print(f"order {order}: {worst:.6g} of {order * rho:.6g}")
+    assert 0.9 * order * rho < worst <= order * rho * (1 + 1e-12)
+
+
+def test_reference_divergences() -> None:
+    p, q = [F(1, 2), F(1, 2)], [F(1, 4), F(3, 4)]
+    assert hockey_stick(p, q, 0) == pytest.approx(0.25)
+    assert renyi(p, q, 2) == pytest.approx(math.log(1 + F(1, 3)))
+
+
+def test_pmfs_with_default_steps_are_refused() -> None:
+    made = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, method="iterated")
+    with pytest.raises(exceptions.BudgetError):
+        made.output_distribution(np.array([[1.0], [0.0]]), groups=[0, 1])

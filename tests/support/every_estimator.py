@@ -1,0 +1,52 @@
+"""Every learner and estimator, small and with public parameters given."""
+
+from __future__ import annotations
+
+from support.frozen_cases import SEED, classifiers
+from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
+from userdp.estimators.base import UserLevelMechanism
+from userdp.learners import HypothesisSelector, PairwiseScoreSelector
+from userdp.means import WinsorizedMean, WinsorizedQueries
+from userdp.optimization import (
+    ClippedGradientDescent,
+    FiniteMinimizer,
+    L2Ball,
+    PhasedERM,
+    SquaredLoss,
+    UserLevelLinearRegression,
+    WinsorizedGradientDescent,
+)
+
+LABELS = [0, 1, 0, 0, 1, 1, 1, 0]
+
+
+def estimators() -> dict[str, UserLevelMechanism]:
+    """Every learner and estimator, with one column of X."""
+    ball = L2Ball(2.0)
+    return {
+        **classifiers(),
+        "pairwise selector": PairwiseScoreSelector(epsilon=1, psi=[[[0] * 3, [1, -1, 0]], [[-1, 1, 0], [0] * 3]], m=8),
+        "selector": HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.9, 0.1]], m=8),
+        "discrete": DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4),
+        "product": ProductDistribution(epsilon=2, n_symbols=3, n_columns=1, m=8, alpha=0.5),
+        "gaussian mean": GaussianMean(epsilon=1, radius=10, n_columns=1, m=8),
+        "gaussian": GaussianDistribution(epsilon=4, radius=2, kappa=3, n_columns=1, m=8, alpha=0.5),
+        "mean": WinsorizedMean(epsilon=4, delta="1e-3", bound=1, m=8, public_seed=SEED),
+        "mean, laplace": WinsorizedMean(epsilon=4, bound=1, m=8, method="laplace"),
+        "queries": WinsorizedQueries(epsilon=2, n_queries=1, dimension=1, bound=2, m=8),
+        "clipped": ClippedGradientDescent(epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, bound=2.0, m=8),
+        "winsorized": WinsorizedGradientDescent(
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, bound=2.0, m=8, public_seed=SEED
+        ),
+        "phased": PhasedERM(
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, m=8, most_steps=5, public_seed=SEED
+        ),
+        "finite": FiniteMinimizer(epsilon=2, m=8, alpha=0.3),
+        "linear": UserLevelLinearRegression(
+            epsilon=4, delta=1e-3, feature_bound=10, target_bounds=(0, 1), m=8, public_seed=SEED
+        ),
+    }
+
+
+def labels_for(learner: UserLevelMechanism) -> list[int] | None:
+    return LABELS if hasattr(learner, "classes") or hasattr(learner, "target_bounds") else None
