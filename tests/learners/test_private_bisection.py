@@ -31,7 +31,7 @@ from userdp.learners import (
 )
 from userdp.learners import min_error as min_error_module
 from userdp.learners.min_error import NoisyComparison
-from userdp.learners.three_way import ThreeWayChoice
+from userdp.learners.threshold import ThreeWayChoice
 from userdp.learners.tolerance import first_crossing_scores
 from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import output_distribution

@@ -19,8 +19,7 @@ from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.learners import HypothesisSelector, PairwiseScoreSelector
 from userdp.learners import clipped_pairwise as _clipped
-from userdp.learners.clipped_pairwise import PairTable, Scheffe, Symbols, clipping_bound, users_needed
-from userdp.learners.selectors import on_grid
+from userdp.learners.clipped_pairwise import PairTable, Scheffe, Symbols, clipping_bound, on_grid, users_needed
 from userdp.mechanisms import ExponentialMechanism
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "pairwise_cases.json").read_text())["cases"]

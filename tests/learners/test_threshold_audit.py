@@ -16,7 +16,7 @@ from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
-from userdp.estimators.privacy import Budget
+from userdp.estimators.plan import Budget
 from userdp.learners import ThresholdClassifier
 from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism

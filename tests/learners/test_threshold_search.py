@@ -17,8 +17,7 @@ from support.program_paths import largest_change
 from userdp import LogRatio, Pmf, _core
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
-from userdp.learners.three_way import ThreeWayChoice
-from userdp.learners.threshold import median_tolerances, rounds_of_search, search, t_of_error
+from userdp.learners.threshold import ThreeWayChoice, median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism
 from userdp.mechanisms.composed import output_distribution, run
 

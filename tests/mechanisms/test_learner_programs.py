@@ -15,7 +15,7 @@ import pytest
 from userdp import LogRatio, Pmf, _core
 from userdp.accounting import PrivacyCost
 from userdp.estimators import PrivacyRecord
-from userdp.estimators.privacy import equal_part, split_budget
+from userdp.estimators.plan import equal_part, split_budget
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.composed import Sampler, output_distribution

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from userdp.users import UserTable, bound_contributions, canonical_id, id_bytes
-from userdp.users.ids import encode_users, read_ids
+from userdp.users.table import encode_users, read_ids
 
 NAN = float("nan")
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from userdp.concepts.classes import ConceptClass, FiniteClass, Intervals, Parities, PointFunctions, Thresholds
+from userdp.concepts.classes import (
+    ConceptClass,
+    DecisionStumps,
+    FiniteClass,
+    Intervals,
+    Parities,
+    PointFunctions,
+    Thresholds,
+)
 from userdp.concepts.representations import BoostedSize, HashedPointFunctions, MajorityVotes, boosted_size
-from userdp.concepts.stumps import DecisionStumps
 
 __all__ = [
     "BoostedSize",

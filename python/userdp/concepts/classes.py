@@ -1,19 +1,81 @@
-"""What a class of hypotheses is: a finite list of functions from points to two labels; and the common classes."""
+"""Concept classes: what a class of hypotheses is, how numbers become its points, and the common classes."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.concepts.points import points_of
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, is_integer, short_repr
+from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
 from userdp.exceptions import BudgetError
+
+LARGEST_DOMAIN = 2**64 - 1
+
+
+def read_domain_size(domain_size: Any) -> int:
+    """Read N.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless it is an integer in 1, ..., 2**64 - 1.
+    """
+    size = check_count(domain_size, "domain_size")
+    if size > LARGEST_DOMAIN:
+        raise ValueError(f"domain_size must be at most 2**64 - 1; got {short_repr(domain_size)}")
+    return size
+
+
+def points_of(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
+    """Real numbers x as integer points: ceil(x), clamped to 1, ..., N.
+
+    Parameters
+    ----------
+    numbers : ndarray of integers, floats or bools with shape (rows,)
+        Private, so that nothing is refused: NaN is 1. Integers are kept exactly.
+    domain_size : int
+        N, at most 2**64 - 1.
+
+    Returns
+    -------
+    ndarray of uint64 with shape (rows,)
+
+    Notes
+    -----
+    For an integer u >= 1 that is below N, x > u exactly when the point of x is; so clamping matters at the ends only.
+
+    Examples
+    --------
+    >>> points_of(np.array([-1.0, 0.5, 1.0, 1.5, 99.0, np.nan]), 10)
+    array([ 1,  1,  1,  2, 10,  1], dtype=uint64)
+    >>> points_of(np.array([2**63 + 1], dtype=np.uint64), 2**64 - 1).tolist() == [2**63 + 1]
+    True
+    """
+    if numbers.dtype.kind == "f":
+        return _of_floats(numbers, domain_size)
+    if numbers.dtype.kind != "u":
+        numbers = np.maximum(numbers.astype(np.int64), 1)
+    points: npt.NDArray[np.uint64] = np.clip(numbers.astype(np.uint64), 1, np.uint64(domain_size))
+    return points
+
+
+def _of_floats(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
+    # In single precision the end of the domain could be rounded to above it.
+    numbers = numbers.astype(np.float64, copy=False)
+    largest = float(domain_size)
+    if int(largest) > domain_size:
+        largest = math.nextafter(largest, 0)
+    # No float is between the largest one in the domain and its end.
+    above = numbers > largest
+    inside = np.ceil(np.where((numbers > 1) & ~above, numbers, 1)).astype(np.uint64)
+    inside[above] = domain_size
+    return inside
+
 
 Points = npt.NDArray[np.integer[Any]]
 Bits = npt.NDArray[np.bool_]
@@ -525,3 +587,116 @@ def read_table(matrix: Any, shape: str) -> npt.NDArray[np.bool_]:
     if not np.all((table == 0) | (table == 1)):
         raise ValueError("matrix must have entries 0 and 1 only")
     return table.astype(np.bool_)
+
+
+@saved_as_parameter
+class DecisionStumps(ConceptClass):
+    """The functions [x_f > c] and [x_f <= c] for every feature f and every public cut c of it.
+
+    Parameters
+    ----------
+    thresholds : sequence of sequences of float
+        For each feature its cuts: finite, distinct, in any order, chosen without looking at the data. A feature with no
+        cuts is not used. X needs at least so many columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For cuts that are not finite numbers, equal cuts of a feature, and no cuts at all.
+    BudgetError
+        For more than 2**24 stumps.
+
+    Notes
+    -----
+    Hypotheses are listed by feature, then by cut, then "above" before "at most". A cut below all values that a feature
+    takes gives the constant functions. A NaN counts as below every cut. `vc_dimension` is the bound log2(size).
+
+    Examples
+    --------
+    >>> stumps = DecisionStumps(thresholds=[[10, 12.5], [], [0]])
+    >>> stumps.size, stumps.describe(3), stumps.describe(4)
+    (6, 'feature 0 <= 12.5', 'feature 2 > 0.0')
+    """
+
+    def __init__(self, thresholds: Sequence[Sequence[float]]) -> None:
+        if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable):
+            raise TypeError(f"thresholds must have a sequence of cuts for each feature; got {short_repr(thresholds)}")
+        self._cuts = tuple(_cuts(feature, cuts) for feature, cuts in enumerate(thresholds))
+        lengths = [len(cuts) for cuts in self._cuts]
+        check_size(2 * sum(lengths), "thresholds", "give fewer cuts")
+        self._feature_of_cut = np.repeat(np.arange(len(lengths)), lengths)
+        self._place_of_cut = np.concatenate([np.arange(length) for length in lengths])
+
+    @property
+    def thresholds(self) -> tuple[tuple[float, ...], ...]:
+        """The cuts of each feature, in increasing order."""
+        return tuple(tuple(cuts.tolist()) for cuts in self._cuts)
+
+    @property
+    def n_columns(self) -> int:
+        """So many of the first columns of X are read."""
+        return len(self._cuts)
+
+    @property
+    def size(self) -> int:
+        """Twice the number of cuts."""
+        return 2 * len(self._feature_of_cut)
+
+    @property
+    def vc_dimension(self) -> int:
+        """A bound: a class that shatters k points has at least 2**k hypotheses."""
+        return self.size.bit_length() - 1
+
+    def points(self, X: npt.NDArray[Any]) -> Points:
+        """For each feature how many of its cuts a row is above: all that stumps see of it."""
+        above = np.empty((len(X), len(self._cuts)), dtype=np.int32)
+        for feature, cuts in enumerate(self._cuts):
+            values = column_of(X, feature).astype(np.float64)
+            values[np.isnan(values)] = -np.inf
+            above[:, feature] = np.searchsorted(cuts, values)
+        return above
+
+    @property
+    def reading(self) -> Hashable:
+        """All cuts."""
+        return self.thresholds
+
+    def predict(self, points: Points, start: int = 0, stop: int | None = None) -> Bits:
+        """What stumps say about points; see `ConceptClass.predict`."""
+        hypotheses = self._range(start, stop)
+        cut, at_most = hypotheses // 2, hypotheses % 2 == 1
+        predictions: Bits = (points[:, self._feature_of_cut[cut]] > self._place_of_cut[cut]) ^ at_most
+        return predictions
+
+    def describe(self, index: int) -> str:
+        """``feature f > c`` or ``feature f <= c``."""
+        cut, at_most = divmod(self._known(index), 2)
+        feature = int(self._feature_of_cut[cut])
+        return f"feature {feature} {'<=' if at_most else '>'} {self._cuts[feature][self._place_of_cut[cut]]}"
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"thresholds": self.thresholds}
+
+
+def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
+    """The cuts of a feature, sorted."""
+    name = f"thresholds[{feature}]"
+    if isinstance(cuts, (str, bytes)) or not isinstance(cuts, Iterable):
+        raise TypeError(f"{name} must be a sequence of numbers; got {short_repr(cuts)}")
+    numbers = []
+    for cut in cuts:
+        try:
+            number = exact_number(cut)
+            numbers.append(float("inf") if number is None else float(number))
+        except OverflowError:
+            numbers.append(float("inf"))
+        except TypeError:
+            raise TypeError(f"{name} must be numbers; got {short_repr(cut)}") from None
+        except ValueError as error:
+            raise ValueError(f"{name}: {short_repr(cut)} is {error}") from None
+        if numbers[-1] == float("inf"):
+            raise ValueError(f"{name} must be finite; got {short_repr(cut)}")
+    listed = np.sort(np.array(numbers, dtype=np.float64))
+    if np.any(listed[1:] == listed[:-1]):
+        raise ValueError(f"{name} has equal cuts; give every cut once")
+    return listed

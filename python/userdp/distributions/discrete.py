@@ -26,8 +26,7 @@ from userdp.distributions.covers import (
 from userdp.distributions.line_selection import Proportion
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan, listed
-from userdp.estimators.privacy import Budget, ExactEpsilon, Parts, split_budget
+from userdp.estimators.plan import Budget, ExactEpsilon, Parts, ReleasePlan, listed, split_budget
 from userdp.exact.numbers import counted, short_repr
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler

@@ -16,8 +16,7 @@ from userdp.distributions.covers import gaussian_cover_size
 from userdp.distributions.line_selection import Location, People, Scale
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan, listed
-from userdp.estimators.privacy import Budget, Parts, split_budget
+from userdp.estimators.plan import Budget, Parts, ReleasePlan, listed, split_budget
 from userdp.exact.numbers import counted, parse_positive, short_repr
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.distributions.covers import LARGEST_LINE, refuse_beyond
-from userdp.estimators.privacy import ExactEpsilon, Parts
+from userdp.estimators.plan import ExactEpsilon, Parts
 from userdp.exact.numbers import counted
 from userdp.learners.clipped_pairwise import ClippedSelection, clipping_bound, users_needed
 from userdp.mechanisms.composed import Sampler

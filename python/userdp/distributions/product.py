@@ -17,8 +17,7 @@ from userdp.distributions.covers import Masses, grid_of, grid_size, members, ref
 from userdp.distributions.discrete import SelectionPlan, in_units, plan_of
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan, listed
-from userdp.estimators.privacy import Budget, Parts, split_budget
+from userdp.estimators.plan import Budget, Parts, ReleasePlan, listed, split_budget
 from userdp.exact.numbers import counted
 from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import AdaptiveMechanism

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from userdp.estimators.privacy import PrivacyRecord
+from userdp.estimators.plan import PrivacyRecord
 from userdp.runtime import loader
 
 if TYPE_CHECKING:
-    from userdp.estimators.base import UserLevelClassifier, UserLevelEstimator, UserLevelRegressor
-    from userdp.estimators.finite_algorithm import as_finite_algorithm
+    from userdp.estimators.base import UserLevelClassifier, UserLevelEstimator, UserLevelRegressor, as_finite_algorithm
 
 __all__ = ["PrivacyRecord", "UserLevelClassifier", "UserLevelEstimator", "UserLevelRegressor", "as_finite_algorithm"]
 
@@ -17,7 +16,7 @@ _NEED_SKLEARN = {
     "UserLevelClassifier": "base",
     "UserLevelEstimator": "base",
     "UserLevelRegressor": "base",
-    "as_finite_algorithm": "finite_algorithm",
+    "as_finite_algorithm": "base",
 }
 
 __getattr__ = loader(__name__, _NEED_SKLEARN, needs="sklearn", distribution="scikit-learn", extra="learn")

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 
 from userdp.accounting.cost import PrivacyCost
-from userdp.estimators.privacy import PrivacyRecord
+from userdp.estimators.plan import PrivacyRecord
 from userdp.exact.numbers import LogRatio, exact_number
 
 SCHEMA_VERSION = 2

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING
 
 from userdp.learners.median import private_median, private_median_pmf
 from userdp.learners.min_error import private_compare, private_compare_pmf, private_min_error, private_min_error_pmf
-from userdp.learners.sample_sizes import UniformConvergence, uniform_convergence_users
-from userdp.learners.scores import clipped_pairwise_scores, user_level_errors
+from userdp.learners.scores import (
+    UniformConvergence,
+    clipped_pairwise_scores,
+    uniform_convergence_users,
+    user_level_errors,
+)
 from userdp.learners.tolerance import best_separating_threshold, candidates_for_t, private_t, private_t_pmf
 from userdp.runtime import loader
 
 if TYPE_CHECKING:
+    from userdp.learners.clipped_pairwise import HypothesisSelector, PairwiseScoreSelector
     from userdp.learners.correlated_sampling import CorrelatedSamplingClassifier
     from userdp.learners.pac import AgnosticPACClassifier, RealizablePACClassifier
-    from userdp.learners.selectors import HypothesisSelector, PairwiseScoreSelector
     from userdp.learners.statistical_queries import StatisticalQueryClassifier
     from userdp.learners.threshold import ThresholdClassifier
 
@@ -52,8 +56,8 @@ __all__ = [
 _ESTIMATORS = {
     "AgnosticPACClassifier": "pac",
     "CorrelatedSamplingClassifier": "correlated_sampling",
-    "HypothesisSelector": "selectors",
-    "PairwiseScoreSelector": "selectors",
+    "HypothesisSelector": "clipped_pairwise",
+    "PairwiseScoreSelector": "clipped_pairwise",
     "RealizablePACClassifier": "pac",
     "StatisticalQueryClassifier": "statistical_queries",
     "ThresholdClassifier": "threshold",

@@ -1,27 +1,29 @@
-"""Selection by clipped pairwise scores of symbols: ClippedPairwiseEM and Scheffe tests.
-
-ClippedPairwiseEM of GKKMMZ23, Appendix E.1. Candidate a is compared with b by psi_ab(x), a number in [-1, 1] that is
-large when an example x speaks against a. A user's votes are added up and clipped to plus or minus tau; the sums over
-users, maximized over b != a, are the scores of an exponential mechanism (lower is better).
-"""
+"""Selection by clipped pairwise scores: ClippedPairwiseEM, its Scheffe scores, and the selectors that draw by them."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.estimators.privacy import ExactEpsilon
-from userdp.exact.numbers import parse_positive
+from userdp.estimators import fields
+from userdp.estimators.base import UserLevelEstimator
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import Budget, ExactEpsilon, ReleasePlan
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import check_count, exact_number, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ExponentialMechanism
-from userdp.mechanisms.composed import Sampler
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
+from userdp.users.containers import Grid
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -236,3 +238,335 @@ class Symbols:
             )
         places = self.users.astype(np.int64) * self.n_symbols + self.values
         return np.bincount(places, minlength=size).astype(np.uint32).reshape(self.n_users, self.n_symbols)
+
+
+Psi: TypeAlias = "npt.ArrayLike | Callable[[int, int], npt.ArrayLike]"
+
+LARGEST_TABLE = 2**25
+"""Entries psi(a, b, z)."""
+
+
+@estimator
+class SymbolSelector(UserLevelEstimator):
+    """What selectors on symbols share: one draw of a clipped pairwise exponential mechanism."""
+
+    released: ClassVar[tuple[str, ...]] = ("selected_",)
+
+    _spread: ClassVar[int] = 2
+    """How far apart psi may be for a pair."""
+
+    alpha: float = fields.open_unit(
+        0.1, doc="The accuracy that is aimed at, in (0, 1), which the default of tau depends on."
+    )
+    beta: float = fields.open_unit(0.1, doc="The failure probability in `users_needed`, in (0, 1).")
+    tau: float | Fraction | str | None = fields.positive_number(
+        None,
+        doc="""
+        Where a user's sum for a pair is clipped, in (0, m]; by default a function of alpha and m, `clipping_bound`.
+        Float, int, Fraction or decimal string.
+        """,
+    )
+    granularity: float | Fraction = fields.parameter(
+        2**-20,
+        check=lambda value, name: grid_unit(value),
+        kind="float, int or Fraction",
+        doc="A power of two from 2**-30 to 1: scores are rounded down to its multiples, candidates to nearby ones.",
+    )
+
+    @abstractmethod
+    def _selection(self, m: int, epsilon: Any) -> PairTable | Scheffe:
+        """The mechanism for users of at most m examples, from public parameters."""
+
+    @abstractmethod
+    def _shape(self) -> tuple[int, int]:
+        """The numbers of candidates and of symbols."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._shape()
+
+    def _tau(self, m: int) -> Any:
+        return clipping_bound(float(self.alpha), m, self._spread) if self.tau is None else self.tau
+
+    def _columns(self) -> int:
+        return 1
+
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
+        return read_symbols(super()._read_X(grid), self._shape()[1], 1, self.on_invalid)
+
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        budget, (size, n_symbols) = Budget.of(self.epsilon, {"selection": 1}), self._shape()
+
+        def program(table: UserTable) -> AdaptiveMechanism:
+            selection = self._selection(table.m, budget["selection"])
+            scores = selection.scores(Symbols.of(table, table.X[:, 0], n_symbols))
+            return lambda draw: selection.choose(draw, scores)
+
+        return ReleasePlan(budget, program, lambda: range(size), self._fitted)
+
+    def _fitted(self, drawn: int) -> dict[str, Any]:
+        return {"selected_": drawn}
+
+    def users_needed(self) -> int:
+        """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
+        self._check_parameters()
+        m = check_count(self.m, "m")
+        return users_needed(
+            self._shape()[0],
+            epsilon=positive_epsilon(self.epsilon),
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            m=m,
+            tau=Fraction(exact_number(self._tau(m)) or 0),
+        )
+
+
+@estimator
+class PairwiseScoreSelector(SymbolSelector):
+    """Choose one of K hypotheses by how examples compare them: ClippedPairwiseEM.
+
+    Attributes
+    ----------
+    selected_ : int
+        The hypothesis, from 0 to K - 1. Released.
+    privacy_ : PrivacyRecord
+
+    Raises
+    ------
+    ValueError
+        For fewer than two hypotheses, |psi| > 1 and tau <= 0.
+
+    Notes
+    -----
+    *Score* of a: the maximum over b != a of the sum over users of clip(sum of psi[a, b, z] over the user's z, +-tau).
+    *Sensitivity* when one user is replaced: min(2 tau, s m), with s the largest spread of psi over examples (and 0) for
+    a pair, at most 2; see docs/proofs/user_level_scores.md. All of epsilon goes to one exponential mechanism.
+
+    *Utility.* Let the score of a distribution D be the maximum over b of the mean of psi[a, b] under D. If some
+    hypothesis has a score of at most alpha / 10, the one selected has at most alpha / 2, with probability 1 - beta, for
+    `users_needed()` users of m independent examples each.
+
+    References
+    ----------
+    [GKKMMZ23, Theorem 37]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
+    With Few Examples Per User" (NeurIPS 2023).
+
+    Examples
+    --------
+    Which of two labels is rarer in users' examples? Each vote for one label is a vote against the other.
+
+    >>> import numpy as np
+    >>> psi = lambda a, b: [1 if z == a else -1 for z in range(2)]
+    >>> selector = PairwiseScoreSelector(epsilon=1, psi=psi, n_hypotheses=2, m=3)
+    >>> X, people = np.array([[0], [0], [1]] * 100), np.repeat(np.arange(100), 3)
+    >>> selector.fit(X, groups=people).selected_
+    1
+    """
+
+    psi: Psi = fields.parameter(
+        kind="array-like with shape (K, K, Z), or callable",
+        doc="""
+        psi[a, b, z] in [-1, 1] says how much the example z speaks against hypothesis a, compared with b; psi[a, a] is
+        not read. A callable psi(a, b) gives the Z numbers of a pair, and is called once for each. Rounded down to the
+        granularity, publicly.
+        """,
+    )
+    n_hypotheses: int | None = fields.count(None, doc="K, needed if psi is a callable.")
+
+    def _check_parameters(self) -> None:
+        self._table = _table(self.psi, self.n_hypotheses, grid_unit(self.granularity))
+        super()._check_parameters()
+
+    def _shape(self) -> tuple[int, int]:
+        k, _, n_symbols = self._table.shape
+        return k, n_symbols
+
+    def _selection(self, m: int, epsilon: Any) -> PairTable:
+        return PairTable(
+            self._table,
+            epsilon=epsilon,
+            m=m,
+            tau=self._tau(m),
+            unit=grid_unit(self.granularity),
+        )
+
+
+def grid_unit(granularity: Any) -> int:
+    """How many steps of a public power of two make 1."""
+    step = parse_positive(granularity, "granularity")
+    unit = step.denominator
+    if step.numerator != 1 or unit & (unit - 1) or unit > 2**30:
+        raise ValueError(f"granularity must be a power of two from 2**-30 to 1; got {short_repr(granularity)}")
+    return unit
+
+
+def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
+    """Psi for all pairs, in units; 0 on the diagonal."""
+    if callable(psi):
+        if n_hypotheses is None:
+            raise ValueError("n_hypotheses must be the number of hypotheses when psi is a callable; got None")
+        k = check_count(n_hypotheses, "n_hypotheses", 2)
+        own = np.zeros_like(psi(0, 1))
+        rows: Any = [[own if a == b else psi(a, b) for b in range(k)] for a in range(k)]
+    else:
+        rows = psi
+    try:
+        table = np.asarray(rows)
+    except ValueError:
+        raise ValueError("psi must give the same number of numbers for every pair") from None
+    if table.ndim != 3 or table.shape[0] != table.shape[1] or table.size == 0:
+        raise ValueError(f"psi must have the shape (K, K, Z), a vector for every pair; got {table.shape}")
+    k = len(table)
+    if k < 2:
+        raise ValueError(f"psi must compare at least two hypotheses, as one leaves no choice; got {k}")
+    if n_hypotheses is not None and n_hypotheses != k:
+        raise ValueError(f"n_hypotheses must be {k}, the length of psi; got {short_repr(n_hypotheses)}")
+    if table.size > LARGEST_TABLE:
+        raise BudgetError(f"psi has {table.size} numbers (limit {LARGEST_TABLE}); merge symbols or hypotheses")
+    return _on_grid(table, unit)
+
+
+def _on_grid(table: npt.NDArray[Any], unit: int) -> npt.NDArray[np.int64]:
+    """Numbers in [-1, 1], rounded down to the grid; 0 on the diagonal."""
+    others = ~np.eye(len(table), dtype=np.bool_)
+    votes = np.zeros(table.shape, dtype=np.int64)
+    if table.dtype.kind in "biuf":
+        numbers = table[others].astype(np.float64)
+        valid = np.abs(numbers) <= 1
+        # A product with a power of two is exact.
+        votes[others] = np.floor(np.where(valid, numbers, 0) * unit).astype(np.int64)
+    elif table.dtype.kind == "O":
+        try:
+            exact = [exact_number(entry) for entry in table[others].ravel()]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"psi must be numbers in [-1, 1]; an entry is {error}") from None
+        valid = np.array([entry is not None and abs(entry) <= 1 for entry in exact])
+        floors = [int((entry or 0) * unit // 1) if fits else 0 for entry, fits in zip(exact, valid, strict=True)]
+        votes[others] = np.array(floors).reshape(votes[others].shape)
+    else:
+        raise TypeError(f"psi must be numbers in [-1, 1]; got dtype {table.dtype}")
+    if not valid.all():
+        pair = np.argwhere(others)[np.argwhere(~valid.reshape(-1, table.shape[2]))[0, 0]]
+        raise ValueError(f"psi[{pair[0]}, {pair[1]}] must be numbers in [-1, 1]; got {short_repr(table[tuple(pair)])}")
+    return votes
+
+
+@estimator
+class HypothesisSelector(SymbolSelector):
+    """Choose the one of K public distributions that users' examples come from.
+
+    Attributes
+    ----------
+    selected_ : int
+        The candidate, from 0 to K - 1. Released.
+    distribution_ : ndarray with shape (Z,)
+        Its masses, as given. Released.
+    privacy_ : PrivacyRecord
+
+    Notes
+    -----
+    *Score* of a: the maximum over b != a of the sum over users of clip(P_a(W) k - #{examples in W}, +-tau), with k the
+    number of the user's examples and W the symbols that are likelier under a than under b, strictly. *Sensitivity* when
+    one user is replaced: min(2 tau, m); see docs/proofs/user_level_scores.md. (For every pair psi takes two values that
+    differ by 1.) All of epsilon goes to one exponential mechanism.
+
+    *Utility.* If some candidate is within alpha / 10 of the truth in total variation, the one selected is within
+    0.7 alpha, with probability 1 - beta, for `users_needed()` users of m independent examples each: its score is at
+    most alpha / 2, so it gives W less than alpha / 2 more than the truth does, and the truth is within alpha / 10 of
+    the candidate nearby. Rounding of masses adds at most Z granularity / 2 to the distances.
+
+    References
+    ----------
+    [GKKMMZ23, Theorem 41]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy
+    With Few Examples Per User" (NeurIPS 2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dice = [[1 / 6] * 6, [0.1, 0.1, 0.1, 0.1, 0.1, 0.5]]
+    >>> selector = HypothesisSelector(epsilon=1, candidates=dice, m=4)
+    >>> throws = np.array([[5], [5], [0], [3]] * 200)
+    >>> selector.fit(throws, groups=np.repeat(np.arange(200), 4)).distribution_
+    array([0.1, 0.1, 0.1, 0.1, 0.1, 0.5])
+    """
+
+    released: ClassVar[tuple[str, ...]] = ("selected_", "distribution_")
+    _spread: ClassVar[int] = 1
+
+    candidates: npt.ArrayLike = fields.parameter(
+        kind="array-like with shape (K, Z)",
+        doc="""
+        Distinct distributions on the symbols 0, ..., Z - 1, K >= 2. Floats may miss the sum 1 by 1e-9. They are moved
+        to multiples of `granularity`.
+        """,
+    )
+
+    def _check_parameters(self) -> None:
+        self._masses = _candidate_masses(self.candidates, grid_unit(self.granularity))
+        super()._check_parameters()
+
+    def _shape(self) -> tuple[int, int]:
+        k, n_symbols = self._masses.shape
+        return k, n_symbols
+
+    def _selection(self, m: int, epsilon: Any) -> Scheffe:
+        return Scheffe(
+            self._masses,
+            epsilon=epsilon,
+            m=m,
+            tau=self._tau(m),
+            unit=grid_unit(self.granularity),
+        )
+
+    def _fitted(self, drawn: int) -> dict[str, Any]:
+        distribution = np.array([float(mass) for mass in np.asarray(self.candidates)[drawn]])
+        return {"selected_": drawn, "distribution_": distribution}
+
+
+def _candidate_masses(candidates: npt.ArrayLike, unit: int) -> npt.NDArray[np.int64]:
+    """Distinct distributions in units, each of total unit."""
+    try:
+        given = np.asarray(candidates)
+    except ValueError:
+        raise ValueError("candidates must have the shape (K, Z)") from None
+    if given.ndim != 2 or given.shape[1] == 0:
+        raise ValueError(f"candidates must have the shape (K, Z); got {given.shape}")
+    if len(given) < 2:
+        raise ValueError(f"candidates must be at least two, as one leaves no choice; got {len(given)}")
+    masses = np.array([on_grid(row, unit, f"candidates[{index}]") for index, row in enumerate(given)])
+    first_at: dict[bytes, int] = {}
+    for index, row in enumerate(masses):
+        first = first_at.setdefault(row.tobytes(), index)
+        if first != index:
+            raise ValueError(f"candidates {first} and {index} are the same distribution (on the grid of granularity)")
+    return masses
+
+
+def on_grid(row: Iterable[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
+    """A distribution in units: rounded down, and the missing units go to the largest remainders.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For negative masses and a sum that is not 1.
+    """
+    masses = []
+    for entry in row:
+        try:
+            number = exact_number(entry)
+        except TypeError:
+            raise TypeError(f"{name} must be a list of masses; got {short_repr(entry)}") from None
+        except ValueError as error:
+            raise ValueError(f"{name} has the mass {short_repr(entry)}, {error}") from None
+        if number is None or number < 0:
+            raise ValueError(f"{name} has the mass {short_repr(entry)}; masses must be numbers >= 0")
+        masses.append(number)
+    total = sum(masses, Fraction(0))
+    if abs(total - 1) > Fraction(1, 10**9):
+        raise ValueError(f"{name} must have masses of sum 1; they sum to {float(total)}")
+    shares = [mass / total * unit for mass in masses]
+    units = [share.numerator // share.denominator for share in shares]
+    by_remainder = sorted(range(len(units)), key=lambda z: units[z] - shares[z])
+    for z in by_remainder[: unit - sum(units)]:
+        units[z] += 1
+    return np.array(units, dtype=np.int64)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.concepts.points import points_of, read_domain_size
+from userdp.concepts.classes import points_of, read_domain_size
 from userdp.exact.numbers import Epsilon, check_count, is_integer, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -20,8 +20,8 @@ from userdp.learners.tolerance import separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
 from userdp.runtime import source_of
-from userdp.users.ids import encode_users
-from userdp.users.table import first_rows, read_point_column
+from userdp.users.containers import read_point_column
+from userdp.users.table import encode_users, first_rows
 
 MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
 """Starts and scores of groups for low, high and s."""

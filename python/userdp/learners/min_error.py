@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import equal_part
+from userdp.estimators.plan import equal_part
 from userdp.exact.numbers import Epsilon, check_count, open_unit_fraction, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError

@@ -16,8 +16,7 @@ from userdp.concepts.errors import MAX_M, ClassErrors, check_work, surrogate_sco
 from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan
-from userdp.estimators.privacy import Budget
+from userdp.estimators.plan import Budget, ReleasePlan
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError

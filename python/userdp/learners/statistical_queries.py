@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.privacy import ExactEpsilon
+from userdp.estimators.plan import ExactEpsilon
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import parse_delta
 from userdp.exact.pmf import Pmf

@@ -15,8 +15,7 @@ from userdp.algorithms.refusal import BOTTOM
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelClassifier
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan
-from userdp.estimators.privacy import Budget, ExactEpsilon
+from userdp.estimators.plan import Budget, ExactEpsilon, ReleasePlan
 from userdp.exact.numbers import Delta, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.estimators.privacy import Budget, equal_part, split_budget
+from userdp.estimators.plan import Budget, equal_part, split_budget
 from userdp.means.methods import METHODS
 from userdp.means.plan import Floats, MeanMethod, MeanProblem
 from userdp.means.rotation import padded, rotated_back, signs_of

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.accounting.cost import PrivacyCost
-from userdp.estimators.privacy import Budget, BudgetUnit, Parts
+from userdp.estimators.plan import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
 from userdp.exact.numbers import Epsilon, short_repr
 from userdp.mechanisms.composed import AdaptiveMechanism

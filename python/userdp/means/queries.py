@@ -18,8 +18,7 @@ from userdp.accounting.budget_hook import charges_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelMechanism
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Promise, exact_distribution, listed
-from userdp.estimators.privacy import PrivacyRecord
+from userdp.estimators.plan import PrivacyRecord, Promise, exact_distribution, listed
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
@@ -30,7 +29,8 @@ from userdp.means.plan import Floats, MeanProblem
 from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import Progress, progress_bar, source_of, warn
-from userdp.users.table import UserTable, read_targets
+from userdp.users.containers import read_targets
+from userdp.users.table import UserTable
 from userdp.users.vectors import GivenVectors, aligned
 
 Query: TypeAlias = Callable[..., Any]

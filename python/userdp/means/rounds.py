@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.privacy import Budget
+from userdp.estimators.plan import Budget
 from userdp.means.plan import MOST_STEPS, MeanProblem
 from userdp.means.private_radius import search_epsilon
 from userdp.means.range_search import laplace_noise

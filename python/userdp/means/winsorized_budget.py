@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from userdp.estimators.privacy import Budget, BudgetUnit
+from userdp.estimators.plan import Budget, BudgetUnit
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import Epsilon
 from userdp.means.plan import MeanProblem

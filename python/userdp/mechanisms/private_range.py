@@ -14,7 +14,7 @@ from userdp.exact.numbers import Epsilon, defensive_copy, parse_positive, short_
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.runtime import source_of
-from userdp.users.table import read_numbers
+from userdp.users.containers import read_numbers
 
 if TYPE_CHECKING:
     from userdp.accounting.cost import PrivacyCost

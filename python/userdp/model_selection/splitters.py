@@ -19,7 +19,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import indexable
 
 from userdp.exact.numbers import check_count, is_integer, short_repr
-from userdp.users.ids import key_bytes, read_ids
+from userdp.users.table import key_bytes, read_ids
 
 Rows: TypeAlias = npt.NDArray[np.intp]
 

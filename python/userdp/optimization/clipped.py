@@ -16,7 +16,7 @@ import numpy.typing as npt
 from userdp.accounting import largest_epsilon_each, largest_rho
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.privacy import Budget
+from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import core_level, positive_epsilon
 from userdp.exact.numbers import Delta, Epsilon, counted, parse_level
 from userdp.mechanisms import DiscreteGaussian, RandomSubset

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ReleasePlan, check_listed
-from userdp.estimators.privacy import Budget, equal_part
+from userdp.estimators.plan import Budget, ReleasePlan, check_listed, equal_part
 from userdp.exact.numbers import exact_number, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError

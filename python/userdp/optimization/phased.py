@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.privacy import Budget
+from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_level
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler

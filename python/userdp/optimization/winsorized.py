@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.privacy import Budget
+from userdp.estimators.plan import Budget
 from userdp.exact.numbers import Delta, check_count, counted, short_repr
 from userdp.means.answers import Answers, plan_answers
 from userdp.means.methods import METHODS

@@ -21,7 +21,7 @@ from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplac
 from userdp.selection.base import Neighbors, Selection
 from userdp.selection.items import Counts, Item
 from userdp.selection.planning import least_from_which_on, lower_tail, planned
-from userdp.users.values import item_of
+from userdp.users.sanitize import item_of
 
 if TYPE_CHECKING:
     from userdp import _core

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeAlias, TypeVar
 
 from userdp.exact.numbers import is_integer
-from userdp.users.table import read_items
+from userdp.users.containers import read_items
 
 Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"

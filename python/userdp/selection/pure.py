@@ -16,7 +16,7 @@ from userdp.mechanisms.base import PMF_CANDIDATES
 from userdp.selection.base import Neighbors, Selection
 from userdp.selection.items import Counts
 from userdp.selection.planning import MARGIN, binomial_window, least_from_which_on, planned
-from userdp.users.values import item_of
+from userdp.users.sanitize import item_of
 
 if TYPE_CHECKING:
     from userdp import _core

@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from userdp.runtime import loader
-from userdp.users.contributions import bound_contributions
-from userdp.users.ids import canonical_id, id_bytes
-from userdp.users.table import UserTable
+from userdp.users.table import UserTable, bound_contributions, canonical_id, id_bytes
 
 if TYPE_CHECKING:
     from userdp.users.vectors import GivenVectors, MeanVectors, UserVectors

@@ -25,10 +25,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.users.values import LARGEST_WHOLE, code_of, item_of, number_of, numbers_of, whole_of
+from userdp.exact.numbers import short_repr
+from userdp.runtime import warn
+from userdp.users.sanitize import LARGEST_WHOLE, code_of, item_of, number_of, numbers_of, real_of, text_of, whole_of
 
 Kind: TypeAlias = Literal["number", "text", "object", "other"]
 Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 ACCEPTED = "a NumPy array, a list or another sequence, or a frame or series of pandas, polars or pyarrow"
 _KINDS: dict[str, Kind] = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "text", "S": "text"}
@@ -550,3 +553,209 @@ def _column_of_categories(native: Any, series: Any, label: str) -> Column:
     kind: Kind = "object" if held == "object" else "text" if held in ("str", "string") else "other"
     values = _objects(series if categories is not None else series.cast(nw.String))
     return Column(values, kind, None, label, fixed=True, category=True)
+
+
+# --- features
+
+
+def read_features(X: Any, groups: Any, *, n_features: int | None = None) -> tuple[Grid, Any]:
+    """A table and the user ids beside it, which may be one of its columns."""
+    ids = groups
+    if isinstance(groups, str):
+        X, ids = select_column(X, groups, "groups")
+    return read_grid(X, "X", width=n_features), ids
+
+
+def check_width(grid: Grid, n_features: int | None) -> None:
+    """Refuse an array or frame with another number of columns than is public.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_features is not None and grid.shape[1] != n_features:
+        raise ValueError(f"n_features is {short_repr(n_features)}, and X has {grid.shape[1]} columns")
+
+
+def read_points(
+    grid: Grid, largest: int, *, exact_integers: bool = False, n_columns: int | None = None
+) -> npt.NDArray[Any]:
+    """A table of numbers that are read as whole numbers up to a public largest one; n_columns of them are needed.
+
+    Beyond 2**53 - 1 doubles do not tell whole numbers apart. Lists, and nullable and Arrow columns, are then read
+    exactly, and so are NumPy's integers if their owner promises that their type is public. Others are read as doubles,
+    whatever their type: one missing value would make doubles of them.
+    """
+    if largest <= LARGEST_WHOLE:
+        return grid.numbers()
+    if not (exact_integers or grid.keeps_integers(n_columns)):
+        _warn_of_doubles("X", largest)
+    return grid.wholes(exact_integers=exact_integers)
+
+
+def read_point_column(container: Any, name: str, largest: int, *, exact_integers: bool = False) -> npt.NDArray[Any]:
+    """A vector of numbers that are read as whole numbers up to a public largest one: see `read_points`."""
+    column = read_column(container, name)
+    _check_numbers(column, name)
+    if largest <= LARGEST_WHOLE:
+        return column.numbers()
+    if not (exact_integers or column.fixed):
+        _warn_of_doubles(name, largest)
+    return column.wholes(exact_integers=exact_integers)
+
+
+def read_items(
+    container: Any, name: str, largest: int | None, *, exact_integers: bool = False
+) -> list[int | str | bytes | None]:
+    """A vector of items: integers, texts or bytes, None for all else; `largest` is that of integers, if they have one.
+
+    Integers beyond 2**53 - 1 are items in lists, in nullable and Arrow columns, and if their owner promises that the
+    type is public.
+    """
+    column = read_column(container, name, unwrap=False)
+    if column.kind == "other":
+        raise TypeError(f"{name} is of dtype {column.dtype}, and items are integers, texts or bytes")
+    if largest is not None and largest > LARGEST_WHOLE and not (exact_integers or column.fixed):
+        _warn_of_doubles(name, largest)
+    return column.items(exact_integers=exact_integers)
+
+
+def read_codes(container: Any, name: str) -> npt.NDArray[np.int64]:
+    """A vector of integers from 0 up, negative ones for all else: see `Column.codes`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns of texts, dates or categories, and for other shapes.
+    """
+    column = read_column(container, name, unwrap=False)
+    _check_numbers(column, name)
+    return column.codes()
+
+
+def _warn_of_doubles(name: str, largest: int) -> None:
+    warn(
+        f"{name} may have whole numbers up to {short_repr(largest)}, and NumPy's integers and floats are read as "
+        "doubles, "
+        "which are exact up to 2**53 - 1: pass nullable or Arrow columns, or exact_integers=True if the type of "
+        f"{name} is public"
+    )
+
+
+# --- labels and targets
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Two public labels.
+
+    Attributes
+    ----------
+    labels : ndarray with shape (2,)
+    kind : {"number", "text"}
+    second : float, str or bytes
+        What labels are compared with.
+    """
+
+    labels: npt.NDArray[Any]
+    kind: Literal["number", "text"]
+    first: Any
+    second: Any
+
+
+def read_classes(classes: Any) -> Classes:
+    """Read a pair of labels.
+
+    Raises
+    ------
+    ValueError
+        Unless they are two distinct numbers or two distinct texts.
+    """
+    try:
+        listed = list(classes)
+        labels = np.asarray(classes)
+        plain = labels.shape == (2,) and len(listed) == 2 and labels.tolist() == listed
+    except (TypeError, ValueError):
+        plain = False
+    if plain:
+        texts = [text_of(label) for label in listed]
+        numbers = [real_of(label) for label in listed]
+        if None not in texts and texts[0] != texts[1] and type(texts[0]) is type(texts[1]):
+            return Classes(labels, "text", texts[0], texts[1])
+        # Labels are compared as doubles, and NaN equals nothing.
+        if numbers[0] != numbers[1] and not any(map(math.isnan, numbers)) and labels.dtype.kind in "biuf":
+            return Classes(labels, "number", numbers[0], numbers[1])
+    raise ValueError(
+        f"classes must be two distinct labels of one type, numbers or texts, or None; got {short_repr(classes)}"
+    )
+
+
+def read_labels(y: Any, classes: Classes, n_rows: int) -> npt.NDArray[np.uint8]:
+    """Which labels are the second class; all others count as the first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For typed labels of another kind than the classes, and for another number of labels than rows.
+    """
+    return equal_labels(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
+
+
+def label_column(y: Any, classes: Classes, n_rows: int) -> Column:
+    """The column of labels, if its type may hold the classes."""
+    column = read_column(y, "y")
+    _check_length(column, n_rows)
+    if column.kind not in (classes.kind, "object"):
+        raise TypeError(f"y is of dtype {column.dtype}, and classes={short_repr(tuple(classes.labels.tolist()))}")
+    return column
+
+
+def equal_labels(column: Column, classes: Classes, label: Any) -> npt.NDArray[np.bool_]:
+    """Which labels equal one of the classes."""
+    values = column.values
+    if values.dtype.kind in "biuf":
+        equal = np.asarray(column.numbers() == label)
+    elif values.dtype.kind in "US" and (values.dtype.kind == "U") == isinstance(label, str):
+        equal = np.asarray(values == label)
+    elif classes.kind == "number":
+        equal = np.fromiter((real_of(value) == label for value in values_of(values)), dtype=np.bool_, count=len(values))
+    else:
+        equal = np.fromiter((text_of(value) == label for value in values_of(values)), dtype=np.bool_, count=len(values))
+    return equal if column.missing is None else equal & ~column.missing
+
+
+def read_numbers(container: Any, name: str) -> Floats:
+    """A vector of numbers, NaN for what is none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns of texts, dates or categories, and for other shapes.
+    """
+    column = read_column(container, name)
+    _check_numbers(column, name)
+    return column.numbers()
+
+
+def _check_numbers(column: Column, name: str) -> None:
+    if column.category or column.kind not in ("number", "object"):
+        raise TypeError(f"{name} is of dtype {column.dtype}, and numbers are needed")
+
+
+def read_targets(y: Any, n_rows: int) -> Floats:
+    """Numbers, NaN for what is none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns of texts, dates or categories, and for another number of targets than rows.
+    """
+    column = read_column(y, "y")
+    _check_length(column, n_rows)
+    _check_numbers(column, "y")
+    return column.numbers()
+
+
+def _check_length(column: Column, n_rows: int) -> None:
+    if len(column) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {len(column)}]")

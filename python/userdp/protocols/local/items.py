@@ -14,7 +14,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, short_repr
 from userdp.protocols.local.protocol import Integers, LocalProtocol, log_events, plan_of
 from userdp.protocols.messages import Messages
-from userdp.users.table import read_codes
+from userdp.users.containers import read_codes
 
 Separation = tuple[Fraction, Fraction, Fraction]
 """See `ItemProtocol._separation`."""

@@ -21,7 +21,7 @@ from userdp.protocols.messages import MessageFormat, Messages, described_epsilon
 from userdp.protocols.shuffle.noise import SharedNoise, parse_beta
 from userdp.protocols.shuffle.parties import Client, Integers, Server, Shuffler
 from userdp.runtime import source_of
-from userdp.users.table import read_codes
+from userdp.users.containers import read_codes
 
 MAX_MESSAGES = 10**8
 BATCH = 2**22
