@@ -49,7 +49,7 @@ def pmfs(quick: bool) -> None:
         cases += [((600, 500, 500, 400), 8, rate) for rate in ("0.004", "0.005")]
     for counts, outputs, rate in cases:
         algorithm, users = vote(counts, outputs, rate)
-        mechanism = DelStab(algorithm, epsilon=1, delta="1e-6", calibration="paper", max_types=len(counts))
+        mechanism = DelStab(algorithm, epsilon=1, delta="1e-6", calibration="paper", max_distinct_users=len(counts))
         elapsed, pmf = timed(lambda: mechanism.output_distribution(users, exact=False))  # noqa: B023
         kept = math.comb(mechanism.deletions + len(counts) - 1, len(counts) - 1)
         bounds = isinstance(pmf, PmfBounds)
@@ -101,7 +101,9 @@ def refusals() -> None:
         ("DelStab, 2,000 labeled users", lambda: DelStab(labeled, epsilon=1, delta="1e-6").refusal_probability(many)),
         (
             "DelStab, 10 types admitted",
-            lambda: DelStab(SymmetricAlgorithm((0, 1), constant), epsilon=1, delta="1e-6", max_types=10).plan(2000),
+            lambda: DelStab(SymmetricAlgorithm((0, 1), constant), epsilon=1, delta="1e-6", max_distinct_users=10).plan(
+                2000
+            ),
         ),
     ]
     for name, call in cases:

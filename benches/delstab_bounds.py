@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from userdp import BudgetError, DelStab, SymmetricAlgorithm
-from userdp.delstab import kept, small
+from userdp.delstab import stable_sets
 
 LEVELS = {(1, "1e-6"): 92, (2, "1e-4"): 2, (2, "1e-6"): 2, (4, "1e-6"): 2, (8, "1e-2"): 2}
 """And how often: at the first one nearly all of 80 users are left out, and a release takes milliseconds."""
@@ -39,7 +39,7 @@ class Work:
 def watched() -> Work:
     """Counts the choices that are decided, in Python or by the core."""
     work = Work()
-    marked, needs = kept._marked, small.SmallPools.needs
+    marked, needs = stable_sets._marked, stable_sets.SmallPools.needs
 
     def core(*arguments: Any) -> Any:
         found = marked(*arguments)
@@ -52,7 +52,7 @@ def watched() -> Work:
         work.choices += found is not None
         return found
 
-    kept._marked, small.SmallPools.needs = core, python  # type: ignore[method-assign]
+    stable_sets._marked, stable_sets.SmallPools.needs = core, python  # type: ignore[method-assign]
     return work
 
 
@@ -114,7 +114,7 @@ def main() -> None:
             raise AssertionError(f"seed {seed}") from None
         elapsed = time.perf_counter() - before
         assert answer in mechanism.outputs, seed
-        assert work.choices <= plan.choices + kept.MAX_LESSONS * plan.max_types, seed
+        assert work.choices <= plan.choices + stable_sets.MAX_LESSONS * plan.max_distinct_users, seed
         assert work.kept_sets <= plan.kept_sets, seed
         refused += answer is mechanism.outputs[-1]
         row = rows.setdefault(level, [0, 0, 0, 0, 0, 0, 0])

@@ -38,8 +38,8 @@ majority = AdditiveAlgorithm(
 
 
 def delstab(calibration: Calibration = "optimal") -> DelStab:
-    """(1, 10^-6)-DP for the replacement of a user. relation="exact" compares only the totals that can occur."""
-    return DelStab(majority, epsilon=EPSILON, delta=DELTA, calibration=calibration, relation="exact")
+    """(1, 10^-6)-DP for the replacement of a user. compatibility="exact" compares only the totals that can occur."""
+    return DelStab(majority, epsilon=EPSILON, delta=DELTA, calibration=calibration, compatibility="exact")
 
 
 def tell(people: Dataset, many: Dataset) -> None:
@@ -84,7 +84,7 @@ def check() -> bool:
         return audit_user_level(mechanism, universe=(0, 1), n_users=7, n_examples=2, epsilon=8, delta="0.01")
 
     bare = audited(majority)
-    private = audited(DelStab(majority, epsilon=8, delta="0.01", relation="exact"))
+    private = audited(DelStab(majority, epsilon=8, delta="0.01", compatibility="exact"))
     print(f"\nAll {private.datasets} datasets of 7 users with two answers, {private.pairs} neighboring pairs:")
     for name, report in (("the bare majority", bare), ("DelStab of it", private)):
         verdict = "holds" if report.holds else "violated"

@@ -328,7 +328,7 @@ CASES = [
     ),
     Case(
         "DelStab.release",
-        make=lambda: DelStab(PARITY, epsilon=8, delta="0.01", relation="exact"),
+        make=lambda: DelStab(PARITY, epsilon=8, delta="0.01", compatibility="exact"),
         # A refusal is sure, so that nothing else is drawn.
         draw=lambda mechanism, _: int(mechanism.release(((1,), (0,)) * 5) is BOTTOM),
         draws=1,

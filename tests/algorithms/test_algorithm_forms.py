@@ -12,6 +12,7 @@ from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SummedScoreEM,
 from userdp.algorithms.forms import ASSUMPTIONS, assumptions_of, form_of, goes_with, is_symmetric
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.delstab import DelStab
+from userdp.exact.pmf import Pmf
 from userdp.lddp import check_lddp
 
 SURE = {0: [1, 0], 1: [0, 1]}
@@ -98,8 +99,8 @@ def test_an_overridden_pmf_is_audited_itself(base: type[Any], liar: str) -> None
     release = DelStab(algorithm, epsilon=8, delta="0.01")
     assert release.plan(release.min_users).engine == "labeled"
     assert not release.symmetric
-    with pytest.raises(TypeError, match="relation='distance' needs an AdditiveAlgorithm"):
-        DelStab(algorithm, epsilon=8, delta="0.01", relation="distance")
+    with pytest.raises(TypeError, match="compatibility='distance' needs an AdditiveAlgorithm"):
+        DelStab(algorithm, epsilon=8, delta="0.01", compatibility="distance")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_report_of_the_additive_engine_is_not_confirmed_by_an_overridden_pmf()
 
 
 def test_assumptions_name_what_each_engine_takes_for_granted() -> None:
-    assert [assumptions_of(engine)[2:] for engine in ("labeled", "general", "symmetric", "types")] == [
+    assert [assumptions_of(engine)[2:] for engine in ("labeled", "general", "symmetric", "multiset")] == [
         *((), ()),
         *(("symmetry",), ("symmetry",)),
     ]
@@ -177,3 +178,21 @@ def test_assumptions_name_what_each_engine_takes_for_granted() -> None:
         assert set(assumptions_of(engine)) <= set(ASSUMPTIONS)
     result = check_lddp(Score(), [(0,), (1,)], r=1, epsilon=1, delta=0)
     assert result.assumptions == assumptions_of("score")
+
+
+def test_diagnostics_of_a_subclass_do_not_change_the_pmf_and_its_own_computation_is_not_symmetric() -> None:
+    class Diagnosed(DelStab):
+        def output_distribution(self, dataset: Any, **given: Any) -> Any:
+            return Pmf(self.outputs, (1, 0, 0) if dataset[0] == (0,) else (0, 1, 0))
+
+    class Computed(DelStab):
+        def _stability(self, users: Any, *given: Any, **options: Any) -> Any:
+            return super()._stability(users, *given, **options)
+
+    class Vouched(Computed):
+        symmetric = True
+
+    made = [kind(Symmetric(), epsilon=8, delta="0.01") for kind in (DelStab, Diagnosed, Computed, Vouched)]
+    assert [form_of(private) for private in made] == ["symmetric", "symmetric", "labeled", "symmetric"]
+    for dataset in ((((0,),) * 8 + ((1,),)), (((1,),) * 8 + ((0,),))):
+        assert made[1].pmf(dataset) == made[0].pmf(dataset)

@@ -439,7 +439,7 @@ def test_every_engine_shows_canonical_values_only(form: int) -> None:
     check_lddp(algorithm, people, r=2, epsilon=1, delta=0)
     relations = ("auto", "exact") if form == 2 else ("auto",)
     for relation in relations:
-        delstab = DelStab(algorithm, **SMALL, relation=relation)
+        delstab = DelStab(algorithm, **SMALL, compatibility=relation)
         delstab.release(people)
         delstab.pmf(people)
         delstab.explain(people)

@@ -122,11 +122,11 @@ def test_calibrations_relations_and_types(capsys: pytest.CaptureFixture[str], al
     ]
     assert deletions == [68, 192]
     nine = ("--dataset", people(tmp_path, ones=5), *LEVEL)
-    assert run_json(capsys, f"{algorithms}:additive", *nine)["relation"] == "distance"
-    assert run_json(capsys, f"{algorithms}:additive", *nine, "--relation", "exact")["relation"] == "exact"
+    assert run_json(capsys, f"{algorithms}:additive", *nine)["compatibility"] == "distance"
+    assert run_json(capsys, f"{algorithms}:additive", *nine, "--compatibility", "exact")["compatibility"] == "exact"
     # With one type allowed, all but the five alike must go: four, which is too many.
-    assert run_json(capsys, f"{algorithms}:constant", *nine, "--max-types", "1")["smallest_stable_size"] == 4
-    assert run(capsys, f"{algorithms}:constant", *nine, "--max-types", "1", "--release")[1] == "BOTTOM\n"
+    assert run_json(capsys, f"{algorithms}:constant", *nine, "--max-distinct-users", "1")["smallest_stable_size"] == 4
+    assert run(capsys, f"{algorithms}:constant", *nine, "--max-distinct-users", "1", "--release")[1] == "BOTTOM\n"
 
 
 def test_exit_codes(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], algorithms: str, tmp_pat
         (f"{algorithms}:absent", *nine, *LEVEL),
         (f"{algorithms}:constant", *nine, "--epsilon", "0", "--delta", "0.01"),
         (f"{algorithms}:constant", *nine, "--epsilon", "1", "--delta", "0"),
-        (f"{algorithms}:constant", *nine, *LEVEL, "--relation", "distance"),
-        (f"{algorithms}:constant", *nine, *LEVEL, "--max-types", "0"),
+        (f"{algorithms}:constant", *nine, *LEVEL, "--compatibility", "distance"),
+        (f"{algorithms}:constant", *nine, *LEVEL, "--max-distinct-users", "0"),
         (f"{algorithms}:constant", "--dataset", "missing.json", *LEVEL),
         # Fewer users than are left out.
         (f"{algorithms}:constant", *nine, "--epsilon", "1", "--delta", "1e-6", "--release"),

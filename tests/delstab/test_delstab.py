@@ -62,11 +62,11 @@ SMALL: dict[str, Any] = {"epsilon": LogRatio(8000, 1), "delta": "0.06"}
         ),
         ({"epsilon": 3000}, ValueError, "limited to 256"),
         ({"calibration": "best"}, ValueError, "calibration must be"),
-        ({"relation": "near"}, ValueError, "relation must be"),
-        ({"relation": "distance"}, TypeError, "AdditiveAlgorithm"),
-        ({"max_types": 0}, ValueError, "max_types"),
-        ({"max_types": 1.5}, TypeError, "max_types"),
-        ({"max_types": True}, TypeError, "max_types"),
+        ({"compatibility": "near"}, ValueError, "compatibility must be"),
+        ({"compatibility": "distance"}, TypeError, "AdditiveAlgorithm"),
+        ({"max_distinct_users": 0}, ValueError, "max_distinct_users"),
+        ({"max_distinct_users": 1.5}, TypeError, "max_distinct_users"),
+        ({"max_distinct_users": True}, TypeError, "max_distinct_users"),
     ],
     ids=str,
 )
@@ -105,9 +105,9 @@ def test_pickles() -> None:
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
-@pytest.mark.parametrize("algorithm", [LABELED, SYMMETRIC, ADDITIVE], ids=["labeled", "types", "additive"])
+@pytest.mark.parametrize("algorithm", [LABELED, SYMMETRIC, ADDITIVE], ids=["labeled", "multiset", "additive"])
 def test_releases_follow_the_pmf(calibration: Any, algorithm: Any) -> None:
-    delstab = DelStab(algorithm, **SMALL, calibration=calibration, relation="exact")
+    delstab = DelStab(algorithm, **SMALL, calibration=calibration, compatibility="exact")
     people = users((0,) * (delstab.deletions - 1) + (1, 1))
     pmf = delstab.pmf(people)
     assert delstab.refusal_probability(people) == pmf.fractions()[-1]
@@ -130,7 +130,7 @@ def test_windows_release_what_they_state() -> None:
     for output, mass in zip(pmf.outputs, pmf.probabilities.tolist(), strict=True):
         assert abs(counts[output] - 2000 * mass) <= 5 * (2000 * mass * (1 - mass)) ** 0.5 + 3
     assert delstab.plan(7).engine == "additive"
-    assert delstab.plan(7).relation == "distance"
+    assert delstab.plan(7).compatibility == "distance"
 
 
 def test_seeds_warn_and_entropy_does_not() -> None:
@@ -154,11 +154,11 @@ def test_engines_agree_on_one_algorithm() -> None:
     )
     for _ in range(20):
         people = users(source.choices((0, 1), k=source.randint(4, 9)))
-        made = [DelStab(algorithm, **SMALL, relation="exact") for algorithm in (scores, plain, ordered, additive)]
+        made = [DelStab(algorithm, **SMALL, compatibility="exact") for algorithm in (scores, plain, ordered, additive)]
         pmfs = [delstab.pmf(people).fractions() for delstab in made]
         assert pmfs[0] == pmfs[1] == pmfs[2] == pmfs[3]
         assert len({delstab.smallest_stable_size(people) for delstab in made}) == 1
-    assert [delstab.plan(8).engine for delstab in made] == ["types", "types", "labeled", "types"]
+    assert [delstab.plan(8).engine for delstab in made] == ["multiset", "multiset", "labeled", "multiset"]
 
 
 def test_float_masses_are_divided_by_their_sum() -> None:
@@ -189,8 +189,8 @@ def test_sizes_depend_on_public_numbers() -> None:
         DelStab(SYMMETRIC, **SMALL, calibration="paper").release(users((0,) * 15))
     with pytest.raises(BudgetError, match=r"SymmetricAlgorithm .* AdditiveAlgorithm"):
         DelStab(LABELED, **SMALL).release(users((0,) * 200))
-    with pytest.raises(BudgetError, match="max_types=40"):
-        DelStab(SYMMETRIC, **SMALL, max_types=40).release(users((0,) * 200))
+    with pytest.raises(BudgetError, match="max_distinct_users=40"):
+        DelStab(SYMMETRIC, **SMALL, max_distinct_users=40).release(users((0,) * 200))
     wide = AdditiveAlgorithm((0,), lambda user: 0, lambda total, n: [1], statistic_range=(0, 10**6))
     with pytest.raises(BudgetError, match="narrower statistic_range"):
         DelStab(wide, **SMALL).release(users((0,) * 9))
@@ -225,7 +225,7 @@ def test_bounds_enclose_the_exact_pmf() -> None:
             for low, mass, high in zip(bounds.lower, exact.fractions(), bounds.upper, strict=True):
                 assert F(float(low)) <= mass <= F(float(high))
             assert sum(bounds.upper - bounds.lower) <= 1e-12
-            assert (bounds.engine, bounds.relation) == ("types", "exact")
+            assert (bounds.engine, bounds.compatibility) == ("multiset", "exact")
             assert bounds.smallest_stable_size == delstab.smallest_stable_size(people)
             assert next(size for size, sets in enumerate(bounds.layer_sizes) if sets) == bounds.smallest_stable_size
 
@@ -238,7 +238,7 @@ def test_large_pmfs_come_as_bounds() -> None:
         lambda total, n: Pmf.from_weights([1 + abs(total - o) for o in outputs], outputs),
         statistic_range=(0, 3),
     )
-    delstab = DelStab(wide, epsilon=1, delta="1e-2", relation="exact")
+    delstab = DelStab(wide, epsilon=1, delta="1e-2", compatibility="exact")
     people = users([0] * 30 + [1] * 20 + [2] * 20 + [3] * 20)
     bounds = delstab.output_distribution(people)
     assert isinstance(bounds, PmfBounds)
@@ -267,7 +267,7 @@ def test_explanations(calibration: Any) -> None:
 
 def test_explanations_of_windows_and_failures() -> None:
     windows = DelStab(ADDITIVE, **SMALL).explain(users((0, 0, 0, 1, 1, 1)))
-    assert (windows.spread, windows.engine, windows.relation) == (2, "additive", "distance")
+    assert (windows.spread, windows.engine, windows.compatibility) == (2, "additive", "distance")
     assert windows.distance is not None
     assert f"up to 2 apart, and {windows.distance} is tolerated" in str(windows)
     broken = DelStab(SymmetricAlgorithm((0, 1), lambda kept: 1 / 0), **SMALL).explain(users((0,) * 6))

@@ -185,7 +185,9 @@ def test_worst_delta_of_windows(calibration: Any) -> None:
 @pytest.mark.parametrize("calibration", ["tight", "optimal"])
 def test_pools_of_few_types_keep_the_promise(calibration: Any) -> None:
     """More distinct users than admitted: S removes all but the best of them, and neighbors cannot tell."""
-    delstab = DelStab(of_types(noisy_count, 3), epsilon=EPSILON, delta=DELTA, calibration=calibration, max_types=2)
+    delstab = DelStab(
+        of_types(noisy_count, 3), epsilon=EPSILON, delta=DELTA, calibration=calibration, max_distinct_users=2
+    )
     n_users = delstab.deletions + 2
     report = audited(delstab, 3, n_users)
 

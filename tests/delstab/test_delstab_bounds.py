@@ -16,11 +16,10 @@ from support.delstab_engines import inner_pmfs
 from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
-from userdp.delstab import DelStab, cover, kept, small
-from userdp.delstab.choices import Choices, most_choices
+from userdp.delstab import DelStab, cover, stable_sets
 from userdp.delstab.cover import most_steps, smallest_cover
 from userdp.delstab.engines import WorstCase
-from userdp.delstab.small import SmallPools
+from userdp.delstab.stable_sets import Choices, SmallPools, most_choices
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError
 
 F = Fraction
@@ -57,7 +56,7 @@ ALGORITHMS: dict[str, Any] = {
 def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How many grids were decided, and how large the largest was."""
     done = {"grids": 0, "kept_sets": 0}
-    marked = kept._marked
+    marked = stable_sets._marked
 
     def counted(*arguments: Any) -> Any:
         found = marked(*arguments)
@@ -65,7 +64,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         done["kept_sets"] = max(done["kept_sets"], len(found[2]))
         return found
 
-    monkeypatch.setattr(kept, "_marked", counted)
+    monkeypatch.setattr(stable_sets, "_marked", counted)
     return done
 
 
@@ -92,7 +91,7 @@ def test_releases_end(name: str, epsilon: int, delta: str, counts: Any, work: di
     delstab = DelStab(ALGORITHMS[name], epsilon=epsilon, delta=delta)
     bound = delstab.plan(sum(counts))
     assert delstab.release(people(counts)) in delstab.outputs
-    assert work["grids"] <= bound.choices + kept.MAX_LESSONS * bound.max_types
+    assert work["grids"] <= bound.choices + stable_sets.MAX_LESSONS * bound.max_distinct_users
     assert work["kept_sets"] <= bound.kept_sets
 
 
@@ -109,13 +108,15 @@ def test_covers_are_refused_before_they_take_too_long() -> None:
 
 def test_many_types_are_refused_with_an_estimate_and_what_works() -> None:
     same = ALGORITHMS["constant"]
-    with pytest.raises(BudgetError, match=r"max_types=8: .* 22,481,940 ways .* Cheaper: max_types=\d") as caught:
-        DelStab(same, epsilon=1, delta="1e-6", max_types=8).release(people((35, 35)))
-    cheaper = int(re.findall(r"Cheaper: max_types=(\d+)", str(caught.value))[0])
-    delstab = DelStab(same, epsilon=1, delta="1e-6", max_types=cheaper)
+    with pytest.raises(
+        BudgetError, match=r"max_distinct_users=8: .* 22,481,940 ways .* Cheaper: max_distinct_users=\d"
+    ) as caught:
+        DelStab(same, epsilon=1, delta="1e-6", max_distinct_users=8).release(people((35, 35)))
+    cheaper = int(re.findall(r"Cheaper: max_distinct_users=(\d+)", str(caught.value))[0])
+    delstab = DelStab(same, epsilon=1, delta="1e-6", max_distinct_users=cheaper)
     assert delstab.plan(70) == DelStab(same, epsilon=1, delta="1e-6").plan(70)
-    with pytest.raises(BudgetError, match=f"max_types={cheaper + 1}"):
-        DelStab(same, epsilon=1, delta="1e-6", max_types=cheaper + 1).plan(70)
+    with pytest.raises(BudgetError, match=f"max_distinct_users={cheaper + 1}"):
+        DelStab(same, epsilon=1, delta="1e-6", max_distinct_users=cheaper + 1).plan(70)
     with pytest.raises(BudgetError, match="totals"):  # without looking at anybody
         DelStab(
             AdditiveAlgorithm((0,), lambda user: 0, lambda total, n: [1], statistic_range=(0, 10**9)),
@@ -265,8 +266,8 @@ def test_small_pools_against_the_core() -> None:
         pools = SmallPools(lambda active, row: tuple(row), pmfs_of, inner)
         family = _core.StableFamily(list(counts), deletions, deletions)
         keys = [tuple(c - s for c, s in zip(counts, row, strict=True)) for row in family.vectors().tolist()]
-        matrix, incompatible = inner.matrix(pmfs_of(keys))
-        family.mark_bad_pairs(matrix, inner.level, inner.delta, incompatible, lambda done, total: None)
+        table = inner.table(pmfs_of(keys))
+        family.mark_bad_pairs(table.matrix, inner.level, inner.delta, table.incompatible, lambda done, total: None)
         smallest = family.smallest_stable_size()
         seen.add(smallest)
         for room in range(1, deletions + 2):
@@ -277,7 +278,7 @@ def test_small_pools_against_the_core() -> None:
 
 def test_small_pools_keep_few_pmfs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many outputs fewer distributions are kept from one pool to the next, and the answers stay the same."""
-    monkeypatch.setattr(small, "MAX_MASSES", 5000)
+    monkeypatch.setattr(stable_sets, "MAX_REMEMBERED_MASSES", 5000)
     outputs = range(1000)
 
     def distribution_of(key: Any) -> list[F]:
@@ -321,7 +322,7 @@ def test_random_datasets_are_within_the_bound(work: dict[str, int]) -> None:
         counted = AdditiveAlgorithm((0, 1), lambda user: user[0], pmf, statistic_range=(0, 80))
         listed = SymmetricAlgorithm((0, 1), lambda users: pmf(sum(user[0] for user in users), len(users)))
         made = [
-            DelStab(each, epsilon=epsilon, delta=delta, relation=relation)
+            DelStab(each, epsilon=epsilon, delta=delta, compatibility=relation)
             for each, relation in ((counted, "exact"), (listed, "auto"))
         ]
         n = source.randint(made[0].min_users, 80)
@@ -333,7 +334,7 @@ def test_random_datasets_are_within_the_bound(work: dict[str, int]) -> None:
         work.update(grids=0, kept_sets=0)
         drawn = [_release(delstab, dataset, instance) for delstab in made]
         assert drawn[0] is drawn[1] or drawn[0] == drawn[1]
-        assert work["grids"] <= 2 * (bound.choices + kept.MAX_LESSONS * bound.max_types)
+        assert work["grids"] <= 2 * (bound.choices + stable_sets.MAX_LESSONS * bound.max_distinct_users)
         assert work["kept_sets"] <= bound.kept_sets
 
 

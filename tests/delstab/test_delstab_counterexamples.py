@@ -83,7 +83,7 @@ def by_values(algorithm: AdditiveAlgorithm) -> Any:
 
     @finite_algorithm((0, 1, BOTTOM))
     def released(dataset: Any) -> list[Fraction]:
-        found = stability(algorithm, dataset, 4, inner_pmfs((0, 1), INNER, INNER_DELTA), limit=2, relation="exact")
+        found = stability(algorithm, dataset, 4, inner_pmfs((0, 1), INNER, INNER_DELTA), limit=2, compatibility="exact")
         pmf = distribution_of(found, (0, 1), dict(enumerate(NOISE)))
         return [pmf.get(output, F(0)) for output in (0, 1, reference.BOTTOM)]
 
@@ -115,7 +115,7 @@ def test_windows_are_not_exact_for_a_general_relation() -> None:
 
     algorithm = AdditiveAlgorithm(range(9), lambda user: user[0], pmf, statistic_range=(0, 2))
     values = (0, 0, 1, 2, 2)
-    found = stability(algorithm, users(values), 2, inner_pmfs(range(9), INNER, INNER_DELTA), relation="exact")
+    found = stability(algorithm, users(values), 2, inner_pmfs(range(9), INNER, INNER_DELTA), compatibility="exact")
     assert removed_by(values, 2, occurring(compatible)) == 2
     assert found.smallest == reference.smallest_stable_size_of_totals(values, 2, compatible) == 1
 
@@ -193,7 +193,7 @@ def test_windows_jump_by_two_where_the_exact_size_does_not() -> None:
     inner = inner_pmfs(range(3), F(1), F(1, 2))
     sizes: dict[tuple[int, ...], int | None] = {}
     for values in itertools.combinations_with_replacement(range(3), 7):
-        sizes[values] = stability(algorithm, users(values), 4, inner, relation="exact").smallest
+        sizes[values] = stability(algorithm, users(values), 4, inner, compatibility="exact").smallest
         assert sizes[values] == reference.smallest_stable_size_of_totals(values, 4, compatible)
     capped = {values: 5 if size is None else size for values, size in sizes.items()}
     for values, size in capped.items():

@@ -15,7 +15,7 @@ from oracle import delstab as reference
 from support.delstab_engines import distribution_of, inner_pmfs, same_pmf, stability
 from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.delstab.kept import Stability
+from userdp.delstab.stable_sets import Stability
 from userdp.delstab.windows import TotalPmfs
 
 F = Fraction
@@ -204,7 +204,7 @@ def test_types_against_count_vectors() -> None:
 
 
 def test_pools_of_few_types_against_count_vectors() -> None:
-    """A pool with more than `max_types` types counts as unstable."""
+    """A pool with more than `max_distinct_users` types counts as unstable."""
     source = random.Random(3)
     seen: set[int | None] = set()
     for instance in range(300):
@@ -225,7 +225,9 @@ def test_pools_of_few_types_against_count_vectors() -> None:
 
         typed = FewTypes(as_dict(pmf), n, deletions, compatible, SIZES)
         datasets = [users] if instance >= 50 else [users, *neighbors(users, range(3))]
-        sizes = [stability(algorithm, other, deletions, inner, max_types=allowed).smallest for other in datasets]
+        sizes = [
+            stability(algorithm, other, deletions, inner, max_distinct_users=allowed).smallest for other in datasets
+        ]
         assert sizes == [typed.smallest_stable_size(counts_of(other)) for other in datasets]
         assert all(lipschitz(sizes[0], size, deletions) for size in sizes)
         seen.add(sizes[0])
@@ -258,14 +260,14 @@ def test_statistics_by_their_values_against_sets() -> None:
 
         expected = reference.smallest_stable_size(users, deletions, related)
         seen.add(expected)
-        found = stability(algorithm, users, deletions, inner, relation="exact")
+        found = stability(algorithm, users, deletions, inner, compatibility="exact")
         assert found.smallest == expected
         sizes = SIZES[: deletions + 1]
         brute = reference.algorithm_1(users, of_dataset, sizes, deletions, related)
         assert same_pmf(distribution_of(found, range(3), dict(enumerate(sizes))), brute)
         if instance < WITH_NEIGHBORS:
             for other in neighbors(users, range(3)):
-                size = stability(algorithm, other, deletions, inner, relation="exact").smallest
+                size = stability(algorithm, other, deletions, inner, compatibility="exact").smallest
                 assert lipschitz(expected, size, deletions)
     assert seen >= {None, 0, 1, 2}
 

@@ -65,7 +65,7 @@ def test_statistics_that_fail_are_private_in_releases_and_errors_in_diagnostics(
         return {0: 0, 1: 1}[user[0]]
 
     algorithm = AdditiveAlgorithm((0, 1), statistic, lambda total, n: [F(1, 2), F(1, 2)], statistic_range=(0, 1))
-    delstab = DelStab(algorithm, **SMALL, relation=relation)
+    delstab = DelStab(algorithm, **SMALL, compatibility=relation)
     assert delstab.release(users((0, 1, 1, 0, 1, 9))) in delstab.outputs
     assert delstab.release(users((9,) * 4 + (0, 1))) is BOTTOM
     with pytest.raises(RuntimeError, match="statistic raised KeyError"):
@@ -192,14 +192,14 @@ def test_more_types_than_admitted() -> None:
     same = SymmetricAlgorithm((0, 1), lambda kept: [F(1, 2), F(1, 2)])
     people = users((0, 0, 0, 0, 0, 0, 1, 2))
     assert DelStab(same, **SMALL).smallest_stable_size(people) == 0
-    assert DelStab(same, **SMALL, max_types=2).smallest_stable_size(people) == 1
-    strict = DelStab(same, **SMALL, max_types=1)
+    assert DelStab(same, **SMALL, max_distinct_users=2).smallest_stable_size(people) == 1
+    strict = DelStab(same, **SMALL, max_distinct_users=1)
     assert strict.smallest_stable_size(people) == 2
     assert "at most 1 distinct users" in str(strict.explain(people))
-    assert strict.plan(8).max_types == 1
-    assert DelStab(same, **SMALL).plan(8).max_types == 8
+    assert strict.plan(8).max_distinct_users == 1
+    assert DelStab(same, **SMALL).plan(8).max_distinct_users == 8
     # The number of distinct users is private: it may cost a refusal, and never an error.
-    assert DelStab(same, **SMALL, max_types=2).release(users(range(300))) is BOTTOM
+    assert DelStab(same, **SMALL, max_distinct_users=2).release(users(range(300))) is BOTTOM
 
 
 def test_declared_errors_of_labeled_users() -> None:

@@ -12,7 +12,7 @@ from oracle import delstab as reference
 from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.delstab.compatibility import InnerPmfs
-from userdp.delstab.engines import AnyStability, Plan, check_arguments, find_stability, plan
+from userdp.delstab.engines import AnyStability, EngineChoice, check_arguments, choose_engine, find_stability
 from userdp.delstab.windows import TotalPmfs, certified
 
 F = Fraction
@@ -29,20 +29,19 @@ def stability(
     inner: InnerPmfs,
     *,
     limit: int | None = None,
-    relation: Any = "auto",
-    max_types: int | None = None,
+    compatibility: Any = "auto",
+    max_distinct_users: int | None = None,
     covered: bool = False,
     totals: TotalPmfs | None = None,
 ) -> AnyStability:
-    check_arguments(algorithm, relation, max_types)
+    check_arguments(algorithm, compatibility, max_distinct_users)
     largest = deletions if limit is None else limit
-    chosen: Plan = plan(algorithm, len(users), deletions, largest, relation, max_types)
+    chosen: EngineChoice = choose_engine(algorithm, len(users), deletions, largest, compatibility, max_distinct_users)
     if covered:
         chosen = replace(chosen, steps=1)
-
-    def certified_totals() -> TotalPmfs:
+    if chosen.engine == "additive" and totals is None:
         assert isinstance(algorithm, AdditiveAlgorithm)
-        return totals or certified(algorithm, len(users) - deletions, deletions, inner)
+        totals = certified(algorithm, len(users) - deletions, deletions, inner)
 
     return find_stability(
         algorithm,
@@ -51,7 +50,7 @@ def stability(
         deletions,
         largest,
         inner,
-        certified_totals,
+        totals if chosen.engine == "additive" else None,
         lambda done, total: None,
     )
 

@@ -231,7 +231,7 @@ def delstab() -> Any:
     found: list[Any] = []
     for calibration in ("optimal", "tight", "paper"):
         for relation in ("exact", "distance"):
-            private = DelStab(majority(), epsilon=8, delta="0.01", calibration=calibration, relation=relation)
+            private = DelStab(majority(), epsilon=8, delta="0.01", calibration=calibration, compatibility=relation)
             found.append([private.release(PEOPLE, random_state=s) for s in range(8)])
             found.append(private.output_distribution(PEOPLE, exact=True))
     for algorithm, people in ((noisy_majority(), PEOPLE), (few_scores(), PEOPLE), (labeled(), PEOPLE[:12])):

@@ -21,7 +21,12 @@ ASSUMPTIONS = MappingProxyType(
     }
 )
 """What a verdict rests on and no engine checks in full, by name."""
-_OF_ENGINE = {"symmetric": ("symmetry",), "types": ("symmetry",), "additive": ("additivity",), "score": ("score-form",)}
+_OF_ENGINE = {
+    "symmetric": ("symmetry",),
+    "multiset": ("symmetry",),
+    "additive": ("additivity",),
+    "score": ("score-form",),
+}
 
 
 @dataclass(frozen=True)

@@ -366,9 +366,14 @@ def add_delstab(commands: Any) -> None:
         "--calibration", choices=("optimal", "tight", "paper"), default="optimal", help="default optimal"
     )
     parser.add_argument(
-        "--relation", choices=("auto", "exact", "distance"), default="auto", help="between kept sets (default auto)"
+        "--compatibility",
+        choices=("auto", "exact", "distance"),
+        default="auto",
+        help="between kept sets (default auto)",
     )
-    parser.add_argument("--max-types", type=whole(1), help="public bound on the distinct users of a stable pool")
+    parser.add_argument(
+        "--max-distinct-users", type=whole(1), help="public bound on the distinct users of a stable pool"
+    )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--explain", action="store_true", help="say why it refuses or not; NOT private (the default)")
     action.add_argument("--release", action="store_true", help="draw one output, privately; BOTTOM is a refusal")
@@ -380,7 +385,10 @@ def delstab(options: argparse.Namespace) -> int:
     """Run the command."""
     from userdp.delstab import DelStab
 
-    named = {name: getattr(options, name) for name in ("epsilon", "delta", "calibration", "relation", "max_types")}
+    named = {
+        name: getattr(options, name)
+        for name in ("epsilon", "delta", "calibration", "compatibility", "max_distinct_users")
+    }
     private = DelStab(load_mechanism(options.algorithm), **named)
     action = _release if options.release else _distribution if options.distribution else _explain
     action(private, options.dataset, as_json=options.json)
@@ -414,7 +422,7 @@ def _explain(private: Any, people: Any, *, as_json: bool) -> None:
             "n_users": explanation.n_users,
             "deletions": explanation.deletions,
             "engine": explanation.engine,
-            "relation": explanation.relation,
+            "compatibility": explanation.compatibility,
             "smallest_stable_size": explanation.smallest_stable_size,
             "largest_size": explanation.largest_size,
             "refusal_probability": json_float(float(explanation.refusal_probability)),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from userdp.algorithms.refusal import BOTTOM
 from userdp.delstab.delstab import DelStab
-from userdp.delstab.distribution import PmfBounds
-from userdp.delstab.explanation import Explanation
+from userdp.delstab.diagnostics import Explanation, PmfBounds
 
 __all__ = ["BOTTOM", "DelStab", "Explanation", "PmfBounds"]

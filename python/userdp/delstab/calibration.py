@@ -26,35 +26,20 @@ PROOF_BITS = 512
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the privacy proof of one calibration needs, checked when it is made.
+    """What the privacy proof of one calibration needs, checked when it is made."""
 
-    Attributes
-    ----------
-    name : str
-        "optimal", "tight" or "paper".
-    level, delta : PrivacyLevel, Fraction
-        The promise.
-    noise_level, noise_delta : PrivacyLevel, Fraction
-        (epsilon_T, delta_T): what hiding the smallest stable size costs.
-    inner_level, inner_delta : PrivacyLevel, Fraction
-        (epsilon_L, delta_L): kept sets count as compatible when they are indistinguishable at this level.
-    deletions : int
-        D, the number of users left out of every run of the inner algorithm.
-    kappa : int or None
-        Half the largest value of R1 in Algorithm 1; None for "optimal", which draws no R1.
-    refusal : tuple of int
-        q_0, ..., q_M over 2^128: the probability of refusing when the smallest stable size is r, and q_M = 1.
-    """
-
-    name: CalibrationName
-    level: PrivacyLevel
+    name: CalibrationName  # "optimal", "tight" or "paper"
+    level: PrivacyLevel  # the promise, with delta
     delta: Fraction
+    # (epsilon_T, delta_T): what hiding the smallest stable size costs.
     noise_level: PrivacyLevel
     noise_delta: Fraction
+    # (epsilon_L, delta_L): kept sets count as compatible when they are indistinguishable at this level.
     inner_level: PrivacyLevel
     inner_delta: Fraction
-    deletions: int
-    kappa: int | None
+    deletions: int  # D, the number of users left out of every run of the inner algorithm
+    kappa: int | None  # Half the largest value of R1 in Algorithm 1; None for "optimal", which draws no R1
+    # q_0, ..., q_M over 2^128: the probability of refusing when the smallest stable size is r, and q_M = 1.
     refusal: tuple[int, ...]
     _table: _core.TruncatedDiscreteLaplaceTable | _core.RefusalTable = field(repr=False, compare=False)
 
@@ -96,26 +81,7 @@ class Calibration:
 
 
 def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float | int | str) -> Calibration:
-    """Calibrate DelStab.
-
-    Parameters
-    ----------
-    name : {"optimal", "tight", "paper"}
-        Which calibration.
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        Promised level, > 0.
-    delta : float, int, Fraction or decimal string
-        Promised delta, in (0, 1).
-
-    Returns
-    -------
-    Calibration
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, for a level or delta that no DelStab can promise, or that 2^128 parts cannot hold.
-    """
+    """Calibrate DelStab."""
     if name not in get_args(CalibrationName):
         raise ValueError(f"calibration must be 'optimal', 'tight' or 'paper'; got {short_repr(name)}")
     level, promised = parse_level(epsilon), parse_delta(delta)
@@ -216,13 +182,7 @@ def _rounded_down(value: Fraction, exact: bool) -> Fraction:
 
 
 def _check_levels(calibration: Calibration) -> None:
-    """The inequalities between levels that the proofs start from, in rationals.
-
-    Raises
-    ------
-    ArithmeticError
-        When one fails; no input should get here.
-    """
+    """The inequalities between levels that the proofs start from, in rationals."""
     noise, inner, level = calibration.noise_level, calibration.inner_level, calibration.level
     _, high = _enclosed(inner)
     holds = (
@@ -237,13 +197,7 @@ def _check_levels(calibration: Calibration) -> None:
 
 
 def _check_refusal(calibration: Calibration) -> None:
-    """What the proofs use of the tabulated probabilities, in integers over 2^128.
-
-    Raises
-    ------
-    ArithmeticError
-        When it fails; no input should get here.
-    """
+    """What the proofs use of the tabulated probabilities, in integers over 2^128."""
     chain = calibration.refusal
     low, _ = _enclosed(calibration.noise_level)
     slack = calibration.noise_delta * TOTAL

@@ -35,36 +35,29 @@ def normalized(masses: Masses) -> ExactMasses:
     return reduced, sum(reduced)
 
 
+@dataclass(frozen=True)
+class Distributions:
+    """The inner distributions on all kept sets of some types, in the order of the deletion vectors."""
+
+    matrix: _core.PmfMatrix
+    incompatible: list[int]  # rows for kept sets on which the algorithm fails
+
+
 @dataclass
 class InnerPmfs:
-    """The distributions of an algorithm on kept datasets, as they are compared and as they are drawn from.
+    """The distributions of an algorithm on kept datasets, as they are compared and as they are drawn from."""
 
-    Attributes
-    ----------
-    outputs : tuple
-        The algorithm's k outputs.
-    level, delta : _core.Level, Fraction
-        Two distributions are compatible when they are indistinguishable at this level, which is the calibration's
-        unless the algorithm declares a `pmf_error`, and then one at which no distributions within that error are
-        farther apart.
-    strict : bool
-        True in diagnostics: the first answers are asked for twice, and must not differ.
-    """
-
-    outputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]  # The algorithm's k outputs
+    # level, delta: Two distributions are compatible when they are indistinguishable at this level, which is the
+    # calibration's unless the algorithm declares a `pmf_error`, and then one at which no distributions within that
+    # error are farther apart.
     level: _core.Level
     delta: Fraction
-    strict: bool
+    strict: bool  # True in diagnostics: the first answers are asked for twice, and must not differ
 
     @classmethod
     def of(cls, algorithm: Any, calibration: Calibration, *, strict: bool) -> InnerPmfs:
-        """What the calibration asks of the algorithm's distributions.
-
-        Raises
-        ------
-        ValueError
-            For levels that are too far from 0; without data.
-        """
+        """What the calibration asks of the algorithm's distributions."""
         level, delta, error = calibration.inner_level, calibration.inner_delta, pmf_error_of(algorithm)
         if error:
             level = PrivacyLevel(level.ratio * (1 - error) / (1 + error), level.exponent)
@@ -78,13 +71,7 @@ class InnerPmfs:
         return cls(outputs_of(algorithm), core_level(level), delta, strict)
 
     def evaluate(self, questions: Sequence[Callable[[], Any]]) -> list[Masses | None]:
-        """Ask for one distribution after the other; None where the algorithm raises or answers with what is no pmf.
-
-        Raises
-        ------
-        ValueError
-            If `strict` and an answer changes when asked for again.
-        """
+        """Ask for one distribution after the other; None where the algorithm raises or answers with what is no pmf."""
         answers = [self._answer(question) for question in questions]
         if self.strict:
             for question, answer in list(zip(questions, answers, strict=True))[:DETERMINISM_SAMPLES]:
@@ -108,11 +95,15 @@ class InnerPmfs:
         except BaseException:
             return None
 
-    def matrix(self, pmfs: Sequence[Masses | None]) -> tuple[_core.PmfMatrix, list[int]]:
-        """The pmfs as a matrix, and the rows without a distribution, which hold something else in their place."""
+    def distributions(self, questions: Sequence[Callable[[], Any]]) -> Distributions:
+        """The answers to some questions as a matrix."""
+        return self.table(self.evaluate(questions))
+
+    def table(self, pmfs: Sequence[Masses | None]) -> Distributions:
+        """The pmfs as a matrix; where there is none, another one stands in its place."""
         filler: Masses = np.eye(1, len(self.outputs))[0]
         rows = [filler if pmf is None else pmf for pmf in pmfs]
-        return matrix_of(rows), [row for row, pmf in enumerate(pmfs) if pmf is None]
+        return Distributions(matrix_of(rows), [row for row, pmf in enumerate(pmfs) if pmf is None])
 
 
 def matrix_of(pmfs: Sequence[Masses]) -> _core.PmfMatrix:

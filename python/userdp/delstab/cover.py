@@ -15,23 +15,17 @@ from typing import Any
 
 from userdp import _core
 from userdp.delstab.compatibility import InnerPmfs
-from userdp.delstab.kept import Distribution
+from userdp.delstab.stable_sets import Distribution
 from userdp.exact.pmf_input import ExactMasses, distinct_masses
 
 
 @dataclass(frozen=True)
 class CoverStability:
-    """A smallest stable set of one dataset, by the users that it leaves.
+    """A smallest stable set of one dataset, by the users that it leaves."""
 
-    Attributes
-    ----------
-    smallest : int or None
-        Its size; None if it exceeds the limit.
-    distributions : list
-        The inner distributions on each of the users that it leaves.
-    """
+    # distributions: The inner distributions on each of the users that it leaves.
 
-    smallest: int | None
+    smallest: int | None  # Its size; None if it exceeds the limit
     pmfs: list[ExactMasses]
 
     def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
@@ -49,17 +43,7 @@ class CoverStability:
 
 
 def covering(pmfs: Sequence[ExactMasses | None], limit: int, inner: InnerPmfs) -> CoverStability:
-    """Find a smallest stable set.
-
-    Parameters
-    ----------
-    distributions : sequence
-        The inner distribution on each user alone; None where the algorithm fails.
-    limit : int
-        The largest size of a stable set that matters.
-    inner : InnerPmfs
-        The relation.
-    """
+    """Find a smallest stable set."""
     groups: dict[Any, list[int]] = {}
     for user, pmf in enumerate(pmfs):
         groups.setdefault(None if pmf is None else distinct_masses(pmf), []).append(user)
@@ -77,17 +61,15 @@ def covering(pmfs: Sequence[ExactMasses | None], limit: int, inner: InnerPmfs) -
                 apart[user] |= users[b]
             for user in groups[b]:
                 apart[user] |= users[a]
-    chosen = smallest_cover(apart, limit)
-    if chosen is None:
+    cover = smallest_cover(apart, limit)
+    if cover is None:
         return CoverStability(None, [])
-    return CoverStability(chosen.bit_count(), [pmf for user, pmf in enumerate(pmfs) if not chosen >> user & 1 and pmf])
+    return CoverStability(cover.bit_count(), [pmf for user, pmf in enumerate(pmfs) if not cover >> user & 1 and pmf])
 
 
 def most_steps(limit: int) -> int:
-    """How many steps `smallest_cover` takes at most, for any graph.
-
-    A step with room for k more vertices leads to one with room for k - 1 and one for k - 3 at most.
-    """
+    """How many steps `smallest_cover` takes at most, for any graph."""
+    # A step with room for k more vertices leads to one with room for k - 1 and one for k - 3 at most.
     steps = [1, 1, 1]
     for _ in range(limit + 1):
         steps.append(1 + steps[-1] + steps[-3])
@@ -95,33 +77,25 @@ def most_steps(limit: int) -> int:
 
 
 def smallest_cover(apart: Sequence[int], limit: int) -> int | None:
-    """A smallest set of at most `limit` vertices that meets every edge, or None, as bits.
-
-    Parameters
-    ----------
-    apart : sequence of int
-        The neighbors of each vertex, as bits; a vertex may be its own.
-    limit : int
-        The largest size.
-    """
+    """A smallest set of at most `limit` vertices that meets every edge, or None, as bits."""
     loops = sum(1 << vertex for vertex, others in enumerate(apart) if others >> vertex & 1)
     alive = ((1 << len(apart)) - 1) & ~loops
     for room in range(limit - loops.bit_count() + 1):
-        chosen = _cover(apart, alive, room)
-        if chosen is not None:
-            return chosen | loops
+        cover = _cover(apart, alive, room)
+        if cover is not None:
+            return cover | loops
     return None
 
 
 def _cover(apart: Sequence[int], alive: int, room: int) -> int | None:
     """A cover, of at most `room` vertices, of the edges within `alive`."""
-    chosen = 0
+    cover = 0
     while True:
         degrees = [((apart[vertex] & alive).bit_count(), -vertex) for vertex in _members(alive)]
         ones = [-place for degree, place in degrees if degree == 1]
         most, place = max(degrees, default=(0, 0))
         if most == 0:
-            return chosen if room >= 0 else None
+            return cover if room >= 0 else None
         if sum(degree for degree, _ in degrees) > 2 * most * room:
             return None
         if ones:
@@ -130,19 +104,19 @@ def _cover(apart: Sequence[int], alive: int, room: int) -> int | None:
             taken = 1 << -place  # in a circle all vertices are equal
         else:
             break
-        chosen, alive, room = chosen | taken, alive & ~taken, room - 1
+        cover, alive, room = cover | taken, alive & ~taken, room - 1
     vertex, others = 1 << -place, apart[-place] & alive
     for taken in (vertex, others):
-        found = _cover(apart, alive & ~taken, room - taken.bit_count())
-        if found is not None:
-            return chosen | taken | found
+        members = _cover(apart, alive & ~taken, room - taken.bit_count())
+        if members is not None:
+            return cover | taken | members
     return None
 
 
 def _members(vertices: int) -> list[int]:
-    found = []
+    members = []
     while vertices:
         lowest = vertices & -vertices
-        found.append(lowest.bit_length() - 1)
+        members.append(lowest.bit_length() - 1)
         vertices ^= lowest
-    return found
+    return members

@@ -1,11 +1,4 @@
-"""DelStab: from an algorithm on a group of users to one that is private for each of them.
-
-DelStab leaves a public number of users out, checks that nobody's presence matters on what is kept, and either runs the
-algorithm there or answers `BOTTOM`. The algorithm itself needs no privacy of its own.
-
-Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
-(NeurIPS 2023): [GKKMMZ23, Algorithm 1]; privacy proofs of all calibrations in docs/proofs/delstab_*.md.
-"""
+"""The mechanism DelStab [GKKMMZ23, Algorithm 1]: what it promises, how it releases, and its diagnostics."""
 
 from __future__ import annotations
 
@@ -15,16 +8,23 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from userdp.accounting.cost import PrivacyCost
-from userdp.algorithms import AdditiveAlgorithm, Dataset
+from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import mechanism_name, outputs_of
-from userdp.algorithms.forms import is_symmetric
+from userdp.algorithms.forms import goes_with, is_symmetric
 from userdp.algorithms.refusal import BOTTOM
 from userdp.algorithms.users import private_users, read_users
 from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
 from userdp.delstab.compatibility import InnerPmfs
-from userdp.delstab.distribution import PmfBounds, bounded_pmf, exact_distribution
-from userdp.delstab.engines import AnyStability, Plan, PrivateUsers, Relation, check_arguments, find_stability, plan
-from userdp.delstab.explanation import Explanation, explained
+from userdp.delstab.diagnostics import Explanation, PmfBounds, bounded_pmf, exact_distribution, explained
+from userdp.delstab.engines import (
+    AnyStability,
+    Compatibility,
+    EngineChoice,
+    PrivateUsers,
+    check_arguments,
+    choose_engine,
+    find_stability,
+)
 from userdp.delstab.windows import TotalPmfs, certified
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, short_repr
@@ -51,38 +51,22 @@ class DelStab:
         "paper" is Algorithm 1 as printed, "tight" the same with the delta-bar and kappa that its proof needs,
         "optimal" (default) has refusal probabilities that rise fastest, at four fifths of epsilon, and so leaves out
         fewer users than the others (68 instead of 192 at epsilon = 1, delta = 1e-6). All are proved: see Notes.
-    relation : {"auto", "exact", "distance"}
+    compatibility : {"auto", "exact", "distance"}
         When two kept sets are compatible. "exact": their distributions are indistinguishable at the inner level.
         "distance", for an `AdditiveAlgorithm` and its default: their totals are within a distance at which all totals
         of the public range are. It may refuse more often and takes no time.
-    max_types : int, optional
+    max_distinct_users : int, optional
         For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
-        More count as unstable, so that S removes all but the best `max_types`. How many distinct users a dataset has
-        is private, so no limit of the engine may depend on it: give the number of values that a user can have, and
-        sizes are refused by n and D alone. By default all, for few users, or as many as n and D allow: see `plan`.
+        More count as unstable, so that S removes all but the best ones. How many distinct users a dataset has is
+        private, so no limit of the engine may depend on it: give the number of values that a user can have, and sizes
+        are refused by n and D alone. By default all, for few users, or as many as n and D allow: see `plan`.
 
     Attributes
     ----------
     outputs : tuple
         The algorithm's outputs and `BOTTOM`.
-    deletions : int
-        D, the number of users left out.
-    min_users : int
-        D + 1, the least number of users of whom anyone is kept. With D users the algorithm runs on nobody.
-    kappa : int or None
-        Half the largest R1 of Algorithm 1; None for "optimal", which draws none.
-    epsilon_bar : Fraction or LogRatio
-        The inner level epsilon_L at which kept sets must be indistinguishable, rounded down where e^epsilon is a
-        fraction with no rational root.
-    delta_bar : Fraction
-        The inner delta_L.
-    symmetric : bool
-        Whether the distribution depends on the multiset of users only, as for a `SymmetricAlgorithm`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
+    calibration : Calibration
+        The numbers of the privacy proof, with the page that holds it.
 
     Notes
     -----
@@ -100,7 +84,7 @@ class DelStab:
     **Its running time depends on the data**; publish no timings, and do not let a time limit decide whether there is an
     answer.
 
-    *Engines.* "labeled" takes any algorithm and users in index order: 25 users, or 73 of whom one is kept; "types"
+    *Engines.* "labeled" takes any algorithm and users in index order: 25 users, or 73 of whom one is kept; "multiset"
     takes a `SymmetricAlgorithm` or `SummedScoreEM` and counts equal users (equal scores); "additive" takes windows of
     the sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
 
@@ -123,7 +107,7 @@ class DelStab:
     >>> def majority(total, n_users):
     ...     return ["0.99", "0.01"] if 2 * total < n_users else ["0.01", "0.99"]
     >>> votes = AdditiveAlgorithm(("no", "yes"), lambda user: user[0], majority, statistic_range=(0, 1))
-    >>> release = DelStab(votes, epsilon=8, delta="0.01", relation="exact")
+    >>> release = DelStab(votes, epsilon=8, delta="0.01", compatibility="exact")
     >>> release.deletions, release.outputs
     (4, ('no', 'yes', BOTTOM))
     >>> people = ((1,),) * 8 + ((0,),)
@@ -144,28 +128,28 @@ class DelStab:
         epsilon: Epsilon,
         delta: Delta,
         calibration: CalibrationName = "optimal",
-        relation: Relation = "auto",
-        max_types: int | None = None,
+        compatibility: Compatibility = "auto",
+        max_distinct_users: int | None = None,
     ) -> None:
         inner_outputs = outputs_of(algorithm)
         if any(output is BOTTOM for output in inner_outputs):
             raise ValueError("algorithm: BOTTOM is among its outputs; it stands for a refusal here")
-        check_arguments(algorithm, relation, max_types)
-        self._arguments = {
+        check_arguments(algorithm, compatibility, max_distinct_users)
+        self._arguments: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": delta,
             "calibration": calibration,
-            "relation": relation,
-            "max_types": max_types,
+            "compatibility": compatibility,
+            "max_distinct_users": max_distinct_users,
         }
         self.algorithm = algorithm
         self.calibration = calibrate(calibration, epsilon, delta)
         InnerPmfs.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
-        self.relation, self.max_types = relation, max_types
+        self.compatibility, self.max_distinct_users = compatibility, max_distinct_users
         self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
         self.name = f"DelStab of {mechanism_name(algorithm)}"
         self._totals: dict[int, TotalPmfs] = {}
-        self._plans: dict[int, Plan] = {}
+        self._choices: dict[int, EngineChoice] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.algorithm, self._arguments)
@@ -176,8 +160,11 @@ class DelStab:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the distribution depends on the multiset of users only."""
-        return is_symmetric(self.algorithm)
+        """Whether the output distribution depends on the multiset of users only, as for a `SymmetricAlgorithm`.
+
+        A subclass with a computation of its own says so anew, with ``symmetric = True`` beside it.
+        """
+        return is_symmetric(self.algorithm) and all(goes_with(self, "symmetric", name) for name in _COMPUTED_BY)
 
     @property
     def deletions(self) -> int:
@@ -186,17 +173,17 @@ class DelStab:
 
     @property
     def min_users(self) -> int:
-        """The least number of users of whom anyone is kept."""
+        """D + 1, the least number of users of whom anyone is kept. With D users the algorithm runs on nobody."""
         return self.calibration.deletions + 1
 
     @property
     def kappa(self) -> int | None:
-        """Half the largest R1 of Algorithm 1; None for "optimal"."""
+        """Half the largest R1 of Algorithm 1; None for "optimal", which draws none."""
         return self.calibration.kappa
 
     @property
     def epsilon_bar(self) -> Fraction | LogRatio:
-        """The inner level epsilon_L."""
+        """The inner level epsilon_L, rounded down where e^epsilon is a fraction with no rational root."""
         return as_epsilon(self.calibration.inner_level)
 
     @property
@@ -204,8 +191,13 @@ class DelStab:
         """The inner delta_L."""
         return self.calibration.inner_delta
 
-    def plan(self, n_users: int) -> Plan:
-        """Which engine and relation datasets of n users get; public.
+    @property
+    def cost(self) -> PrivacyCost:
+        """What every release costs; give it to a ledger before a release."""
+        return PrivacyCost(as_epsilon(self.calibration.level), self.calibration.delta)
+
+    def plan(self, n_users: int) -> EngineChoice:
+        """The engine and the compatibility for datasets of n users; public.
 
         Parameters
         ----------
@@ -214,9 +206,9 @@ class DelStab:
 
         Returns
         -------
-        Plan
-            With ``engine``, ``relation`` and ``max_types``, and what a release takes at most, whatever the data:
-            ``choices``, ``kept_sets``, ``work``, ``cells`` and ``steps``.
+        EngineChoice
+            With ``engine``, ``compatibility`` and ``max_distinct_users``, and what a release takes at most, whatever
+            the data: ``choices``, ``kept_sets``, ``work``, ``cells`` and ``steps``.
 
         Raises
         ------
@@ -229,8 +221,8 @@ class DelStab:
         --------
         >>> from userdp.algorithms import SymmetricAlgorithm
         >>> constant = SymmetricAlgorithm((0, 1), lambda kept: ["1/2", "1/2"])
-        >>> chosen = DelStab(constant, epsilon=1, delta="1e-6").plan(70)
-        >>> chosen.max_types, chosen.choices, chosen.kept_sets
+        >>> choice = DelStab(constant, epsilon=1, delta="1e-6").plan(70)
+        >>> choice.max_distinct_users, choice.choices, choice.kept_sets
         (5, 73815, 15)
         """
         if n_users < self.deletions:
@@ -238,16 +230,16 @@ class DelStab:
                 f"dataset has n_users={n_users}; at this epsilon and delta {self.deletions} users are left out, so at "
                 f"least {self.deletions} are needed, and {self.min_users} to keep anyone"
             )
-        if n_users not in self._plans:
-            self._plans[n_users] = plan(
-                self.algorithm, n_users, self.deletions, self.calibration.largest, self.relation, self.max_types
+        if n_users not in self._choices:
+            self._choices[n_users] = choose_engine(
+                self.algorithm,
+                n_users,
+                self.deletions,
+                self.calibration.largest,
+                self.compatibility,
+                self.max_distinct_users,
             )
-        return self._plans[n_users]
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What every release costs; give it to a ledger before a release."""
-        return PrivacyCost(as_epsilon(self.calibration.level), self.calibration.delta)
+        return self._choices[n_users]
 
     def release(self, dataset: Any, random_state: int | None = None) -> Hashable:
         """Release an output, privately.
@@ -282,16 +274,16 @@ class DelStab:
         """
         source = source_of(random_state)
         users = private_users(dataset, "dataset")
-        found = self._stability(users, self.calibration.largest, strict=False, progress=False)
-        size = self.calibration.draw_size(found.smallest, source)
+        stability = self._stability(users, self.calibration.largest, strict=False, progress=False)
+        size = self.calibration.draw_size(stability.smallest, source)
         if size is None:
             return BOTTOM
-        masses = found.draw(size, source)
-        scale = _denominator(masses)
+        masses = stability.draw(size, source)
+        scale = math.lcm(*(mass.denominator for mass in masses))
         return self.outputs[source.weighted([int(mass * scale) for mass in masses])]
 
     def pmf(self, dataset: Dataset, /) -> Pmf:
-        """The exact distribution of `release`; not private. So a DelStab is a `FiniteAlgorithm` and can be audited.
+        """The exact output distribution of `release`; not private. It makes a DelStab a `FiniteAlgorithm` to audit.
 
         Parameters
         ----------
@@ -303,12 +295,12 @@ class DelStab:
         Pmf
             Over `outputs`.
         """
-        output_distribution = self.output_distribution(dataset, exact=True, progress=False)
-        assert isinstance(output_distribution, Pmf)
-        return output_distribution
+        users = read_users(dataset, "dataset")
+        stability = self._stability(users, self.calibration.largest, strict=True, progress=False)
+        return exact_distribution(stability, self.calibration, self.outputs)
 
     def smallest_stable_size(self, dataset: Any, *, progress: Progress = None) -> int | None:
-        """r*, the least number of users without whom the rest is stable; **not private**.
+        """The size r* of the smallest stable set of users; **not private**.
 
         Parameters
         ----------
@@ -331,10 +323,6 @@ class DelStab:
         ----------
         dataset, progress
             As for `smallest_stable_size`.
-
-        Returns
-        -------
-        Fraction
         """
         smallest = self._stability(
             read_users(dataset, "dataset"), self.calibration.largest, strict=True, progress=progress
@@ -372,18 +360,21 @@ class DelStab:
             raise ValueError(f"exact must be True, False or 'auto'; got {short_repr(exact)}")
         users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
-            found = self._stability(users, self.calibration.largest, strict=True, progress=callback)
+            stability = self._stability(users, self.calibration.largest, strict=True, progress=callback)
+            bounds = None
             if exact is not True:
-                chosen = self.plan(len(users))
                 bounds = bounded_pmf(
-                    found, self.calibration, self.outputs, chosen, forced=exact is False, report=callback
+                    stability,
+                    self.calibration,
+                    self.outputs,
+                    self.plan(len(users)),
+                    forced=exact is False,
+                    report=callback,
                 )
-                if bounds is not None:
-                    return bounds
-            return exact_distribution(found, self.calibration, self.outputs)
+            return exact_distribution(stability, self.calibration, self.outputs) if bounds is None else bounds
 
     def explain(self, dataset: Any, *, progress: Progress = None) -> Explanation:
-        """Why this dataset is refused or not, and what would change it; **not private**.
+        """An explanation why this dataset is refused or not, and what would change it; **not private**.
 
         Parameters
         ----------
@@ -397,36 +388,32 @@ class DelStab:
         """
         users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
-            found = self._stability(users, self.deletions, strict=True, progress=callback)
-            return explained(self, users, found, callback)
+            stability = self._stability(users, self.deletions, strict=True, progress=callback)
+            return explained(self, users, stability, callback)
+
+    def recalibrated(self, calibration: CalibrationName) -> DelStab:
+        """The same promise for the same algorithm, by another calibration."""
+        return DelStab(self.algorithm, **{**self._arguments, "calibration": calibration})
 
     def _stability(self, users: PrivateUsers, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
-        chosen = self.plan(len(users))
+        """The smallest stable sets of canonical users, of at most `limit` users each."""
+        choice = self.plan(len(users))
         inner = InnerPmfs.of(self.algorithm, self.calibration, strict=strict)
         with progress_bar(progress, "deciding stability") as callback:
-            return find_stability(
-                self.algorithm,
-                users,
-                chosen,
-                self.deletions,
-                limit,
-                inner,
-                lambda: self._certified(len(users), inner),
-                callback,
-            )
+            totals = self._certified(len(users), inner) if choice.engine == "additive" else None
+            return find_stability(self.algorithm, users, choice, self.deletions, limit, inner, totals, callback)
 
     def _certified(self, n_users: int, inner: InnerPmfs) -> TotalPmfs:
         """The certified totals for n users; data independent, so kept."""
         if n_users not in self._totals:
-            assert isinstance(self.algorithm, AdditiveAlgorithm)
             kept = n_users - self.deletions
             self._totals[n_users] = certified(self.algorithm, kept, self.deletions, inner)
         return self._totals[n_users]
 
 
+_COMPUTED_BY = ("plan", "_stability", "_certified")
+"""The methods that `pmf` and `release` rest on, beside the calibration (decision 0021)."""
+
+
 def _rebuilt(algorithm: Any, arguments: dict[str, Any]) -> DelStab:
     return DelStab(algorithm, **arguments)
-
-
-def _denominator(masses: list[Fraction]) -> int:
-    return math.lcm(*(mass.denominator for mass in masses))

@@ -1,7 +1,7 @@
 """Which engine decides stability, by public quantities only, and how it asks the inner algorithm.
 
-Engines: "labeled" takes users in index order; "types" counts equal users (equal statistics, equal scores); "additive"
-takes totals within a certified distance.
+Engines: "labeled" takes users in index order; "multiset" counts equal users (equal statistics, equal scores);
+"additive" takes totals within a certified distance.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ import numpy as np
 
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, User
 from userdp.algorithms.forms import form_of
-from userdp.delstab.choices import most_choices
-from userdp.delstab.compatibility import InnerPmfs, normalized
+from userdp.delstab.compatibility import Distributions, InnerPmfs, normalized
 from userdp.delstab.cover import CoverStability, covering, most_steps
-from userdp.delstab.kept import Distributions, PmfsOn, Stability, Types, Vectors, exhaustive
-from userdp.delstab.small import SmallPools
+from userdp.delstab.stable_sets import (
+    PmfsOn,
+    SmallPools,
+    Stability,
+    Types,
+    Vectors,
+    exhaustive,
+    most_choices,
+)
 from userdp.delstab.windows import TotalPmfs, WindowStability, count_totals, smallest_window
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import short_repr
@@ -30,7 +36,7 @@ from userdp.exact.pmf_input import Masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 
-Relation: TypeAlias = Literal["auto", "exact", "distance"]
+Compatibility: TypeAlias = Literal["auto", "exact", "distance"]
 PrivateUsers: TypeAlias = "tuple[User | None, ...]"
 Kept: TypeAlias = "tuple[tuple[int, int], ...]"
 """Types, and how many users of each are kept."""
@@ -61,39 +67,19 @@ MAX_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How datasets of n users are handled; a function of public quantities.
+class EngineChoice:
+    """How datasets of n users are handled; a function of public quantities."""
 
-    Attributes
-    ----------
-    engine : {"labeled", "types", "additive"}
-        Which engine runs.
-    relation : {"exact", "distance"}
-        Which relation between kept sets it uses.
-    max_types : int
-        Types that a stable pool may have; n where this is no restriction.
-    choices : int
-        At most so many ways to choose the types that stay are decided, one after the other. Many are only needed
-        where the algorithm fails on all of them; most of them are excluded at once by few of their types.
-    kept_sets : int
-        At most so many kept sets (totals, for "additive") are looked at for each choice, with one distribution each.
-    work : int
-        At most so many kept sets are looked at for all choices together: where choices are many, each has few.
-    cells : int
-        Cells of the grid on which a choice is decided, of eight bytes each at most.
-    steps : int
-        Steps of the search for a smallest vertex cover, at most, where one user is kept and there are too many for a
-        grid; else 0.
-    """
-
-    engine: str
-    relation: str
-    max_types: int
+    engine: str  # "labeled", "multiset" or "additive"
+    compatibility: str  # between kept sets: "exact" or "distance"
+    max_distinct_users: int  # that a stable pool may have; n where this is no restriction
+    # The choices of users who stay that are decided at most, one after the other. Many are needed only where the
+    # algorithm fails on all of them; most of them are excluded at once by few of their distinct users.
     choices: int
-    kept_sets: int
-    work: int
-    cells: int
-    steps: int = 0
+    kept_sets: int  # looked at for each choice at most (totals, for "additive"), with one distribution each
+    work: int  # kept sets looked at for all choices together at most: where choices are many, each has few
+    cells: int  # of the grid on which a choice is decided, of eight bytes each at most
+    steps: int = 0  # of the search for a smallest vertex cover at most, where one of too many for a grid is kept
 
     @property
     def covered(self) -> bool:
@@ -101,45 +87,33 @@ class Plan:
         return self.steps > 0
 
 
-def check_arguments(algorithm: Any, relation: Any, max_types: Any) -> None:
-    """Check what can be checked without data.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a relation or a number of types that the algorithm cannot have.
-    """
-    if relation not in get_args(Relation):
-        raise ValueError(f"relation must be 'auto', 'exact' or 'distance'; got {short_repr(relation)}")
-    if relation == "distance" and form_of(algorithm) != "additive":
-        raise TypeError("relation='distance' needs an AdditiveAlgorithm, with the pmf of that class")
-    if max_types is None:
+def check_arguments(algorithm: Any, compatibility: Any, max_distinct_users: Any) -> None:
+    """Check what can be checked without data."""
+    if compatibility not in get_args(Compatibility):
+        raise ValueError(f"compatibility must be 'auto', 'exact' or 'distance'; got {short_repr(compatibility)}")
+    if compatibility == "distance" and form_of(algorithm) != "additive":
+        raise TypeError("compatibility='distance' needs an AdditiveAlgorithm, with the pmf of that class")
+    if max_distinct_users is None:
         return
-    if isinstance(max_types, (bool, np.bool_)) or not isinstance(max_types, (int, np.integer)):
-        raise TypeError(f"max_types must be an int >= 1 or None; got {short_repr(max_types)}")
-    if max_types < 1:
-        raise ValueError(f"max_types must be an int >= 1 or None; got {short_repr(max_types)}")
+    if isinstance(max_distinct_users, (bool, np.bool_)) or not isinstance(max_distinct_users, (int, np.integer)):
+        raise TypeError(f"max_distinct_users must be an int >= 1 or None; got {short_repr(max_distinct_users)}")
+    if max_distinct_users < 1:
+        raise ValueError(f"max_distinct_users must be an int >= 1 or None; got {short_repr(max_distinct_users)}")
 
 
-def plan(algorithm: Any, n_users: int, deletions: int, limit: int, relation: Relation, max_types: int | None) -> Plan:
-    """Choose the engine for n users.
-
-    Parameters
-    ----------
-    algorithm, n_users, deletions, relation, max_types
-        As of the class; deletions is D.
-    limit : int
-        The largest size of a stable set that a release looks at.
-
-    Raises
-    ------
-    BudgetError
-        For more than any engine can handle whatever the data are, with the way out.
-    """
+def choose_engine(
+    algorithm: Any,
+    n_users: int,
+    deletions: int,
+    limit: int,
+    compatibility: Compatibility,
+    max_distinct_users: int | None,
+) -> EngineChoice:
+    """The engine for n users. A stable set that matters has at most `limit` users."""
     form = form_of(algorithm)
-    if form == "additive" and relation != "exact":
+    if form == "additive" and compatibility != "exact":
         totals = count_totals(algorithm, n_users - deletions)
-        return Plan("additive", "distance", n_users, 1, totals, totals, 0)
+        return EngineChoice("additive", "distance", n_users, 1, totals, totals, 0)
     if deletions > MAX_DELETIONS:
         # Whatever the data: how many are left to delete beside those who are deleted anyway is private.
         raise BudgetError(
@@ -155,20 +129,22 @@ def plan(algorithm: Any, n_users: int, deletions: int, limit: int, relation: Rel
         if form == "score":
             rows = min(MAX_KEPT_OF_SCORES, MAX_MASSES_OF_SCORES // len(algorithm.outputs))
             by_default = DEFAULT_KEPT_OF_SCORES
-        number = size.types(None if max_types is None else min(int(max_types), n_users), rows, by_default)
+        number = size.types(
+            None if max_distinct_users is None else min(int(max_distinct_users), n_users), rows, by_default
+        )
         choices, work = size.choices(number), size.work(number)
-        return Plan("types", "exact", number, choices, size.kept_sets(number), work, size.cells(number))
+        return EngineChoice("multiset", "exact", number, choices, size.kept_sets(number), work, size.cells(number))
     return _labeled(n_users, deletions, limit, rows)
 
 
-def _labeled(n_users: int, deletions: int, limit: int, rows: int) -> Plan:
+def _labeled(n_users: int, deletions: int, limit: int, rows: int) -> EngineChoice:
     kept_sets, kept = math.comb(n_users, deletions), n_users - deletions
     if kept == 0 or (kept_sets <= rows and n_users <= MAX_CELLS.bit_length()):
         cells = 1 << min(n_users, MAX_CELLS.bit_length()) - 1
-        return Plan("labeled", "exact", n_users, 1, kept_sets, kept_sets, cells)
+        return EngineChoice("labeled", "exact", n_users, 1, kept_sets, kept_sets, cells)
     steps = most_steps(min(limit, 100))
     if kept == 1 and steps <= MAX_STEPS:
-        return Plan("labeled", "exact", n_users, 1, kept_sets, kept_sets, 0, steps)
+        return EngineChoice("labeled", "exact", n_users, 1, kept_sets, kept_sets, 0, steps)
     needed = f"{about(kept_sets)} kept sets (limit {rows:,}, up to {MAX_CELLS.bit_length()} users)"
     if kept == 1:
         needed = f"one user kept, and up to {about(steps)} steps to find who must go (limit {MAX_STEPS:,})"
@@ -198,11 +174,11 @@ class WorstCase:
                 return wanted
             most = self.most(rows)
             raise BudgetError(
-                f"max_types={wanted}: {wanted} types among {self.n_users} users with {self.deletions} deletions have "
-                f"up to {about(self.kept_sets(wanted))} kept sets (limit {rows:,}), {about(self.choices(wanted))} ways "
-                f"to choose them (limit {MAX_CHOICES:,}; with all their kept sets, {MAX_WORK:,}), or a grid of over "
-                f"{MAX_CELLS:,} cells. Cheaper: max_types={most}, an algorithm of a coarser statistic, or an "
-                "AdditiveAlgorithm"
+                f"max_distinct_users={wanted}: {wanted} types among {self.n_users} users with {self.deletions} "
+                f"deletions have up to {about(self.kept_sets(wanted))} kept sets (limit {rows:,}), "
+                f"{about(self.choices(wanted))} ways to choose them (limit {MAX_CHOICES:,}; with all their kept sets, "
+                f"{MAX_WORK:,}), or a grid of over {MAX_CELLS:,} cells. Cheaper: max_distinct_users={most}, an "
+                "algorithm of a coarser statistic, or an AdditiveAlgorithm"
             )
         if self.fits(self.n_users, min(rows, MAX_KEPT)):
             return self.n_users
@@ -249,10 +225,8 @@ class WorstCase:
         return most
 
     def _work(self, number: int, dropped: int, some: int) -> int:
-        """The same for datasets of `number` + `dropped` types, of which `some` of those kept are not in every choice.
-
-        Proof: docs/proofs/delstab_paper.md, "Choices".
-        """
+        """The same for `number` + `dropped` types; `some` of those kept are not in every choice."""
+        # Proof: docs/proofs/delstab_paper.md, "Choices".
         always, largest = number - some, self.limit - dropped + 1
         users = min(self.n_users - always, self.limit + some * largest)
         average = 1 + Fraction(users, dropped + some)
@@ -271,61 +245,39 @@ class WorstCase:
 def find_stability(
     algorithm: Any,
     users: PrivateUsers,
-    chosen: Plan,
+    choice: EngineChoice,
     deletions: int,
     limit: int,
     inner: InnerPmfs,
-    totals: Callable[[], TotalPmfs],
+    totals: TotalPmfs | None,
     progress: ProgressCallback,
 ) -> AnyStability:
-    """Find the smallest stable sets of a dataset.
-
-    Parameters
-    ----------
-    algorithm : FiniteAlgorithm
-        The inner algorithm.
-    users : tuple
-        The n canonical users, None for whoever has none.
-    chosen : Plan
-        From `plan`.
-    deletions, limit : int
-        D, and the largest size of a stable set that matters.
-    inner : InnerPmfs
-        The relation; if strict, statistics and scores that fail are errors.
-    totals : callable
-        Gives the certified totals, for the additive engine.
-    progress : callable
-        Called with (done, total).
-    """
+    """Find the smallest stable sets of a dataset."""
     kept = len(users) - deletions
-    if chosen.engine == "additive":
-        return smallest_window(_statistics(algorithm, users, inner), deletions, limit, kept, totals())
+    if totals is not None:
+        return smallest_window(_statistics(algorithm, users, inner), deletions, limit, kept, totals)
     if kept == 0:
         # The algorithm runs on nobody, whoever is there.
         question = [partial(algorithm.pmf, ())]
-        nobody = Types((len(users),), frozenset(), 1, 1, lambda active, vectors: _listed(question, inner))
+        nobody = Types((len(users),), frozenset(), 1, 1, lambda active, vectors: inner.distributions(question))
         return exhaustive(nobody, kept, deletions, limit, inner, progress)
-    if chosen.covered:
+    if choice.covered:
         pmfs = inner.evaluate([partial(_pmf_on, algorithm, (user,)) for user in users])
         return covering([None if pmf is None else normalized(pmf) for pmf in pmfs], limit, inner)
-    if chosen.engine == "labeled":
+    if choice.engine == "labeled":
         labels = (1,) * len(users)
         types = Types(labels, frozenset(), len(users), 1, partial(_on_labeled, algorithm, users, inner))
     elif form_of(algorithm) == "additive":
-        types = _by_statistic(algorithm, users, chosen, kept, inner)
+        types = _by_statistic(algorithm, users, choice, kept, inner)
     elif form_of(algorithm) == "score":
-        types = _by_scores(algorithm, users, chosen, inner)
+        types = _by_scores(algorithm, users, choice, inner)
     else:
-        types = _by_data(algorithm, users, chosen, inner)
+        types = _by_data(algorithm, users, choice, inner)
     return exhaustive(types, kept, deletions, limit, inner, progress)
 
 
-def _listed(questions: Sequence[Callable[[], Any]], inner: InnerPmfs) -> Distributions:
-    return Distributions(*inner.matrix(inner.evaluate(questions)))
-
-
 @dataclass
-class _Known:
+class _RememberedPmfs:
     """Distributions by what they depend on, each asked for once as long as there is room to keep it."""
 
     distribution_of: Callable[[Any], Any]
@@ -337,27 +289,31 @@ class _Known:
         if len(self.pmfs_by_key) > min(MAX_KEPT, MAX_MASSES // len(self.inner.outputs)):
             self.pmfs_by_key.clear()
         new = [key for key in dict.fromkeys(keys) if key not in self.pmfs_by_key]
-        found = self.inner.evaluate([partial(self.distribution_of, key) for key in new])
-        self.pmfs_by_key.update(zip(new, found, strict=True))
+        pmfs = self.inner.evaluate([partial(self.distribution_of, key) for key in new])
+        self.pmfs_by_key.update(zip(new, pmfs, strict=True))
         return [self.pmfs_by_key[key] for key in keys]
 
     def types(
-        self, counts: Sequence[int], missing: int, chosen: Plan, key_on: Callable[[Sequence[int], Sequence[int]], Any]
+        self,
+        counts: Sequence[int],
+        missing: int,
+        choice: EngineChoice,
+        key_on: Callable[[Sequence[int], Sequence[int]], Any],
     ) -> Types:
         """Types whose distributions depend on what `key_on` makes of the kept users of each type."""
 
         def pmfs_on(active: Sequence[int], vectors: Vectors) -> Distributions:
             left = (np.array([counts[kind] for kind in active]) - vectors).tolist()
-            return Distributions(*self.inner.matrix(self.masses([key_on(active, row) for row in left])))
+            return self.inner.table(self.masses([key_on(active, row) for row in left]))
 
-        return _with_missing(counts, missing, chosen, pmfs_on, SmallPools(key_on, self.masses, self.inner))
+        return _with_missing(counts, missing, choice, pmfs_on, SmallPools(key_on, self.masses, self.inner))
 
 
 def _on_labeled(
     algorithm: Any, users: PrivateUsers, inner: InnerPmfs, active: Sequence[int], vectors: Vectors
 ) -> Distributions:
     kept = [tuple(itertools.compress(users, row)) for row in (vectors == 0).tolist()]
-    return _listed([partial(_pmf_on, algorithm, chosen) for chosen in kept], inner)
+    return inner.distributions([partial(_pmf_on, algorithm, each) for each in kept])
 
 
 def _pmf_on(algorithm: Any, users: PrivateUsers) -> Any:
@@ -367,7 +323,7 @@ def _pmf_on(algorithm: Any, users: PrivateUsers) -> Any:
     return algorithm.pmf(users)
 
 
-def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerPmfs) -> Types:
+def _by_data(algorithm: Any, users: PrivateUsers, choice: EngineChoice, inner: InnerPmfs) -> Types:
     """Equal users are one type. The kept ones are presented in the order of their codes."""
     groups: dict[str, list[User]] = {}
     for user in users:
@@ -383,21 +339,26 @@ def _by_data(algorithm: Any, users: PrivateUsers, chosen: Plan, inner: InnerPmfs
     def key_on(active: Sequence[int], kept: Sequence[int]) -> Kept:
         return tuple(pair for pair in zip(active, kept, strict=True) if pair[1])
 
-    return _Known(distribution_of, inner).types([len(group) for group in ordered], missing, chosen, key_on)
+    return _RememberedPmfs(distribution_of, inner).types([len(group) for group in ordered], missing, choice, key_on)
 
 
 def _with_missing(
-    counts: Sequence[int], missing: int, chosen: Plan, pmfs_on: PmfsOn, small: SmallPools | None = None
+    counts: Sequence[int], missing: int, choice: EngineChoice, pmfs_on: PmfsOn, small: SmallPools | None = None
 ) -> Types:
     """The types of usable users, and one more for the others if there are any."""
     unusable = frozenset({len(counts)}) if missing else frozenset()
     return Types(
-        (*counts, missing) if missing else tuple(counts), unusable, chosen.max_types, chosen.choices, pmfs_on, small
+        (*counts, missing) if missing else tuple(counts),
+        unusable,
+        choice.max_distinct_users,
+        choice.choices,
+        pmfs_on,
+        small,
     )
 
 
 def _by_statistic(
-    algorithm: AdditiveAlgorithm, users: PrivateUsers, chosen: Plan, kept: int, inner: InnerPmfs
+    algorithm: AdditiveAlgorithm, users: PrivateUsers, choice: EngineChoice, kept: int, inner: InnerPmfs
 ) -> Types:
     """Users with equal statistics are one type; those without an integer are unusable."""
     values = _statistics(algorithm, users, inner)
@@ -408,14 +369,16 @@ def _by_statistic(
     def key_on(active: Sequence[int], left: Sequence[int]) -> int:
         return sum(present[kind] * count for kind, count in zip(active, left, strict=True))
 
-    return _Known(lambda total: algorithm.pmf_of_total(total, kept), inner).types(counts, missing, chosen, key_on)
+    return _RememberedPmfs(lambda total: algorithm.pmf_of_total(total, kept), inner).types(
+        counts, missing, choice, key_on
+    )
 
 
-def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, chosen: Plan, inner: InnerPmfs) -> Types:
+def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, choice: EngineChoice, inner: InnerPmfs) -> Types:
     """Users with equal clamped scores are one type; the core makes the pmfs."""
     groups: dict[tuple[int, ...] | None, int] = {}
     for user in users:
-        scores = None if user is None else _usable(partial(_scores_of, algorithm, user), inner)
+        scores = None if user is None else _usable(partial(_clamped_scores, algorithm, user), inner)
         groups[scores] = groups.get(scores, 0) + 1
     missing = groups.pop(None, 0)
     present = sorted(scores for scores in groups if scores is not None)
@@ -425,10 +388,10 @@ def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, chosen: Plan, inne
         table = np.array([present[kind] for kind in active], dtype=np.int64)
         return Distributions(algorithm.core().matrix_of_vectors(table, [counts[kind] for kind in active], vectors), [])
 
-    return _with_missing(counts, missing, chosen, pmfs_on)
+    return _with_missing(counts, missing, choice, pmfs_on)
 
 
-def _scores_of(algorithm: SummedScoreEM, user: User) -> tuple[int, ...]:
+def _clamped_scores(algorithm: SummedScoreEM, user: User) -> tuple[int, ...]:
     return tuple(algorithm.scores_of(user).tolist())
 
 

@@ -19,7 +19,7 @@ from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.algorithms.evaluation import checked_masses
 from userdp.delstab.compatibility import InnerPmfs, matrix_of
-from userdp.delstab.kept import Distribution
+from userdp.delstab.stable_sets import Distribution
 from userdp.exact.pmf import Pmf
 from userdp.exact.pmf_input import masses_of
 from userdp.exceptions import BudgetError
@@ -37,31 +37,18 @@ MAX_COMPARISONS = 500_000_000
 
 @dataclass(frozen=True)
 class TotalPmfs:
-    """The algorithm on every total that n - D users may have, and the distance that they tolerate.
+    """The algorithm on every total that n - D users may have, and the distance that they tolerate."""
 
-    Attributes
-    ----------
-    low : int
-        The smallest statistic.
-    distributions : PmfMatrix
-        Exact masses for the totals of (statistic - low): 0, 1, ...
-    distance : int
-        All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
-    """
+    # distributions: Exact masses for the totals of (statistic - low): 0, 1, ...
 
-    low: int
+    low: int  # The smallest statistic
     pmfs: _core.PmfMatrix
+    # All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
     distance: int
 
 
 def count_totals(algorithm: AdditiveAlgorithm, kept: int) -> int:
-    """How many totals `kept` users may have.
-
-    Raises
-    ------
-    BudgetError
-        When these are too many.
-    """
+    """How many totals `kept` users may have."""
     low, high = algorithm.statistic_range
     count = kept * (high - low) + 1
     limit = min(MAX_TOTALS, MAX_MASSES // len(algorithm.outputs))
@@ -74,17 +61,8 @@ def count_totals(algorithm: AdditiveAlgorithm, kept: int) -> int:
 
 
 def certified(algorithm: AdditiveAlgorithm, kept: int, deletions: int, inner: InnerPmfs) -> TotalPmfs:
-    """Evaluate the algorithm on all totals of `kept` users, and find the largest certified distance.
-
-    Nothing here depends on data, so errors may tell everything.
-
-    Raises
-    ------
-    BudgetError
-        When the public range has too many totals.
-    RuntimeError, ValueError, TypeError
-        Naming the total, when the algorithm fails on one.
-    """
+    """Evaluate the algorithm on all totals of `kept` users, and find the largest certified distance."""
+    # Nothing here depends on data, so errors may tell everything.
     low, high = algorithm.statistic_range
     count = count_totals(algorithm, kept)
     pmfs = _pmfs(algorithm, range(kept * low, kept * high + 1), kept, inner.outputs)
@@ -142,21 +120,11 @@ def _where(total: int, kept: int) -> str:
 
 @dataclass(frozen=True)
 class WindowStability:
-    """The lowest smallest stable window of one dataset.
+    """The lowest smallest stable window of one dataset."""
 
-    Attributes
-    ----------
-    smallest : int or None
-        r*, the size of the smallest stable set; None if it exceeds the limit.
-    window : tuple of int
-        The (statistics - low) that are left, sorted.
-    kept : int
-        How many of them are kept.
-    """
-
-    smallest: int | None
-    window: tuple[int, ...]
-    kept: int
+    smallest: int | None  # r*, the size of the smallest stable set; None if it exceeds the limit
+    window: tuple[int, ...]  # The (statistics - low) that are left, sorted
+    kept: int  # How many of them are kept
     totals: TotalPmfs
 
     def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
@@ -172,12 +140,10 @@ class WindowStability:
         return [weight * released.numerator for weight in weights], scale * sets * released.denominator
 
     def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Keep users of the window uniformly; the algorithm's distribution on their total.
-
-        The size of S does not matter.
-        """
-        chosen = source.subset(len(self.window), self.kept)
-        return self.totals.pmfs.row(sum(self.window[place] for place in chosen))
+        """Keep users of the window uniformly; the algorithm's distribution on their total."""
+        # The size of S does not matter.
+        places = source.subset(len(self.window), self.kept)
+        return self.totals.pmfs.row(sum(self.window[place] for place in places))
 
 
 def smallest_window(
@@ -190,9 +156,9 @@ def smallest_window(
     nothing = WindowStability(None, (), kept, totals)
     if missing > limit or totals.distance < 0:
         return nothing
-    found = _core.smallest_window(usable, deletions - missing, totals.distance, limit - missing)
-    if found is None:
+    smallest = _core.smallest_window(usable, deletions - missing, totals.distance, limit - missing)
+    if smallest is None:
         return nothing
-    removed, start = found
+    removed, start = smallest
     window = tuple(usable[start : start + len(usable) - removed])
     return WindowStability(missing + removed, window, kept, totals)

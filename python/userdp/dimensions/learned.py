@@ -142,10 +142,6 @@ def representation_from_learner(
     progress : bool, callable or None
         A callable gets (runs done, runs in all); see the README.
 
-    Returns
-    -------
-    LearnedRepresentation
-
     Raises
     ------
     TypeError, ValueError
@@ -207,11 +203,6 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
     int
         Every (epsilon, 0)-DP learner of error alpha with probability 1 - beta has at least so many users, however many
         examples each of them gives.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----

@@ -29,8 +29,6 @@ def littlestone_dimension(matrix: Matrix, *, budget: int | None = None, progress
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         When the budget does not suffice. The message has bounds that are proved by then.
 

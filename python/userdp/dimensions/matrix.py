@@ -24,25 +24,7 @@ MAX_ENTRIES = 2**30
 
 
 def matrix_of(matrix: Any) -> npt.NDArray[np.uint8]:
-    """Read a class of concepts.
-
-    Parameters
-    ----------
-    matrix : array-like with shape (concepts, points), or ConceptClass
-        Entries 0 and 1, or bools. Of a class of `userdp.learners` on a finite domain, all points of the domain.
-
-    Returns
-    -------
-    ndarray of uint8 with shape (concepts, points)
-        C-contiguous.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    BudgetError
-        For a class with more than 2**30 entries.
-    """
+    """Read a class of concepts."""
     if isinstance(matrix, ConceptClass):
         if not isinstance(matrix, DomainClass):
             raise TypeError(f"matrix must be a 0/1 matrix or a class on finitely many points; got {short_repr(matrix)}")
@@ -62,25 +44,13 @@ def spaces_of(matrix: Any) -> _core.VersionSpaces:
 
 
 def budget_of(budget: Any) -> int:
-    """Read a budget.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, for anything but None and ints in 1, ..., 2**64 - 1.
-    """
+    """Read a budget."""
     if budget is None:
         return DEFAULT_BUDGET
     return min(check_count(budget, "budget"), 2**64 - 1)
 
 
 def spaces_budget(budget: Any, spaces: _core.VersionSpaces) -> int:
-    """Read a budget of version spaces; None stands for a gigabyte of them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As of `budget_of`.
-    """
+    """Read a budget of version spaces; None stands for a gigabyte of them."""
     concepts, _ = spaces.reduced_shape
     return DEFAULT_MEMORY // (100 + concepts // 8) if budget is None else budget_of(budget)

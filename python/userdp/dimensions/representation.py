@@ -17,13 +17,7 @@ MAX_POINTS = 3
 
 
 def parse_failure(value: Delta, name: str) -> Fraction:
-    """Read a probability of failure in [0, 1).
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read a probability of failure in [0, 1)."""
     number = parse_delta(value, name)
     if number == 1:
         raise ValueError(f"{name} must be below 1; got {short_repr(value)}")
@@ -49,8 +43,6 @@ def representation_size_bounds(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         As of `growth_function`.
 
@@ -145,8 +137,6 @@ def representation_size(matrix: Matrix, *, alpha: Delta, beta: Delta, budget: in
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         For more points, with what is cheaper.
 
@@ -227,12 +217,10 @@ def _reduced(matrix: Matrix) -> tuple[list[int], int]:
 
 
 def _smallest_forgiven(points: int, alpha: Fraction) -> list[frozenset[int]]:
-    """The inclusion-minimal families of sets of points (bit masks) that contain {g : D(g) <= alpha} for some D.
-
-    The family of every D is closed under subsets and contains one of these, which contains the family of some other D:
-    to serve these families is to serve all distributions. The family of all sets forgives everything and is that of no
-    D for alpha < 1.
-    """
+    """The inclusion-minimal families of sets of points (bit masks) that contain {g : D(g) <= alpha} for some D."""
+    # The family of every D is closed under subsets and contains one of these, which contains the family of some other
+    # D: to serve these families is to serve all distributions. The family of all sets forgives everything and is that
+    # of no D for alpha < 1.
     masks = range(2**points)
     families: list[frozenset[int]] = []
     for family in _down_sets(points):
@@ -259,26 +247,10 @@ Strategy = tuple[Fraction, ...]
 
 
 def game_value(payoffs: Sequence[Sequence[Fraction | int]]) -> tuple[Fraction, Strategy, Strategy]:
-    """The value of a zero-sum game and a best mixed strategy of either side.
-
-    Parameters
-    ----------
-    payoffs : sequence of rows
-        The row player gets ``payoffs[i][j]`` from the column player. At least one row and one column.
-
-    Returns
-    -------
-    value : Fraction
-    rows, columns : tuple of Fraction
-        Probabilities. ``rows`` gets at least the value against every column, ``columns`` gives at most the value to
-        every row: the two together prove the value.
-
-    Notes
-    -----
-    With all payoffs shifted to be positive, maximize sum(y) over y >= 0 with A y <= 1 by the simplex method; the
-    optimum is 1 / value, y and the dual solution the strategies up to scale. Bland's rule keeps it from going in
-    circles.
-    """
+    """The value of a zero-sum game and a best mixed strategy of either side."""
+    # With all payoffs shifted to be positive, maximize sum(y) over y >= 0 with A y <= 1 by the simplex method; the
+    # optimum is 1 / value, y and the dual solution the strategies up to scale. Bland's rule keeps it from going in
+    # circles.
     shift = 1 - min(min(row) for row in payoffs)
     n_rows, n_columns = len(payoffs), len(payoffs[0])
     # One row for each constraint: coefficients, slacks, right-hand side.

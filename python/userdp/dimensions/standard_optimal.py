@@ -13,13 +13,7 @@ from userdp.runtime import Progress, progress_bar
 
 
 def _sample(points: Any, labels: Any, n_points: int) -> list[tuple[int, bool]]:
-    """Read a sample.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read a sample."""
     columns, bits = np.asarray(points), np.asarray(labels)
     for name, values in (("points", columns), ("labels", bits)):
         if values.ndim != 1:
@@ -124,15 +118,6 @@ class StandardOptimalAlgorithm:
         points : array-like of int with shape (examples,)
             Columns of the matrix, in the order of the sample.
         labels : array-like of 0 and 1 with shape (examples,)
-
-        Returns
-        -------
-        ndarray of uint8 with shape (n_points,)
-
-        Raises
-        ------
-        TypeError, ValueError
-            Naming the argument.
         """
         return np.array(list(self.hypothesis(points, labels)), dtype=np.uint8)
 
@@ -152,11 +137,6 @@ class StandardOptimalAlgorithm:
         -------
         int
             At most `littlestone_dimension` when some concept explains the sample.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Naming the argument.
         """
         return self._spaces.standard_optimal(_sample(points, labels, self.n_points))[1]
 
@@ -175,11 +155,6 @@ class StandardOptimalAlgorithm:
         list of bytes
             As of `hypothesis`; in increasing order, without repetition, at most `max_explanations`. Empty when no
             concept explains the sample. Hypotheses outside the class may be among them.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Naming the argument.
 
         Notes
         -----

@@ -26,8 +26,6 @@ def vc_dimension(matrix: Matrix, *, budget: int | None = None, progress: Progres
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         When the budget does not suffice. The message has bounds that are proved by then.
 

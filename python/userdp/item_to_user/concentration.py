@@ -83,11 +83,6 @@ def generalization_level(
     StabilityLevel
         The algorithm is (beta, epsilon', delta')-sample perfectly generalizing.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     [GKKMMZ23, Theorem 13], with explicit constants and without its assumption that the parameters are small. No privacy
@@ -142,11 +137,6 @@ def deletion_level(
     StabilityLevel
         With probability at least 1 - beta the algorithm is (r, epsilon', delta')-LDDP at the data.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     [GKKMMZ23, Theorem 17], through `generalization_level` with q m items, q = min(r, n - r), and beta over the number
@@ -186,11 +176,6 @@ def largest_item_epsilon(
         probability at least 1 - beta. It is close to the largest that `deletion_level` certifies over all slacks (to
         1e-6 for item_delta = 0); infinite when nothing can differ (r = 0 or r = n); 0 when item_delta is too large
         for any.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Examples
     --------

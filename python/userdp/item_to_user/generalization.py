@@ -44,27 +44,14 @@ Notion = Literal["sample", "simulator"]
 
 @dataclass(frozen=True)
 class GeneralizationWitness:
-    """The most likely pair of different distributions, under the worst distribution.
-
-    Attributes
-    ----------
-    x : dataset
-    x2 : dataset or None
-        None when x is compared with the simulator.
-    event : frozenset
-        Outputs whose probabilities differ by more than (epsilon, delta) allows.
-    divergence : Bounds
-        Around the divergence of the distribution on x from the other one; or of the other one from it, when
-        ``reversed``.
-    reversed : bool
-        For the simulator only: it is the one with more mass on the event.
-    """
+    """The most likely pair of different distributions, under the worst distribution."""
 
     x: Dataset
-    x2: Dataset | None
-    event: frozenset[Any]
+    x2: Dataset | None  # None when x is compared with the simulator
+    event: frozenset[Any]  # Outputs whose probabilities differ by more than (epsilon, delta) allows
+    # Around the divergence of the distribution on x from the other one; or of the other one from it, when ``reversed``.
     divergence: Bounds
-    reversed: bool = False
+    reversed: bool = False  # For the simulator only: it is the one with more mass on the event
 
 
 @dataclass(frozen=True, kw_only=True)

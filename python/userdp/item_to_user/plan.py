@@ -139,10 +139,6 @@ def plan_user_level(
     stability_epsilon, stability_delta : optional
         The level at which DelStab compares kept data; by default the calibration's. Give all three or none.
 
-    Returns
-    -------
-    UserLevelPlan
-
     Raises
     ------
     TypeError, ValueError
@@ -306,11 +302,6 @@ def suggested_item_level(epsilon: float, delta: float, m: int) -> tuple[float, f
     -------
     (float, float)
         epsilon^2 / (ln(1/delta) sqrt(m ln(m/delta))) and delta epsilon / (m ln(1/delta)).
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----

@@ -31,12 +31,6 @@ HEADER_BYTES = len(MAGIC) + FINGERPRINT_BYTES
 class Tally:
     """How many messages were accepted, and how many were rejected for which reason.
 
-    Attributes
-    ----------
-    accepted : int
-    rejected : dict from str to int
-        By reason. The reasons are a fixed list of the protocol's; nothing of a rejected message is kept.
-
     Examples
     --------
     >>> tally = Tally()
@@ -45,6 +39,8 @@ class Tally:
     >>> tally
     Tally(accepted=3, rejected={'wrong length': 1})
     """
+
+    # rejected: By reason. The reasons are a fixed list of the protocol's; nothing of a rejected message is kept.
 
     def __init__(self) -> None:
         self.accepted = 0
@@ -66,29 +62,6 @@ class Tally:
 class MessageFormat:
     """How the messages of one kind, of one protocol with its parameters, in one round, look.
 
-    Parameters
-    ----------
-    kind : str
-        What the message is, such as "hadamard-response".
-    parameters : mapping from str to public values
-        Everything that client and server must agree on: None, booleans, integers, strings, floats, Fractions,
-        LogRatios and lists of these.
-    round_id : str
-        Names the round. Use every name once: a message of an earlier round with the same name would be accepted.
-    payload_bytes : int
-        At least 1.
-
-    Attributes
-    ----------
-    fingerprint : bytes with length 16
-    width : int
-        The length of every message in bytes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a round without a name and for parameters without a canonical form.
-
     Examples
     --------
     >>> reports = MessageFormat("vote", {"epsilon": 1.0}, "2024-05-01", payload_bytes=2)
@@ -101,6 +74,8 @@ class MessageFormat:
     >>> tally
     Tally(accepted=0, rejected={'another round': 1})
     """
+
+    # width: The length of every message in bytes.
 
     def __init__(self, kind: str, parameters: Mapping[str, object], round_id: str, payload_bytes: int) -> None:
         check_round(round_id)
@@ -117,16 +92,7 @@ class MessageFormat:
         return self._header + payload
 
     def encode_many(self, payloads: Messages) -> Messages:
-        """A message for each row of payloads.
-
-        Parameters
-        ----------
-        payloads : ndarray of uint8 with shape (n, payload_bytes)
-
-        Returns
-        -------
-        ndarray of uint8 with shape (n, width)
-        """
+        """A message for each row of payloads."""
         messages = np.empty((len(payloads), self.width), dtype=np.uint8)
         messages[:, :HEADER_BYTES] = np.frombuffer(self._header, dtype=np.uint8)
         messages[:, HEADER_BYTES:] = payloads
@@ -148,18 +114,7 @@ class MessageFormat:
         return None
 
     def decode_many(self, messages: object, tally: Tally) -> Messages:
-        """The payloads of those rows that are messages of this round; the others are counted.
-
-        Parameters
-        ----------
-        messages : ndarray of uint8 with shape (n, width)
-            Anything else is one rejected message, or n of them when it is a table of n rows of another width.
-        tally : Tally
-
-        Returns
-        -------
-        ndarray of uint8 with shape (k, payload_bytes)
-        """
+        """The payloads of those rows that are messages of this round; the others are counted."""
         none: Messages = np.empty((0, self.payload_bytes), dtype=np.uint8)
         table = as_table(messages)
         if table is None:
@@ -201,13 +156,7 @@ def as_table(messages: object) -> Messages | None:
 
 
 def check_round(round_id: object) -> str:
-    """Read the name of a round.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything but a non-empty string.
-    """
+    """Read the name of a round."""
     if not isinstance(round_id, str):
         raise TypeError(f"round_id must be a str that names the round, never used before; got {short_repr(round_id)}")
     if not round_id:
@@ -216,13 +165,7 @@ def check_round(round_id: object) -> str:
 
 
 def described_epsilon(ratio: object, exponent: object) -> Fraction | LogRatio:
-    """Read the two numbers that stand for a privacy level in the JSON of a protocol.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For what is no level, and for numbers of absurd size, before anything is computed with them.
-    """
+    """Read the two numbers that stand for a privacy level in the JSON of a protocol."""
     factor, power = exact_number(ratio), exact_number(exponent)
     if factor is None or power is None or (factor != 1 and power != 0):
         raise ValueError("it has an epsilon that is neither a number nor the logarithm of one")
@@ -230,13 +173,7 @@ def described_epsilon(ratio: object, exponent: object) -> Fraction | LogRatio:
 
 
 def canonical_json(value: object) -> str:
-    """Public values as JSON text that is the same on every machine, for equal values only.
-
-    Raises
-    ------
-    TypeError
-        For values of other types.
-    """
+    """Public values as JSON text that is the same on every machine, for equal values only."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

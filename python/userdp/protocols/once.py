@@ -10,20 +10,16 @@ from collections.abc import Callable
 class OneReport:
     """The right to report once. Copies within the process share it; it never comes to another process.
 
-    What is made by `copy` is the right itself. A right that has been used is pickled as such, and one that has not is
-    not pickled: each copy could be used once. A process that was forked cannot know what its parent did, and has none.
-
-    Parameters
-    ----------
-    used : bool
-        Whether it has been used already.
-
     Examples
     --------
     >>> right = OneReport()
     >>> right.use(), right.use()
     (True, False)
     """
+
+    # What is made by `copy` is the right itself. A right that has been used is pickled as such, and one that has not is
+    # not pickled: each copy could be used once. A process that was forked cannot know what its parent did, and has
+    # none.
 
     def __init__(self, used: bool = False) -> None:
         self._used = used

@@ -131,13 +131,7 @@ def joint_distribution(p: Distribution, q: Distribution) -> dict[tuple[Any, Any]
 
 
 def read_pair(p: Distribution, q: Distribution) -> tuple[tuple[Any, ...], list[int], list[int]]:
-    """Items in the order of p, and integer weights of both distributions.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Items in the order of p, and integer weights of both distributions."""
     if isinstance(p, Mapping) != isinstance(q, Mapping):
         raise TypeError("p and q must both be mappings from item to probability, or neither")
     items: tuple[Any, ...] | None = None
@@ -189,11 +183,9 @@ def _agreement_of_race(a: Sequence[int], b: Sequence[int]) -> Fraction:
 
 
 def race_terms(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Quotients whose sum is the probability that races of two lists of integer weights have the same winner.
-
-    Sorted by a_x / b_x, the largest first, max(a_y / a_x, b_y / b_x) is a_y / a_x for all y up to x's class of equal
-    ratios and b_y / b_x behind it: prefix sums A and suffix sums B give every term a_x b_x / (A b_x + B a_x).
-    """
+    """Quotients whose sum is the probability that races of two lists of integer weights have the same winner."""
+    # Sorted by a_x / b_x, the largest first, max(a_y / a_x, b_y / b_x) is a_y / a_x for all y up to x's class of equal
+    # ratios and b_y / b_x behind it: prefix sums A and suffix sums B give every term a_x b_x / (A b_x + B a_x).
     # Different ratios differ by at least 2**-shift, so that rounding down keeps them apart and in order.
     classes: dict[int, tuple[int, int]] = {}
     prefix, shift = 0, 2 * max(b, default=0).bit_length()

@@ -40,11 +40,6 @@ class SharedOffsetRounding:
     points : int
         Number of grid points.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     [GKM21, Algorithm 5], with its grid and factor corrected (docs/errata.md), and one offset instead of correlated
@@ -152,10 +147,6 @@ class SharedOffsetRounding:
         ----------
         index : int
             From 0 to points - 1.
-
-        Returns
-        -------
-        Fraction
         """
         if not is_integer(index) or not 0 <= index < self.points:
             raise ValueError(f"index must be an int from 0 to {self.points - 1}; got {short_repr(index)}")

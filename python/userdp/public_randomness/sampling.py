@@ -49,11 +49,6 @@ class CorrelatedSampler:
     default : int
         Index of the public item for that case.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     [GKM21, Definition 7] and [GKM21, Theorem 8]. The race computes ln weight_x - ln E_x with a logarithm made of IEEE

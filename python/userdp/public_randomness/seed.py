@@ -87,15 +87,6 @@ class PublicSeed:
             What the bytes are for.
         i, j : int
             Numbers in [0, 2**64).
-
-        Returns
-        -------
-        bytes of length 32
-
-        Raises
-        ------
-        TypeError, ValueError
-            Naming the argument.
         """
         return self._core.block(parse_label(label), _address(i, "i"), _address(j, "j"))
 
@@ -115,14 +106,8 @@ class PublicSeed:
         count : int
             Number of keys, from 0 to 2**28.
 
-        Returns
-        -------
-        ndarray of float64, shape (count,)
-
         Raises
         ------
-        TypeError, ValueError
-            Naming the argument.
         BudgetError
             For more than 2**28 keys.
         """
@@ -204,13 +189,7 @@ def _seed_bytes(value: Any) -> bytes:
 
 
 def parse_label(label: Any) -> str:
-    """Read a label, whose bytes are its UTF-8.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For what is no str, and for surrogates, which have no UTF-8.
-    """
+    """Read a label, whose bytes are its UTF-8."""
     if not isinstance(label, str):
         raise TypeError(f"label must be a str; got {short_repr(label)}")
     try:

@@ -286,11 +286,9 @@ def _agreements(
 
 
 def _short(output_distribution: Mapping[Hashable, int]) -> tuple[dict[Hashable, int], int]:
-    """A pmf with short weights, and by how much this moves agreements at most, in 2**-PRECISION.
-
-    Rounding moves a distribution of k items by at most d = k * 2**-DISTRIBUTION_BITS in total variation, and draws from
-    it differ from those from the original with probability at most 2 d.
-    """
+    """A pmf with short weights, and by how much this moves agreements at most, in 2**-PRECISION."""
+    # Rounding moves a distribution of k items by at most d = k * 2**-DISTRIBUTION_BITS in total variation, and draws
+    # from it differ from those from the original with probability at most 2 d.
     total = sum(output_distribution.values())
     if total.bit_length() <= DISTRIBUTION_BITS:
         return dict(output_distribution), 0

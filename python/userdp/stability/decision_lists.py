@@ -209,13 +209,7 @@ def _terms(n_features: int, width: int) -> Iterator[tuple[tuple[int, bool], ...]
 
 
 def _number_of_terms(n_features: int, width: int) -> int:
-    """How many there are.
-
-    Raises
-    ------
-    ValueError, BudgetError
-        For a width above the number of features, and for more than 2**12.
-    """
+    """How many there are."""
     if width > n_features:
         raise ValueError(f"width must be at most n_features = {n_features}; got {width}")
     size = 0

@@ -51,11 +51,6 @@ class ListStabilityLearner(StableLearner):
         What users vote for who have fewer than k1 + k2 rows or no candidates. Public, and of the kind that the list
         learner lists. By default the first hypothesis of its class.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     The vote is an index where the list learner lists hypotheses of its class, and the bytes of a function where it

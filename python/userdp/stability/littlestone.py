@@ -52,8 +52,6 @@ class LittlestoneLists(ListLearner):
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         When `list_size` is above a million, or the budget does not suffice. `VersionSpace` has lists of at most as many
         hypotheses as the class.

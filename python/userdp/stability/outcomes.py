@@ -36,16 +36,9 @@ Member: TypeAlias = "tuple[int, ...]"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A distribution of items in lowest terms, or a list of items.
+    """A distribution of items in lowest terms, or a list of items."""
 
-    Attributes
-    ----------
-    weights : frozenset of (item, int)
-        Positive weights; 1 for every item of a list.
-    is_list : bool
-    """
-
-    weights: frozenset[tuple[Hashable, int]]
+    weights: frozenset[tuple[Hashable, int]]  # Positive weights; 1 for every item of a list
     is_list: bool = False
 
     @property
@@ -55,13 +48,7 @@ class Outcome:
 
 
 def read_masses(value: Any, name: str) -> dict[Any, Fraction]:
-    """Read a mapping to exact probabilities with the sum 1, or a sequence of things that are equally likely.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read a mapping to exact probabilities with the sum 1, or a sequence of things that are equally likely."""
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         things = list(value)
         value = {thing: Fraction(1, len(things)) for thing in things}
@@ -87,13 +74,7 @@ def read_masses(value: Any, name: str) -> dict[Any, Fraction]:
 
 
 def read_pmf(value: Any, name: str) -> Outcome:
-    """Read what a learner returned.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Beginning with the name.
-    """
+    """Read what a learner returned."""
     if isinstance(value, Pmf):
         pairs = list(zip(value.outputs, value.weights, strict=True))
     elif isinstance(value, (set, frozenset)):
@@ -111,13 +92,7 @@ def read_pmf(value: Any, name: str) -> Outcome:
 
 
 class Samples:
-    """All samples of m independent examples, with their probabilities.
-
-    Raises
-    ------
-    BudgetError
-        For too many.
-    """
+    """All samples of m independent examples, with their probabilities."""
 
     def __init__(self, atoms: Atoms, m: int, *, symmetric: bool, runs: int) -> None:
         self.examples, self.m, self.symmetric = tuple(atoms), m, symmetric
@@ -155,13 +130,7 @@ class Samples:
         return weight
 
     def outcomes(self, run: Run, seed: Any, callback: ProgressCallback) -> dict[Outcome, int]:
-        """The distinct outcomes with the weights of their samples.
-
-        Raises
-        ------
-        ValueError
-            When the learner is not symmetric.
-        """
+        """The distinct outcomes with the weights of their samples."""
         members = list(self.members())
         found: dict[Outcome, int] = {}
         spread = set(np.linspace(0, len(members) - 1, SYMMETRY_SAMPLES, dtype=np.int64).tolist())
@@ -195,20 +164,7 @@ def _silent(done: int, total: int) -> None:
 
 
 def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
-    """How to run a learner on samples: objects by their methods, callables by calling them.
-
-    Parameters
-    ----------
-    learner : object or callable
-    atoms : mapping
-    seeds : collection
-        What is run for each sample; empty for learners that are run without.
-
-    Raises
-    ------
-    TypeError
-        For what cannot be run.
-    """
+    """How to run a learner on samples: objects by their methods, callables by calling them."""
     if seeds and isinstance(learner, StableLearner):
         for seed in seeds:
             if not isinstance(seed, PublicSeed):
@@ -257,13 +213,7 @@ def _cut(learner: ListLearner, X: npt.NDArray[Any], labels: npt.NDArray[np.uint8
 
 
 class _Rows:
-    """Examples (x, y) as rows of features and labels.
-
-    Raises
-    ------
-    ValueError
-        For other examples.
-    """
+    """Examples (x, y) as rows of features and labels."""
 
     def __init__(self, atoms: Atoms) -> None:
         try:
@@ -288,13 +238,7 @@ class _Rows:
 
 
 class Errors:
-    """The exact errors of items under a distribution.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When accuracy is asked for and errors are not known, or no concept fits the distribution.
-    """
+    """The exact errors of items under a distribution."""
 
     def __init__(
         self,

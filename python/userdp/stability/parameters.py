@@ -99,15 +99,6 @@ def representation_parameters(
     calibration : {"tight", "paper"}
         "paper" has the gamma and m printed in [GKM21, Theorem 26], for eta = nu = 1 - beta whatever is asked.
 
-    Returns
-    -------
-    RepresentationParameters
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     "tight": with Delta = sqrt(ln(2 |H| / z) / (2 m)), all empirical errors are within Delta of the true ones with
@@ -174,15 +165,6 @@ def list_parameters(
     calibration : {"tight", "paper"}
         "paper" has the numbers printed in [GKM21, Theorem 20], with k1 rounded up; they need eta = nu, which is the
         theorem's 1 - beta.
-
-    Returns
-    -------
-    ListParameters
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -323,11 +305,6 @@ def query_parameters(algorithm: StatisticalQueryAlgorithm, *, eta: Delta = "0.9"
     QueryParameters
         With m = ceil(variance (I q / ((1 - nu) (1 - eta)))^2), exactly.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     The chance that a user's hypothesis is not the one that the means of the distribution give is at most
@@ -368,19 +345,7 @@ PRECISION = 256
 
 
 def pair_agreement(p: Sequence[int], q: Sequence[int], method: Method) -> Enclosure:
-    """The probability that draws from two distributions by the same randomness are equal.
-
-    Parameters
-    ----------
-    p, q : sequences of int
-        Weights of the same outputs, non-negative and not all zero.
-    method : {"race", "darts"}
-
-    Returns
-    -------
-    tuple of int
-        Around 2**256 times the probability, at most len(p) apart.
-    """
+    """The probability that draws from two distributions by the same randomness are equal."""
     if method == "race":
         terms = race_terms(p, q)
     else:
@@ -410,11 +375,6 @@ def stability_from_agreement(agreement: Delta, eta: Delta) -> Fraction:
         nu: with probability at least nu over the public randomness r, some hypothesis h_r is what a user gets with
         probability at least eta.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     nu = 1 - (1 - rho) / max(1 - eta, 2 eta (1 - eta)), or 0. For given r let p_1 >= p_2 >= ... be the probabilities of
@@ -438,15 +398,6 @@ def agreement_from_stability(eta: Delta, nu: Delta) -> Fraction:
     Parameters
     ----------
     eta, nu : numbers in [0, 1]
-
-    Returns
-    -------
-    Fraction
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Examples
     --------

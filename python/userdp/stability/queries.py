@@ -148,15 +148,7 @@ class StatisticalQueryAlgorithm(ABC):
 
 
 def check_algorithm(algorithm: Any) -> None:
-    """Refuse what is no algorithm, and what asks for too much.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the attribute.
-    BudgetError
-        For more than 2**24 queries, or a tolerance below 2**-28.
-    """
+    """Refuse what is no algorithm, and what asks for too much."""
     if not isinstance(algorithm, StatisticalQueryAlgorithm):
         raise TypeError(
             "algorithm must be a StatisticalQueryAlgorithm, such as DecisionListQueries(...); got "
@@ -177,13 +169,7 @@ def check_algorithm(algorithm: Any) -> None:
 
 
 def first_columns(X: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """The first columns of a table.
-
-    Raises
-    ------
-    ValueError
-        When it has fewer: this is about the shape, not about values.
-    """
+    """The first columns of a table."""
     if X.ndim != 2 or X.shape[1] < count:
         found = X.shape[1] if X.ndim == 2 else f"{X.ndim} dimensions"
         raise ValueError(f"X must have at least {count} columns, n_features of the algorithm; got {found}")

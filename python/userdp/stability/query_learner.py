@@ -203,17 +203,11 @@ class _TooManyQueries(Exception):
 
 
 class _Answers:
-    """The oracle for users who have learned the same: when they would learn different things, they part.
+    """The oracle for users who have learned the same: when they would learn different things, they part."""
 
-    Attributes
-    ----------
-    users : _People
-        Those who have not left.
-    others : list of (_People, answers)
-        Those who have, each group with all that it has learned.
-    exceeded : bool
-        Whether more was asked than may be.
-    """
+    # users: Those who have not left.
+    # others: Those who have, each group with all that it has learned.
+    # exceeded: Whether more was asked than may be.
 
     def __init__(
         self, algorithm: StatisticalQueryAlgorithm, seed: PublicSeed, people: _People, known: list[Any]

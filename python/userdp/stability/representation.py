@@ -47,11 +47,6 @@ class RepresentationLearner(ClassLearner):
     default : int
         The index of the hypothesis that users without rows vote for.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     *Purity.* The number of errors e is an exact integer; the weight -gamma e / r, with r the user's own number of rows,
@@ -99,10 +94,6 @@ class RepresentationLearner(ClassLearner):
         data : UserTable
             Rows by user.
         seed : PublicSeed
-
-        Returns
-        -------
-        list of int of length n_users
 
         Raises
         ------

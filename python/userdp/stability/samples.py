@@ -96,14 +96,8 @@ def measure_agreement(
     random_state : int
         Seed of the simulation.
 
-    Returns
-    -------
-    AgreementEstimate
-
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         For more than 2**28 rows in all.
 

@@ -81,10 +81,6 @@ class ItemProtocol(LocalProtocol):
         ----------
         symbol : one of the outputs of `pmf`
         item : int
-
-        Returns
-        -------
-        bool
         """
 
     # --- estimates
@@ -175,11 +171,9 @@ class ItemProtocol(LocalProtocol):
 
     @abstractmethod
     def _separation(self) -> Separation:
-        """How reports tell the item h from another one, v: three probabilities.
-
-        Of supporting h and not v, and v and not h, for users who have h; and of supporting h and not v for those who
-        have neither, which is also that of v and not h, or a bound of it.
-        """
+        """How reports tell the item h from another one, v: three probabilities."""
+        # Of supporting h and not v, and v and not h, for users who have h; and of supporting h and not v for those who
+        # have neither, which is also that of v and not h, or a bound of it.
 
     @classmethod
     def users_needed(cls, *, agreement: Delta, beta: Delta, **parameters: Any) -> int:
@@ -235,12 +229,7 @@ class ItemProtocol(LocalProtocol):
 
 
 def majority(agreement: Delta) -> Fraction:
-    """Read an agreement, a probability above 1/2.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Read an agreement, a probability above 1/2."""
     number = parse_delta(agreement, "agreement")
     if number <= Fraction(1, 2):
         raise ValueError(f"agreement must be above 1/2; got {short_repr(agreement)}")

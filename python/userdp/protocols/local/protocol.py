@@ -101,12 +101,7 @@ class LocalProtocol(ABC):
         return {"epsilon": level, **self._parameters}
 
     def to_json(self) -> str:
-        """The description as JSON text, from which other machines make the same protocol.
-
-        Returns
-        -------
-        str
-        """
+        """The description as JSON text, from which other machines make the same protocol."""
         described = {"protocol": self.kind, **self._described(), "n_users": self.n_users, "round_id": self.round_id}
         return json.dumps(described, sort_keys=True)
 
@@ -184,10 +179,6 @@ class LocalProtocol(ABC):
         slot : int
             Only of protocols whose users do different things.
 
-        Returns
-        -------
-        Pmf
-
         Raises
         ------
         BudgetError
@@ -223,22 +214,13 @@ class LocalProtocol(ABC):
             From 0 to n_users - 1: the user's own number. It is public and must have been fixed without anybody's data,
             for instance at enrolment. The rank among the ids that are present is not: one user who is replaced by
             another moves all others (docs/proofs/local_protocols.md).
-
-        Returns
-        -------
-        LocalClient
         """
         from userdp.protocols.local.parties import LocalClient
 
         return LocalClient(self, slot)
 
     def server(self) -> LocalServer:
-        """The half that receives the reports.
-
-        Returns
-        -------
-        LocalServer
-        """
+        """The half that receives the reports."""
         from userdp.protocols.local.parties import LocalServer
 
         return LocalServer(self)
@@ -262,10 +244,6 @@ class LocalProtocol(ABC):
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the reports reproducible,
             for tests only, and warns.
-
-        Returns
-        -------
-        ndarray of uint8 with shape (n, width)
 
         Raises
         ------
@@ -388,12 +366,7 @@ def _protocols_by_kind() -> dict[str, type[LocalProtocol]]:
 
 
 def log_events(events: int, beta: Delta) -> float:
-    """ln(events / beta) for so many events that may fail with probability beta together, in (0, 1).
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """ln(events / beta) for so many events that may fail with probability beta together, in (0, 1)."""
     number = parse_delta(beta, "beta")
     if not 0 < number < 1:
         raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
@@ -402,13 +375,7 @@ def log_events(events: int, beta: Delta) -> float:
 
 
 def plan_of(reports: float, gain: float) -> int:
-    """How many reports are needed, of which each one brings the gain.
-
-    Raises
-    ------
-    BudgetError
-        For more than there may be.
-    """
+    """How many reports are needed, of which each one brings the gain."""
     if reports >= gain * USERS_LIMIT:
         raise BudgetError("more than 2**32 users are needed; plan for more agreement or a larger epsilon or beta")
     return max(1, math.ceil(reports / gain))

@@ -124,10 +124,6 @@ class Histogram(_OfItems):
             False and True are the items 0 and 1; anything that is no item counts as the default.
         random_state : None or int
             For tests only.
-
-        Returns
-        -------
-        ndarray of int64 with shape (n_items,)
         """
         estimates: Integers = self._simulated(items, source_of(random_state)).histogram()
         return estimates

@@ -136,26 +136,7 @@ def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_co
 
 
 class SharedNoise:
-    """Noise NB(r, p) that the honest users of a round add up to, and its certificate.
-
-    Parameters
-    ----------
-    epsilon, delta
-        What the round must hide.
-    n_users : int
-    counts : int
-        How many noisy counts one replaced user changes: 1 or 2.
-    dropout : float, int, Fraction or decimal string
-        In [0, 1): up to this fraction of the users may be absent or tell their messages to the analyst.
-    beta : None, float, int, Fraction or decimal string
-    r, p : None, or numbers
-        Both or none of them. r is that of the noise that all but the dropouts add up to.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside their ranges, and an r and p that are not enough.
-    """
+    """Noise NB(r, p) that the honest users of a round add up to, and its certificate."""
 
     def __init__(
         self,

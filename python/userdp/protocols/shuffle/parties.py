@@ -127,10 +127,6 @@ class Shuffler:
         ----------
         random_state : None or int
             For tests only. The order is otherwise made of the bits of the operating system.
-
-        Returns
-        -------
-        ndarray of uint8 with shape (k, width)
         """
         source = source_of(random_state)
         collected = np.frombuffer(b"".join(self._collected), dtype=np.uint8).reshape(-1, self._width)
@@ -151,11 +147,10 @@ def _each(messages: object) -> Iterator[object]:
 
 
 class Server:
-    """The analyst's half of a round: counts messages.
+    """The analyst's half of a round: counts messages."""
 
-    Nothing in a message says who sent it, so a sender who sends too many, or the same twice, is not found out:
-    privacy does not depend on it, the estimates do.
-    """
+    # Nothing in a message says who sent it, so a sender who sends too many, or the same twice, is not found out:
+    # privacy does not depend on it, the estimates do.
 
     def __init__(self, protocol: ShuffleProtocol) -> None:
         self._protocol = protocol

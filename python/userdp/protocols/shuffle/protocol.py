@@ -121,13 +121,7 @@ class ShuffleProtocol(ABC):
         return Pmf(tuple(range(len(weights))), tuple(weights))
 
     def noise_quantile(self, beta: Delta) -> int:
-        """A number that the noise in one count exceeds with probability at most beta, when all users take part.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a beta outside (0, 1), and one too small for tables of 128 bits.
-        """
+        """A number that the noise in one count exceeds with probability at most beta, when all users take part."""
         return self._noise.quantile(parse_beta(beta))
 
     @abstractmethod
@@ -135,19 +129,7 @@ class ShuffleProtocol(ABC):
         """How far off the result is at most, with probability 1 - beta, when all users take part."""
 
     def privacy_profile(self, epsilons: Sequence[Epsilon] | npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Certified delta at each epsilon.
-
-        Parameters
-        ----------
-        epsilons : sequence of epsilon, length L
-            Each from 0 to 64.
-
-        Returns
-        -------
-        ndarray of float64 with shape (L,)
-            Upper bounds, for what is really drawn: within 2**-70 of themselves, and the distances of the tables, of
-            the exact values.
-        """
+        """Certified delta at each epsilon."""
         return self._noise.profile(epsilons)
 
     @property
@@ -181,24 +163,7 @@ class ShuffleProtocol(ABC):
         """The analyst's half."""
 
     def report_many(self, items: Any, random_state: int | None = None) -> Messages:
-        """The messages of many users, one user after the other, in one call: for simulations.
-
-        Parameters
-        ----------
-        items : array, list or other sequence, or series, with one item for each user
-            As for `Client.report`. What kind of container it is is public.
-        random_state : None or int
-            For tests only.
-
-        Returns
-        -------
-        ndarray of uint8 with shape (k, width)
-
-        Raises
-        ------
-        TypeError, ValueError
-            For containers of other kinds.
-        """
+        """The messages of many users, one user after the other, in one call: for simulations."""
         source = source_of(random_state)
         ids, _ = self._reports(self._codes(items, "items"), source)
         return self._format.encode_many(self._payloads(ids))
@@ -257,15 +222,7 @@ class ShuffleProtocol(ABC):
 
     @classmethod
     def from_json(cls, text: str, *, max_messages: int = MAX_MESSAGES) -> Any:
-        """The protocol of a description; what it promises is certified again.
-
-        Raises
-        ------
-        ValueError
-            For anything but the description of a protocol of this class.
-        BudgetError
-            For too many messages.
-        """
+        """The protocol of a description; what it promises is certified again."""
         try:
             described = json.loads(text)
             kind = described.pop("protocol")

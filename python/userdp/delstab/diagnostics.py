@@ -1,0 +1,246 @@
+"""What DelStab tells about a dataset, and **not privately**: the distribution of a release, and why it is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.algorithms import AdditiveAlgorithm, Dataset
+from userdp.delstab.calibration import TOTAL, Calibration
+from userdp.delstab.compatibility import InnerPmfs
+from userdp.delstab.engines import AnyStability, EngineChoice
+from userdp.delstab.stable_sets import Stability
+from userdp.delstab.windows import WindowStability
+from userdp.exact.numbers import Bounds, round_down, round_up
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
+from userdp.runtime import ProgressCallback
+
+if TYPE_CHECKING:
+    from userdp.delstab.delstab import DelStab
+
+EXACT_ROWS = 2000
+"""Kept sets up to which "auto" gives the exact distribution."""
+
+
+@dataclass(frozen=True)
+class PmfBounds:
+    """Certified bounds of the probabilities of a release.
+
+    Attributes
+    ----------
+    outputs : tuple
+        The k + 1 outputs, `BOTTOM` last.
+    lower, upper : ndarray of float64, shape (k + 1,)
+        Around the exact probabilities; the widths sum to at most 1e-12.
+    layer_sizes : tuple of int
+        The number of stable sets of each size 0, 1, ..., exactly.
+    engine, compatibility : str
+        What ran: see `DelStab.plan`.
+    smallest_stable_size : int or None
+        r*; None if it is so large that the refusal is sure.
+    """
+
+    outputs: tuple[Hashable, ...]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    layer_sizes: tuple[int, ...]
+    engine: str
+    compatibility: str
+    smallest_stable_size: int | None
+
+
+def exact_distribution(stability: AnyStability, calibration: Calibration, outputs: tuple[Hashable, ...]) -> Pmf:
+    """The exact distribution of the release."""
+    mixture = calibration.mixture(stability.smallest)
+    if not any(mixture):
+        return Pmf(outputs, (0,) * (len(outputs) - 1) + (1,))
+    weights, total = stability.distribution(mixture, TOTAL)
+    whole = [*weights, total - sum(weights)]
+    divisor = math.gcd(*whole)
+    return Pmf(outputs, tuple(weight // divisor for weight in whole))
+
+
+def bounded_pmf(
+    stability: AnyStability,
+    calibration: Calibration,
+    outputs: tuple[Hashable, ...],
+    choice: EngineChoice,
+    *,
+    forced: bool,
+    report: ProgressCallback,
+) -> PmfBounds | None:
+    """Bounds of the pmf of the release, where they are cheaper than itself; None where they are not."""
+    if not isinstance(stability, Stability) or stability.smallest is None or stability.vectors is None:
+        return None
+    if not forced and len(stability.vectors) <= EXACT_ROWS:
+        return None
+    mixture = calibration.mixture(stability.smallest)
+    lower, upper = stability.bounds(mixture, TOTAL, report)
+    refusal = Fraction(TOTAL - sum(mixture), TOTAL)
+    return PmfBounds(
+        outputs=outputs,
+        lower=np.append(lower, round_down(refusal)),
+        upper=np.append(upper, round_up(refusal)),
+        layer_sizes=stability.layer_sizes(calibration.largest),
+        engine=choice.engine,
+        compatibility=choice.compatibility,
+        smallest_stable_size=stability.smallest,
+    )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a dataset is refused or not; **not private**. Its ``str`` is meant to be read.
+
+    Attributes
+    ----------
+    n_users, deletions : int
+        n and D.
+    engine, compatibility : str
+        What ran: see `DelStab.plan`.
+    smallest_stable_size : int or None
+        r*; None if no set of at most D users will do.
+    largest_size : int
+        Sizes above this one are refused surely.
+    refusal_probability : Fraction
+        Of `BOTTOM`, exactly.
+    worst : str or None
+        The pair of kept sets that the algorithm tells apart best, in words.
+    worst_divergence : Bounds or None
+        Their divergence at the inner level, larger direction; comparable with `allowed_divergence`.
+    allowed_divergence : Fraction
+        The inner delta_L.
+    spread, distance : int or None
+        For the "additive" engine: how far the totals of kept sets are apart, and how far they may be.
+    advice : tuple of str
+        What would lower the probability of a refusal.
+    """
+
+    n_users: int
+    deletions: int
+    engine: str
+    compatibility: str
+    smallest_stable_size: int | None
+    largest_size: int
+    refusal_probability: Fraction
+    worst: str | None
+    worst_divergence: Bounds | None
+    allowed_divergence: Fraction
+    spread: int | None
+    distance: int | None
+    advice: tuple[str, ...]
+
+    def __str__(self) -> str:
+        smallest = self.smallest_stable_size
+        size = "none of at most that many users" if smallest is None else str(smallest)
+        lines = [
+            f"{self.n_users} users, {self.deletions} left out, {self.n_users - self.deletions} kept "
+            f"(engine {self.engine!r}, compatibility {self.compatibility!r})",
+            f"smallest stable set: {size}; above {self.largest_size} a refusal is sure",
+            f"probability of a refusal: {float(self.refusal_probability):.6g}",
+        ]
+        if self.spread is not None:
+            lines.append(f"totals of kept sets are up to {self.spread} apart, and {self.distance} is tolerated")
+        if self.worst is not None and self.worst_divergence is not None:
+            lines.append(
+                f"most different kept sets: {self.worst}, divergence {self.worst_divergence.upper:.6g} where "
+                f"{float(self.allowed_divergence):.6g} is tolerated"
+            )
+        lines.extend(f"to be refused less often: {advice}" for advice in self.advice)
+        return "\n".join(lines)
+
+
+def explained(delstab: DelStab, users: Dataset, stability: AnyStability, report: ProgressCallback) -> Explanation:
+    """Explain the outcome on a dataset."""
+    calibration = delstab.calibration
+    choice = delstab.plan(len(users))
+    refusal = Fraction(calibration.refusal_numerator(stability.smallest), TOTAL)
+    spread = distance = None
+    worst = divergence = None
+    if isinstance(stability, WindowStability):
+        assert isinstance(delstab.algorithm, AdditiveAlgorithm)
+        values = sorted(map(delstab.algorithm.statistic_of, users))
+        spread = sum(values[delstab.deletions :]) - sum(values[: len(values) - delstab.deletions])
+        distance = stability.totals.distance
+    elif isinstance(stability, Stability):
+        worst, divergence = _worst_pair(delstab, choice, stability, report)
+    return Explanation(
+        n_users=len(users),
+        deletions=delstab.deletions,
+        engine=choice.engine,
+        compatibility=choice.compatibility,
+        smallest_stable_size=stability.smallest,
+        largest_size=calibration.largest,
+        refusal_probability=refusal,
+        worst=worst,
+        worst_divergence=divergence,
+        allowed_divergence=calibration.inner_delta,
+        spread=spread,
+        distance=distance,
+        advice=_advice(delstab, users, choice, refusal, stability.smallest) if refusal else (),
+    )
+
+
+def _worst_pair(
+    delstab: DelStab, choice: EngineChoice, stability: Stability, report: ProgressCallback
+) -> tuple[str | None, Bounds | None]:
+    """The two kept sets whose distributions differ most, in words."""
+    if stability.pmfs is None or stability.vectors is None:
+        return None, None
+    if stability.pmfs.incompatible:
+        vector = stability.vectors[stability.pmfs.incompatible[0]].tolist()
+        return f"the algorithm fails without {_in_words(choice, stability, vector)}", Bounds(1.0, 1.0)
+    level = InnerPmfs.of(delstab.algorithm, delstab.calibration, strict=True).level
+    pair = _core.pairwise_maximum(stability.pmfs.matrix, level, Fraction(1), report)
+    if pair is None:
+        return None, None
+    (first, second, _), lower, upper, *_ = pair
+    words = [_in_words(choice, stability, stability.vectors[row].tolist()) for row in (first, second)]
+    return f"without {words[0]} and without {words[1]}", Bounds(lower, upper)
+
+
+def _in_words(choice: EngineChoice, stability: Stability, vector: list[int]) -> str:
+    if choice.engine == "labeled":
+        positions = [place for place, count in zip(stability.active, vector, strict=True) if count]
+        return f"the users at positions {positions}"
+    parts = [
+        f"{n} of {of} of type {kind}"
+        for kind, n, of in zip(stability.active, vector, stability.counts, strict=True)
+        if n
+    ]
+    return ", ".join(parts) or "nobody"
+
+
+def _advice(
+    delstab: DelStab, users: Dataset, choice: EngineChoice, refusal: Fraction, smallest: int | None
+) -> tuple[str, ...]:
+    advice = [
+        "more users: each one then weighs less in the algorithm, and the deletions stay as they are",
+        "a larger epsilon or delta: fewer deletions, and kept sets may differ more",
+        "an algorithm with more noise, or with a statistic that one user changes less",
+    ]
+    if smallest is None:
+        advice.append(
+            "an algorithm that answers with a pmf on every kept set: it fails on some, or its pmf_error is large"
+        )
+    if choice.compatibility == "distance":
+        advice.append("compatibility='exact', which compares the totals that occur and not all of the public range")
+    if choice.engine == "multiset" and choice.max_distinct_users < len(users):
+        most = f"at most {choice.max_distinct_users} distinct users, as a pool with more counts as unstable"
+        advice.append(f"{most}; max_distinct_users= admits more")
+    if delstab.calibration.name != "optimal":
+        try:
+            probability = delstab.recalibrated("optimal").refusal_probability(users, progress=False)
+        except BudgetError:
+            return tuple(advice)
+        if probability < refusal:
+            advice.append(f"calibration='optimal': its probability of a refusal here is {float(probability):.6g}")
+    return tuple(advice)
