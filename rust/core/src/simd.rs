@@ -13,6 +13,30 @@ pub mod tiles;
 
 use std::sync::OnceLock;
 
+/// What the pass over one block returns: excesses over the biases, and totals.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Block {
+    pub(crate) p_high: f64,
+    pub(crate) p_low: f64,
+    pub(crate) q_high: f64,
+    pub(crate) q_low: f64,
+    pub(crate) p_total: f64,
+    pub(crate) q_total: f64,
+    pub(crate) close: bool,
+    pub(crate) negative: bool,
+}
+
+/// The public constants of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Multiplier {
+    /// The float nearest to E.
+    pub(crate) high: f64,
+    /// Outputs with |p - fl(h q)| < guard p are close.
+    pub(crate) guard: f64,
+    /// Where the accumulators of q start.
+    pub(crate) q_bias: f64,
+}
+
 /// The instruction sets that the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {

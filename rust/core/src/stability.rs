@@ -8,6 +8,8 @@
 //!
 //! Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User"
 //! (`NeurIPS` 2023), Algorithm 1.
+//!
+//! Paper: [GKKMMZ23, Lemma 18], [GKKMMZ23, Algorithm 1].
 
 mod bad_pairs;
 mod counting;

@@ -3,6 +3,8 @@
 //!
 //! That is the item whose E(x) / w(x) is least, hence x with probability w(x) over the sum of all weights. How often two
 //! users agree: `docs/proofs/correlated_sampling.md`.
+//!
+//! Paper: [GKM21, Theorem 8].
 
 use super::logarithm::{self, exponential, ln};
 use crate::{

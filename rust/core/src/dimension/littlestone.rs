@@ -5,6 +5,8 @@
 //! are not tried; the others are tried from the most balanced split on, since those mostly succeed, and of the two parts
 //! the smaller one first, since that one mostly fails. What was decided about a version space is kept as a lower and an
 //! upper bound, which decide other k as well: the dimension is monotone in the set and in k.
+//!
+//! Paper: [GKM21, Theorem 18].
 
 use super::concepts::{Concepts, common, size};
 use crate::{Error, Result, control::Control};

@@ -2,6 +2,8 @@
 //!
 //! Each of its mistakes lowers the dimension of the version space, so that it makes at most as many of them as the dimension
 //! on labels of one concept; a version space of dimension 0 is one concept, which it then predicts everywhere.
+//!
+//! Paper: [GKM21, Theorem 17].
 
 use super::{
     concepts::{Column, size},

@@ -1,6 +1,8 @@
 //! Shattered sets, and the most patterns that a number of points can show.
 //!
 //! A set of points splits the concepts into cells, one for each pattern that occurs on it.
+//!
+//! Paper: [LWY24, Definition A.1].
 
 use super::concepts::{Concepts, common, size};
 use crate::{Error, Result, control::Control};

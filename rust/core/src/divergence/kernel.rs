@@ -14,10 +14,13 @@
 //! An unflagged output is on the right side: fl(h q) is within a factor 1 +- 2.01 u of E q (plus 2^-1074 where it
 //! underflows), and |p - fl(h q)| >= 8 u p. With an exact power of two E = h the guard is 0. What underflow can hide
 //! is below 2^-600 per output for E <= 2^400.
+//!
+//! Paper: [GKKMMZ23, Definition 2], [LSAKKMS21, Definition 1], [LWY24, Definition 2.1].
 
 use crate::exact::level::MachineLevel;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::pass;
+use crate::simd::{Block, Multiplier};
 
 pub use crate::simd::Kernel;
 
@@ -47,30 +50,6 @@ pub struct Sums {
     pub close: bool,
     /// Some entry has its sign bit set.
     pub negative: bool,
-}
-
-/// What the pass over one block returns: excesses over the biases, and totals.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Block {
-    pub(crate) p_high: f64,
-    pub(crate) p_low: f64,
-    pub(crate) q_high: f64,
-    pub(crate) q_low: f64,
-    pub(crate) p_total: f64,
-    pub(crate) q_total: f64,
-    pub(crate) close: bool,
-    pub(crate) negative: bool,
-}
-
-/// The public constants of a pass.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Multiplier {
-    /// The float nearest to E.
-    pub(crate) high: f64,
-    /// Outputs with |p - fl(h q)| < guard p are close.
-    pub(crate) guard: f64,
-    /// Where the accumulators of q start.
-    pub(crate) q_bias: f64,
 }
 
 /// The pass over one block, and the lanes it adds in.

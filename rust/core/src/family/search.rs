@@ -1,4 +1,6 @@
 //! The largest divergence over all ordered pairs of pmfs, or the verdict whether it is at most delta.
+//!
+//! Paper: [GKKMMZ23, Definition 16].
 
 use super::{
     brute,

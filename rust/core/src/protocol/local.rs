@@ -13,6 +13,8 @@
 //!
 //! Which item a user has is secret: reports take the same instructions and addresses for every one, those outside the
 //! range included. They stand for a public default item.
+//!
+//! Paper: [GKM21, Lemma 13], [GKM21, Theorem 29], [GKM21, Algorithm 4].
 
 pub mod bits;
 pub mod favor;

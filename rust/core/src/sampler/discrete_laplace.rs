@@ -3,6 +3,8 @@
 //! z = clamp(clamp(v) + X). A first draw gives the sign of X and an entry: X = 0, the high digit of |X| - 1, or "far
 //! out"; a second draw gives the low digit, or how far out. Both scans read their whole tables. The distribution of z, the
 //! conditions that make it private and their proof are in `docs/proofs/discrete_laplace.md`.
+//!
+//! Paper: [LWY24, Lemma 2.5].
 
 mod build;
 mod certificate;

@@ -14,6 +14,8 @@
 //! bits. Rounding the `N_i` costs a relative W / (`w_min` 2^128) <= k 2^-64 hi/lo. For k <= 2^24 all of it together costs
 //! less than 9.2e-12 in epsilon; [`Rate::new`] reserves sigma = 2^-36 > 1.4e-11 before it rounds the rate down. The
 //! ratios are then within e^epsilon: pure epsilon-DP for the integers themselves.
+//!
+//! Paper: [GKKMMZ23, Theorem 9], [LWY24, Lemma 2.6].
 
 pub mod draw;
 pub mod granularity;

@@ -1,4 +1,4 @@
-//! Half the width of the truncated discrete Laplace noise, as the paper has it.
+//! Half the width of the truncated discrete Laplace noise, as the paper has it: [GKKMMZ23, Definition 8].
 
 use super::check_parameters;
 use crate::{

@@ -1,4 +1,6 @@
 //! Negative binomial counts with a real number of successes, as a table with a certified distance to the ideal distribution.
+//!
+//! Paper: [GKM21, Algorithm 7].
 
 use super::{SIZE_LIMIT, Table};
 use crate::{
@@ -87,7 +89,7 @@ impl NegativeBinomialMasses {
 /// Integers over 2^128 next to P[k] = C(k + r - 1, k) (1 - p)^r p^k, k = 0, 1, ....
 ///
 /// # Guarantee
-/// All entries but one are at most the ideal P[k] 2^128, and that one has in addition what the others lack to a total
+/// All entries but one are at most the ideal `P[k] 2^128`, and that one has in addition what the others lack to a total
 /// of 2^128, the `remainder`. So only its probability can be above the ideal one, by at most remainder / 2^128: the
 /// total variation distance to the ideal distribution, the sum of all such excesses, is at most that.
 #[derive(Debug)]

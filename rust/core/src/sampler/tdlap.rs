@@ -1,4 +1,6 @@
 //! Truncated discrete Laplace noise on {0, ..., 2 kappa}, as a certified table.
+//!
+//! Paper: [GKKMMZ23, Definition 8].
 
 mod nearest;
 

@@ -3,6 +3,8 @@
 //! Floats: these numbers choose public parameters and forecast utility; no privacy rests on them.
 //!
 //! Source: Loader, "Fast and accurate computation of binomial probabilities" (2000), for the probabilities.
+//!
+//! Paper: [LWY24, Lemma 4.1].
 
 use crate::{Error, Result};
 use std::f64::consts::TAU;

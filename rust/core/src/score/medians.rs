@@ -8,6 +8,8 @@
 //! the score changes at points a + 1 and b only.
 //!
 //! Source: Li, Wang, Ye (2024), the private median of Lemma 5.1.
+//!
+//! Paper: [LWY24, Lemma 5.1].
 
 use super::thresholds::{Groups, ThresholdSweep, settle_empty_groups};
 use crate::{Error, Result, control::Control, memory::room};

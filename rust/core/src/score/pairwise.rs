@@ -1,4 +1,6 @@
-//! Clipped pairwise sums (GKKMMZ23, Appendix E.1): `max over b != a of sum_i clip(c_a[i] - c_b[i], -tau, tau)`.
+//! Clipped pairwise sums ([GKKMMZ23, Appendix E.1]): `max over b != a of sum_i clip(c_a[i] - c_b[i], -tau, tau)`.
+//!
+//! Paper: [GKKMMZ23, Theorem 40].
 
 use crate::{
     Error, Result,

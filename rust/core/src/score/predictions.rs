@@ -1,4 +1,6 @@
 //! What many hypotheses say about points, a bit each.
+//!
+//! Paper: [GKKMMZ23, Theorem 4].
 
 use crate::{Error, Result, control::Control};
 use rayon::prelude::*;

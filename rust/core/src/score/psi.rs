@@ -1,8 +1,10 @@
-//! Clipped pairwise sums of any comparison (GKKMMZ23, Appendix E.1 and Theorem 41):
+//! Clipped pairwise sums of any comparison ([GKKMMZ23, Appendix E.1] and [GKKMMZ23, Theorem 41]):
 //! `max over b != a of sum_i clip(sum_j psi_ab(x_ij), -tau, tau)`, with psi and tau integers on one public grid.
 //!
 //! A clipped sum of one user is in -tau..=tau and, where |psi| <= g, in -g m..=g m: replacing a user changes every score
 //! by at most 2 min(tau, g m).
+//!
+//! Paper: [GKKMMZ23, Theorem 37].
 
 use super::user_rows::UserRows;
 use crate::{

@@ -1,4 +1,4 @@
-//! Scheffé scores (GKKMMZ23, Theorem 41): the comparison `psi_ab(z) = P_a(W) - [z in W]` of two distributions, where W
+//! Scheffé scores ([GKKMMZ23, Theorem 41]): the comparison `psi_ab(z) = P_a(W) - [z in W]` of two distributions, where W
 //! is the set of symbols that a gives more mass than b.
 //!
 //! Masses are integers over one public total, the unit, and so are tau and the scores. A user's sum depends on the

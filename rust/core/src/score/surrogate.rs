@@ -1,4 +1,4 @@
-//! The score of a hypothesis by way of a class (LWY24, Theorems 3.4 and 4.6):
+//! The score of a hypothesis by way of a class ([LWY24, Theorem 3.4] and [LWY24, Theorem 4.6]):
 //! `min over c of K_err(c; t) + K_dis(c, h; s)`, where c goes through the class, `K_err` counts the users on whose
 //! examples c has more than t mistakes, and `K_dis` those on whose points c and h disagree more than s times.
 //!

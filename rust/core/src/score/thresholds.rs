@@ -8,6 +8,8 @@
 //!
 //! All thresholds between two neighboring points have one score: going through the points in order, each row changes
 //! the mistakes of one user by one.
+//!
+//! Paper: [LWY24, Algorithm 1], [LWY24, Theorem 5.2].
 
 use super::order::{CHECK_EVERY, Record, sorted};
 use crate::{

@@ -74,7 +74,7 @@ impl UserRows {
         self.starts[user]..self.starts[user + 1]
     }
 
-    /// Numbers of rows in the order of [`UserRows::points`].
+    /// Numbers of rows in the order of `UserRows::points`.
     ///
     /// # Errors
     /// When there are more or less labels than rows, or labels other than 0 and 1.

@@ -4,7 +4,7 @@
 //! were checked to be there.
 #![allow(unsafe_code)]
 
-use crate::divergence::kernel::{Block, Multiplier};
+use super::{Block, Multiplier};
 
 /// Writes a module with the pass for one vector type from its few primitive operations.
 macro_rules! vector_pass {

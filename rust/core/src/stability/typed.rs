@@ -1,4 +1,6 @@
 //! The family of stable deletion vectors, as the heights of the unstable ones.
+//!
+//! Paper: [GKKMMZ23, Observation 36].
 
 use super::order::Vectors;
 use crate::{Error, Result, control::Control};

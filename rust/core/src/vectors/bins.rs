@@ -2,6 +2,8 @@
 //!
 //! The bins divide -bound..=bound evenly; what is outside is in the first or the last. Replacing one user takes one out
 //! of a bin and puts one into another, in each coordinate. Users without rows are in none.
+//!
+//! Paper: [LSAKKMS21, Algorithm 6].
 
 use super::{
     UserVectors, check_length, fold,

@@ -1,6 +1,8 @@
 //! The mean gradient of every user's records at a public point, for losses of linear predictions.
 //!
 //! The loss of a record x with target y at theta is `phi(<theta, x>, y)`, its gradient `phi'(<theta, x>, y) x`.
+//!
+//! Paper: [LSAKKMS21, Algorithm 3].
 
 use super::{
     LARGEST, UserVectors, check_length, check_point,

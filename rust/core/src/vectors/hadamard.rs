@@ -1,4 +1,6 @@
 //! The random rotation of one vector by signs and the fast Walsh-Hadamard transform.
+//!
+//! Paper: [LSAKKMS21, Lemma 2].
 
 use crate::simd::{Kernel, hadamard};
 

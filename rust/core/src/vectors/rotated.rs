@@ -1,4 +1,6 @@
 //! Vectors of users, rotated.
+//!
+//! Paper: [LSAKKMS21, Algorithm 2].
 
 use super::{UserVectors, hadamard::Rotation};
 use crate::{Error, Result, simd::Kernel};

@@ -1,4 +1,6 @@
 //! Sums of coordinates clamped to an interval, in integers: replacing one user moves each by at most the steps of it.
+//!
+//! Paper: [LSAKKMS21, Algorithm 1].
 
 use super::{
     MOST_STEPS, UserVectors, check_point, fold, inverse_grid, merge_sums,
