@@ -62,7 +62,7 @@ impl NegativeBinomialMasses {
         &self.mass
     }
 
-    /// P[k + 1] / P[k] = p (k + r) / (k + 1) as two integers.
+    /// `P[k + 1] / P[k]` = p (k + r) / (k + 1) as two integers.
     pub fn step(&self) -> (Integer, Integer) {
         let above = (self.r.denom() * self.k + self.r.numer()) * self.p.numer();
         (above, self.r.denom() * self.p.denom() * (self.k + 1))
@@ -86,7 +86,7 @@ impl NegativeBinomialMasses {
     }
 }
 
-/// Integers over 2^128 next to P[k] = C(k + r - 1, k) (1 - p)^r p^k, k = 0, 1, ....
+/// Integers over 2^128 next to `P[k] = C(k + r - 1, k) (1 - p)^r p^k`, k = 0, 1, ....
 ///
 /// # Guarantee
 /// All entries but one are at most the ideal `P[k] 2^128`, and that one has in addition what the others lack to a total
