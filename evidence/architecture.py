@@ -19,6 +19,7 @@ import tokenize
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -69,10 +70,11 @@ def folder_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def imports() -> Iterator[Import]:
+@cache
+def imports() -> tuple[Import, ...]:
     """All imports of the package from itself, wherever in a module they stand."""
-    for module, path in MODULES.items():
-        yield from _imports_of(module, ast.parse(path.read_text()), lazy=False)
+    trees = {module: ast.parse(path.read_text()) for module, path in MODULES.items()}
+    return tuple(found for module, tree in trees.items() for found in _imports_of(module, tree, lazy=False))
 
 
 def _imports_of(module: str, node: ast.AST, *, lazy: bool) -> Iterator[Import]:
