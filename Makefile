@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 REPORT ?= report.html
+JOBS ?= auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
@@ -14,7 +15,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test lint cargo-test pytest stubtest evidence constant-time \
+.PHONY: help venv build demo test quick test-durations lint cargo-test pytest stubtest evidence constant-time \
 	constant-time-leaks constant-time-welch architecture bench bench-compare clean build-demo
 
 help: ## show this list
@@ -61,6 +62,10 @@ test: ## lint, cargo test, pytest, the stub check and the evidence on constant t
 	$(MAKE) --no-print-directory stubtest
 	$(MAKE) --no-print-directory -j2 pytest evidence
 
+# A worker takes tests from the others when its own are done. What forks, sends signals or watches threads runs alone.
+IN_PARALLEL := $(PY) -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
+SERIAL := $(PY) -m pytest -m serial $$(grep -rl --include='test_*.py' 'mark\.serial' tests)
+
 lint: $(VENV)/.stamp-check ## rustfmt, clippy, ruff and mypy
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -75,7 +80,14 @@ stubtest: $(VENV)/.stamp-check
 	$(PY) -m mypy.stubtest userdp._core
 
 pytest: $(VENV)/.stamp-check
-	$(PY) -m pytest
+	$(IN_PARALLEL) -m "not serial"
+	$(SERIAL)
+
+quick: lint ## lint and the fast tests, in a minute: not those marked slow, statistical or serial
+	$(IN_PARALLEL) -m "not slow and not statistical and not serial"
+
+test-durations: $(VENV)/.stamp-check ## run all tests and write docs/test-durations.md
+	$(IN_PARALLEL) --record-durations
 
 # --- evidence that time does not depend on secrets (docs/constant-time.md), on the wheel as it is released
 

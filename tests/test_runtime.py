@@ -63,6 +63,7 @@ sys.exit("the work finished: nothing was interrupted")
 """
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_control_c_is_answered(name: str) -> None:
     # Each call takes far longer than the half second until the signal; benches/interrupt_latency.py has the times.
@@ -97,6 +98,7 @@ def test_an_error_in_the_progress_callback_stops_the_work() -> None:
     assert _core.family_worst(pmfs[:2], [(0, 1)], level, Fraction(0), None) is not None
 
 
+@pytest.mark.serial
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_its_own_pool() -> None:
     script = textwrap.dedent(
@@ -123,6 +125,7 @@ def test_a_forked_child_has_its_own_pool() -> None:
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.serial
 def test_threads_get_the_same_answers() -> None:
     source = np.random.default_rng(3)
     tables = [(source.dirichlet(np.ones(50)), source.dirichlet(np.ones(50))) for _ in range(200)]

@@ -105,6 +105,7 @@ def test_sessions_are_charged_for_all_questions_when_they_open() -> None:
     assert ledger.remaining()["epsilon"] == F(1, 2)
 
 
+@pytest.mark.serial
 def test_what_a_fit_fits_on_the_way_is_charged_and_what_other_threads_fit_is_not() -> None:
     ledger = PrivacyLedger(10)
     done: list[str] = []

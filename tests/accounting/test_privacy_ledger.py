@@ -157,6 +157,7 @@ def test_what_does_not_add_up_is_refused() -> None:
     assert ledger.entries == ()
 
 
+@pytest.mark.serial
 def test_threads_do_not_overspend() -> None:
     ledger = PrivacyLedger(1)
     allowed: list[int] = []

@@ -233,6 +233,7 @@ def test_progress() -> None:
     assert all(done <= total == 3 * 10**4 for done, total in calls)
 
 
+@pytest.mark.serial
 def test_what_is_fixed_is_told_while_a_search_runs() -> None:
     """A getter waits for nobody, and neither do other threads."""
     spaces = _core.VersionSpaces(parities(10, 4))
@@ -269,6 +270,7 @@ def test_what_is_fixed_is_told_while_a_search_runs() -> None:
     assert told == ((210, 511), 511)
 
 
+@pytest.mark.serial
 def test_calls_that_share_a_class_take_turns() -> None:
     """Two threads that ask one object get the same answers as one."""
     matrix = parities(9, 3)

@@ -202,6 +202,9 @@ class Incomparable:
     def __bool__(self) -> bool:
         raise TypeError("boolean value is ambiguous")
 
+    def __repr__(self) -> str:
+        return "Incomparable()"
+
     __hash__ = None  # type: ignore[assignment]
 
 

@@ -43,6 +43,7 @@ def fits(start: threading.Barrier) -> None:
             session.ask(lambda rows, y: np.exp(np.full(1, -1e4)) * rows.sum())
 
 
+@pytest.mark.serial
 @pytest.mark.filterwarnings("ignore:.*users:UserWarning")
 def test_fits_in_threads_touch_nothing_that_the_process_shares() -> None:
     filters, shown = list(warnings.filters), warnings.showwarning
@@ -78,6 +79,7 @@ def test_fits_in_threads_touch_nothing_that_the_process_shares() -> None:
         ThresholdClassifier(epsilon=1, domain_size=10, m=2, random_state=1).fit(X, Y, groups=PEOPLE)
 
 
+@pytest.mark.serial
 def test_warnings_of_other_threads_show_during_fits() -> None:
     """Who draws from an integer seed is told, whatever is being fitted beside it."""
     caught: list[type[Warning]] = []

@@ -55,6 +55,7 @@ def test_choices_of_three_against_the_reference() -> None:
         assert near(choice.pmf(left, middle, right), reference(left, middle, right))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("counts", [(0, 0, 0), (3, 1, 2), (None, 2, 1), (0, 1, None)])
 def test_choices_of_three_are_drawn_from_their_pmf(counts: tuple[Any, Any, Any]) -> None:
     choice = ThreeWayChoice(1, 3)

@@ -82,6 +82,7 @@ def test_the_pmf_is_that_of_the_reference() -> None:
     assert pmf.probabilities == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("method", ["score", "median"])
 def test_fits_follow_the_pmf(method: str) -> None:
     learner = ThresholdClassifier(epsilon=8, domain_size=4, m=4, method=method, alpha=0.9, random_state=0)

@@ -107,6 +107,7 @@ def test_arguments_of_draws_change_by_one_at_most() -> None:
     assert spent == pytest.approx(1)
 
 
+@pytest.mark.statistical
 def test_drawn_like_the_pmf() -> None:
     users = [[(1, 0), (3, 1)], [(2, 1), (2, 0)], [(3, 1), (3, 0)]]
     sweep, choice = sweep_of(users, 2, 3), ThreeWayChoice(1, 3)

@@ -130,6 +130,7 @@ def test_questions_ask_no_questions(asks_when_tried: bool) -> None:
     assert all("questions ask none themselves" in error for error in errors)
 
 
+@pytest.mark.serial
 def test_threads_have_one_budget_and_take_turns() -> None:
     about = session(n_queries=2)
     tried, go_on = threading.Event(), threading.Event()

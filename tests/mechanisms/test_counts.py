@@ -114,6 +114,7 @@ def convolved(a: Sequence[int], b: Sequence[int]) -> list[int]:
     return result
 
 
+@pytest.mark.statistical
 def test_count_draws() -> None:
     pmf = NegativeBinomial(r="2.5", p="0.8")
     draws = seeded(pmf, 1_000_000, 13)
@@ -180,6 +181,7 @@ def test_geometric_ties_need_more_bits() -> None:
             pmf._draw(listed([third] * ties))
 
 
+@pytest.mark.statistical
 def test_geometric_draws() -> None:
     pmf = Geometric(p=F(1, 5))
     draws = seeded(pmf, 300_000, 14)

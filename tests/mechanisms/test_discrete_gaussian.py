@@ -160,6 +160,7 @@ def drawn(noise: DiscreteGaussian, size: int = DRAWS) -> Integers:
     return seeded(sample, size=size)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sigma_squared", [F(1, 4), F(1), F(5), F(100), F(2000)])
 def test_draws_follow_the_ideal_pmf(sigma_squared: Fraction) -> None:
     noise = DiscreteGaussian(sigma_squared=sigma_squared)
@@ -178,6 +179,7 @@ def test_draws_follow_the_ideal_pmf(sigma_squared: Fraction) -> None:
     assert not follows(more, ideal)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sigma_squared", [F(10**9), F(2**80), F(2**82) - 1, F(2**112)])
 def test_wide_draws_follow_the_normal_pmf(sigma_squared: Fraction) -> None:
     # In cells of sigma / 16 the two distributions agree to 2^-10 of a cell at 10^9: less than 4 million draws can tell.
@@ -199,6 +201,7 @@ def test_wide_draws_follow_the_normal_pmf(sigma_squared: Fraction) -> None:
         assert_follows(histogram(draws % 256, uniform), uniform)
 
 
+@pytest.mark.statistical
 def test_single_draws_and_the_systems_entropy() -> None:
     noise = DiscreteGaussian(sigma_squared=9)
     masses = normalized(oracle.ideal_weights(F(9), noise.support))

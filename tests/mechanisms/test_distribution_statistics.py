@@ -48,6 +48,7 @@ def negative_binomial(r: Fraction, p: Fraction, last: int) -> list[Fraction]:
     return ideal_distributions.normalized(weights)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("arguments", "mass"),
     [
@@ -71,6 +72,7 @@ def test_coins(arguments: dict[str, Any], mass: Fraction) -> None:
         assert surprise(heads, DRAWS, mass + (1 - 2 * mass) / 100) > math.log(2 / ALARM)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("low", "high"), [(1, 6), (-3, 996), (0, 0), (0, 2**12 - 1)])
 def test_uniform_integers(low: int, high: int) -> None:
     count = high - low + 1
@@ -81,6 +83,7 @@ def test_uniform_integers(low: int, high: int) -> None:
         assert not follows(histogram(with_a_bias(draws, high), uniform, low), uniform)
 
 
+@pytest.mark.statistical
 def test_uniform_integers_of_a_wide_range() -> None:
     # Three quarters of the range of int64: rejection without it would favor a third of the integers.
     low, high = -(2**62), 2**63 - 1
@@ -91,6 +94,7 @@ def test_uniform_integers_of_a_wide_range() -> None:
     assert_follows(histogram(digits, [F(1, 1000)] * 1000), [F(1, 1000)] * 1000)
 
 
+@pytest.mark.statistical
 def test_categorical() -> None:
     weights = [3, 0, 1, 10**30, F(1, 7), *([10**27] * 50)]
     ideal = [F(weight) / sum(map(F, weights)) for weight in weights]
@@ -103,6 +107,7 @@ def test_categorical() -> None:
         assert not follows(histogram(with_a_bias(draws, outcome), ideal), ideal)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("p", [F(1, 3), F(1, 2), F(1, 100), F(99, 100)])
 def test_geometric(p: Fraction) -> None:
     last = math.ceil(30 / p)
@@ -117,6 +122,7 @@ def test_geometric(p: Fraction) -> None:
     assert not follows(histogram(with_a_bias(capped(draws, last), math.ceil(5 / p)), ideal), ideal)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("r", "p"), [("23.7233", "0.8187"), ("0.01", "0.9"), (F(1), F(1, 3)), (F(7, 2), F(19, 20))])
 def test_negative_binomial(r: Any, p: Any) -> None:
     pmf = NegativeBinomial(r=r, p=p)
@@ -127,6 +133,7 @@ def test_negative_binomial(r: Any, p: Any) -> None:
     assert not follows(histogram(with_a_bias(draws, len(ideal) - 1), ideal), ideal)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("scale", [F(1, 2), F(1), F(10), F(300)])
 def test_unbounded_discrete_laplace(scale: Fraction) -> None:
     last = math.ceil(25 * scale)
@@ -140,6 +147,7 @@ def test_unbounded_discrete_laplace(scale: Fraction) -> None:
     assert not follows(histogram(with_a_bias(np.clip(draws, -last, last), last), ideal, -last), ideal)
 
 
+@pytest.mark.statistical
 def test_random_subsets() -> None:
     population, size = 7, 3
     subsets = {subset: i for i, subset in enumerate(combinations(range(population), size))}
@@ -160,6 +168,7 @@ def test_random_subsets() -> None:
     assert_follows(histogram((drawn < 100).sum(axis=1), hypergeometric), hypergeometric)
 
 
+@pytest.mark.statistical
 def test_the_systems_entropy() -> None:
     thirds = geometric(F(1, 3), 80)
     assert_follows(histogram(capped(Geometric(p="1/3").sample(FEWER), 80), thirds), thirds, LOOSE)

@@ -174,6 +174,7 @@ def test_void_words_are_skipped() -> None:
     assert distribution._draw(listed([1])) == 0
 
 
+@pytest.mark.statistical
 def test_uniform_draws() -> None:
     for low, high in [(1, 6), (-3, 3), (0, 999)]:
         distribution = UniformInteger(low=low, high=high)
@@ -233,6 +234,7 @@ def test_weights_of_other_kinds() -> None:
     assert Categorical(weights=[3 * 2**200, 2**200]).pmf().weights == (3, 1)
 
 
+@pytest.mark.statistical
 def test_index_draws() -> None:
     distribution = Categorical(weights=[5, 0, 1, 2, 4])
     counts = np.bincount(seeded(distribution, 1_000_000, 12), minlength=5).tolist()
@@ -246,6 +248,7 @@ def test_index_draws() -> None:
 # --- subsets
 
 
+@pytest.mark.statistical
 def test_subset_draws() -> None:
     distribution = RandomSubset(population=6, subset_size=3)
     draws = seeded(distribution, 400_000, 15)
@@ -297,7 +300,7 @@ PMFS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("pmf", PMFS, ids=repr)
+@pytest.mark.parametrize("distribution", PMFS, ids=repr)
 def test_copies_shapes_and_words(distribution: Any) -> None:
     drawn = seeded(distribution, 50, 21).tolist()
     namespace = {kind.__name__: kind for kind in map(type, PMFS)} | {"Fraction": F}
@@ -326,6 +329,7 @@ def test_copies_shapes_and_words(distribution: Any) -> None:
         distribution.sample(2**40)
 
 
+@pytest.mark.statistical
 def test_coin_draws() -> None:
     coin = BiasedCoin(log_probability=-1)
     tosses = seeded(coin, 1_000_000, 16)

@@ -376,6 +376,7 @@ def test_copies_and_words() -> None:
         assert twin.certified_epsilon == choice.certified_epsilon
 
 
+@pytest.mark.serial
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_processes_share_no_draws() -> None:
     # 20 draws from 4096 equal candidates agree by chance with probability 2^-240.

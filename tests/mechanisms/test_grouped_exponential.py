@@ -295,6 +295,7 @@ def test_audits_of_a_median_with_every_dataset() -> None:
 # --- draws
 
 
+@pytest.mark.statistical
 def test_draws_follow_the_pmf() -> None:
     choice = GroupedExponentialMechanism(epsilon=1, sensitivity=1)
     points = GroupedScores([2, 2, 5, 9], [9, 1, 0, 6], 12)

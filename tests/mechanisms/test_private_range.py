@@ -153,6 +153,7 @@ def test_a_cost_that_counts_users_without_rows_above_would_break_the_pmf() -> No
 # --- draws and what they are for
 
 
+@pytest.mark.statistical
 def test_draws_follow_the_pmf() -> None:
     bins = [0, 0, 3, 4, -1]
     search = PrivateRange(epsilon=2, bound=3, width=1)

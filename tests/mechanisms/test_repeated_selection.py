@@ -110,6 +110,7 @@ def test_the_number_of_runs_must_be_secret() -> None:
 # --- drawing
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("gamma", "most", "hidden"), [("1/2", None, False), ("1/4", 6, False), ("1/4", 6, True)])
 def test_draws_follow_the_pmf(gamma: str, most: int | None, hidden: bool) -> None:
     mechanism = selection(gamma, most, hide_time=hidden)

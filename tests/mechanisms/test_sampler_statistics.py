@@ -38,6 +38,7 @@ def test_surprises_are_chernoff_bounds() -> None:
             assert float(tail) <= 2 * math.exp(-level) * (1 + 1e-9)
 
 
+@pytest.mark.statistical
 def test_true_pmfs_pass_and_small_biases_do_not() -> None:
     random_numbers = np.random.default_rng(5)
     masses = ideal_distributions.exponential([0, 1, 2, 3, 5, 8, 13, 13], F(1, 2))
@@ -59,6 +60,7 @@ def test_true_pmfs_pass_and_small_biases_do_not() -> None:
 # --- truncated discrete Laplace
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(F(1), "1e-6"), (F(1, 10), "1e-3"), (F(4), "1e-9")])
 def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
@@ -89,6 +91,7 @@ def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
         assert abs(found - mean) <= reach
 
 
+@pytest.mark.statistical
 def test_truncated_laplace_biases_are_found() -> None:
     noise = TruncatedDiscreteLaplace(epsilon=1, delta="1e-6")
     ideal = ideal_distributions.truncated_laplace(F(1), noise.kappa)
@@ -106,6 +109,7 @@ def test_truncated_laplace_reaches_its_ends() -> None:
     assert (draws.min(), draws.max()) == (0, 2 * noise.kappa)
 
 
+@pytest.mark.statistical
 def test_single_draws_and_the_systems_entropy() -> None:
     noise = TruncatedDiscreteLaplace(epsilon="0.7", delta="1e-3")
     ideal = ideal_distributions.truncated_laplace(F("0.7"), noise.kappa)
@@ -127,6 +131,7 @@ def spread(k: int, most: int) -> list[int]:
     return [source.randrange(most + 1) for _ in range(k)]
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(
     ("scores", "epsilon", "sensitivity"),
@@ -140,6 +145,7 @@ def test_exponential_mechanism(scores: list[int], epsilon: Fraction, sensitivity
     assert_follows(counts, ideal)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("k", [4096, 4097, 5000, 20_000])
 def test_exponential_mechanism_with_many_candidates(k: int) -> None:
     scores = spread(k, 30)
@@ -158,6 +164,7 @@ def test_exponential_mechanism_with_many_candidates(k: int) -> None:
         assert_follows(binned, masses)
 
 
+@pytest.mark.statistical
 def test_exponential_mechanism_biases_are_found() -> None:
     mechanism = ExponentialMechanism(epsilon=1, sensitivity=1)
     ideal = ideal_distributions.exponential(SCORES, F(1, 2))
@@ -189,6 +196,7 @@ def test_exponential_mechanism_symmetries() -> None:
         assert abs(F(weight, lighter) / up ** (worse - score) - 1) < F(1, 2**30)
 
 
+@pytest.mark.statistical
 def test_exponential_mechanism_single_draws_and_the_systems_entropy() -> None:
     mechanism = ExponentialMechanism(epsilon="1.5", sensitivity=1)
     ideal = ideal_distributions.exponential(SCORES, F(3, 4))
@@ -204,6 +212,7 @@ def test_exponential_mechanism_single_draws_and_the_systems_entropy() -> None:
 # --- discrete Laplace
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("scale", "lower", "upper", "value"),
     [
@@ -232,6 +241,7 @@ def test_discrete_laplace(scale: Fraction, lower: int, upper: int, value: int) -
             assert abs(error) < F(1, 2**20) if distance < 40 * scale else 1 / up - 1 - F(1, 2**20) < error < F(1, 2**20)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("scale", [F(1), F(10), F(1000), F(12345, 7)])
 def test_discrete_laplace_over_a_million_values(scale: Fraction) -> None:
     middle, upper = 500_000, 1_000_000
@@ -265,6 +275,7 @@ def test_discrete_laplace_over_a_million_values(scale: Fraction) -> None:
         assert abs(sum(v * c for v, c in zip(values, counts, strict=True)) / DRAWS - mean) <= reach
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("value", "scale"), [(0, 1000), (3, 10), (1_000_000, 1000), (999_000, 300)])
 def test_discrete_laplace_holds_the_tails_at_its_ends(value: int, scale: int) -> None:
     upper = 1_000_000
@@ -275,6 +286,7 @@ def test_discrete_laplace_holds_the_tails_at_its_ends(value: int, scale: int) ->
     assert_follows(counts, [low, 1 - low - high, high])
 
 
+@pytest.mark.statistical
 def test_discrete_laplace_biases_are_found() -> None:
     mechanism = DiscreteLaplace(scale=10, bounds=(0, 200))
     ideal = ideal_distributions.clamped_laplace(100, F(1, 10), 0, 200)
@@ -286,6 +298,7 @@ def test_discrete_laplace_biases_are_found() -> None:
         assert not follows(histogram(draws, ideal), ideal_distributions.clamped_laplace(100, factor / 10, 0, 200))
 
 
+@pytest.mark.statistical
 def test_discrete_laplace_single_draws_and_the_systems_entropy() -> None:
     for upper in (100, 1_000_000):
         mechanism = DiscreteLaplace(scale=5, bounds=(0, upper))

@@ -244,6 +244,7 @@ def test_audit_with_half_the_noise_fails() -> None:
 # --- draws
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-3"), (LogRatio(2), "1/8")])
 def test_draws_follow_the_pmf(epsilon: Any, delta: Any, rule: Any) -> None:
@@ -313,6 +314,7 @@ def test_seeded_bits_are_the_chacha20_stream() -> None:
     assert source.bits() == int.from_bytes(bytes.fromhex("9f07e7be5551387a98ba977c732d080d"), "little")
 
 
+@pytest.mark.statistical
 def test_integers_below_a_bound() -> None:
     source = _core.Source(3)
     for bound in (1, 2, 3, 10, 2**32, 2**64 + 1, 2**200 - 1, 10**50):
@@ -328,6 +330,7 @@ def test_integers_below_a_bound() -> None:
     assert {source.below(3 * 2**62) >> 62 for _ in range(200)} == {0, 1, 2}
 
 
+@pytest.mark.statistical
 def test_subsets_are_uniform() -> None:
     source = _core.Source(4)
     for population, size in [(5, 2), (6, 3), (4, 4), (7, 1), (5, 0), (0, 0)]:
@@ -343,6 +346,7 @@ def test_subsets_are_uniform() -> None:
     assert len(many) == 5000
 
 
+@pytest.mark.statistical
 def test_weighted_draws() -> None:
     source = _core.Source(5)
     weights = [0, 3, 0, 1, 2**3, 0]
@@ -358,6 +362,7 @@ def test_the_system_is_the_default() -> None:
     assert source_of(None).bits() != source_of(None).bits()
 
 
+@pytest.mark.serial
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_processes_share_no_noise() -> None:
     script = """

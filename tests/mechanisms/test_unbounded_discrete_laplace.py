@@ -169,6 +169,7 @@ def chi_square(draws: Any, scale: Fraction, width: int) -> tuple[float, int]:
     return float(((counts - expected) ** 2 / expected).sum()), 2 * width + 2
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(("scale", "width"), [(F(1), 8), (F(5), 40)])
 def test_draws_follow_the_pmf(scale: Fraction, width: int) -> None:
     draws = seeded(UnboundedDiscreteLaplace(scale=scale), 300_000, 17)

@@ -202,6 +202,7 @@ def rows_of(protocol: Any) -> list[Any]:
     return [*range(protocol.n_items)] if hasattr(protocol, "n_items") else [(0, 1), (1, 0)]
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, bits()], ids=repr)
 def test_drawing_equals_the_pmf(protocol: Any) -> None:
     """Seeded draws of every item: chi-square, with a false-alarm rate of 1e-6 for each."""

@@ -56,6 +56,7 @@ def test_one_by_one_is_the_same_as_at_once(protocol: LocalProtocol) -> None:
     assert one.counts.sum() == 40 * getattr(protocol, "subset_size", 1)
 
 
+@pytest.mark.serial
 def test_of_two_threads_one_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(2, timeout=60)
     monkeypatch.setattr(_parties, "source_of", lambda state: (together.wait(), source_of(state))[1])

@@ -181,6 +181,7 @@ def test_of_two_threads_one_reports() -> None:
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType"] + ["RuntimeError"] * 7
 
 
+@pytest.mark.serial
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_has_no_report_left() -> None:
@@ -196,6 +197,9 @@ def test_a_forked_process_has_no_report_left() -> None:
     client.report(1)
 
 
+@pytest.mark.serial
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_process_that_was_forked_during_a_report_does_not_wait_for_it() -> None:
     right = OneReport()
     with right._lock:

@@ -233,6 +233,7 @@ def test_darts_round_probabilities_by_largest_remainders():
         assert sampler.sample(floats, query=query) == sampler.sample(rounded, query=query) == expected
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("method", ["race", "darts"])
 def test_draws_have_their_pmf_and_agree_as_often_as_they_should(method):
     trials = 20_000

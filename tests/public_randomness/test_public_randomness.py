@@ -68,6 +68,7 @@ def test_keys_mean_what_they_say():
         assert public.rounded_key(word) == pytest.approx(public.exact_key(word), rel=2.0**-49, abs=2.0**-49)
 
 
+@pytest.mark.statistical
 def test_keys_have_the_pmf_of_minus_the_logarithm_of_an_exponential_variable():
     trials = 200_000
     keys = PublicSeed(SEED).race_keys("pmf", 0, trials)

@@ -81,6 +81,7 @@ def test_many_ratios_are_rounded_like_one(signed, dtype):
     assert rounding.round_ratios([], 2).tolist() == []
 
 
+@pytest.mark.statistical
 def test_offsets_are_uniform_enough_to_agree_as_often_as_they_should():
     trials = 20_000
     rounding = SharedOffsetRounding(SEED, intervals=4)

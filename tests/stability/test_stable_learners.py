@@ -62,6 +62,9 @@ class Tables(ListLearner):
 
     lists_indices = False
 
+    def __repr__(self) -> str:
+        return "Tables()"
+
     def __init__(self) -> None:
         self.hypotheses = Thresholds(8)
         self.list_size = 2
