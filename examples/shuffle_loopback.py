@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from userdp.protocols.shuffle import Selection, SelectionServer, Shuffler
+from userdp.protocols.shuffle import Mode, ModeServer, Shuffler
 
 HOST = "127.0.0.1"
 Address = tuple[str, int]
@@ -45,7 +45,7 @@ def run_shuffler(
     send(server, shuffler.release().tobytes())
 
 
-def run_server(listener: socket.socket, server: SelectionServer, width: int) -> None:
+def run_server(listener: socket.socket, server: ModeServer, width: int) -> None:
     """Count what the shuffler forwards."""
     received = everything(listener.accept()[0])
     server.receive_many(np.frombuffer(received, dtype=np.uint8).reshape(-1, width))
@@ -53,7 +53,7 @@ def run_server(listener: socket.socket, server: SelectionServer, width: int) -> 
 
 def main(clients: int = 300) -> None:
     """Run one round and print what each party knows."""
-    protocol = Selection(epsilon=1, delta=1e-6, n_items=5, n_users=clients, round_id="loopback", beta=0.01)
+    protocol = Mode(epsilon=1, delta=1e-6, n_items=5, n_users=clients, round_id="loopback", beta=0.01)
     shuffler, server = protocol.shuffler(), protocol.server()
     items = [3 if user % 10 < 6 else random.randrange(5) for user in range(clients)]
 
@@ -69,7 +69,7 @@ def main(clients: int = 300) -> None:
 
     def client(description: str, item: int) -> None:
         # A client knows the public description, which says how much noise to add, and its own item.
-        send(addresses[0], b"".join(Selection.from_json(description).client().report(item)))
+        send(addresses[0], b"".join(Mode.from_json(description).client().report(item)))
 
     def stranger(number: int) -> None:
         send(addresses[0], GARBAGE[number % len(GARBAGE)])

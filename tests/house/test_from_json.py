@@ -87,8 +87,8 @@ WRITTEN: dict[str, tuple[Callable[[str], Any], Callable[[], str]]] = {
         lambda: shuffle.Histogram(n_items=3, delta="1/1000", default=0, **ROUND).to_json(),
     ),
     "shuffled selection": (
-        shuffle.Selection.from_json,
-        lambda: shuffle.Selection(n_items=3, delta="1/1000", default=0, **ROUND).to_json(),
+        shuffle.Mode.from_json,
+        lambda: shuffle.Mode(n_items=3, delta="1/1000", default=0, **ROUND).to_json(),
     ),
     "thresholds": (
         ThresholdClassifier.from_json,

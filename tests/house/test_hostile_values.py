@@ -277,7 +277,7 @@ CLIENTS: dict[str, Any] = {
     "Hadamard": local.HadamardResponse(**ROUND, n_items=5, default=4),
     "sum": shuffle.NegativeBinomialSum(**ROUND, delta=1e-2),
     "histogram": shuffle.Histogram(**ROUND, delta=1e-2, n_items=5, default=4),
-    "selection": shuffle.Selection(**ROUND, delta=1e-2, n_items=5, default=4),
+    "selection": shuffle.Mode(**ROUND, delta=1e-2, n_items=5, default=4),
 }
 """Protocols whose users have one number each."""
 ONES = {"True", "NumPy's True"}

@@ -342,7 +342,7 @@ def test_what_is_no_sequence_of_bits_is_zeros() -> None:
 
 def chosen(protocol: Any, items: Any, slots: Any) -> list[int]:
     """The bits that the users in these slots randomize."""
-    found: list[int] = protocol._chosen(protocol._read(items, "items"), slots.astype(np.int64)).tolist()
+    found: list[int] = protocol._values_of_slots(protocol._read(items, "items"), slots.astype(np.int64)).tolist()
     return found
 
 

@@ -26,7 +26,7 @@ from userdp.protocols.local import (
     LocalProtocol,
     SubsetSelection,
 )
-from userdp.protocols.local import parties as _parties
+from userdp.protocols.local import protocol as local_protocol
 from userdp.runtime import source_of
 
 PUBLIC: dict[str, Any] = {"epsilon": 1, "n_items": 10, "n_users": 500, "round_id": "r"}
@@ -59,7 +59,7 @@ def test_one_by_one_is_the_same_as_at_once(protocol: LocalProtocol) -> None:
 @pytest.mark.serial
 def test_of_two_threads_one_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(2, timeout=60)
-    monkeypatch.setattr(_parties, "source_of", lambda state: (together.wait(), source_of(state))[1])
+    monkeypatch.setattr(local_protocol, "source_of", lambda state: (together.wait(), source_of(state))[1])
     client = KRandomizedResponse(**PUBLIC).client(3)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(client.report, 1) for _ in range(2)]

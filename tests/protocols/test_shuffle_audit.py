@@ -12,7 +12,7 @@ import pytest
 
 from oracle.divergence import exp_bounds
 from oracle.shuffle import convolved, count_pmf, integer_divergence, products
-from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
+from userdp.protocols.shuffle import Histogram, Mode, NegativeBinomialSum
 
 DELTAS = [Fraction(1, 10**3), Fraction(1, 10**6)]
 E = exp_bounds(Fraction(1), 300)[1]
@@ -79,7 +79,7 @@ def test_histograms(n: int, delta: Fraction, estimates: str) -> None:
 
 def test_selections_draw_what_histograms_draw() -> None:
     common: Any = {"epsilon": 1, "delta": 1e-3, "n_items": 3, "n_users": 2, "round_id": "audit"}
-    assert Selection(**common).user_noise().weights == Histogram(**common).user_noise().weights
+    assert Mode(**common).user_noise().weights == Histogram(**common).user_noise().weights
 
 
 def test_a_dropout_is_covered_and_two_are_not() -> None:

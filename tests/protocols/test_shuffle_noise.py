@@ -221,6 +221,7 @@ def test_profile_bounds_what_is_drawn() -> None:
         exact = shift_delta(decimal(protocol.r), decimal(protocol.p), Decimal(epsilon).exp(), 200)
         assert delta == pytest.approx(float(exact), rel=1e-12)
     assert profile[1] >= protocol.certified_delta
-    for wrong in ("1", 1.0, [[1]]):
+    assert protocol.privacy_profile("0.25, 1, 2").tolist() == profile.tolist()
+    for wrong in (1.0, [[1]]):
         with pytest.raises(TypeError):
             protocol.privacy_profile(wrong)  # type: ignore[arg-type]

@@ -20,12 +20,12 @@ import pytest
 
 from userdp import LogRatio
 from userdp.exceptions import BudgetError
-from userdp.protocols.once import OneReport
-from userdp.protocols.shuffle import Histogram, NegativeBinomialSum, Selection
+from userdp.protocols.messages import OneReport
+from userdp.protocols.shuffle import Histogram, Mode, NegativeBinomialSum
 
 pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.InsecureRandomnessWarning")
 
-PROTOCOLS = [NegativeBinomialSum, Histogram, Selection]
+PROTOCOLS = [NegativeBinomialSum, Histogram, Mode]
 HOSTILE = [None, 3, "text", b"", b"udp1", b"\xff" * 24, bytes(10**4), object(), float("nan"), np.zeros(24)]
 
 
@@ -85,7 +85,7 @@ def test_errors_keep_their_bound(estimates: str, beta: float | None) -> None:
     # A bound at 1e-9 fails in one of 50 rounds with probability at most 5e-8.
     bound = histogram.error_bound("1e-9")
     assert all(abs(histogram.release(items) - truth(items, 4)).max() <= bound for _ in range(50))
-    selection = protocol_of(Selection, estimates=estimates, n_users=300, beta=beta)
+    selection = protocol_of(Mode, estimates=estimates, n_users=300, beta=beta)
     items = [3] * (150 + selection.error_bound("1e-9")) + [1] * 149
     items = (items + [0] * 300)[:300]
     gap = items.count(3) - items.count(1)
@@ -403,7 +403,7 @@ def test_refusals_of_items(changes: dict[str, Any], error: type[Exception], mess
 
 def test_a_round_needs_all_its_users() -> None:
     with pytest.raises(ValueError, match="20 users; got 3"):
-        protocol_of(Selection).release([0, 1, 2])
+        protocol_of(Mode).release([0, 1, 2])
 
 
 @pytest.mark.parametrize("items", ["1" * 20, b"1" * 20, dict.fromkeys(range(20), 1), 1, None])

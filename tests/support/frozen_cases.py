@@ -617,7 +617,7 @@ def local_protocols() -> Any:
 def shuffle_protocols() -> Any:
     total = shuffle.NegativeBinomialSum(epsilon=1, delta=1e-3, n_users=100, round_id="frozen")
     counts = shuffle.Histogram(epsilon=1, delta=1e-3, n_items=4, n_users=100, round_id="frozen")
-    chosen = shuffle.Selection(epsilon=1, delta=1e-3, n_items=8, n_users=100, round_id="frozen")
+    chosen = shuffle.Mode(epsilon=1, delta=1e-3, n_items=8, n_users=100, round_id="frozen")
     items = [user % 3 for user in range(100)]
     mixed = total.shuffler()
     for user in range(100):

@@ -58,8 +58,6 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument; also when (epsilon, delta) says nothing about groups of n_users users.
     BudgetError
         Above 10**7.
 
@@ -144,8 +142,6 @@ def representation_from_learner(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument; also when delta is too large for so many users.
     BudgetError
         When more than 10**7 runs are needed.
 

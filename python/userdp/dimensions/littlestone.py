@@ -88,11 +88,6 @@ class ShatteredTree:
         -------
         bool
             True means that the Littlestone dimension of `matrix` is at least `depth`. Nothing of the search is used.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For what is no matrix.
         """
         table = matrix_of(matrix)
         leaves, inner = len(self.concepts), len(self.points)
@@ -124,11 +119,6 @@ def mistake_tree(matrix: Matrix, *, budget: int | None = None, progress: Progres
     -------
     ShatteredTree
         Its `depth` is the Littlestone dimension.
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As of `littlestone_dimension`.
 
     Examples
     --------

@@ -41,11 +41,6 @@ def representation_size_bounds(
     (lower, upper) : tuple of int
         Equal when alpha is below 1 / (number of points), alpha = 1, or the bounds happen to meet.
 
-    Raises
-    ------
-    BudgetError
-        As of `growth_function`.
-
     Notes
     -----
     Lower: on k < 1 / alpha equally likely points an error of at most alpha is no error, so s hypotheses serve at most s
@@ -86,11 +81,6 @@ def representation_dimension_bounds(matrix: Matrix, *, alpha: Delta, beta: Delta
     -------
     Bounds
         The base-2 logarithms of the bounds on the size, as floats that are rounded outwards.
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As of `representation_size_bounds`.
 
     References
     ----------
@@ -192,11 +182,6 @@ def representation_dimension(matrix: Matrix, *, alpha: Delta, beta: Delta, budge
     -------
     float
         At least 0.
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As of `representation_size`.
 
     Examples
     --------

@@ -53,11 +53,6 @@ class StandardOptimalAlgorithm:
     n_points : int
     littlestone_dimension : int
 
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As of `littlestone_dimension`.
-
     Notes
     -----
     A version space V is what is left of the class when some points are labeled. The prediction at x is 1 when LDim of

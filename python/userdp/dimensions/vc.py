@@ -67,11 +67,6 @@ def shattered_points(matrix: Matrix, *, budget: int | None = None, progress: Pro
         Columns of the matrix, in increasing order, as many as `vc_dimension` says. On them the rows show all 2**k
         patterns, which is quickly checked.
 
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As of `vc_dimension`.
-
     Examples
     --------
     >>> shattered_points([[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]])
@@ -98,11 +93,6 @@ def growth_function(matrix: Matrix, k: int, *, budget: int | None = None, progre
     -------
     int
         From 1 (k = 0) to the number of distinct concepts; 2**k as long as k is at most the VC dimension.
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As of `vc_dimension`.
 
     Examples
     --------

@@ -92,8 +92,6 @@ def empirical_stability(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument or, for a bad pmf, the dataset.
     BudgetError
         From `userdp.lddp.check_lddp`, for too many deletion sets; from the algorithm, for too many subsamples.
 

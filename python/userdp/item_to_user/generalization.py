@@ -255,8 +255,6 @@ def audit_perfect_generalization(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument or, for a bad pmf, the dataset; when the mechanism declares a ``pmf_error``.
     BudgetError
         For too many datasets, distinct distributions or distributions.
 

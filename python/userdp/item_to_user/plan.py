@@ -139,11 +139,6 @@ def plan_user_level(
     stability_epsilon, stability_delta : optional
         The level at which DelStab compares kept data; by default the calibration's. Give all three or none.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; when no number of users serves, as for a callable that returns 0.
-
     Notes
     -----
     [GKKMMZ23, Theorem 10]: N, a multiple of m, is such that the item-level epsilon of a random n1 of N items, ln(1 +
@@ -242,11 +237,6 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     DelStab
         User-level (plan.epsilon, plan.delta)-DP, neighbors replace one user, whatever the item algorithm does: that it
         is private for items, and the plan's numbers, only make it useful. The proof is DelStab's.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; when the plan's deletions are not those of its calibration.
 
     References
     ----------

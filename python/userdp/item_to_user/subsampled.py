@@ -47,10 +47,6 @@ class SubsampledAlgorithm(FunctionAlgorithm):
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument; when the item algorithm declares a ``pmf_error``, since the distribution is exact. From
-        ``pmf``: for fewer than n_items items, for items of types that `userdp.exact.encoding` does not list, and for a
-        bad item pmf.
     BudgetError
         From ``pmf``, before the item algorithm is called, when there are too many subsets; and when the denominators of
         the item pmfs have too many digits in common.

@@ -107,7 +107,7 @@ def selection_model(
             epsilon=epsilon, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
         )
         return SelectionModel(LocalRound(parties, range(n_items)), tuple)
-    mixed = shuffle.Selection(
+    mixed = shuffle.Mode(
         epsilon=epsilon, delta=delta, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
     )
     return SelectionModel(ShuffledRound(mixed), tuple)
@@ -149,7 +149,7 @@ class LocalRound:
 class ShuffledRound:
     """What the server of a shuffle protocol selects after a round of all users."""
 
-    def __init__(self, protocol: shuffle.Selection) -> None:
+    def __init__(self, protocol: shuffle.Mode) -> None:
         self.protocol = protocol
 
     def _draw(self, source: _core.Source, items: Sequence[Any]) -> int:
@@ -161,7 +161,7 @@ class ShuffledRound:
         raise BudgetError(
             "the distribution of a selection behind a shuffler has too many paths, and privacy there "
             "is about all that the "
-            "server receives: read certified_delta and privacy_profile of userdp.protocols.shuffle.Selection instead"
+            "server receives: read certified_delta and privacy_profile of userdp.protocols.shuffle.Mode instead"
         )
 
 

@@ -1,8 +1,9 @@
-"""Messages of fixed width that say which protocol, parameters and round they belong to.
+"""Messages of fixed width that say which protocol, parameters and round they belong to, and the right to send one.
 
-A message is 4 bytes ``udp1``, the 16 bytes of the format's fingerprint, and the payload. The fingerprint is a hash of
-the kind of message, of the protocol's public parameters and of the round: two machines that were set up differently
-reject each other's messages instead of adding up numbers that do not belong together. It is no authentication.
+A message is 4 bytes ``udp1``, the 16 bytes of the fingerprint of the format, and the payload. The fingerprint is a hash
+of the kind of message, of the public parameters of the protocol and of the round: two machines that were set up
+differently reject the messages of each other instead of adding up numbers that do not belong together. It is no
+authentication.
 
 Whoever reads messages reads what strangers sent. So reading never raises: what is not a message of this round is
 counted in a `Tally` and dropped.
@@ -11,7 +12,10 @@ counted in a `Tally` and dropped.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
@@ -132,6 +136,33 @@ class MessageFormat:
         return payloads
 
 
+class MessageServer(ABC):
+    """Whoever counts the messages of a round: what is none of the round is dropped, and counted by reason."""
+
+    def __init__(self, message_format: MessageFormat) -> None:
+        self._format = message_format
+        self._tally = Tally()
+
+    @property
+    def accepted(self) -> int:
+        """How many messages were counted."""
+        return self._tally.accepted
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """How many messages were dropped, by reason."""
+        return dict(self._tally.rejected)
+
+    def receive(self, message: object) -> bool:
+        """Count one message, whatever came in; False when it was rejected. Nothing is raised for anything."""
+        payload = self._format.decode(message, self._tally)
+        return payload is not None and self._count(np.frombuffer(payload, dtype=np.uint8).reshape(1, -1)) == 1
+
+    @abstractmethod
+    def _count(self, payloads: Messages) -> int:
+        """Count the payloads of this round that are possible; how many these are."""
+
+
 def as_bytes(message: object) -> bytes | None:
     """One message as plain bytes, or None for anything else; never raises."""
     if type(message) is bytes:
@@ -195,3 +226,46 @@ def _plain(value: Any) -> object:
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return {"entries": [[name, _plain(value[name])] for name in sorted(value)]}
     raise TypeError(f"a public parameter must be a number, a str, bytes or a list of these; got {short_repr(value)}")
+
+
+class OneReport:
+    """The right to report once. Copies within the process share it; it never comes to another process.
+
+    Examples
+    --------
+    >>> right = OneReport()
+    >>> right.use(), right.use()
+    (True, False)
+    """
+
+    # What is made by `copy` is the right itself. A right that has been used is pickled as such, and one that has not is
+    # not pickled: each copy could be used once. A process that was forked cannot know what its parent did, and has
+    # none.
+
+    def __init__(self, used: bool = False) -> None:
+        self._used = used
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    def use(self) -> bool:
+        """True for the first caller; of threads that call at the same time, for one."""
+        if self._process != os.getpid():  # asked first: the lock may have been held when the process was forked
+            return False
+        with self._lock:
+            first = not self._used
+            self._used = True
+            return first
+
+    def __copy__(self) -> OneReport:
+        return self
+
+    def __deepcopy__(self, memo: object) -> OneReport:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[bool], OneReport], tuple[bool]]:
+        if not self._used:
+            raise TypeError(
+                "a client that has not reported is not saved or sent: each copy could report once; send the protocol, "
+                "and make the client where it reports"
+            )
+        return OneReport, (True,)

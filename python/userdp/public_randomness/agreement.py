@@ -55,8 +55,6 @@ def disagreement_probability(p: Distribution, q: Distribution, *, method: Method
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument, for what is not a distribution, and for distributions over different items.
     BudgetError
         For a race of so many different ratios p_x / q_x that the exact fraction has over 2**20 bits.
 
@@ -97,8 +95,6 @@ def joint_distribution(p: Distribution, q: Distribution) -> dict[tuple[Any, Any]
 
     Raises
     ------
-    TypeError, ValueError
-        As `disagreement_probability`.
     BudgetError
         For over 4,000,000 pairs.
 

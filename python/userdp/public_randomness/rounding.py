@@ -91,11 +91,6 @@ class SharedOffsetRounding:
         -------
         int
             From 0 to points - 1; index j is the number `value(j)`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For what is not a finite number.
         """
         scaled = self._scaled(value)
         offset = int.from_bytes(self.public_seed.block(self.label, query), "little")
@@ -120,11 +115,6 @@ class SharedOffsetRounding:
         -------
         ndarray of int64
             Of the numerators' shape, each as `round` gives it.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Naming the argument; for intervals * denominator of 2**61 or more.
         """
         below = check_count(denominator, "denominator")
         if self.intervals * below >= 2**61:

@@ -39,11 +39,6 @@ class PublicSeed:
     hex : str
         The 32 bytes as 64 hexadecimal digits, for publishing.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For None and anything else that is not 32 bytes.
-
     Notes
     -----
     Blocks are HMAC-SHA256 of length-prefixed addresses and streams are ChaCha20, so that the bits are as good as random

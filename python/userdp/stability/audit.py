@@ -86,8 +86,6 @@ def audit_stability(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument or the sample; for a D that no concept fits where accuracy is asked for.
     BudgetError
         For over 2,000,000 runs or 2**26 examples of all samples, and for too many pairs of distinct distributions.
 

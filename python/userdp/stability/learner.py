@@ -85,11 +85,6 @@ class StableLearner(ABC):
             `default` for users without rows, and for those on whom `item` raises or returns what has no hash: an error
             about a user's rows would be an output that no privacy budget pays for. So would a warning: NumPy's are
             off, and `item` must not give any of its own.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a seed that is none: it is public.
         """
         public = PublicSeed(seed)
         return [

@@ -138,8 +138,6 @@ class ListStabilityLearner(StableLearner):
 
         Raises
         ------
-        ValueError
-            For too few columns.
         BudgetError
             For too large a class, number of users or m, which are public.
         """

@@ -96,13 +96,7 @@ class ListLearner(ABC):
         return np.array(wrong, dtype=np.int64)
 
     def predict(self, one: Listed, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """What a listed hypothesis says about points.
-
-        Raises
-        ------
-        TypeError
-            For bytes where the class has no domain of points in order.
-        """
+        """What a listed hypothesis says about points."""
         if not isinstance(one, bytes):
             predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(points, one, one + 1)[:, 0]
             return predictions

@@ -130,11 +130,6 @@ class TournamentLearner(StableLearner):
     default : bytes
         What that hypothesis says about the points in order, one byte 0 or 1 for each. All items are such tables.
 
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        Naming the argument.
-
     Notes
     -----
     D_0 is the empty sample. For D_k, draw S0 and S1 from D_(k-1) and a block of fresh examples after each, and predict

@@ -118,8 +118,6 @@ class StatisticalQueryLearner(StableLearner):
 
         Raises
         ------
-        ValueError
-            For too few columns.
         BudgetError
             When rows times queries are too many.
         """

@@ -20,11 +20,14 @@ Neighbors differ in what one user holds; who takes part is public (docs/proofs/l
 from __future__ import annotations
 
 from userdp.protocols.local.bits import BitwiseMajority
-from userdp.protocols.local.hadamard import HadamardResponse
-from userdp.protocols.local.items import ItemProtocol
-from userdp.protocols.local.parties import LocalClient, LocalServer
-from userdp.protocols.local.protocol import LocalProtocol
-from userdp.protocols.local.subsets import KRandomizedResponse, SubsetSelection, for_items
+from userdp.protocols.local.items import (
+    HadamardResponse,
+    ItemProtocol,
+    KRandomizedResponse,
+    SubsetSelection,
+    for_items,
+)
+from userdp.protocols.local.protocol import LocalClient, LocalProtocol, LocalServer
 
 __all__ = [
     "BitwiseMajority",

@@ -32,14 +32,9 @@ class BitwiseMajority(NumberedSymbols):
     Parameters
     ----------
     epsilon, n_users, round_id, neighbors
-        As for `HadamardResponse`.
+        As for `HadamardResponse`. Nothing is ever raised for a user's item or for a message.
     n_bits : int
         b, from 1 to 2**24. At most n_users: every bit needs a slot.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges. Nothing is ever raised for a user's item or for a message.
 
     Notes
     -----
@@ -113,7 +108,7 @@ class BitwiseMajority(NumberedSymbols):
             raise ValueError(f"{name} must have n_bits={self.n_bits} columns; got {grid.shape[1]}")
         return np.require(grid.codes(), np.int64, ["C", "A"])
 
-    def _chosen(self, codes: Integers, slots: Integers) -> Integers:
+    def _values_of_slots(self, codes: Integers, slots: Integers) -> Integers:
         from userdp import _core
 
         places = (slots % self.n_bits).astype(np.uint64)
@@ -188,8 +183,6 @@ class BitwiseMajority(NumberedSymbols):
 
         Raises
         ------
-        TypeError, ValueError
-            For values outside these ranges.
         BudgetError
             When every bit needs more than 2**32 reports.
         """

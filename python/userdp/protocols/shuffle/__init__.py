@@ -7,19 +7,18 @@ two users that send the same thing send the same bytes.
 Neighbors: one user's item is replaced by another; the number of users is public.
 """
 
-from userdp.protocols.shuffle.items import Histogram, Selection
+from userdp.protocols.shuffle.counts import Histogram, Mode, NegativeBinomialSum
 from userdp.protocols.shuffle.noise import Theorem39Parameters, negative_binomial_divergence, theorem_39_parameters
-from userdp.protocols.shuffle.parties import Client, CountServer, HistogramServer, SelectionServer, Shuffler
-from userdp.protocols.shuffle.sums import NegativeBinomialSum
+from userdp.protocols.shuffle.protocol import Client, CountServer, HistogramServer, ModeServer, Shuffler
 
 __all__ = [
     "Client",
     "CountServer",
     "Histogram",
     "HistogramServer",
+    "Mode",
+    "ModeServer",
     "NegativeBinomialSum",
-    "Selection",
-    "SelectionServer",
     "Shuffler",
     "Theorem39Parameters",
     "negative_binomial_divergence",

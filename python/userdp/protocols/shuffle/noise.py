@@ -58,11 +58,6 @@ def theorem_39_parameters(epsilon: Epsilon, delta: Delta) -> Theorem39Parameters
         p is at most e**(-0.2 epsilon) and within 2**-60 of it; r is at least what the theorem says, by a few units
         in the last place of a float.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges.
-
     Examples
     --------
     >>> r, p = theorem_39_parameters(1, 1e-3)
@@ -107,8 +102,6 @@ def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_co
 
     Raises
     ------
-    TypeError, ValueError
-        For parameters outside these ranges.
     BudgetError
         For a distribution with more than 2**20 values that matter.
 
@@ -194,10 +187,10 @@ class SharedNoise:
 
     def quantile(self, beta: Fraction) -> int:
         """A number that the noise in one count exceeds with probability at most beta when all users take part."""
-        found = self.core.quantile(beta, self.n_users)
-        if found is None:
+        quantile = self.core.quantile(beta, self.n_users)
+        if quantile is None:
             raise ValueError(f"beta={nearest_float(beta):.3g} is too small to tell here; choose a larger one")
-        return found
+        return quantile
 
     def profile(self, epsilons: Sequence[Epsilon] | npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Certified delta at each epsilon, rounded up."""
