@@ -16,7 +16,7 @@ from support.hostile_values import CATEGORIES, IN_LISTS, NUMBERS, TABLES, TEXTS,
 from userdp.distributions import GaussianMean
 from userdp.estimators.base import UserLevelMechanism
 from userdp.exceptions import InsecureRandomnessWarning
-from userdp.learners import ThresholdClassifier, private_median
+from userdp.learners import PrivateMedian, ThresholdClassifier
 from userdp.means import WinsorizedQueries
 from userdp.optimization import (
     UserLevelLinearRegression,
@@ -347,14 +347,14 @@ def test_a_row_of_bits_moves_no_message_of_others(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS})
 def test_a_point_moves_nobody(kind: str) -> None:
-    """`private_median`, in the limit of a large epsilon: the median of three users of whom two agree."""
+    """`PrivateMedian`, in the limit of a large epsilon: the median of three users of whom two agree."""
     make = {**VECTORS, **NUMBERS}[kind]
     for value in VALUES.values():
         given = brought(make, [5, 5, value, 5, 5, 5, 5])
         if given is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                assert private_median(given, range(7), epsilon=80, m=1, domain_size=16) == 5
+                assert PrivateMedian(epsilon=80, m=1, domain_size=16).sample(given, range(7)) == 5
 
 
 @pytest.mark.parametrize("kind", TABLES)

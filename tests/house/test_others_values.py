@@ -19,11 +19,11 @@ from userdp.concepts import DecisionStumps, FiniteClass, Thresholds
 from userdp.distributions import DiscreteDistribution, GaussianMean, ProductDistribution
 from userdp.learners import (
     AgnosticPACClassifier,
+    ClippedPairwiseEM,
     HypothesisSelector,
-    PairwiseScoreSelector,
+    PrivateMedian,
     RealizablePACClassifier,
     ThresholdClassifier,
-    private_median_pmf,
 )
 
 LEARNERS = [
@@ -34,7 +34,7 @@ LEARNERS = [
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2),
     AgnosticPACClassifier(epsilon=1, concepts=FiniteClass([[0, 1, 1], [1, 0, 1]]), m=2, method="pairwise"),
     AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2, method="surrogate", alpha=0.5),
-    PairwiseScoreSelector(epsilon=1, psi=[[[0, 0], [1, -1]], [[-1, 1], [0, 0]]], m=2),
+    ClippedPairwiseEM(epsilon=1, psi=[[[0, 0], [1, -1]], [[-1, 1], [0, 0]]], m=2),
     HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.1, 0.9]], m=2),
     DiscreteDistribution(epsilon=1, n_symbols=2, m=2, alpha=0.9),
     ProductDistribution(epsilon=1, n_symbols=2, n_columns=1, m=2, alpha=0.9),
@@ -200,7 +200,7 @@ def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
 
     def median(points: Any, **given: Any) -> tuple[int, ...]:
         ends = {"low": size - 64, "high": size + 64}
-        distribution = private_median_pmf(points, people, epsilon=1, m=1, domain_size=size + 64, **ends, **given)
+        distribution = PrivateMedian(epsilon=1, m=1, domain_size=size + 64, **ends, **given).pmf(points, people)
         return tuple(distribution.weights)
 
     like = 1 if isinstance(other, list) else {"2": 2, 0.5: 1}.get(other, 0)

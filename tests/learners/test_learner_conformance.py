@@ -179,7 +179,7 @@ def test_cross_validation_with_routing_protects_users(classifier: Any) -> None:
 def test_without_scikit_learn_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['sklearn'] = None; import userdp.learners as l, userdp.concepts as c; dir(l); "
-        "print(l.private_t([1], n_users=2, epsilon=1), c.Thresholds(3)); l.ThresholdClassifier"
+        "print(l.PrivateMistakeTolerance(n_users=2, epsilon=1).sample([1]), c.Thresholds(3)); l.ThresholdClassifier"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "0 Thresholds(domain_size=3, feature=0)\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -15,19 +16,16 @@ from oracle.statistics import surprises
 from oracle.thresholds import minimal_errors
 from support.bisection_cases import cases, level, near, sweep_of, worst_ratios
 from userdp import LogRatio, Pmf, _core
+from userdp.accounting import PrivacyCost
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
 from userdp.audit import audit_user_level
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.learners import (
+    PrivateCompare,
+    PrivateMedian,
+    PrivateMinError,
+    PrivateMistakeTolerance,
     candidates_for_t,
-    private_compare,
-    private_compare_pmf,
-    private_median,
-    private_median_pmf,
-    private_min_error,
-    private_min_error_pmf,
-    private_t,
-    private_t_pmf,
 )
 from userdp.learners import min_error as min_error_module
 from userdp.learners.min_error import NoisyComparison
@@ -149,23 +147,23 @@ def noiseless(error: Fraction, m: int, users: int) -> list[int]:
 @pytest.mark.parametrize("m", [1, 5, 16])
 def test_the_least_error_is_found(error: Fraction, m: int) -> None:
     counts = noiseless(error, m, 10**6)
-    found = [private_min_error(counts, n_users=10**6, epsilon=2, alpha=0.1) for _ in range(3)]
+    found = [PrivateMinError(n_users=10**6, epsilon=2, alpha=0.1).sample(counts) for _ in range(3)]
     assert all(abs(value - error) <= F(1, 10) for value in found)
     assert all(value.denominator <= 32 for value in found)
 
 
 def test_the_printed_branches_find_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = noiseless(F(3, 10), 1, 10**6)
-    assert abs(private_min_error(counts, n_users=10**6, epsilon=2, alpha=0.1) - F(3, 10)) <= F(1, 10)
+    assert abs(PrivateMinError(n_users=10**6, epsilon=2, alpha=0.1).sample(counts) - F(3, 10)) <= F(1, 10)
     right = min_error_module.compare
     monkeypatch.setattr(min_error_module, "compare", lambda *arguments: 1 - right(*arguments))
-    assert private_min_error(counts, n_users=10**6, epsilon=2, alpha=0.1) == F(31, 32)
+    assert PrivateMinError(n_users=10**6, epsilon=2, alpha=0.1).sample(counts) == F(31, 32)
 
 
 def test_guesses_near_1_are_not_compared() -> None:
-    pmf = private_compare_pmf([5], 0.96, n_users=5, epsilon=1, alpha=0.1)
+    pmf = PrivateCompare(n_users=5, epsilon=1, alpha=0.1).pmf([5], 0.96)
     assert pmf.fractions() == [1, 0]
-    assert private_compare_pmf([5], 0.9, n_users=5, epsilon=1, alpha=0.1).fractions()[0] < 1
+    assert PrivateCompare(n_users=5, epsilon=1, alpha=0.1).pmf([5], 0.9).fractions()[0] < 1
 
 
 def counted(pmf: Any, m: int) -> SymmetricAlgorithm:
@@ -182,7 +180,7 @@ def falling(m: int) -> list[tuple[int, ...]]:
 
 def test_least_error_audited() -> None:
     def algorithm(epsilon: Any) -> SymmetricAlgorithm:
-        return counted(lambda errors: private_min_error_pmf(errors, n_users=3, epsilon=epsilon, alpha=0.3), 2)
+        return counted(lambda errors: PrivateMinError(n_users=3, epsilon=epsilon, alpha=0.3).pmf(errors), 2)
 
     report = audit(algorithm(1), falling(2), 3, 1)
     print(f"exact epsilon {report.epsilon}")
@@ -194,7 +192,7 @@ def test_least_error_audited() -> None:
 
 def test_all_of_epsilon_for_each_comparison_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     def pmf(errors: Any) -> Pmf:
-        return private_min_error_pmf(errors, n_users=3, epsilon=1, alpha=0.3)
+        return PrivateMinError(n_users=3, epsilon=1, alpha=0.3).pmf(errors)
 
     assert audit(counted(pmf, 2), falling(2), 3, 1).holds
     monkeypatch.setattr(min_error_module, "equal_part", lambda epsilon, parts: epsilon)
@@ -240,7 +238,9 @@ def test_choice_of_t_audited() -> None:
     def algorithm(epsilon: Any) -> SymmetricAlgorithm:
         return SymmetricAlgorithm(
             candidates_for_t(m),
-            lambda dataset: private_t_pmf(np.sum([user[0] for user in dataset], axis=0), n_users=5, epsilon=epsilon),
+            lambda dataset: PrivateMistakeTolerance(n_users=5, epsilon=epsilon).pmf(
+                np.sum([user[0] for user in dataset], axis=0)
+            ),
         )
 
     report = audit(algorithm(1), falling(m), 5, 1)
@@ -262,8 +262,8 @@ def test_candidates_for_t(m: int) -> None:
 
 
 def test_nothing_is_drawn_where_there_is_one_t() -> None:
-    assert private_t([3, 0, 0], n_users=9, epsilon=1) == 0
-    assert private_t_pmf([3, 0, 0], n_users=9, epsilon=1).weights == (1,)
+    assert PrivateMistakeTolerance(n_users=9, epsilon=1).sample([3, 0, 0]) == 0
+    assert PrivateMistakeTolerance(n_users=9, epsilon=1).pmf([3, 0, 0]).weights == (1,)
 
 
 # --- medians
@@ -283,7 +283,7 @@ def medians(epsilon: Any, m: int, domain_size: int, mass: Any = 1) -> SymmetricA
     def pmf(dataset: Any) -> Pmf:
         rows = [(x, user) for user, points in enumerate(dataset) for x in points]
         points, groups = zip(*rows, strict=True)
-        return private_median_pmf(points, groups, epsilon=epsilon, m=m, domain_size=domain_size, mass=mass)
+        return PrivateMedian(epsilon=epsilon, m=m, domain_size=domain_size, mass=mass).pmf(points, groups)
 
     return SymmetricAlgorithm(range(domain_size + 1), pmf)
 
@@ -319,9 +319,9 @@ def test_median_of_many_people_is_in_the_middle() -> None:
     people = np.arange(3000)
     points = np.random.default_rng(2).integers(1, 1001, 3000)
     given: dict[str, Any] = {"epsilon": 1, "m": 1, "domain_size": 2**63, "exact_integers": True}
-    found = [private_median(points, people, **given) for _ in range(5)]
+    found = [PrivateMedian(**given).sample(points, people) for _ in range(5)]
     assert all(250 <= u <= 750 for u in found)
-    low = private_median(points, people, **given, low=600, high=900, mass=0.3)
+    low = PrivateMedian(**given, low=600, high=900, mass=0.3).sample(points, people)
     assert 600 <= low <= 900
 
 
@@ -331,29 +331,29 @@ def test_median_of_many_people_is_in_the_middle() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: private_t([], n_users=3, epsilon=1), ValueError, "minimal_errors"),
-        (lambda: private_t([[1]], n_users=3, epsilon=1), ValueError, "shape"),
-        (lambda: private_t([1.5, 0.5], n_users=3, epsilon=1), TypeError, "float64"),
-        (lambda: private_t([[1], [1, 2]], n_users=3, epsilon=1), TypeError, "vector"),
-        (lambda: private_t([1], n_users=0, epsilon=1), ValueError, "n_users"),
-        (lambda: private_t([1], n_users=2**62, epsilon=1), ValueError, "n_users"),
-        (lambda: private_t([1], n_users=3, epsilon=0), ValueError, "epsilon"),
-        (lambda: private_compare([1], 2, n_users=3, epsilon=1, alpha=0.1), ValueError, "guess"),
-        (lambda: private_compare([1], None, n_users=3, epsilon=1, alpha=0.1), TypeError, "guess"),
-        (lambda: private_compare([1], 0.5, n_users=3, epsilon=1, alpha=1), ValueError, "alpha"),
-        (lambda: private_compare([1], 0.5, n_users=3, epsilon=0, alpha=0.1), ValueError, "epsilon"),
-        (lambda: private_min_error([1], n_users=3, epsilon=1, alpha=2**-31), ValueError, "alpha"),
-        (lambda: private_min_error([1], n_users=3, epsilon=1, alpha="x"), ValueError, "x"),
-        (lambda: private_min_error_pmf([1], n_users=3, epsilon=1, alpha=1e-6), BudgetError, "alpha"),
-        (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=2**64), ValueError, "domain_size"),
-        (lambda: private_median([1], [1], epsilon=1, m=0, domain_size=5), ValueError, "m must"),
-        (lambda: private_median([1], [1, 2], epsilon=1, m=1, domain_size=5), ValueError, "groups"),
-        (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, low=3, high=2), ValueError, "low"),
-        (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, low=0.5), TypeError, "low"),
-        (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, mass=0), ValueError, "mass"),
-        (lambda: private_median([1], [1], epsilon=1, m=1, domain_size=5, mass="0.5x"), ValueError, "0.5x"),
-        (lambda: private_median(np.array(["a"]), [1], epsilon=1, m=1, domain_size=5), TypeError, "points"),
-        (lambda: private_median_pmf([1], [1], epsilon=1, m=1, domain_size=2**12), BudgetError, "low..high"),
+        (lambda: PrivateMistakeTolerance(n_users=3, epsilon=1).sample([]), ValueError, "minimal_errors"),
+        (lambda: PrivateMistakeTolerance(n_users=3, epsilon=1).sample([[1]]), ValueError, "shape"),
+        (lambda: PrivateMistakeTolerance(n_users=3, epsilon=1).sample([1.5, 0.5]), TypeError, "float64"),
+        (lambda: PrivateMistakeTolerance(n_users=3, epsilon=1).sample([[1], [1, 2]]), TypeError, "vector"),
+        (lambda: PrivateMistakeTolerance(n_users=0, epsilon=1).sample([1]), ValueError, "n_users"),
+        (lambda: PrivateMistakeTolerance(n_users=2**62, epsilon=1).sample([1]), ValueError, "n_users"),
+        (lambda: PrivateMistakeTolerance(n_users=3, epsilon=0).sample([1]), ValueError, "epsilon"),
+        (lambda: PrivateCompare(n_users=3, epsilon=1, alpha=0.1).sample([1], 2), ValueError, "guess"),
+        (lambda: PrivateCompare(n_users=3, epsilon=1, alpha=0.1).sample([1], None), TypeError, "guess"),
+        (lambda: PrivateCompare(n_users=3, epsilon=1, alpha=1).sample([1], 0.5), ValueError, "alpha"),
+        (lambda: PrivateCompare(n_users=3, epsilon=0, alpha=0.1).sample([1], 0.5), ValueError, "epsilon"),
+        (lambda: PrivateMinError(n_users=3, epsilon=1, alpha=2**-31).sample([1]), ValueError, "alpha"),
+        (lambda: PrivateMinError(n_users=3, epsilon=1, alpha="x").sample([1]), ValueError, "x"),
+        (lambda: PrivateMinError(n_users=3, epsilon=1, alpha=1e-6).pmf([1]), BudgetError, "alpha"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=2**64).sample([1], [1]), ValueError, "domain_size"),
+        (lambda: PrivateMedian(epsilon=1, m=0, domain_size=5).sample([1], [1]), ValueError, "m must"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5).sample([1], [1, 2]), ValueError, "groups"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, low=3, high=2).sample([1], [1]), ValueError, "low"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, low=0.5).sample([1], [1]), TypeError, "low"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, mass=0).sample([1], [1]), ValueError, "mass"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, mass="0.5x").sample([1], [1]), ValueError, "0.5x"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5).sample(np.array(["a"]), [1]), TypeError, "points"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=2**12).pmf([1], [1]), BudgetError, "low..high"),
     ],
 )
 def test_bad_arguments(call: Any, error: type[Exception], message: str) -> None:
@@ -363,17 +363,35 @@ def test_bad_arguments(call: Any, error: type[Exception], message: str) -> None:
 
 def test_private_values_are_clamped() -> None:
     def pmf(errors: Any) -> Pmf:
-        return private_min_error_pmf(errors, n_users=3, epsilon=1, alpha=0.5)
+        return PrivateMinError(n_users=3, epsilon=1, alpha=0.5).pmf(errors)
 
     assert pmf([2**63 - 1, -5]) == pmf([3, 0])
     assert pmf(np.array([2**64 - 1, 0], dtype=np.uint64)) == pmf([3, 0])
     assert pmf(np.array([100, -100], dtype=np.int8)) == pmf([3, 0])
-    one = private_median_pmf([-1e300, math.nan, math.inf, 2.5], [0, 1, 2, 3], epsilon=1, m=1, domain_size=5)
-    assert one == private_median_pmf([1, 1, 5, 3], [0, 1, 2, 3], epsilon=1, m=1, domain_size=5)
+    one = PrivateMedian(epsilon=1, m=1, domain_size=5).pmf([-1e300, math.nan, math.inf, 2.5], [0, 1, 2, 3])
+    assert one == PrivateMedian(epsilon=1, m=1, domain_size=5).pmf([1, 1, 5, 3], [0, 1, 2, 3])
 
 
 def test_seeded_draws_warn() -> None:
     with pytest.warns(InsecureRandomnessWarning):
-        assert private_t([9, 9, 9, 9], n_users=9, epsilon=1, random_state=1) in (0, 1)
+        assert PrivateMistakeTolerance(n_users=9, epsilon=1).sample([9, 9, 9, 9], random_state=1) in (0, 1)
     with pytest.warns(InsecureRandomnessWarning):
-        assert private_compare([9], 0.5, n_users=9, epsilon=1, alpha=0.1, random_state=1) in (0, 1)
+        assert PrivateCompare(n_users=9, epsilon=1, alpha=0.1).sample([9], 0.5, random_state=1) in (0, 1)
+
+
+def test_mechanisms_say_what_they_cost_and_are_made_again() -> None:
+    data: dict[Any, tuple[Any, ...]] = {
+        PrivateMistakeTolerance(epsilon=1, n_users=9): ([9, 5, 2, 1],),
+        PrivateCompare(epsilon=F(1, 2), n_users=9, alpha="0.3"): ([9, 5], 0.25),
+        PrivateMinError(epsilon=1, n_users=3, alpha=0.5): ([3, 1],),
+        PrivateMedian(epsilon=LogRatio(3), m=2, domain_size=4, mass="1/2", enrolled=["a", "b"]): ([1, 4, 2], "aab"),
+    }
+    for mechanism, given in data.items():
+        points = tuple(list(value) if isinstance(value, str) else value for value in given)
+        again = pickle.loads(pickle.dumps(mechanism))
+        assert repr(again) == repr(mechanism)
+        assert again.cost == mechanism.cost == PrivacyCost(mechanism.cost.epsilon)
+        pmf = mechanism.pmf(*points)
+        assert again.pmf(*points) == pmf
+        assert mechanism.sample(*points) in pmf.outputs
+    assert repr(next(iter(data))) == "PrivateMistakeTolerance(epsilon=1, n_users=9)"

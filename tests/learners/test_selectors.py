@@ -17,9 +17,9 @@ from userdp.audit import audit_user_level
 from userdp.distributions.line_selection import Median, Proportion
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.learners import HypothesisSelector, PairwiseScoreSelector
+from userdp.learners import ClippedPairwiseEM, HypothesisSelector
 from userdp.learners import clipped_pairwise as _clipped
-from userdp.learners.clipped_pairwise import PairTable, Scheffe, Symbols, clipping_bound, on_grid, users_needed
+from userdp.learners.clipped_pairwise import PairwiseEM, ScheffeEM, Symbols, clipping_bound, on_grid, users_needed
 from userdp.mechanisms import ExponentialMechanism
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "pairwise_cases.json").read_text())["cases"]
@@ -52,7 +52,7 @@ def test_agnostic_scores_of_the_shared_case(given, expected):
 
     psi = [[[wrong(a, x) - wrong(b, x) for x in examples] for b in names] for a in names]
     users = [[examples.index(tuple(x)) for x in user] for user in given["users"]]
-    selection = PairTable(np.array(psi), epsilon=Fraction(1), m=2, tau=given["tau"], unit=1)
+    selection = PairwiseEM(np.array(psi), epsilon=Fraction(1), m=2, tau=given["tau"], unit=1)
     scores = selection.scores(symbols_of(users, 4, 2))
     assert dict(zip(names, map(str, scores), strict=True)) == expected["scores"]
     assert str(selection.sensitivity) == expected["sensitivity"]
@@ -63,7 +63,7 @@ def test_agnostic_scores_of_the_shared_case(given, expected):
 def test_scheffe_scores_of_the_shared_cases(given, expected, unit):
     names = list(given["dists"])
     masses = [on_grid([Fraction(p) for p in given["dists"][name].values()], unit, name) for name in names]
-    selection = Scheffe(np.array(masses), epsilon=Fraction(1), m=2, tau=given["tau"], unit=unit)
+    selection = ScheffeEM(np.array(masses), epsilon=Fraction(1), m=2, tau=given["tau"], unit=unit)
     users = [[int(z) for z in user] for user in given["users"]]
     scores = fractions(selection.scores(symbols_of(users, 3, 2)), unit)
     assert dict(zip(names, scores, strict=True)) == {name: Fraction(s) for name, s in expected["scores"].items()}
@@ -88,12 +88,12 @@ def test_scores_are_those_of_the_definition(seed):
     users = [rng.integers(n_symbols, size=rng.integers(m + 1)).tolist() for _ in range(6)]
     tau = Fraction(int(rng.integers(1, m * unit + 1)), unit)
     psi = rng.integers(-unit, unit + 1, size=(k, k, n_symbols))
-    found = PairTable(psi, epsilon=Fraction(1), m=m, tau=tau, unit=unit).scores(symbols_of(users, n_symbols, m))
+    found = PairwiseEM(psi, epsilon=Fraction(1), m=m, tau=tau, unit=unit).scores(symbols_of(users, n_symbols, m))
     wanted = pairwise_scores(users, k, lambda a, b, z: Fraction(int(psi[a, b, z]), unit), tau)
     assert fractions(found, unit) == wanted
 
     masses = rng.multinomial(unit, np.full(n_symbols, 1 / n_symbols), size=k)
-    found = Scheffe(masses, epsilon=Fraction(1), m=m, tau=tau, unit=unit).scores(symbols_of(users, n_symbols, m))
+    found = ScheffeEM(masses, epsilon=Fraction(1), m=m, tau=tau, unit=unit).scores(symbols_of(users, n_symbols, m))
     shares = [fractions(row, unit) for row in masses]
     assert fractions(found, unit) == pairwise_scores(users, k, scheffe_psi(shares), tau)
 
@@ -133,7 +133,7 @@ def agnostic_psi(a, b, z):
 
 SENSITIVITIES = {
     "table": lambda m, tau: (
-        PairTable(
+        PairwiseEM(
             np.array([[[agnostic_psi(a, b, z) for z in range(4)] for b in range(3)] for a in range(3)]),
             epsilon=Fraction(1),
             m=m,
@@ -145,7 +145,7 @@ SENSITIVITIES = {
         1,
     ),
     "scheffe": lambda m, tau: (
-        Scheffe(np.array([[2, 2, 0], [2, 1, 1], [0, 2, 2]]), epsilon=Fraction(1), m=m, tau=tau, unit=4),
+        ScheffeEM(np.array([[2, 2, 0], [2, 1, 1], [0, 2, 2]]), epsilon=Fraction(1), m=m, tau=tau, unit=4),
         lambda users: pairwise_scores(
             users, 3, scheffe_psi([[Fraction(p, 4) for p in row] for row in ([2, 2, 0], [2, 1, 1], [0, 2, 2])]), tau
         ),
@@ -209,7 +209,7 @@ def psi_three(a, b):
 
 
 SELECTORS = {
-    "pairwise": lambda **given: PairwiseScoreSelector(psi=psi_three, n_hypotheses=3, **given),
+    "pairwise": lambda **given: ClippedPairwiseEM(psi=psi_three, n_hypotheses=3, **given),
     "scheffe": lambda **given: HypothesisSelector(candidates=[[0.5, 0, 0.5], [0, 0.5, 0.5]], **given),
 }
 
@@ -284,14 +284,14 @@ def test_saving_and_cloning():
     with pytest.raises(TypeError, match="cannot be saved"):
         pairwise.to_json()
     table = [[psi_three(a, b) for b in range(3)] for a in range(3)]
-    listed = PairwiseScoreSelector(epsilon=1, psi=table, m=2)
+    listed = ClippedPairwiseEM(epsilon=1, psi=table, m=2)
     X, groups = [[0], [1], [3]], [0, 1, 1]
     assert listed.output_distribution(X, groups=groups) == pairwise.output_distribution(X, groups=groups)
-    assert PairwiseScoreSelector.from_json(listed.fit(X, groups=groups).to_json()).psi == table
+    assert ClippedPairwiseEM.from_json(listed.fit(X, groups=groups).to_json()).psi == table
 
 
 def test_psi_is_rounded_down_to_the_grid():
-    third = PairwiseScoreSelector(epsilon=1, psi=[[[0], [Fraction(1, 3)]], [[-0.4], [0]]], m=1, granularity=0.25)
+    third = ClippedPairwiseEM(epsilon=1, psi=[[[0], [Fraction(1, 3)]], [[-0.4], [0]]], m=1, granularity=0.25)
     third._check_parameters()
     assert third._table.ravel().tolist() == [0, 1, -2, 0]
 
@@ -361,9 +361,7 @@ def test_bad_parameters_of_hypothesis_selection(given, message):
     ],
 )
 def test_bad_parameters_of_pairwise_selection(given, message):
-    selector = PairwiseScoreSelector(
-        **{"epsilon": 1, "psi": lambda a, b: [0.5, -0.5], "n_hypotheses": 2, "m": 2, **given}
-    )
+    selector = ClippedPairwiseEM(**{"epsilon": 1, "psi": lambda a, b: [0.5, -0.5], "n_hypotheses": 2, "m": 2, **given})
     with pytest.raises(ValueError, match=message):
         selector.fit([[0], [0]], groups=[0, 1])
 

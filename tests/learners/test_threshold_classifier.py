@@ -280,3 +280,24 @@ def test_rows_that_are_users_of_their_own_have_no_others() -> None:
     for m in (None, 1):
         learner.set_params(m=m).fit([[1], [2]], [0, 1])
         assert dict(learner.privacy_.budget) == {"threshold": 1}
+
+
+@pytest.mark.parametrize("method", ["score", "median"])
+def test_a_decreasing_threshold_is_an_increasing_one_of_the_other_label(method: str) -> None:
+    X, y, groups = rows_of(USERS)
+    given: dict[str, Any] = {"epsilon": 2, "domain_size": 3, "m": 4, "method": method, "alpha": 0.9}
+    up, down = ThresholdClassifier(**given), ThresholdClassifier(decreasing=True, **given)
+    assert down.output_distribution(X, 1 - y, groups=groups) == up.output_distribution(X, y, groups=groups)
+    learner = ThresholdClassifier(epsilon=4, domain_size=10, m=4, classes=("far", "near"), decreasing=True)
+    points = np.tile(np.arange(1, 11), 400)
+    learner.fit(points[:, None], np.where(points <= 5, "near", "far"), groups=np.arange(4000) // 4)
+    assert learner.predict([[1], [10]]).tolist() == ["near", "far"]
+    assert clone(learner).decreasing
+    assert ThresholdClassifier.from_json(learner.to_json()).predict([[1], [10]]).tolist() == ["near", "far"]
+
+
+@pytest.mark.parametrize("classes", [(1, 0), (True, False), (0.5, -0.5)])
+def test_falling_classes_are_refused_before_data_are_read(classes: Any) -> None:
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, classes=classes)
+    with pytest.raises(ValueError, match=r"smaller label first.*decreasing=True"):
+        learner.fit([["not looked at"]], [None], groups=[1])

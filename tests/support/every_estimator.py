@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.frozen_cases import SEED, classifiers
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators.base import UserLevelMechanism
-from userdp.learners import HypothesisSelector, PairwiseScoreSelector
+from userdp.learners import ClippedPairwiseEM, HypothesisSelector
 from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.optimization import (
     ClippedGradientDescent,
@@ -25,7 +25,7 @@ def estimators() -> dict[str, UserLevelMechanism]:
     ball = L2Ball(2.0)
     return {
         **classifiers(),
-        "pairwise selector": PairwiseScoreSelector(epsilon=1, psi=[[[0] * 3, [1, -1, 0]], [[-1, 1, 0], [0] * 3]], m=8),
+        "pairwise selector": ClippedPairwiseEM(epsilon=1, psi=[[[0] * 3, [1, -1, 0]], [[-1, 1, 0], [0] * 3]], m=8),
         "selector": HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.9, 0.1]], m=8),
         "discrete": DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4),
         "product": ProductDistribution(epsilon=2, n_symbols=3, n_columns=1, m=8, alpha=0.5),

@@ -26,17 +26,17 @@ from userdp.distributions import DiscreteDistribution, GaussianDistribution, Gau
 from userdp.estimators import as_finite_algorithm
 from userdp.learners import (
     AgnosticPACClassifier,
+    ClippedPairwiseEM,
     CorrelatedSamplingClassifier,
     HypothesisSelector,
-    PairwiseScoreSelector,
+    PrivateCompare,
+    PrivateMedian,
+    PrivateMinError,
+    PrivateMistakeTolerance,
     RealizablePACClassifier,
     StatisticalQueryClassifier,
     ThresholdClassifier,
     clipped_pairwise_scores,
-    private_compare,
-    private_median,
-    private_min_error,
-    private_t,
     user_level_errors,
 )
 from userdp.means import WinsorizedMean, WinsorizedQueries
@@ -426,7 +426,7 @@ def fits_of_selectors_and_distributions() -> Any:
     found = []
     for groups in (USERS, RAGGED):
         for learner, X in (
-            (PairwiseScoreSelector(epsilon=1, psi=psi, m=8), symbols % 3),
+            (ClippedPairwiseEM(epsilon=1, psi=psi, m=8), symbols % 3),
             (HypothesisSelector(epsilon=1, candidates=dice, m=8), symbols),
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4), symbols % 3),
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4, method="coarse-to-fine"), symbols % 3),
@@ -449,10 +449,10 @@ def private_functions() -> Any:
     points = np.repeat([10, 20, 30], 40)
     errors = [590, 180, 27, 2]
     return [
-        private_median(points, np.arange(120) // 2, epsilon=1, m=2, domain_size=2**20, random_state=1),
-        private_compare(errors, 0.1, n_users=1000, epsilon=1, alpha=0.1, random_state=2),
-        private_min_error([59000, 18000, 2700, 200], n_users=100_000, epsilon=1, alpha=0.1, random_state=3),
-        private_t([900, 700, 360, 120], n_users=1000, epsilon=1, random_state=4),
+        PrivateMedian(epsilon=1, m=2, domain_size=2**20).sample(points, np.arange(120) // 2, random_state=1),
+        PrivateCompare(n_users=1000, epsilon=1, alpha=0.1).sample(errors, 0.1, random_state=2),
+        PrivateMinError(n_users=100_000, epsilon=1, alpha=0.1).sample([59000, 18000, 2700, 200], random_state=3),
+        PrivateMistakeTolerance(n_users=1000, epsilon=1).sample([900, 700, 360, 120], random_state=4),
         user_level_errors([[0, 1, 1], [0, 0, 0]], [0, 0, 0], groups=["ann", "ann", "bob"], m=2),
         clipped_pairwise_scores([[0, 3, 1], [2, 2, 2]], tau=1),
     ]

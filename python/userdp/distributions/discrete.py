@@ -28,7 +28,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ExactEpsilon, Parts, ReleasePlan, listed, split_budget
 from userdp.exact.numbers import counted, short_repr
-from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
+from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
 
@@ -203,7 +203,7 @@ def _selection(
     cover: list[Masses], unit: int, alpha: Fraction, epsilon: ExactEpsilon, symbols: Symbols
 ) -> Callable[[Sampler], Masses]:
     tau = clipping_bound(float(alpha), symbols.m, 1)
-    selection = Scheffe(np.array(cover, dtype=np.int64), epsilon=epsilon, m=symbols.m, tau=tau, unit=unit)
+    selection = ScheffeEM(np.array(cover, dtype=np.int64), epsilon=epsilon, m=symbols.m, tau=tau, unit=unit)
     scores = selection.scores(symbols)
     return lambda draw: cover[selection.choose(draw, scores)]
 

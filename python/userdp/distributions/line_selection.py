@@ -15,7 +15,7 @@ import numpy.typing as npt
 from userdp.distributions.covers import LARGEST_LINE, refuse_beyond
 from userdp.estimators.plan import ExactEpsilon, Parts
 from userdp.exact.numbers import counted
-from userdp.learners.clipped_pairwise import ClippedSelection, clipping_bound, users_needed
+from userdp.learners.clipped_pairwise import ClippedScoreEM, clipping_bound, users_needed
 from userdp.mechanisms.composed import Sampler
 
 Integers = npt.NDArray[np.int64]
@@ -24,7 +24,7 @@ CELLS = 2**24
 """Votes that are held at a time."""
 
 
-class Proportion(ClippedSelection):
+class Proportion(ClippedScoreEM):
     """Choose the probability of an event from 0, 1/N, ..., 1 by Scheffe sets.
 
     Among Bernoulli distributions the set where a is likelier than b is the event if a > b, and its complement if a < b,
@@ -36,7 +36,7 @@ class Proportion(ClippedSelection):
     unit : int
         N. Votes are in units of 1 / N.
     epsilon, m, tau
-        As for `ClippedSelection`.
+        As for `ClippedScoreEM`.
     """
 
     def __init__(self, unit: int, *, epsilon: ExactEpsilon, m: int, tau: Any) -> None:
@@ -60,7 +60,7 @@ class Proportion(ClippedSelection):
         return scores
 
 
-class Median(ClippedSelection):
+class Median(ClippedScoreEM):
     """Choose which of K cells of a line holds the median.
 
     The cells are the candidates: cell a lies between thresholds a - 1 and a. An example speaks against a, compared with
@@ -74,7 +74,7 @@ class Median(ClippedSelection):
     thresholds : ndarray with shape (K - 1,)
         Public, not decreasing.
     epsilon, m, tau
-        As for `ClippedSelection`.
+        As for `ClippedScoreEM`.
     """
 
     def __init__(self, thresholds: npt.NDArray[np.float64], *, epsilon: ExactEpsilon, m: int, tau: Any) -> None:

@@ -19,7 +19,7 @@ from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, Parts, ReleasePlan, listed, split_budget
 from userdp.exact.numbers import counted
-from userdp.learners.clipped_pairwise import Scheffe, Symbols, clipping_bound, read_symbols, users_needed
+from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols, users_needed
 from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.users.containers import Grid
 
@@ -129,7 +129,7 @@ class _JointProduct:
         masses = np.ones((len(cover), 1), dtype=np.int64)
         for own in np.moveaxis(np.array(cover, dtype=np.int64), 1, 0):
             masses = (masses[:, :, None] * own[:, None, :]).reshape(len(cover), -1)
-        selection = Scheffe(
+        selection = ScheffeEM(
             masses,
             epsilon=budget["selection"],
             m=first.m,

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from userdp.learners.median import private_median, private_median_pmf
-from userdp.learners.min_error import private_compare, private_compare_pmf, private_min_error, private_min_error_pmf
+from userdp.learners.median import PrivateMedian
+from userdp.learners.min_error import PrivateCompare, PrivateMinError
 from userdp.learners.scores import (
     UniformConvergence,
     clipped_pairwise_scores,
     uniform_convergence_users,
     user_level_errors,
 )
-from userdp.learners.tolerance import best_separating_threshold, candidates_for_t, private_t, private_t_pmf
+from userdp.learners.tolerance import PrivateMistakeTolerance, best_separating_threshold, candidates_for_t
 from userdp.runtime import loader
 
 if TYPE_CHECKING:
-    from userdp.learners.clipped_pairwise import HypothesisSelector, PairwiseScoreSelector
+    from userdp.learners.clipped_pairwise import ClippedPairwiseEM, HypothesisSelector
     from userdp.learners.correlated_sampling import CorrelatedSamplingClassifier
     from userdp.learners.pac import AgnosticPACClassifier, RealizablePACClassifier
     from userdp.learners.statistical_queries import StatisticalQueryClassifier
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgnosticPACClassifier",
+    "ClippedPairwiseEM",
     "CorrelatedSamplingClassifier",
     "HypothesisSelector",
-    "PairwiseScoreSelector",
+    "PrivateCompare",
+    "PrivateMedian",
+    "PrivateMinError",
+    "PrivateMistakeTolerance",
     "RealizablePACClassifier",
     "StatisticalQueryClassifier",
     "ThresholdClassifier",
@@ -41,14 +45,6 @@ __all__ = [
     "best_separating_threshold",
     "candidates_for_t",
     "clipped_pairwise_scores",
-    "private_compare",
-    "private_compare_pmf",
-    "private_median",
-    "private_median_pmf",
-    "private_min_error",
-    "private_min_error_pmf",
-    "private_t",
-    "private_t_pmf",
     "uniform_convergence_users",
     "user_level_errors",
 ]
@@ -57,7 +53,7 @@ _ESTIMATORS = {
     "AgnosticPACClassifier": "pac",
     "CorrelatedSamplingClassifier": "correlated_sampling",
     "HypothesisSelector": "clipped_pairwise",
-    "PairwiseScoreSelector": "clipped_pairwise",
+    "ClippedPairwiseEM": "clipped_pairwise",
     "RealizablePACClassifier": "pac",
     "StatisticalQueryClassifier": "statistical_queries",
     "ThresholdClassifier": "threshold",

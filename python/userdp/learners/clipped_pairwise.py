@@ -63,7 +63,7 @@ def users_needed(n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta
     return math.ceil(max(private, 800 * logarithm / (alpha * alpha * m)))
 
 
-class ClippedSelection:
+class ClippedScoreEM:
     """One draw of the clipped pairwise exponential mechanism, on integer votes.
 
     Parameters
@@ -113,7 +113,7 @@ class ClippedSelection:
             )
 
 
-class PairTable(ClippedSelection):
+class PairwiseEM(ClippedScoreEM):
     """Votes on Z symbols from a table: psi[a, b, z] in units.
 
     Parameters
@@ -121,7 +121,7 @@ class PairTable(ClippedSelection):
     psi : ndarray of int64 with shape (K, K, Z)
         Votes against a, compared with b, of an example z. The diagonal is not read.
     epsilon, m, tau, unit
-        As for `ClippedSelection`.
+        As for `ClippedScoreEM`.
     """
 
     def __init__(self, psi: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
@@ -138,7 +138,7 @@ class PairTable(ClippedSelection):
         return _core.psi_scores(self.psi, rows, self.tau)
 
 
-class Scheffe(ClippedSelection):
+class ScheffeEM(ClippedScoreEM):
     """Choose among distributions on Z symbols by their Scheffe sets.
 
     The votes are psi_ab(z) = P_a(W) - [z in W] with W = {z : P_a(z) > P_b(z)}, so a score far above 0 says that the
@@ -149,7 +149,7 @@ class Scheffe(ClippedSelection):
     masses : ndarray of int64 with shape (K, Z)
         The candidates in units of 1 / unit; every row sums to unit. Sets are decided on these integers.
     epsilon, m, tau, unit
-        As for `ClippedSelection`.
+        As for `ClippedScoreEM`.
     """
 
     def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
@@ -274,7 +274,7 @@ class SymbolSelector(UserLevelEstimator):
     )
 
     @abstractmethod
-    def _selection(self, m: int, epsilon: Any) -> PairTable | Scheffe:
+    def _selection(self, m: int, epsilon: Any) -> PairwiseEM | ScheffeEM:
         """The mechanism for users of at most m examples, from public parameters."""
 
     @abstractmethod
@@ -322,7 +322,7 @@ class SymbolSelector(UserLevelEstimator):
 
 
 @estimator
-class PairwiseScoreSelector(SymbolSelector):
+class ClippedPairwiseEM(SymbolSelector):
     """Choose one of K hypotheses by how examples compare them: ClippedPairwiseEM.
 
     Attributes
@@ -357,7 +357,7 @@ class PairwiseScoreSelector(SymbolSelector):
 
     >>> import numpy as np
     >>> psi = lambda a, b: [1 if z == a else -1 for z in range(2)]
-    >>> selector = PairwiseScoreSelector(epsilon=1, psi=psi, n_hypotheses=2, m=3)
+    >>> selector = ClippedPairwiseEM(epsilon=1, psi=psi, n_hypotheses=2, m=3)
     >>> X, people = np.array([[0], [0], [1]] * 100), np.repeat(np.arange(100), 3)
     >>> selector.fit(X, groups=people).selected_
     1
@@ -381,8 +381,8 @@ class PairwiseScoreSelector(SymbolSelector):
         k, _, n_symbols = self._table.shape
         return k, n_symbols
 
-    def _selection(self, m: int, epsilon: Any) -> PairTable:
-        return PairTable(
+    def _selection(self, m: int, epsilon: Any) -> PairwiseEM:
+        return PairwiseEM(
             self._table,
             epsilon=epsilon,
             m=m,
@@ -509,8 +509,8 @@ class HypothesisSelector(SymbolSelector):
         k, n_symbols = self._masses.shape
         return k, n_symbols
 
-    def _selection(self, m: int, epsilon: Any) -> Scheffe:
-        return Scheffe(
+    def _selection(self, m: int, epsilon: Any) -> ScheffeEM:
+        return ScheffeEM(
             self._masses,
             epsilon=epsilon,
             m=m,

@@ -1,12 +1,8 @@
-"""A point that splits users' samples, chosen privately.
-
-Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024), PrivateMedian: [LWY24, Lemma
-5.1].
-"""
+"""A point that splits users' samples, chosen privately: PrivateMedian of Li, Wang, Ye (2024), [LWY24, Lemma 5.1]."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,14 +12,13 @@ from userdp.concepts.classes import points_of, read_domain_size
 from userdp.exact.numbers import Epsilon, check_count, is_integer, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.learners.tolerance import separation
+from userdp.learners.tolerance import ComposedMechanism, Counts, separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
-from userdp.runtime import source_of
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import read_point_column
 from userdp.users.table import encode_users, first_rows
 
-MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]
+MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], Counts]]
 """Starts and scores of groups for low, high and s."""
 
 LISTED_POINTS = 2**12
@@ -31,7 +26,7 @@ LISTED_POINTS = 2**12
 
 
 def tolerance_of_median(m: int, mass: float) -> int:
-    """How many samples of a user beside a median are no offence: what tells mass / 2 from 2 mass / 3 best."""
+    """Return how many samples of a user beside a median are no offence: what tells mass / 2 from 2 mass / 3 best."""
     t, _, _ = separation(m, mass / 2, 2 * mass / 3)
     return t
 
@@ -39,34 +34,16 @@ def tolerance_of_median(m: int, mass: float) -> int:
 def draw_median(
     draw: Sampler, mechanism: GroupedExponentialMechanism, scores: MedianScores, low: int, high: int, s: int
 ) -> int:
-    """The median as a part of a program; see `private_median`."""
+    """Draw a median as a part of a program; see `PrivateMedian`."""
     starts, offences = scores(low, high, s)
     return int(draw(mechanism, GroupedScores(starts, offences, high)))
 
 
-def private_median(
-    points: npt.ArrayLike,
-    groups: npt.ArrayLike,
-    *,
-    epsilon: Epsilon,
-    m: int,
-    domain_size: int,
-    low: int = 0,
-    high: int | None = None,
-    mass: Any = 1,
-    enrolled: Iterable[Any] | None = None,
-    exact_integers: bool = False,
-    random_state: int | None = None,
-) -> int:
+class PrivateMedian(ComposedMechanism):
     """Choose a point u such that few users have many samples on either side of it: epsilon-DP.
 
     Parameters
     ----------
-    points : array-like of numbers with shape (rows,)
-        Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN and what is no number count as 1.
-        Whole numbers beyond 2^53 are exact in lists, in nullable and Arrow columns, and with `exact_integers`.
-    groups : array-like with shape (rows,)
-        User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, above 2**-35 and below 88.
     m : int
@@ -80,21 +57,7 @@ def private_median(
     enrolled : iterable, optional
         The public list of all users, in which those without rows count too. By default the users who have rows.
     exact_integers : bool
-        True promises that the type of `points` is public. Otherwise NumPy's integers are read as doubles.
-    random_state : None or int
-        None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
-        tests only, and warns.
-
-    Returns
-    -------
-    int
-        u in low..high. With enough users, and at most a part `mass` of the samples in low..high, at most a part
-        2 mass / 3 is in low..u-1, and in u+1..high, with high probability.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
+        True promises that the type of the points is public. Otherwise NumPy's integers are read as doubles.
 
     Notes
     -----
@@ -113,83 +76,97 @@ def private_median(
     Examples
     --------
     >>> import numpy as np
-    >>> points = np.repeat([10, 20, 30], 400)
-    >>> people = np.arange(1200) // 2
-    >>> 10 <= private_median(points, people, epsilon=1, m=2, domain_size=2**20) <= 30
+    >>> points, users = np.repeat([10, 20, 30], 400), np.arange(1200) // 2
+    >>> 10 <= PrivateMedian(epsilon=1, m=2, domain_size=2**20).sample(points, users) <= 30
     True
     """
-    program, _, _ = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled, exact_integers)
-    return int(run(program, source_of(random_state)))
 
-
-def private_median_pmf(
-    points: npt.ArrayLike,
-    groups: npt.ArrayLike,
-    *,
-    epsilon: Epsilon,
-    m: int,
-    domain_size: int,
-    low: int = 0,
-    high: int | None = None,
-    mass: Any = 1,
-    enrolled: Iterable[Any] | None = None,
-    exact_integers: bool = False,
-) -> Pmf:
-    """The exact distribution of `private_median` on the same arguments. **Not private**: for audits.
-
-    Raises
-    ------
-    BudgetError
-        For more than 2**12 points in low..high.
-    """
-    program, first, last = _program(points, groups, epsilon, m, domain_size, low, high, mass, enrolled, exact_integers)
-    if last - first >= LISTED_POINTS:
-        raise BudgetError(
-            f"the exact distribution has {last - first + 1} points, at most {LISTED_POINTS} are "
-            "listed; narrow low..high"
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        m: int,
+        domain_size: int,
+        low: int = 0,
+        high: int | None = None,
+        mass: Any = 1,
+        enrolled: Iterable[Any] | None = None,
+        exact_integers: bool = False,
+    ) -> None:
+        size, self.m = read_domain_size(domain_size), check_count(m, "m")
+        last = size if high is None else high
+        if not is_integer(low) or not is_integer(last):
+            raise TypeError(f"low and high must be ints; got {short_repr(low)} and {short_repr(last)}")
+        if not 0 <= low <= last <= size:
+            raise ValueError(
+                f"0 <= low <= high <= domain_size is needed; got low = {short_repr(low)} and high = {short_repr(last)}"
+            )
+        part = float(parse_delta(mass, "mass"))
+        if not part:
+            raise ValueError(f"mass must be above 0; got {short_repr(mass)}")
+        self.domain_size, self.low, self.high = size, int(low), int(last)
+        self.enrolled, self.exact_integers = enrolled, exact_integers
+        super().__init__(
+            epsilon=epsilon,
+            m=m,
+            domain_size=domain_size,
+            low=low,
+            high=high,
+            mass=mass,
+            enrolled=enrolled,
+            exact_integers=exact_integers,
         )
-    return output_distribution(program, range(first, last + 1))
+        self._s = tolerance_of_median(self.m, part)
+        self._mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
 
+    def sample(self, points: npt.ArrayLike, groups: npt.ArrayLike, random_state: int | None = None) -> int:
+        """Draw the median.
 
-def _program(
-    points: Any,
-    groups: Any,
-    epsilon: Epsilon,
-    m: Any,
-    domain_size: Any,
-    low: Any,
-    high: Any,
-    mass: Any,
-    enrolled: Any,
-    exact_integers: bool,
-) -> tuple[AdaptiveMechanism, int, int]:
-    """The program, and the least and the largest of its outcomes."""
-    from userdp import _core
+        Parameters
+        ----------
+        points : array-like of numbers with shape (rows,)
+            Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN and what is no number count as 1.
+            Whole numbers beyond 2^53 are exact in lists, in nullable and Arrow columns, and with `exact_integers`.
+        groups : array-like with shape (rows,)
+            User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
+            tests only, and warns.
 
-    size, most = read_domain_size(domain_size), check_count(m, "m")
-    first, last = _range(low, size if high is None else high, size)
-    s = tolerance_of_median(most, _mass(mass))
-    mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
-    numbers = read_point_column(points, "points", size, exact_integers=exact_integers)
-    users = encode_users(groups, len(numbers), enrolled)
-    rows = first_rows(users, most)
-    kept, codes = points_of(numbers[rows], size), users.codes[rows]
-    sweep = _core.ThresholdSweep(kept, np.zeros(len(kept), np.uint8), codes, users.n_users, most, size)
-    return lambda draw: draw_median(draw, mechanism, sweep.median_groups, first, last, s), first, last
+        Returns
+        -------
+        int
+            u in low..high. With enough users, and at most a part `mass` of the samples in low..high, at most a part
+            2 mass / 3 is in low..u-1, and in u+1..high, with high probability.
+        """
+        return int(self._sample(random_state, points, groups))
 
+    def pmf(self, points: npt.ArrayLike, groups: npt.ArrayLike) -> Pmf:
+        """Return the exact distribution of `sample` over low..high. **Not private**: for audits.
 
-def _range(low: Any, high: Any, domain_size: int) -> tuple[int, int]:
-    if not is_integer(low) or not is_integer(high):
-        raise TypeError(f"low and high must be ints; got {short_repr(low)} and {short_repr(high)}")
-    if not 0 <= low <= high <= domain_size:
-        raise ValueError(
-            f"0 <= low <= high <= domain_size is needed; got low = {short_repr(low)} and high = {short_repr(high)}"
-        )
-    return int(low), int(high)
+        Raises
+        ------
+        BudgetError
+            For more than 2**12 points in low..high.
+        """
+        return self._pmf(points, groups)
 
+    def _program(self, points: Any, groups: Any) -> tuple[AdaptiveMechanism, Callable[[], Sequence[int]]]:
+        from userdp import _core
 
-def _mass(mass: Any) -> float:
-    number = float(parse_delta(mass, "mass"))
-    if not number:
-        raise ValueError(f"mass must be above 0; got {short_repr(mass)}")
-    return number
+        numbers = read_point_column(points, "points", self.domain_size, exact_integers=self.exact_integers)
+        users = encode_users(groups, len(numbers), self.enrolled)
+        rows = first_rows(users, self.m)
+        counted, codes = points_of(numbers[rows], self.domain_size), users.codes[rows]
+        labels = np.zeros(len(counted), np.uint8)
+        sweep = _core.ThresholdSweep(counted, labels, codes, users.n_users, self.m, self.domain_size)
+        scores = sweep.median_groups
+        return lambda draw: draw_median(draw, self._mechanism, scores, self.low, self.high, self._s), self._outcomes
+
+    def _outcomes(self) -> Sequence[int]:
+        if self.high - self.low >= LISTED_POINTS:
+            raise BudgetError(
+                f"the exact distribution has {self.high - self.low + 1} points, at most {LISTED_POINTS} are listed; "
+                "narrow low..high"
+            )
+        return range(self.low, self.high + 1)

@@ -1,28 +1,26 @@
 """The error of the best hypothesis, estimated privately by bisection.
 
 Source: Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): PrivateCompare, [LWY24,
-Lemma C.1], and PrivateMinError, [LWY24, Algorithm 2].
-The algorithm as printed has its branches the wrong way round: a comparison that finds the least error above a guess
-must raise the lower end.
+Lemma C.1], and PrivateMinError, [LWY24, Algorithm 2]. The algorithm as printed has its branches the wrong way round: a
+comparison that finds the least error above a guess must raise the lower end.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.plan import equal_part
-from userdp.exact.numbers import Epsilon, check_count, open_unit_fraction, parse_delta, short_repr
+from userdp.exact.numbers import Epsilon, open_unit_fraction, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.learners.tolerance import read_minimal_errors, separation
+from userdp.learners.tolerance import ComposedMechanism, Counts, check_n_users, read_minimal_errors, separation
 from userdp.mechanisms import DiscreteLaplace
-from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
-from userdp.runtime import source_of
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp import _core
@@ -32,15 +30,7 @@ MAX_STEPS = 2**12
 
 
 class NoisyComparison:
-    """Whether a count plus noise is above a public limit: the mechanism that is both drawn and audited.
-
-    Parameters
-    ----------
-    epsilon : Epsilon
-        All of it is spent on one comparison of a count of sensitivity 1.
-    n_users : int
-        Counts and limits are in 0, ..., n_users.
-    """
+    """Whether a count of sensitivity 1 plus noise is above a public limit; both are in 0, ..., n_users."""
 
     def __init__(self, epsilon: Epsilon, n_users: int) -> None:
         self.n_users = n_users
@@ -49,11 +39,6 @@ class NoisyComparison:
 
     def _draw(self, source: _core.Source, count: int, limit: int) -> int:
         return int(self._noise._draw(source, count) > limit)
-
-    @property
-    def certified_epsilon(self) -> float:
-        """A proved bound of the loss; at most epsilon."""
-        return self._noise.certified_epsilon
 
     def pmf(self, count: int, limit: int) -> Pmf:
         """The distribution of the answer, 0 or 1."""
@@ -64,13 +49,9 @@ class NoisyComparison:
 
 
 def compare(
-    draw: Sampler,
-    comparison: NoisyComparison,
-    minimal_errors: npt.NDArray[np.int64],
-    guess: Fraction,
-    alpha: Fraction,
+    draw: Sampler, comparison: NoisyComparison, minimal_errors: Counts, guess: Fraction, alpha: Fraction
 ) -> int:
-    """The comparison as a part of a program; see `private_compare`."""
+    """Compare the least error with a guess, as a part of a program; see `PrivateCompare`."""
     if guess + alpha / 2 > 1:
         return 0
     t, gap, tail = separation(len(minimal_errors), float(guess), float(guess + alpha / 2))
@@ -81,19 +62,17 @@ def compare(
 
 
 def rounds_of(alpha: Fraction) -> int:
-    """How often bisection of [0, 1] must halve it for a length of at most alpha / 2."""
+    """Return how often bisection of [0, 1] must halve it for a length of at most alpha / 2."""
     return (math.ceil(2 / alpha) - 1).bit_length()
 
 
 def one_comparison(epsilon: Epsilon, alpha: Fraction, n_users: int) -> NoisyComparison:
-    """What `estimate_min_error` draws from in each of its rounds, at an equal part of epsilon."""
+    """Return what `estimate_min_error` draws from in each of its rounds, at an equal part of epsilon."""
     return NoisyComparison(equal_part(epsilon, rounds_of(alpha)), n_users)
 
 
-def estimate_min_error(
-    draw: Sampler, comparison: NoisyComparison, minimal_errors: npt.NDArray[np.int64], alpha: Fraction
-) -> Fraction:
-    """Bisection as a part of a program; see `private_min_error`."""
+def estimate_min_error(draw: Sampler, comparison: NoisyComparison, minimal_errors: Counts, alpha: Fraction) -> Fraction:
+    """Bisect as a part of a program; see `PrivateMinError`."""
     low, high = Fraction(0), Fraction(1)
     for _ in range(rounds_of(alpha)):
         middle = (low + high) / 2
@@ -104,44 +83,17 @@ def estimate_min_error(
     return low
 
 
-def private_compare(
-    minimal_errors: npt.ArrayLike,
-    guess: Any,
-    *,
-    n_users: int,
-    epsilon: Epsilon,
-    alpha: Any,
-    random_state: int | None = None,
-) -> int:
-    """Is the error of the best hypothesis above a guess? Epsilon-DP.
+class PrivateCompare(ComposedMechanism):
+    """Decide whether the error of the best hypothesis is above a guess: epsilon-DP.
 
     Parameters
     ----------
-    minimal_errors : array-like of int with shape (m,)
-        For t = 0, ..., m - 1 the exact minimum over all hypotheses h of the number of users on whom h makes more than t
-        mistakes. Private. Values outside 0, ..., n_users are clamped.
-    guess : float, int, Fraction or decimal string
-        Public, in [0, 1].
-    n_users : int
-        The number of users n, >= 1; public.
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, > 0.
+    n_users : int
+        The number of users n, from 1 to 2**62 - 1; public.
     alpha : float, Fraction or decimal string
         The accuracy wanted, from 2**-30 to below 1.
-    random_state : None or int
-        None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
-        tests only, and warns.
-
-    Returns
-    -------
-    int
-        1 when the least error seems to be above the guess, 0 when it seems to be at most guess + alpha / 2. With enough
-        users the answer is right, with high probability; between the two either is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -155,47 +107,59 @@ def private_compare(
 
     References
     ----------
-    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): [LWY24, Lemma C.1].
+    Li, Wang, Ye (2024): [LWY24, Lemma C.1].
 
     Examples
     --------
     >>> minimal_errors = [590, 180, 27, 2]  # of 1000 users with 4 examples each and the least error 1 / 5
-    >>> private_compare(minimal_errors, 0.1, n_users=1000, epsilon=1, alpha=0.1)
-    1
-    >>> private_compare(minimal_errors, 0.4, n_users=1000, epsilon=1, alpha=0.1)
-    0
+    >>> above = PrivateCompare(epsilon=1, n_users=1000, alpha=0.1)
+    >>> above.sample(minimal_errors, 0.1), above.sample(minimal_errors, 0.4)
+    (1, 0)
     """
-    program = _compare_program(minimal_errors, guess, n_users, epsilon, alpha)
-    return int(run(program, source_of(random_state)))
+
+    def __init__(self, *, epsilon: Epsilon, n_users: int, alpha: Any) -> None:
+        super().__init__(epsilon=epsilon, n_users=n_users, alpha=alpha)
+        self.n_users, self.alpha = check_n_users(n_users), accuracy(alpha)
+        self._comparison = NoisyComparison(epsilon, self.n_users)
+
+    def sample(self, minimal_errors: npt.ArrayLike, guess: Any, random_state: int | None = None) -> int:
+        """Draw the answer.
+
+        Parameters
+        ----------
+        minimal_errors : array-like of int with shape (m,)
+            For t = 0, ..., m - 1 the exact minimum over all hypotheses h of the number of users on whom h makes more
+            than t mistakes. Private. Values outside 0, ..., n_users are clamped.
+        guess : float, int, Fraction or decimal string
+            Public, in [0, 1].
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
+            tests only, and warns.
+
+        Returns
+        -------
+        int
+            1 when the least error seems to be above the guess, 0 when it seems to be at most guess + alpha / 2. With
+            enough users the answer is right, with high probability; between the two either is.
+        """
+        return int(self._sample(random_state, minimal_errors, guess))
+
+    def pmf(self, minimal_errors: npt.ArrayLike, guess: Any) -> Pmf:
+        """Return the exact distribution of `sample` over 0 and 1. **Not private**: for audits."""
+        return self._pmf(minimal_errors, guess)
+
+    def _program(self, minimal_errors: Any, guess: Any) -> tuple[AdaptiveMechanism, Callable[[], Sequence[int]]]:
+        errors, at = read_minimal_errors(minimal_errors, self.n_users), parse_delta(guess, "guess")
+        return lambda draw: compare(draw, self._comparison, errors, at, self.alpha), lambda: (0, 1)
 
 
-def private_compare_pmf(
-    minimal_errors: npt.ArrayLike, guess: Any, *, n_users: int, epsilon: Epsilon, alpha: Any
-) -> Pmf:
-    """The exact distribution of `private_compare` on the same arguments. **Not private**: for audits."""
-    return output_distribution(_compare_program(minimal_errors, guess, n_users, epsilon, alpha), (0, 1))
-
-
-def private_min_error(
-    minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon, alpha: Any, random_state: int | None = None
-) -> Fraction:
+class PrivateMinError(ComposedMechanism):
     """Estimate the error of the best hypothesis up to alpha: epsilon-DP.
 
     Parameters
     ----------
-    minimal_errors, n_users, epsilon, alpha, random_state
-        As for `private_compare`.
-
-    Returns
-    -------
-    Fraction
-        A multiple of 2**-T in [0, 1), with T = ceil(log2(2 / alpha)): the lower end of the interval that bisection
-        arrives at. With enough users it is within alpha of the least error, with high probability.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
+    epsilon, n_users, alpha
+        As for `PrivateCompare`.
 
     Notes
     -----
@@ -207,59 +171,61 @@ def private_min_error(
 
     References
     ----------
-    Li, Wang, Ye, "Improved Bounds for Pure Private Agnostic Learning" (ICML 2024): [LWY24, Algorithm 2] and [LWY24,
-    Lemma 4.5].
+    Li, Wang, Ye (2024): [LWY24, Algorithm 2] and [LWY24, Lemma 4.5].
 
     Examples
     --------
     >>> minimal_errors = [59000, 18000, 2700, 200]  # of 100000 users with 4 examples each and the least error 1 / 5
-    >>> abs(private_min_error(minimal_errors, n_users=100_000, epsilon=1, alpha=0.1) - 0.2) <= 0.1
+    >>> estimate = PrivateMinError(epsilon=1, n_users=100_000, alpha=0.1).sample(minimal_errors)
+    >>> abs(estimate - 0.2) <= 0.1
     True
     """
-    return Fraction(run(_min_error_program(minimal_errors, n_users, epsilon, alpha), source_of(random_state)))
 
+    def __init__(self, *, epsilon: Epsilon, n_users: int, alpha: Any) -> None:
+        super().__init__(epsilon=epsilon, n_users=n_users, alpha=alpha)
+        self.n_users, self.alpha = check_n_users(n_users), accuracy(alpha)
+        self._comparison = one_comparison(epsilon, self.alpha, self.n_users)
 
-def private_min_error_pmf(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon, alpha: Any) -> Pmf:
-    """The exact distribution of `private_min_error` on the same arguments. **Not private**: for audits."""
-    return output_distribution(_min_error_program(minimal_errors, n_users, epsilon, alpha), possible_min_errors(alpha))
+    def sample(self, minimal_errors: npt.ArrayLike, random_state: int | None = None) -> Fraction:
+        """Draw the estimate.
 
+        Parameters
+        ----------
+        minimal_errors, random_state
+            As for `PrivateCompare.sample`.
 
-def possible_min_errors(alpha: Any) -> tuple[Fraction, ...]:
-    """All values that `private_min_error` may return.
+        Returns
+        -------
+        Fraction
+            A multiple of 2**-T in [0, 1), with T = ceil(log2(2 / alpha)): the lower end of the interval that bisection
+            arrives at. With enough users it is within alpha of the least error, with high probability.
+        """
+        return Fraction(self._sample(random_state, minimal_errors))
 
-    Raises
-    ------
-    BudgetError
-        For more than 2**12 of them.
-    """
-    steps = 2 ** rounds_of(accuracy(alpha))
-    if steps > MAX_STEPS:
-        raise BudgetError(
-            f"alpha = {short_repr(alpha)} makes {steps} outcomes, and at most {MAX_STEPS} are listed; raise alpha"
-        )
-    return tuple(Fraction(step, steps) for step in range(steps))
+    def pmf(self, minimal_errors: npt.ArrayLike) -> Pmf:
+        """Return the exact distribution of `sample`. **Not private**: for audits.
 
+        Raises
+        ------
+        BudgetError
+            For more than 2**12 outcomes.
+        """
+        return self._pmf(minimal_errors)
 
-def _compare_program(minimal_errors: Any, guess: Any, n_users: Any, epsilon: Epsilon, alpha: Any) -> AdaptiveMechanism:
-    n = check_count(n_users, "n_users")
-    errors, at = read_minimal_errors(minimal_errors, n), parse_delta(guess, "guess")
-    width, comparison = accuracy(alpha), NoisyComparison(epsilon, n)
-    return lambda draw: compare(draw, comparison, errors, at, width)
+    def _program(self, minimal_errors: Any) -> tuple[AdaptiveMechanism, Callable[[], Sequence[Fraction]]]:
+        errors = read_minimal_errors(minimal_errors, self.n_users)
+        return lambda draw: estimate_min_error(draw, self._comparison, errors, self.alpha), self._outcomes
 
-
-def _min_error_program(minimal_errors: Any, n_users: Any, epsilon: Epsilon, alpha: Any) -> AdaptiveMechanism:
-    n = check_count(n_users, "n_users")
-    errors, width = read_minimal_errors(minimal_errors, n), accuracy(alpha)
-    comparison = one_comparison(epsilon, width, n)
-    return lambda draw: estimate_min_error(draw, comparison, errors, width)
+    def _outcomes(self) -> Sequence[Fraction]:
+        steps = 2 ** rounds_of(self.alpha)
+        if steps > MAX_STEPS:
+            raise BudgetError(
+                f"alpha = {short_repr(self._arguments['alpha'])} makes {steps} outcomes, and at most {MAX_STEPS} are "
+                "listed; raise alpha"
+            )
+        return tuple(Fraction(step, steps) for step in range(steps))
 
 
 def accuracy(alpha: Any) -> Fraction:
-    """Read alpha; finer estimates would need more users than there are.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless it is a number from 2**-30 to below 1.
-    """
+    """Read alpha, from 2**-30 to below 1: finer estimates would need more users than there are."""
     return open_unit_fraction(alpha, "alpha", bits=30)

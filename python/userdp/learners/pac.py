@@ -21,10 +21,9 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import clipping_bound
-from userdp.learners.min_error import estimate_min_error, one_comparison
 from userdp.learners.scores import clipped_pairwise_scores
-from userdp.learners.threshold import t_of_error
-from userdp.learners.tolerance import choose_t, t_shares
+from userdp.learners.threshold import t_of_least_error
+from userdp.learners.tolerance import PrivateMistakeTolerance, t_shares
 from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.table import UserTable
@@ -245,7 +244,7 @@ class AgnosticPACClassifier(ConceptClassifier):
     alpha m / 2 + sqrt(2 m max(1/2, ln(20 / (alpha sqrt(m))))), at most m.
 
     *"surrogate".* For m = 1 all of the budget is for the selection, at t = 0. Else half is for an estimate e of the
-    least error of the class by `private_min_error` with accuracy alpha / 6; t separates errors of e + alpha / 6 from
+    least error of the class by `PrivateMinError` with accuracy alpha / 6; t separates errors of e + alpha / 6 from
     e + alpha / 3; and half is for the selection. The score is min over concepts c of K(c; t) + D(c, h), with D(c, h)
     the number of users on whose rows c and h differ at all: sensitivity 2. Without a representation h is one of the c,
     the score is K(h; t), and the sensitivity 1. If e + alpha / 6 >= 1, every hypothesis is good enough: the one with
@@ -326,13 +325,13 @@ class AgnosticPACClassifier(ConceptClassifier):
         errors = ClassErrors(self.hypotheses, table)
         # Without a share there is one candidate for t, and nothing is drawn.
         part = budget.parts.get("choice of t", budget["selection"])
-        choice = ExponentialMechanism(epsilon=part, sensitivity=1)
+        tolerance = PrivateMistakeTolerance(epsilon=part, n_users=table.n_users)
         selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
         # The exact distribution follows many paths that ask for the same counts.
         least, above = cache(errors.least), cache(errors.above)
 
         def program(draw: Sampler) -> int:
-            t = choose_t(draw, choice, table.m, least, table.n_users)
+            t = tolerance.choose(draw, table.m, least)
             chosen: int = draw(selection, above(t))
             return chosen
 
@@ -356,14 +355,9 @@ class AgnosticPACClassifier(ConceptClassifier):
         scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.hypotheses, table))
         alpha = open_unit_fraction(self.alpha, "alpha")
 
-        def good_t(draw: Sampler) -> int | None:
-            """The t that best separates errors that are good enough from those that are not; None if all are."""
-            comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
-            return t_of_error(table.m, estimate_min_error(draw, comparison, least(), alpha / 6), alpha)
-
         def program(draw: Sampler) -> int:
-            t = good_t(draw) if table.m > 1 else 0
-            if t is None:
+            t = t_of_least_error(draw, budget, table, least, alpha)
+            if t is None:  # every hypothesis is good enough
                 return FIXED
             chosen: int = draw(selection, scores(t))
             return chosen

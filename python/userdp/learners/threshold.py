@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -18,15 +18,15 @@ from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, equal_part
-from userdp.exact.numbers import Epsilon, parse_level
+from userdp.exact.numbers import Epsilon, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.median import draw_median, tolerance_of_median
 from userdp.learners.min_error import accuracy, estimate_min_error, one_comparison
-from userdp.learners.tolerance import choose_t, separation, t_shares
-from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
+from userdp.learners.tolerance import Counts, PrivateMistakeTolerance, separation, t_shares
+from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import AdaptiveMechanism, Mechanism, Sampler
-from userdp.users.containers import Grid
+from userdp.users.containers import Grid, read_classes
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -40,34 +40,11 @@ MARGIN = 64
 
 
 class ThreeWayChoice:
-    """Choose the least of three counts after noise: the mechanism that is both drawn and audited.
+    """Choose the least of three counts in 0, ..., n_users after noise: the comparison of [LWY24, Algorithm 1]."""
 
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, > 0; each of the three counts has a third of it.
-    n_users : int
-        Counts are in 0, ..., n_users; public.
-
-    Attributes
-    ----------
-    certified_epsilon : float
-        A proved bound of the loss; at most epsilon, up to the rounding of the sum of three floats.
-
-    Raises
-    ------
-    BudgetError
-        Where epsilon is too small for the tables of exact noise.
-
-    Notes
-    -----
-    With fresh noise on all three, v_left, v_middle and v_right, the choice is the middle if v_middle is less than both
-    others, else left if v_left < v_right, else right. A side that is None is infinite; noise is drawn for it as well.
-
-    *Guarantee.* epsilon-DP, pure, for the replacement of one user where each count then changes by at most 1, and which
-    sides are None is public. *Proof.* `DiscreteLaplace` releases each noisy count at epsilon / 3; they compose to
-    epsilon; the choice is a function of them. The noisy counts themselves are not released.
-    """
+    # The choice is the middle if v_middle is less than both others, else left if v_left < v_right, else right. A side
+    # that is None is infinite; noise is drawn for it as well. Each noisy count is epsilon / 3 differentially private
+    # where a user changes it by at most 1, and which sides are None is public; the choice is a function of the three.
 
     def __init__(self, epsilon: Epsilon, n_users: int) -> None:
         part = equal_part(epsilon, 3)
@@ -133,11 +110,9 @@ DECAY = Fraction(2, 3)
 
 
 def rounds_of_search(alpha: Fraction) -> int:
-    """How many rounds leave at most a part alpha / 2 of the examples: T = ceil(ln(2 / alpha) / ln(3 / 2)).
-
-    The integer is what the budget is divided by. With the number before rounding up, the rounds would spend more than
-    there is.
-    """
+    """Return how many rounds leave at most a part alpha / 2 of the examples: T = ceil(ln(2 / alpha) / ln(3 / 2))."""
+    # The integer is what the budget is divided by. With the number before rounding up, the rounds would spend more than
+    # there is.
     rounds, left = 0, Fraction(1)
     while left > alpha / 2:
         rounds, left = rounds + 1, left * DECAY
@@ -145,17 +120,27 @@ def rounds_of_search(alpha: Fraction) -> int:
 
 
 def median_tolerances(m: int, rounds: int) -> list[int]:
-    """For each round, how many samples of a user beside the median are no offence."""
+    """Return for each round how many samples of a user beside the median are no offence."""
     return [tolerance_of_median(m, float(DECAY**k)) for k in range(rounds)]
 
 
 def t_of_error(m: int, error: Fraction, alpha: Fraction) -> int | None:
-    """The t that tells a hypothesis near the least error from one that is worse by alpha; None where none is."""
+    """Return the t that tells a hypothesis near the least error from one that is worse by alpha; None where none is."""
     low, high = error + alpha / 6, min(error + alpha / 3, Fraction(1))
     if low >= 1:
         return None
     t, _, _ = separation(m, float(low), float(high))
     return t
+
+
+def t_of_least_error(
+    draw: Sampler, budget: Budget, table: UserTable, minimal_errors: Callable[[], Counts], alpha: Fraction
+) -> int | None:
+    """Return the t that follows from a private estimate of the least error; 0 where users have one row."""
+    if table.m == 1:
+        return 0
+    comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
+    return t_of_error(table.m, estimate_min_error(draw, comparison, minimal_errors(), alpha / 6), alpha)
 
 
 def search(
@@ -168,38 +153,9 @@ def search(
     median: GroupedExponentialMechanism,
     choice: Mechanism,
 ) -> int:
-    """Bisection of 0, ..., N as a part of a program.
-
-    Each round draws a median of the examples in low..high; then whether it, or something to its left or right, is best.
-
-    Parameters
-    ----------
-    draw : callable
-        As in all programs.
-    sweep : Sweep
-        The rows.
-    domain_size : int
-        N; public.
-    t : int
-        The score of a threshold is how many users it fails on more than t examples; public, or drawn before.
-    tolerances : sequence of int
-        One for each round: `median_tolerances`.
-    median : GroupedExponentialMechanism
-        Draws a median in each round.
-    choice : Mechanism
-        Draws "left", "middle" or "right" in each round, from the least score to the left of the median, its own, and
-        the least one to its right, None standing for infinity on an empty side: a `ThreeWayChoice`.
-
-    Returns
-    -------
-    int
-        u in 0, ..., N.
-
-    Notes
-    -----
-    The range low..high is made of outcomes of draws, so which sides are empty tells nothing more. A round's four draws
-    have scores of sensitivity 1: the median's, and minima over ranges that the earlier draws fix.
-    """
+    """Bisect 0, ..., N as a part of a program: `choice` says whether a drawn median, or one of its sides, is best."""
+    # The range low..high is made of outcomes of draws, so which sides are empty (None) tells nothing more. A round's
+    # four draws have scores of sensitivity 1: the median's, and minima over ranges that the earlier draws fix.
     from userdp import _core
 
     starts, scores = sweep.groups(t)
@@ -236,8 +192,8 @@ NO_THRESHOLD_IS_BETTER = 0
 class ThresholdClassifier(PointReader, UserLevelClassifier):
     """Predict by whether a feature is above a threshold that is chosen privately for users: pure DP.
 
-    Points are the integers 1, ..., N. The threshold u is one of 0, ..., N and predicts the second class for x > u. So
-    `classes` lists the label of small points first: in the other order no threshold fits, and any may be drawn.
+    Points are the integers 1, ..., N. The threshold u is one of 0, ..., N and predicts the second class for x > u; with
+    `decreasing`, for x <= u. The wrong direction fits no better than a constant, and nothing in the data may say so.
 
     Attributes
     ----------
@@ -263,12 +219,12 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     for every u, and so every minimum over thresholds: docs/proofs/user_level_scores.md.
 
     *Method "score".* For m < 4, t = 0 and the whole budget goes to one exponential mechanism over all N + 1 thresholds
-    with the score K(u; t). For larger m, 3/10 of the budget chooses t (`private_t`) and 7/10 the threshold; the two
-    compose to epsilon. These constants were chosen by simulation: docs/performance.md.
+    with the score K(u; t). For larger m, 3/10 of the budget chooses t (`PrivateMistakeTolerance`) and 7/10 the
+    threshold; the two compose to epsilon. These constants were chosen by simulation: docs/performance.md.
 
-    *Method "median".* For m > 1, half of the budget estimates the least error (`private_min_error`), from which t
+    *Method "median".* For m > 1, half of the budget estimates the least error (`PrivateMinError`), from which t
     follows; the other half is divided by 4 T, with T the number of rounds, each of which draws a median
-    (`private_median`) and compares three noisy counts. For m = 1, t = 0 and all of the budget goes to the rounds. A
+    (`PrivateMedian`) and compares three noisy counts. For m = 1, t = 0 and all of the budget goes to the rounds. A
     search that ends early has still spent all of epsilon.
 
     *Time.* Computing the scores is not constant time, and neither is "median", whose number of rounds is drawn. The
@@ -326,9 +282,26 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         """,
     )
     feature: int = fields.count(0, least=0, doc="The column of X that is used, from 0.")
+    decreasing: bool = fields.flag(
+        False,
+        doc="""
+        False predicts the second class for points above the threshold, True for all others. Public, like the order of
+        `classes`, which must not be falling where these are numbers: (1, 0) would turn the direction around in silence.
+        """,
+    )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        classes = None if self.classes is None else read_classes(self.classes)
+        if classes is not None and classes.kind == "number" and classes.first > classes.second:
+            swapped = tuple(classes.labels[::-1].tolist())
+            raise ValueError(
+                f"classes must list the smaller label first; got {short_repr(self.classes)}: pass classes={swapped}, "
+                "and decreasing=True if points above the threshold have the smaller label"
+            )
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The second class for rows above the threshold, the first for others.
+        """Predict the second class for rows above the threshold, the first for others; with `decreasing` the reverse.
 
         Parameters
         ----------
@@ -339,8 +312,8 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         ndarray with shape (rows,)
         """
         check_is_fitted(self)
-        above = self._numbers(X) > np.uint64(self.threshold_)
-        predicted: npt.NDArray[Any] = self.classes_[above.astype(np.intp)]
+        second = (self._numbers(X) > np.uint64(self.threshold_)) != self.decreasing
+        predicted: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
         return predicted
 
     def _largest_point(self) -> int:
@@ -355,6 +328,11 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         if self.feature >= rows.shape[1]:
             raise ValueError(f"feature is {self.feature}, and X has {rows.shape[1]} columns")
         return points_of(rows[:, self.feature], int(self.domain_size))
+
+    def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
+        """Which rows have the label that is predicted above the threshold."""
+        labels: npt.NDArray[np.uint8] = super()._read_y(y, n_rows) ^ np.uint8(self.decreasing)
+        return labels
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         m = 1 if self.m is None else int(self.m)
@@ -377,7 +355,8 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
 
     def _by_score(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
         sweep, size = self._sweep(table), int(self.domain_size)
-        of_t = ExponentialMechanism(epsilon=budget.parts.get("choice of t", budget["threshold"]), sensitivity=1)
+        part = budget.parts.get("choice of t", budget["threshold"])  # without a share nothing is drawn
+        tolerance = PrivateMistakeTolerance(epsilon=part, n_users=table.n_users)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
 
         # How many rows users have is private, and the time of a draw grows with the number of groups.
@@ -385,7 +364,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         slots = most_rows + 1 if most_rows <= PADDED_ROWS else 0
 
         def program(draw: Sampler) -> int:
-            t = choose_t(draw, of_t, table.m, sweep.minimal_errors, table.n_users)
+            t = tolerance.choose(draw, table.m, sweep.minimal_errors)
             starts, scores = sweep.groups(t, slots)
             return int(draw(of_thresholds, GroupedScores(starts, scores, size)))
 
@@ -398,14 +377,8 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         choice = ThreeWayChoice(equal_part(budget["comparisons"], rounds), table.n_users)
         tolerances = median_tolerances(table.m, rounds)
 
-        def t_of(draw: Sampler) -> int | None:
-            if table.m == 1:
-                return 0
-            comparison = one_comparison(budget["least error"], alpha / 6, table.n_users)
-            return t_of_error(table.m, estimate_min_error(draw, comparison, sweep.minimal_errors(), alpha / 6), alpha)
-
         def program(draw: Sampler) -> int:
-            t = t_of(draw)
+            t = t_of_least_error(draw, budget, table, sweep.minimal_errors, alpha)
             if t is None:
                 return NO_THRESHOLD_IS_BETTER
             return search(draw, sweep, domain_size=size, t=t, tolerances=tolerances, median=median, choice=choice)

@@ -3,28 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, check_count, parse_delta, short_repr
+from userdp.accounting.cost import PrivacyCost
+from userdp.exact.numbers import Epsilon, check_count, defensive_copy, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
 from userdp.runtime import source_of
 
+Counts = npt.NDArray[np.int64]
+
 MOST_ROWS = 2**40
+
+
+class ComposedMechanism(ABC):
+    """A mechanism made of several draws, from keyword arguments that say everything; see `userdp.mechanisms.composed`.
+
+    A subclass has ``sample`` and ``pmf`` with arguments of their own, which end in `_sample` and `_pmf`.
+    """
+
+    def __init__(self, *, epsilon: Epsilon, **arguments: Any) -> None:
+        self._cost = PrivacyCost(epsilon)
+        given = {"epsilon": epsilon, **arguments}
+        self._arguments = {name: defensive_copy(value) for name, value in given.items() if value is not None}
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments.items())
+        return f"{type(self).__name__}({arguments})"
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        return partial(type(self), **self._arguments), ()
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs: all of epsilon."""
+        return self._cost
+
+    @abstractmethod
+    def _program(self, *data: Any) -> tuple[AdaptiveMechanism, Callable[[], Sequence[Hashable]]]:
+        """The draws, and how to list all that they can return."""
+
+    def _draw(self, source: _core.Source, *data: Any) -> Any:
+        return run(self._program(*data)[0], source)
+
+    def _sample(self, random_state: int | None, *data: Any) -> Any:
+        program, _ = self._program(*data)
+        return run(program, source_of(random_state))
+
+    def _pmf(self, *data: Any) -> Pmf:
+        program, outcomes = self._program(*data)
+        return output_distribution(program, outcomes())
 
 
 def best_separating_threshold(
     m: int, p: float | int | Fraction | str, q: float | int | Fraction | str
 ) -> tuple[int, float]:
-    r"""Where the numbers of mistakes of two hypotheses are told apart best.
+    r"""Return where the numbers of mistakes of two hypotheses are told apart best.
 
     Of m independent rows a hypothesis of error p gets Bin(m, p) wrong, one of error q Bin(m, q). Counting the users for
     whom a hypothesis gets *more than t* rows wrong separates the two by
@@ -39,7 +82,7 @@ def best_separating_threshold(
     m : int
         Rows per user, 1 <= m <= 2**40.
     p, q : float, int, Fraction or decimal string
-        Error probabilities, 0 <= p < q <= 1. Both are rounded to floats.
+        Error probabilities, 0 <= p < q <= 1. Both are rounded to floats, and must differ as such.
 
     Returns
     -------
@@ -47,12 +90,6 @@ def best_separating_threshold(
         The smallest best number of mistakes, 0 <= t < m.
     gap : float
         The difference of the two probabilities at t, in (0, 1]; absolute error below 1e-12 for m <= 10**6.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, for an m or probabilities outside these ranges, and for p and q that are not in order or
-        are the same float.
 
     Notes
     -----
@@ -86,7 +123,7 @@ def best_separating_threshold(
 
 @lru_cache(maxsize=2**12)
 def separation(m: int, p: float, q: float) -> tuple[int, float, float]:
-    """t, the gap at t, and Pr[Bin(m, p) > t], kept: programs ask for the same numbers on each path of their pmf."""
+    """Return t, the gap at t, and Pr[Bin(m, p) > t]; each path of an output distribution asks for the same numbers."""
     return _core.separating_threshold(m, p, q)
 
 
@@ -102,7 +139,7 @@ SPACING = 1.5
 
 
 def candidates_for_t(m: int) -> tuple[int, ...]:
-    """The candidates for t: 0 and up to m / 2, at about equal distances in standard deviations of Bin(m, t / m).
+    """Return the candidates for t: 0 and up to m / 2, at about equal distances in standard deviations of Bin(m, t / m).
 
     Parameters
     ----------
@@ -130,82 +167,35 @@ def candidates_for_t(m: int) -> tuple[int, ...]:
 
 
 def t_shares(m: int, selection: str) -> dict[str, Fraction]:
-    """The shares of epsilon that choosing t, and the `selection` that comes after it, take for up to m examples."""
+    """Return the shares of epsilon for choosing t, and for the `selection` after it, with up to m examples."""
     if len(candidates_for_t(m)) == 1:
         return {selection: Fraction(1)}
     return {"choice of t": T_SHARE, selection: 1 - T_SHARE}
 
 
-def choose_t(
-    draw: Sampler,
-    mechanism: ExponentialMechanism,
-    m: int,
-    minimal_errors: Callable[[], npt.NDArray[np.int64]],
-    n_users: int,
-) -> int:
-    """The choice as a part of a program; see `private_t`. One candidate is chosen without a look at the data."""
-    candidates = candidates_for_t(m)
-    if len(candidates) == 1:
-        return candidates[0]
-    scores = first_crossing_scores(minimal_errors()[list(candidates)], n_users)
-    chosen: int = draw(mechanism, scores)
-    return candidates[chosen]
+def first_crossing_scores(minimal_errors: Counts, n_users: int) -> Counts:
+    """Return how far each entry is from being the first that is at most a fixed part of n: 0 for that one, else more.
 
-
-def first_crossing_scores(minimal_errors: npt.NDArray[np.int64], n_users: int) -> npt.NDArray[np.int64]:
-    """How far each entry is from being the first that is at most a fixed part of n: 0 for that one, else positive.
-
-    Parameters
-    ----------
-    minimal_errors : ndarray of int64 with shape (k,)
-        K_1, ..., K_k, each in 0, ..., n.
-    n_users : int
-        n, public.
-
-    Returns
-    -------
-    ndarray of int64 with shape (k,)
-        max(T - K_{j-1}, K_j - T, 0) with K_0 = n and T = floor(2 n / 5).
-
-    Notes
-    -----
-    *Sensitivity 1.* T is public. Replacing one user changes each K_j by at most 1, and the maximum of numbers that
-    change by at most 1 changes by at most 1.
-
-    Both sides are needed: |K_j - T| would be the same for all j at which the best hypothesis fails nobody, and its
-    least value may belong to a j where it fails everybody.
+    These are max(T - K_{j-1}, K_j - T, 0) with K_0 = n and T = floor(2 n / 5), for K_1, ..., K_k in 0, ..., n.
     """
+    # Sensitivity 1: T is public, one user changes each K_j by at most 1, and so their maximum. Both sides are needed:
+    # |K_j - T| would be the same for all j at which the best hypothesis fails nobody, and its least value may belong to
+    # a j where it fails everybody.
     target = math.floor(n_users * LEFT_OVER)
     before = np.concatenate(([n_users], minimal_errors[:-1]))
-    scores: npt.NDArray[np.int64] = np.maximum(np.maximum(target - before, minimal_errors - target), 0)
+    scores: Counts = np.maximum(np.maximum(target - before, minimal_errors - target), 0)
     return scores
 
 
-def private_t(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon, random_state: int | None = None) -> int:
+class PrivateMistakeTolerance(ComposedMechanism):
     """Choose how many mistakes of a user to tolerate, so that hypotheses are told apart well: epsilon-DP.
 
     Parameters
     ----------
-    minimal_errors : array-like of int with shape (m,)
-        For t = 0, ..., m - 1 the exact minimum over all hypotheses h of the number of users on whom h makes more than t
-        mistakes. Private. Values outside 0, ..., n_users are clamped.
-    n_users : int
-        The number of users n, >= 1; public.
     epsilon : float, int, Fraction, decimal string or LogRatio
         Privacy parameter, above 2**-35 and below 88.
-    random_state : None or int
-        None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
-        tests only, and warns.
-
-    Returns
-    -------
-    int
-        One of `candidates_for_t(m)`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
+    n_users : int
+        The number of users n, from 1 to 2**62 - 1; public.
 
     Notes
     -----
@@ -215,44 +205,68 @@ def private_t(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon, 
     and t is drawn by `ExponentialMechanism` with all of epsilon. Where there is one candidate nothing is drawn.
 
     *Use.* Give it 3/10 of the budget and draw the hypothesis with the rest, as `ThresholdClassifier` does. It costs a
-    number of users that grows with ln(sqrt(m)) / epsilon, whereas bisection for the error (`private_min_error`) splits
+    number of users that grows with ln(sqrt(m)) / epsilon, whereas bisection for the error (`PrivateMinError`) splits
     its budget over all its steps.
 
     Examples
     --------
-    >>> private_t([900, 700, 360, 120], n_users=1000, epsilon=1) in (0, 1)
+    >>> tolerance = PrivateMistakeTolerance(epsilon=1, n_users=1000)
+    >>> tolerance.sample([900, 700, 360, 120]) in (0, 1)
     True
-    """
-    return int(run(_program(minimal_errors, n_users, epsilon), source_of(random_state)))
-
-
-def private_t_pmf(minimal_errors: npt.ArrayLike, *, n_users: int, epsilon: Epsilon) -> Pmf:
-    """The exact distribution of `private_t` on the same arguments. **Not private**: for audits.
-
-    Examples
-    --------
-    >>> private_t_pmf([900, 700, 360, 120], n_users=1000, epsilon=1).probabilities.round(3).tolist()
+    >>> tolerance.pmf([900, 700, 360, 120]).probabilities.round(3).tolist()
     [0.0, 1.0]
     """
-    program = _program(minimal_errors, n_users, epsilon)
-    return output_distribution(program, candidates_for_t(len(np.asarray(minimal_errors))))
+
+    def __init__(self, *, epsilon: Epsilon, n_users: int) -> None:
+        super().__init__(epsilon=epsilon, n_users=n_users)
+        self.n_users = check_n_users(n_users)
+        self._mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=1)
+
+    def sample(self, minimal_errors: npt.ArrayLike, random_state: int | None = None) -> int:
+        """Draw one of `candidates_for_t(m)`.
+
+        Parameters
+        ----------
+        minimal_errors : array-like of int with shape (m,)
+            For t = 0, ..., m - 1 the exact minimum over all hypotheses h of the number of users on whom h makes more
+            than t mistakes. Private. Values outside 0, ..., n_users are clamped.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
+            tests only, and warns.
+
+        Returns
+        -------
+        int
+        """
+        return int(self._sample(random_state, minimal_errors))
+
+    def pmf(self, minimal_errors: npt.ArrayLike) -> Pmf:
+        """Return the exact distribution of `sample` over the candidates. **Not private**: for audits."""
+        return self._pmf(minimal_errors)
+
+    def _program(self, minimal_errors: npt.ArrayLike) -> tuple[AdaptiveMechanism, Callable[[], Sequence[int]]]:
+        errors = read_minimal_errors(minimal_errors, self.n_users)
+        return lambda draw: self.choose(draw, len(errors), lambda: errors), lambda: candidates_for_t(len(errors))
+
+    def choose(self, draw: Sampler, m: int, minimal_errors: Callable[[], Counts]) -> int:
+        """Choose t as a part of a program. One candidate is chosen without a look at the data."""
+        candidates = candidates_for_t(m)
+        if len(candidates) == 1:
+            return candidates[0]
+        place: int = draw(self._mechanism, first_crossing_scores(minimal_errors()[list(candidates)], self.n_users))
+        return candidates[place]
 
 
-def _program(minimal_errors: npt.ArrayLike, n_users: int, epsilon: Epsilon) -> AdaptiveMechanism:
-    n = check_count(n_users, "n_users")
-    errors = read_minimal_errors(minimal_errors, n)
-    mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=1)
-    return lambda draw: choose_t(draw, mechanism, len(errors), lambda: errors, n)
+def check_n_users(n_users: Any) -> int:
+    """Read the number of users."""
+    number = check_count(n_users, "n_users")
+    if number >= 2**62:
+        raise ValueError(f"n_users must be below 2**62; got {short_repr(n_users)}")
+    return number
 
 
-def read_minimal_errors(minimal_errors: Any, n_users: int) -> npt.NDArray[np.int64]:
-    """The minimal errors for t = 0, ..., m - 1, clamped to 0, ..., n_users.
-
-    Raises
-    ------
-    TypeError, ValueError
-        By shape and type only; the values are private.
-    """
+def read_minimal_errors(minimal_errors: Any, n_users: int) -> Counts:
+    """Return the minimal errors clamped to 0, ..., n_users; refused by shape and type only, as values are private."""
     try:
         errors = np.asarray(minimal_errors)
     except ValueError:
@@ -263,9 +277,7 @@ def read_minimal_errors(minimal_errors: Any, n_users: int) -> npt.NDArray[np.int
         )
     if errors.dtype.kind not in "iu":
         raise TypeError(f"minimal_errors must be integers of at most 64 bits; got dtype {errors.dtype}")
-    if n_users >= 2**62:
-        raise ValueError(f"n_users must be below 2**62; got {n_users}")
     if errors.dtype.kind == "u":
         errors = np.minimum(errors.astype(np.uint64), np.uint64(n_users))
-    clamped: npt.NDArray[np.int64] = np.clip(errors.astype(np.int64), 0, n_users)
+    clamped: Counts = np.clip(errors.astype(np.int64), 0, n_users)
     return clamped
