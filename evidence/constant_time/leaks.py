@@ -31,7 +31,6 @@ COPIED = [
     "LICENSE-MIT",
     "rust",
     "python",
-    "benches",
 ]
 UNSEEN = {(check_callgrind, DISORDER)}
 """All that this one is told is the bit that it reveals, which is the same for all data."""

@@ -1,1 +1,0 @@
-//! Holds the benchmarks in this folder; the crate itself is empty.
