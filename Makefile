@@ -16,7 +16,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv build demo test quick test-durations lint cargo-test pytest stubtest evidence constant-time \
-	constant-time-leaks constant-time-welch architecture bench bench-compare clean build-demo
+	constant-time-leaks constant-time-welch architecture packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,23 @@ constant-time-welch: $(VENV)/.stamp-check build ## times of two classes of secre
 architecture: build ## draw docs/architecture.md anew
 	$(PY) evidence/architecture.py
 
+# --- what is published: one wheel for all Pythons from 3.10 on, and the sources
+
+packages: $(VENV)/.stamp ## build the wheel and the source distribution into dist
+	rm -rf dist
+	$(BIN)/maturin build --release --out dist
+	$(BIN)/maturin sdist --out dist
+
+# Cargo compares times, and both are made from this tree: the second build finds nearly all of it done.
+packages-test: packages ## install either into an environment of its own and use it there
+	rm -rf target/packages
+	$(PYTHON) -m venv target/packages/wheel
+	target/packages/wheel/bin/python -m pip install "userdp[demo] @ file://$$(ls $(abspath dist)/*.whl)"
+	$(PYTHON) -m venv target/packages/sdist
+	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(abspath target)} target/packages/sdist/bin/python -m pip install dist/userdp-*.tar.gz
+	target/packages/wheel/bin/python -I evidence/smoke.py
+	target/packages/sdist/bin/python -I evidence/smoke.py
+
 # --- measurements
 
 bench: ## criterion benchmarks of the core
@@ -126,6 +143,6 @@ bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, 
 	$(PY) benches/shuffle.py
 
 clean: ## remove .venv, compiled files and reports
-	rm -rf $(VENV) target .mypy_cache .ruff_cache .pytest_cache .hypothesis dist $(REPORT)
+	rm -rf $(VENV) target dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(REPORT)
 	rm -f python/userdp/_core*.so python/userdp/_core*.pyd
 	find python tests benches evidence examples -name __pycache__ -type d -prune -exec rm -rf {} +
