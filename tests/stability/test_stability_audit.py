@@ -36,7 +36,7 @@ from userdp.stability import (
     measure_agreement,
     stability_from_agreement,
 )
-from userdp.stability.parameters import PRECISION, pair_agreement
+from userdp.stability.audit import PRECISION, pair_agreement
 
 CASES = json.loads((Path(__file__).parents[1] / "data/correlated_sampling/stability.json").read_text())
 FORMS = {"race": race_agreement, "darts": darts_agreement}
@@ -59,7 +59,7 @@ def random_distribution(source: random.Random, examples: list[Any]) -> dict[Any,
 def test_known_agreements(case: dict[str, Any], method: Any) -> None:
     distribution = {(x, y): mass for x, y, mass in case["distribution"]}
     learner = RepresentationLearner(FiniteClass(case["hypotheses"]), gamma=1)
-    as_learner = lambda sample: learner.distribution(  # noqa: E731
+    as_learner = lambda sample: learner.pmf(  # noqa: E731
         np.array([[x] for x, _ in sample]), np.array([y for _, y in sample], dtype=np.uint8), base=F(case["base"])
     )
     for pmf in (as_learner, distribution_of(case["hypotheses"], F(case["base"]))):

@@ -168,12 +168,12 @@ def test_pmfs_of_representations() -> None:
         for rows in (1, 3, 6):
             X, labels = generator.integers(0, 5, size=(rows, 1)), generator.integers(0, 2, size=rows).astype(np.uint8)
             for base in (F(2), F(7, 5), None):
-                pmf = learner.distribution(X, labels, base=base)
+                pmf = learner.pmf(X, labels, base=base)
                 exact = pmf_by_hand(learner, X, labels, F(math.exp(4 / rows)) if base is None else base)
                 assert dict(zip(pmf.outputs, pmf.fractions(), strict=True)) == exact
-    assert learner.distribution(np.zeros((0, 1)), np.zeros(0, dtype=np.uint8)).outputs == (0,)
+    assert learner.pmf(np.zeros((0, 1)), np.zeros(0, dtype=np.uint8)).outputs == (0,)
     with pytest.raises(ValueError, match="base must be given"):
-        RepresentationLearner(Thresholds(5), gamma=1e4).distribution(X[:1], labels[:1])
+        RepresentationLearner(Thresholds(5), gamma=1e4).pmf(X[:1], labels[:1])
 
 
 @pytest.mark.parametrize("kind", ["representation", "lists"])
@@ -187,14 +187,14 @@ def test_votes_follow_their_pmf(kind: str) -> None:
         learner = ListStabilityLearner(VersionSpace(Thresholds(3)), eta="1/2", k1=4, k2=4, gamma=3)
         X, labels = np.array([[1], [2], [3], [3], [1], [2], [3], [2]]), np.array([0, 1, 1, 1, 0, 1, 0, 0])
         labels = labels.astype(np.uint8)
-    pmf = learner.distribution(X, labels)
+    pmf = learner.pmf(X, labels)
     count = 6_000
     votes = Counter(learner.item(X, labels, PublicSeed(k.to_bytes(32, "big"))) for k in range(count))
     for item, mass in zip(pmf.outputs, pmf.fractions(), strict=True):
         assert abs(votes[item] / count - float(mass)) < 0.04
     # It would notice half of gamma.
     rounds = len(labels) if kind == "representation" else 4
-    half = learner.distribution(X, labels, base=F(math.exp(learner.gamma / rounds / 2)))
+    half = learner.pmf(X, labels, base=F(math.exp(learner.gamma / rounds / 2)))
     assert max(abs(a - b) for a, b in zip(pmf.fractions(), half.fractions(), strict=True)) > F(8, 100)
 
 
@@ -219,7 +219,7 @@ def test_votes_of_lists_one_by_one(learner: ListStabilityLearner) -> None:
         X = generator.integers(1, 9, size=(rows, 1))
         labels = ((X[:, 0] > 4) ^ (generator.random(rows) < 0.1)).astype(np.uint8)
         expected = lists_by_hand(learner, X, labels)
-        vote, pmf = learner.item(X, labels, SEED), learner.distribution(X, labels, base=F(3))
+        vote, pmf = learner.item(X, labels, SEED), learner.pmf(X, labels, base=F(3))
         seen[bool(expected)] += 1
         if not expected:
             assert vote == learner.default

@@ -56,7 +56,7 @@ def test_shared_offsets_disagree_as_the_closed_form_says(case: Any, listed: Any)
             pmf[str(answer)] = pmf.get(str(answer), Fraction(0)) + Fraction(1, pieces)
     assert differ == Fraction(case["expected"]["disagree"]) == oracle.disagreement(*means, intervals)
     for pmf, name in zip(pmfs, "uv", strict=True):
-        assert pmf == {answer: Fraction(weight) for answer, weight in case["expected"][f"{name}_law"].items()}
+        assert pmf == {answer: Fraction(weight) for answer, weight in case["expected"][f"{name}_pmf"].items()}
 
 
 def test_the_disagreement_of_one_query_is_the_mean_of_the_distance(listed: Any) -> None:
@@ -196,7 +196,7 @@ def test_users_may_be_run_in_blocks(cells: int, monkeypatch: pytest.MonkeyPatch)
     for algorithm in ALGORITHMS:
         together = StatisticalQueryLearner(algorithm).items(data, seed)
         with monkeypatch.context() as smaller:
-            smaller.setattr("userdp.stability.query_learner.CELLS", cells)
+            smaller.setattr("userdp.stability.statistical_queries.CELLS", cells)
             assert StatisticalQueryLearner(algorithm).items(data, seed) == together
 
 

@@ -8,28 +8,36 @@ protects them.
 
 from __future__ import annotations
 
+from userdp.stability.agreement import (
+    AgreementEstimate,
+    agreement_from_stability,
+    measure_agreement,
+    stability_from_agreement,
+)
 from userdp.stability.audit import audit_stability
 from userdp.stability.decision_lists import DecisionListQueries
 from userdp.stability.learner import ClassLearner, StableLearner
-from userdp.stability.list_stability import ListStabilityLearner
-from userdp.stability.lists import AccurateLists, ListLearner, VersionSpace, filter_examples, version_space_examples
+from userdp.stability.lists import (
+    AccurateLists,
+    ListLearner,
+    ListStabilityLearner,
+    VersionSpace,
+    filter_examples,
+    version_space_examples,
+)
 from userdp.stability.littlestone import LittlestoneLists, TournamentLearner
 from userdp.stability.margin_perceptron import MarginPerceptronQueries
 from userdp.stability.parameters import (
     ListParameters,
     QueryParameters,
     RepresentationParameters,
-    agreement_from_stability,
     list_parameters,
     query_parameters,
     representation_parameters,
-    stability_from_agreement,
 )
-from userdp.stability.queries import Oracle, StatisticalQueryAlgorithm
-from userdp.stability.query_learner import StatisticalQueryLearner
 from userdp.stability.report import Enclosed, ItemStability, SeedStability, StabilityReport
 from userdp.stability.representation import RepresentationLearner
-from userdp.stability.samples import AgreementEstimate, measure_agreement
+from userdp.stability.statistical_queries import Oracle, StatisticalQueryAlgorithm, StatisticalQueryLearner
 
 __all__ = [
     "AccurateLists",

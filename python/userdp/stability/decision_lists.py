@@ -14,7 +14,7 @@ import numpy.typing as npt
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import check_count, defensive_copy, open_unit_fraction
 from userdp.exceptions import BudgetError
-from userdp.stability.queries import (
+from userdp.stability.statistical_queries import (
     Oracle,
     StatisticalQuery,
     StatisticalQueryAlgorithm,
@@ -88,10 +88,10 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
     ...
     ...     def at_most(self, phi, bound):
     ...         return self(phi) <= bound
-    >>> found = algorithm.run(Exactly())
-    >>> algorithm.describe(found)
+    >>> hypothesis = algorithm.run(Exactly())
+    >>> algorithm.describe(hypothesis)
     'if x1: 0; else if not x2: 0; else 1'
-    >>> bool((algorithm.predict(found, X) == labels).all())
+    >>> bool((algorithm.predict(hypothesis, X) == labels).all())
     True
     """
 
@@ -100,7 +100,7 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
     def __init__(
         self, n_features: int, *, alpha: Any, width: int = 1, length: int | None = None, tolerance: Any = None
     ) -> None:
-        self._given = {
+        self._parameters = {
             "n_features": n_features,
             "alpha": defensive_copy(alpha),
             "width": width,
@@ -196,7 +196,7 @@ class DecisionListQueries(StatisticalQueryAlgorithm):
         return "; else ".join(words)
 
     def _arguments(self) -> dict[str, Any]:
-        return dict(self._given)
+        return dict(self._parameters)
 
 
 def _terms(n_features: int, width: int) -> Iterator[tuple[tuple[int, bool], ...]]:

@@ -43,7 +43,7 @@ class StableLearner(ABC):
 
     @abstractmethod
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> Hashable:
-        """What one user votes for.
+        """The item that one user votes for.
 
         Parameters
         ----------
@@ -95,13 +95,13 @@ class StableLearner(ABC):
     def _total(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> Hashable:
         try:
             with np.errstate(all="ignore"):
-                found = self.item(X, labels, seed)
-            hash(found)
+                item = self.item(X, labels, seed)
+            hash(item)
         except KeyboardInterrupt:
             raise
         except BaseException:  # whatever a user's rows lead to, `sys.exit` included
             return self.default
-        return found
+        return item
 
 
 class ClassLearner(StableLearner):

@@ -96,8 +96,7 @@ class LittlestoneLists(ListLearner):
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[bytes]:
         """One byte 0 or 1 for each point; see `ListLearner.lists`."""
-        found = self._algorithm.explanations(points - self.hypotheses.first, labels)
-        return list(found)
+        return list(self._algorithm.explanations(points - self.hypotheses.first, labels))
 
 
 class _NoMoreExamples(Exception):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import check_count, defensive_copy, open_unit_fraction, short_repr
 from userdp.exceptions import BudgetError
-from userdp.stability.queries import (
+from userdp.stability.statistical_queries import (
     Oracle,
     StatisticalQuery,
     StatisticalQueryAlgorithm,
@@ -67,8 +67,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     References
     ----------
     DV08: Dunagan, Vempala, "A Simple Polynomial-Time Rescaling Algorithm for Solving Linear Programs" (Math.
-    Programming 114, 2008). GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling"
-    (NeurIPS 2021): [GKM21, Corollary 33].
+    Programming 114, 2008). [GKM21, Corollary 33].
 
     Examples
     --------
@@ -85,7 +84,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
     def __init__(
         self, n_features: int, *, margin: Any, alpha: Any, tolerance: Any = None, max_rounds: int | None = None
     ) -> None:
-        self._given = {
+        self._parameters = {
             "n_features": n_features,
             "margin": defensive_copy(margin),
             "alpha": defensive_copy(alpha),
@@ -151,7 +150,7 @@ class MarginPerceptronQueries(StatisticalQueryAlgorithm):
         return f"{' + '.join(terms) or '0'} > 0".replace("+ -", "- ")
 
     def _arguments(self) -> dict[str, Any]:
-        return dict(self._given)
+        return dict(self._parameters)
 
 
 def _root_above(number: int) -> Fraction:

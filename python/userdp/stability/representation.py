@@ -87,13 +87,7 @@ class RepresentationLearner(ClassLearner):
         return self.items(_alone(X, labels), seed)[0]
 
     def items(self, data: UserTable, seed: PublicSeed) -> list[int]:
-        """The index that every user votes for.
-
-        Parameters
-        ----------
-        data : UserTable
-            Rows by user.
-        seed : PublicSeed
+        """The index that every user votes for; see `StableLearner.items`.
 
         Raises
         ------
@@ -106,24 +100,24 @@ class RepresentationLearner(ClassLearner):
         X, labels, users = data.X[order], data.labels[order], data.users[order]
         rows = np.bincount(users, minlength=data.n_users)
         ends = np.concatenate([[0], np.cumsum(rows)])
-        found = np.full(data.n_users, self.default, dtype=np.int64)
+        votes = np.full(data.n_users, self.default, dtype=np.int64)
         step = max(1, CELLS // self.hypotheses.size)
         for first in range(0, data.n_users, step):
             last = min(first + step, data.n_users)
-            own = slice(ends[first], ends[last])
-            if own.start == own.stop:
+            span = slice(ends[first], ends[last])
+            if span.start == span.stop:
                 continue
-            block = UserTable(X[own], labels[own], users[own] - np.uint32(first), last - first, data.m)
+            block = UserTable(X[span], labels[span], users[span] - np.uint32(first), last - first, data.m)
             errors = ClassErrors(self.hypotheses, block).mistakes()
             voting = rows[first:last] > 0
             with np.errstate(over="ignore"):  # a warning would tell that somebody has many errors
                 weights = -(self.gamma * errors[:, voting]) / rows[first:last][voting]
             # argmax takes the first of equal numbers: ties go to the lowest index.
-            found[first:last][voting] = np.argmax(weights + keys, axis=0)
-        votes: list[int] = found.tolist()
-        return votes
+            votes[first:last][voting] = np.argmax(weights + keys, axis=0)
+        indices: list[int] = votes.tolist()
+        return indices
 
-    def distribution(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
+    def pmf(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
         """The distribution of one user's vote over the public seed, exactly.
 
         Parameters

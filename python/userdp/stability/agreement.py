@@ -1,4 +1,4 @@
-"""How often users agree, measured on samples of a distribution that somebody can draw from."""
+"""How often users agree: measured on samples of a distribution that somebody can draw from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Bounds, Delta, check_count, clopper_pearson, short_repr
+from userdp.exact.numbers import Bounds, Delta, check_count, clopper_pearson, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import StableLearner
-from userdp.stability.parameters import stability_from_agreement
 from userdp.users.table import UserTable
 
 Sampler: TypeAlias = "Callable[[np.random.Generator, int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]"
@@ -134,8 +133,8 @@ def measure_agreement(
     agreed = defaults = 0
     for first in range(0, count, step):
         pairs = min(step, count - first)
-        chosen = PublicSeed(generator.bytes(32)) if seed is None else seed
-        items = learner.items(_users(sampler, generator, 2 * pairs, size), chosen)
+        trial_seed = PublicSeed(generator.bytes(32)) if seed is None else seed
+        items = learner.items(_users(sampler, generator, 2 * pairs, size), trial_seed)
         agreed += sum(items[user] == items[user + 1] for user in range(0, 2 * pairs, 2))
         defaults += sum(item == learner.default for item in items)
     return AgreementEstimate(
@@ -155,3 +154,52 @@ def _users(sampler: Sampler, generator: np.random.Generator, users: int, m: int)
         raise ValueError(f"sampler must return {users * m} labels 0 and 1")
     owners = np.repeat(np.arange(users, dtype=np.uint32), m)
     return UserTable(X, labels.astype(np.uint8), owners, users, m)
+
+
+def stability_from_agreement(agreement: Delta, eta: Delta) -> Fraction:
+    """How much of the public randomness is stable, from how often two users agree.
+
+    Parameters
+    ----------
+    agreement : number in [0, 1]
+        rho, the probability that two users of independent samples agree, over samples and public randomness; or a lower
+        bound on it.
+    eta : number in [0, 1)
+        The stability asked for.
+
+    Returns
+    -------
+    Fraction
+        nu: with probability at least nu over the public randomness r, some hypothesis h_r is what a user gets with
+        probability at least eta.
+
+    Notes
+    -----
+    nu = 1 - (1 - rho) / max(1 - eta, 2 eta (1 - eta)), or 0. For given r let p_1 >= p_2 >= ... be the probabilities of
+    hypotheses. Users disagree with probability 1 - sum p_i**2 >= 1 - p_1, and >= 2 p_1 (1 - p_1) for p_1 >= 1/2, which
+    two hypotheses attain. Where p_1 < eta this is at least the maximum above; then Markov's inequality.
+
+    Examples
+    --------
+    >>> stability_from_agreement("0.99", "0.9")
+    Fraction(17, 18)
+    """
+    rho, threshold = parse_delta(agreement, "agreement"), parse_delta(eta, "eta")
+    if threshold == 1:
+        return Fraction(int(rho == 1))
+    return max(Fraction(0), 1 - (1 - rho) / ((1 - threshold) * max(Fraction(1), 2 * threshold)))
+
+
+def agreement_from_stability(eta: Delta, nu: Delta) -> Fraction:
+    """How often two users agree at least, from (eta, nu)-pseudo-global stability: nu eta**2.
+
+    Parameters
+    ----------
+    eta, nu : numbers in [0, 1]
+
+    Examples
+    --------
+    >>> agreement_from_stability("0.9", "0.9")
+    Fraction(729, 1000)
+    """
+    return parse_delta(nu, "nu") * parse_delta(eta, "eta") ** 2

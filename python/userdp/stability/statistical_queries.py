@@ -1,23 +1,225 @@
-"""Statistical-query algorithms made stable: every user answers with the means of their own rows, rounded alike."""
+"""Statistical-query algorithms, which see rows through averages only, and how users run one alike on their own."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import short_repr
+from userdp.exact.numbers import open_unit_fraction, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.rounding import SharedOffsetRounding
 from userdp.public_randomness.seed import PublicSeed
 from userdp.stability.learner import Labels, StableLearner, rows_by_user
-from userdp.stability.queries import StatisticalQuery, StatisticalQueryAlgorithm, check_algorithm
 from userdp.users.table import UserTable
+
+StatisticalQuery: TypeAlias = Callable[[npt.NDArray[Any], npt.NDArray[np.uint8]], npt.NDArray[Any]]
+"""A function of points and their labels (0 or 1) that gives every row a value in [-1, 1]."""
+
+MAX_QUERIES = 2**24
+MAX_INTERVALS = 2**28
+
+
+class Oracle(Protocol):
+    """What answers queries: the mean of a function over a distribution, up to the tolerance.
+
+    Answers are multiples of 1/intervals in [-1, 1].
+
+    [GKM21, Definition 31].
+    """
+
+    def __call__(self, phi: StatisticalQuery) -> Fraction:
+        """The mean of phi."""
+
+    def at_most(self, phi: StatisticalQuery, bound: Fraction) -> bool:
+        """Whether the answer is at most a bound: one query, for algorithms that need to know no more.
+
+        Users whose answers differ, and are all above the bound or all below, go on together.
+        """
+
+
+class StatisticalQueryAlgorithm(ABC):
+    r"""A deterministic algorithm that asks for means and returns a hypothesis.
+
+    Attributes
+    ----------
+    n_features : int
+        The columns that are read, the first ones.
+    tolerance : Fraction
+        How far from the mean an answer may be, in (0, 1).
+    max_queries : int
+        The most queries. Those who ask for more are stopped and get `default`.
+    hypothesis_bits : int
+        Every hypothesis is encoded as a number of so many bits.
+    default : hypothesis
+        The public hypothesis of those from whom nothing is learned.
+    rowwise : bool
+        Whether `points` and all queries treat every row alone, never raise, and give the very same floats for a row
+        whatever the other rows are (no products of matrices: their last bits depend on how many rows there are). The
+        rows of many users are then evaluated together, which is much faster. False, the default, evaluates each user's
+        rows apart. Privacy rests on it: do not say True of what you have not written with that in mind.
+    variance : Fraction
+        A number v such that what is learned of one answer from m rows differs with probability at most
+        ``intervals * sqrt(v / m)`` from what the distribution would tell. 1 always will do, and 1/4 for queries with
+        values 0 and 1; see docs/proofs/statistical_queries.md.
+
+    Notes
+    -----
+    An algorithm keeps no state and draws nothing: what it asks is a function of the answers before, and the hypothesis
+    a function of the answers. Its coins are public, fixed in its parameters.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> class MoreOnesThanZeros(StatisticalQueryAlgorithm):
+    ...     n_features, max_queries, hypothesis_bits, default = 1, 1, 1, False
+    ...     tolerance = Fraction(1, 10)
+    ...
+    ...     def run(self, ask):
+    ...         return ask(lambda X, labels: 2.0 * labels - 1) > 0
+    ...
+    ...     def predict(self, hypothesis, X):
+    ...         return np.full(len(X), hypothesis)
+    ...
+    ...     def encode(self, hypothesis):
+    ...         return bytes([hypothesis])
+    ...
+    ...     def decode(self, item):
+    ...         return item == b"\x01"
+    >>> MoreOnesThanZeros().intervals
+    10
+    """
+
+    n_features: int
+    tolerance: Fraction
+    max_queries: int
+    hypothesis_bits: int
+    default: Any
+    rowwise: ClassVar[bool] = False
+    variance: Fraction = Fraction(1)
+
+    @property
+    def intervals(self) -> int:
+        """I = ceil(1 / tolerance): answers are multiples of 1/I.
+
+        GKM21 has ceil(3 / tolerance), three times as fine and nine times the rows. It is not needed: the hypothesis
+        that users agree on comes from means of the distribution, which rounding moves by less than 1/I.
+        """
+        return math.ceil(1 / self.tolerance)
+
+    @abstractmethod
+    def run(self, ask: Oracle) -> Any:
+        """Ask queries, each of which may depend on the answers before, and return a hypothesis."""
+
+    @abstractmethod
+    def predict(self, hypothesis: Any, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """What a hypothesis says about rows: False for the first class, True for the second."""
+
+    @abstractmethod
+    def encode(self, hypothesis: Any) -> bytes:
+        """A hypothesis as a number below 2**hypothesis_bits, big-endian in as few bytes as hold them all."""
+
+    @abstractmethod
+    def decode(self, item: bytes) -> Any:
+        """The hypothesis of some bytes: a total function, `default` for bytes that `encode` never gives."""
+
+    def points(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What queries see of rows, computed once. A total map: rows may hold anything, NaN and infinities included.
+
+        Raises
+        ------
+        ValueError
+            For too few columns, even when there are no rows: this is about the public shape.
+        """
+        return X
+
+    def describe(self, hypothesis: Any) -> str:
+        """When a hypothesis predicts the second class, in words."""
+        return short_repr(hypothesis)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Keyword arguments that make the algorithm again."""
+        return {}
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments().items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def check_algorithm(algorithm: Any) -> None:
+    """Refuse what is no algorithm, and what asks for too much."""
+    if not isinstance(algorithm, StatisticalQueryAlgorithm):
+        raise TypeError(
+            "algorithm must be a StatisticalQueryAlgorithm, such as DecisionListQueries(...); got "
+            f"{short_repr(algorithm)}"
+        )
+    open_unit_fraction(algorithm.tolerance, "tolerance")
+    if algorithm.intervals > MAX_INTERVALS:
+        raise BudgetError(
+            f"tolerance={float(algorithm.tolerance):.3g} needs 1/tolerance intervals, above 2**28: no number of rows "
+            "that users have makes them agree on such answers; give a larger tolerance"
+        )
+    if algorithm.max_queries < 1:
+        raise ValueError(f"max_queries must be at least 1; got {short_repr(algorithm.max_queries)}")
+    if algorithm.max_queries > MAX_QUERIES:
+        raise BudgetError(
+            f"max_queries={short_repr(algorithm.max_queries)} is above 2**24; give a larger tolerance or fewer rounds"
+        )
+
+
+def first_columns(X: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """The first columns of a table."""
+    if X.ndim != 2 or X.shape[1] < count:
+        shape = X.shape[1] if X.ndim == 2 else f"{X.ndim} dimensions"
+        raise ValueError(f"X must have at least {count} columns, n_features of the algorithm; got {shape}")
+    columns: npt.NDArray[Any] = X[:, :count]
+    return columns
+
+
+def bits_of_digits(count: int, base: int) -> int:
+    """The bits of the largest number with so many digits."""
+    largest: int = base**count - 1
+    return max(1, largest.bit_length())
+
+
+def bytes_of_digits(digits: tuple[int, ...], base: int) -> bytes:
+    """Digits as one number, the first the least, on as few bytes as hold the largest.
+
+    Examples
+    --------
+    >>> bytes_of_digits((1, 0, 2), 3).hex()
+    '13'
+    """
+    number = 0
+    for digit in reversed(digits):
+        number = number * base + digit
+    return number.to_bytes(-(-bits_of_digits(len(digits), base) // 8), "big")
+
+
+def digits_of_bytes(item: bytes, count: int, base: int) -> tuple[int, ...] | None:
+    """The digits of `bytes_of_digits`; None for bytes that it never gives.
+
+    Examples
+    --------
+    >>> digits_of_bytes(bytes([0x13]), 3, 3)
+    (1, 0, 2)
+    >>> digits_of_bytes(bytes([27]), 3, 3) is digits_of_bytes(b"", 3, 3) is None
+    True
+    """
+    if not isinstance(item, bytes) or len(item) != -(-bits_of_digits(count, base) // 8):
+        return None
+    number, digits = int.from_bytes(item, "big"), []
+    for _ in range(count):
+        number, digit = divmod(number, base)
+        digits.append(digit)
+    return tuple(digits) if number == 0 else None
+
 
 LABEL = "statistical query"
 """Where the offsets of the grids are, in the public seed."""
@@ -68,8 +270,7 @@ class StatisticalQueryLearner(StableLearner):
 
     References
     ----------
-    GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21,
-    Algorithm 5] and [GKM21, Lemma 32].
+    [GKM21, Algorithm 5] and [GKM21, Lemma 32].
 
     Examples
     --------
@@ -100,13 +301,12 @@ class StatisticalQueryLearner(StableLearner):
         if not self._is_item(self.default):
             raise ValueError(
                 f"algorithm must encode its default in hypothesis_bits={short_repr(algorithm.hypothesis_bits)}, "
-                "rounded up "
-                f"to bytes; got {short_repr(self.default)}"
+                f"rounded up to bytes; got {short_repr(self.default)}"
             )
 
     def item(self, X: npt.NDArray[Any], labels: Labels, seed: PublicSeed) -> bytes:
         """The hypothesis of one user, as bytes."""
-        user = _People(np.zeros(1, np.intp), self.algorithm.points(X), labels, np.array([len(labels)]))
+        user = _Users(np.zeros(1, np.intp), self.algorithm.points(X), labels, np.array([len(labels)]))
         return self._items_of(user, seed)[0]
 
     def predict(self, item: bytes, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -138,21 +338,21 @@ class StatisticalQueryLearner(StableLearner):
         for block in np.unique(blocks[counts > 0]):
             users = np.flatnonzero((blocks == block) & (counts > 0))
             rows = np.concatenate([numbers[user] for user in users])
-            people = _People(users, self.algorithm.points(data.X[rows]), data.labels[rows], counts[users])
-            for user, item in zip(users.tolist(), self._items_of(people, seed), strict=True):
+            group = _Users(users, self.algorithm.points(data.X[rows]), data.labels[rows], counts[users])
+            for user, item in zip(users.tolist(), self._items_of(group, seed), strict=True):
                 items[user] = item
         return items
 
-    def _items_of(self, people: _People, seed: PublicSeed) -> list[bytes]:
+    def _items_of(self, group: _Users, seed: PublicSeed) -> list[bytes]:
         """Each one's item, in their order; with those who answer differently on their own from there on."""
         items: dict[int, bytes] = {}
-        waiting: list[tuple[_People, list[Any]]] = [(people, [])]
+        waiting: list[tuple[_Users, list[Any]]] = [(group, [])]
         while waiting:
             ask = _Answers(self.algorithm, seed, *waiting.pop())
             item = self._outcome(ask)
-            items.update(dict.fromkeys(ask.people.users.tolist(), item))
+            items.update(dict.fromkeys(ask.group.users.tolist(), item))
             waiting += ask.others
-        return [items[user] for user in people.users.tolist()]
+        return [items[user] for user in group.users.tolist()]
 
     def _outcome(self, ask: _Answers) -> bytes:
         try:
@@ -172,7 +372,7 @@ class StatisticalQueryLearner(StableLearner):
 
 
 @dataclass(frozen=True)
-class _People:
+class _Users:
     """Users with at least one row, and their rows one user after the other."""
 
     users: npt.NDArray[np.intp]
@@ -191,9 +391,9 @@ class _People:
         inside = np.clip(np.nan_to_num(values.astype(np.float64), nan=0.0), -1, 1)
         return np.add.reduceat(np.rint(inside * SCALE).astype(np.int64), starts), SCALE
 
-    def those(self, chosen: npt.NDArray[np.bool_]) -> _People:
-        rows = np.repeat(chosen, self.counts)
-        return _People(self.users[chosen], self.points[rows], self.labels[rows], self.counts[chosen])
+    def subset(self, members: npt.NDArray[np.bool_]) -> _Users:
+        rows = np.repeat(members, self.counts)
+        return _Users(self.users[members], self.points[rows], self.labels[rows], self.counts[members])
 
 
 class _TooManyQueries(Exception):
@@ -207,10 +407,8 @@ class _Answers:
     # others: Those who have, each group with all that it has learned.
     # exceeded: Whether more was asked than may be.
 
-    def __init__(
-        self, algorithm: StatisticalQueryAlgorithm, seed: PublicSeed, people: _People, known: list[Any]
-    ) -> None:
-        self.people, self.others, self.exceeded = people, list[tuple[_People, list[Any]]](), False
+    def __init__(self, algorithm: StatisticalQueryAlgorithm, seed: PublicSeed, group: _Users, known: list[Any]) -> None:
+        self.group, self.others, self.exceeded = group, list[tuple[_Users, list[Any]]](), False
         self._known, self._asked, self._most = known, 0, algorithm.max_queries
         self._rounding = SharedOffsetRounding(seed, intervals=algorithm.intervals, label=LABEL)
 
@@ -230,19 +428,19 @@ class _Answers:
             answers = learned(self._places(phi, number))
             here = np.array(answers)
             for answer in set(answers) - {answers[0]}:
-                self.others.append((self.people.those(here == answer), [*self._known, answer]))
+                self.others.append((self.group.subset(here == answer), [*self._known, answer]))
             if not np.all(here == answers[0]):
-                self.people = self.people.those(here == answers[0])
+                self.group = self.group.subset(here == answers[0])
             self._known.append(answers[0])
         return self._known[number]
 
     def _places(self, phi: StatisticalQuery, number: int) -> list[int]:
         """Each user's answer, in units of 1/intervals."""
-        totals, unit = self.people.totals(phi)
+        totals, unit = self.group.totals(phi)
         places = np.empty(len(totals), dtype=np.int64)
         # Mostly all users have as many rows.
-        for count in np.unique(self.people.counts).tolist():
-            here = self.people.counts == count
+        for count in np.unique(self.group.counts).tolist():
+            here = self.group.counts == count
             if self._rounding.intervals * count * unit < RATIO_LIMIT:
                 places[here] = self._rounding.round_ratios(totals[here], count * unit, number)
             else:
