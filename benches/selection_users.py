@@ -23,8 +23,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from userdp.selection import ApproximatePrivateMode
-from userdp.selection.planning import least_from_which_on, lower_tail
+from userdp.mechanisms import ApproximatePrivateMode
+from userdp.mechanisms.mode import least_from_which_on, lower_tail
 
 COMMON = 10**6
 AGREEMENTS = ("0.9", "0.8", "0.7", "0.6")

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from userdp.learners import StatisticalQueryClassifier
+from userdp.mechanisms import ApproximatePrivateMode
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximatePrivateMode
 from userdp.stability import DecisionListQueries, StatisticalQueryLearner, measure_agreement
 
 PEOPLE, ROWS, FEATURES = 100, 1000, 10

@@ -296,7 +296,7 @@ CASES = [
     several(COUNT, lambda: TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"), "TruncatedDiscreteLaplace.sample"),
     several(
         COUNT,
-        lambda: TruncatedDiscreteLaplace(epsilon=0.1, delta="1e-6", kappa="tight"),
+        lambda: TruncatedDiscreteLaplace(epsilon=0.1, delta="1e-6", half_width="tight"),
         "TruncatedDiscreteLaplace.sample, kappa tight",
     ),
     Case(

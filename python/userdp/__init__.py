@@ -11,8 +11,7 @@ The public packages, from the ground up:
 * `userdp.delstab`: any finite algorithm made private for users
 * `userdp.item_to_user`: from item level to user level: subsampled distributions, plans, stability
 * `userdp.accounting`: composition, zero-concentrated privacy, ledgers, group privacy, subsampling
-* `userdp.mechanisms`: noise with an exactly known distribution
-* `userdp.selection`: the item that most users have, chosen privately
+* `userdp.mechanisms`: noise, choices and the item that most users have, with exactly known distributions
 * `userdp.users`: users' data: who gave which rows, and how they are read
 * `userdp.estimators`: what all estimators share, and what a fit promises
 * `userdp.public_randomness`: public randomness by which users with similar data draw the same answer
@@ -92,7 +91,6 @@ _PACKAGES = (
     "planning",
     "protocols",
     "public_randomness",
-    "selection",
     "users",
 )
 _HOME = {name: package for package, names in _NAMES.items() for name in names.split()}

@@ -24,13 +24,14 @@ from userdp.accounting import (
 )
 from userdp.exceptions import PrivacyBudgetError
 from userdp.mechanisms import (
+    ApproximatePrivateMode,
     DiscreteLaplace,
     ExponentialMechanism,
     GroupedExponentialMechanism,
     PrivateRange,
+    PurePrivateMode,
     TruncatedDiscreteLaplace,
 )
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 
 F = Fraction
 

@@ -18,12 +18,12 @@ from userdp.estimators.base import UserLevelMechanism
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import PrivateMedian, ThresholdClassifier
 from userdp.means import WinsorizedQueries
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.optimization import (
     UserLevelLinearRegression,
 )
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import StableLearner
 from userdp.users import MeanVectors, UserTable, bound_contributions
 

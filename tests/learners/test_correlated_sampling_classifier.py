@@ -19,9 +19,9 @@ from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.learners import CorrelatedSamplingClassifier
 from userdp.learners.voting import LocalRound
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.protocols import local
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import ListStabilityLearner, RepresentationLearner, StableLearner, TournamentLearner, VersionSpace
 from userdp.users.table import UserTable
 

@@ -107,7 +107,7 @@ def test_acceptances_are_powers_of_e(sigma_squared: Fraction) -> None:
 
 def released(noise: DiscreteGaussian, trials: list[bytes], size: int, value: int = 0) -> list[int]:
     values = np.full(size, value, dtype=np.int64)
-    return noise._noise.release_many(values, _core.Source.listed(b"".join(trials))).tolist()
+    return noise._core_noise.release_many(values, _core.Source.listed(b"".join(trials))).tolist()
 
 
 def trial(bits: int, low: int, word: int) -> bytes:
@@ -310,12 +310,12 @@ def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], messa
 def test_bad_values() -> None:
     noise = DiscreteGaussian(sigma_squared=10**5)
     for value in (1.0, "1", None, [1], True, np.array([1.0]), np.array([True]), np.zeros(1, dtype=np.uint64)):
-        with pytest.raises(TypeError, match="values must be an int"):
+        with pytest.raises(TypeError, match="value must be an int"):
             noise.sample(value)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="masked"):
         noise.sample(np.ma.masked_array([1], [True]))
     for value in (1.0, (1, 1.0), "1"):
-        with pytest.raises(TypeError, match="values must be an int"):
+        with pytest.raises(TypeError, match="value must be an int"):
             noise.pmf(value)  # type: ignore[arg-type]
     with pytest.raises(BudgetError, match="the distribution of 2 integers"):
         noise.pmf((1, 2))

@@ -258,7 +258,7 @@ def test_arrays_and_numbers() -> None:
     with pytest.warns(InsecureRandomnessWarning):
         batch = noise.sample(2, size=1500, random_state=8)
     one_by_one = _core.Source(8)
-    assert [noise._tables.release(2, one_by_one) for _ in range(1500)] == batch.tolist()
+    assert [noise._core_noise.release(2, one_by_one) for _ in range(1500)] == batch.tolist()
     assert len(set(noise.sample(0, size=100).tolist())) > 1
 
 

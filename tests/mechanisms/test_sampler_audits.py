@@ -107,17 +107,17 @@ def shifted(noise: TruncatedDiscreteLaplace, most: int) -> AdditiveAlgorithm:
     ],
 )
 def test_all_shifts_of_truncated_noise(epsilon: Any, delta: str, rule: Any) -> None:
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, half_width=rule)
     total = shifted(noise, 4)
     report = audited(total, (0, 1), 4, epsilon, delta)
-    print(f"worst delta {report.worst_delta.upper:.6g} of {F(delta)} asked, kappa {noise.kappa}")
+    print(f"worst delta {report.worst_delta.upper:.6g} of {F(delta)} asked, kappa {noise.half_width}")
     assert report.holds
     # The end of the table is attained exactly, and nothing below it holds.
     end = noise.certified_delta
     assert F(report.worst_delta.lower) <= end <= F(report.worst_delta.upper)
     assert audited(total, (0, 1), 4, epsilon, end).holds
     assert not audited(total, (0, 1), 4, epsilon, end - F(1, 2**128)).holds
-    half = TruncatedDiscreteLaplace(epsilon=_twice(epsilon), delta=delta, kappa=rule)
+    half = TruncatedDiscreteLaplace(epsilon=_twice(epsilon), delta=delta, half_width=rule)
     failed = audited(shifted(half, 4), (0, 1), 4, epsilon, delta)
     print(f"half the noise: worst delta {failed.worst_delta.lower:.3g}")
     assert not failed.holds

@@ -64,8 +64,8 @@ def test_true_pmfs_pass_and_small_biases_do_not() -> None:
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(F(1), "1e-6"), (F(1, 10), "1e-3"), (F(4), "1e-9")])
 def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
-    width = noise.kappa
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, half_width=rule)
+    width = noise.half_width
     ideal = ideal_distributions.truncated_laplace(epsilon, width)
     pmf = noise.pmf()
     assert_near(pmf.fractions(), ideal, F(1, 2**80))
@@ -94,25 +94,25 @@ def test_truncated_laplace(epsilon: Fraction, delta: str, rule: Any) -> None:
 @pytest.mark.statistical
 def test_truncated_laplace_biases_are_found() -> None:
     noise = TruncatedDiscreteLaplace(epsilon=1, delta="1e-6")
-    ideal = ideal_distributions.truncated_laplace(F(1), noise.kappa)
+    ideal = ideal_distributions.truncated_laplace(F(1), noise.half_width)
     draws = seeded(noise.sample)
     assert follows(histogram(draws, ideal), ideal)
-    for outcome in (0, noise.kappa - 4, noise.kappa + 3):
+    for outcome in (0, noise.half_width - 4, noise.half_width + 3):
         assert not follows(histogram(with_a_bias(draws, outcome), ideal), ideal)
     for factor in (F(99, 100), F(101, 100), F(2)):
-        assert not follows(histogram(draws, ideal), ideal_distributions.truncated_laplace(factor, noise.kappa))
+        assert not follows(histogram(draws, ideal), ideal_distributions.truncated_laplace(factor, noise.half_width))
 
 
 def test_truncated_laplace_reaches_its_ends() -> None:
     noise = TruncatedDiscreteLaplace(epsilon=1, delta="0.05")
     draws = seeded(noise.sample, size=10_000)
-    assert (draws.min(), draws.max()) == (0, 2 * noise.kappa)
+    assert (draws.min(), draws.max()) == (0, 2 * noise.half_width)
 
 
 @pytest.mark.statistical
 def test_single_draws_and_the_systems_entropy() -> None:
     noise = TruncatedDiscreteLaplace(epsilon="0.7", delta="1e-3")
-    ideal = ideal_distributions.truncated_laplace(F("0.7"), noise.kappa)
+    ideal = ideal_distributions.truncated_laplace(F("0.7"), noise.half_width)
     assert_follows(histogram(noise.sample(DRAWS), ideal), ideal, LOOSE)
     single = np.array([noise.sample() for _ in range(50_000)])
     assert_follows(histogram(single, ideal), ideal, LOOSE)

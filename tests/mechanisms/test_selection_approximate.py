@@ -17,8 +17,8 @@ from oracle.selection import above_threshold, noisy_pmf, truncated_laplace
 from support.distribution_draws import listed, words_of
 from support.selection_cases import approximate, cases, noise_of
 from userdp import BOTTOM, BudgetError, InsecureRandomnessWarning, LogRatio, Pmf, _core
+from userdp.mechanisms import ApproximatePrivateMode
 from userdp.mechanisms.composed import output_distribution
-from userdp.selection import ApproximatePrivateMode
 
 F = Fraction
 NEIGHBORS = ("replace", "add-remove")
@@ -120,7 +120,7 @@ class _Noises:
 
     def __init__(self, noises: list[int]) -> None:
         self.noises = iter(noises)
-        self.kappa = 2
+        self.half_width = 2
 
     def _draw_many(self, source: Any, shape: tuple[int]) -> Any:
         return np.array([next(self.noises) for _ in range(shape[0])], dtype=np.int64)

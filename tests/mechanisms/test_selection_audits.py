@@ -16,7 +16,7 @@ from support.selection_cases import approximate, audited, cases, noise_of
 from userdp import LogRatio
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 
 F = Fraction
 

@@ -12,8 +12,8 @@ import pytest
 from oracle.selection import at_most, least_from_which_on, lost_to_others, not_surely_won
 from support.selection_cases import approximate
 from userdp import BudgetError, LogRatio
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
-from userdp.selection.planning import binomial_window, lower_tail
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
+from userdp.mechanisms.mode import binomial_window, lower_tail
 
 F = Fraction
 

@@ -15,7 +15,7 @@ from oracle.grouped_exponential import numerators
 from oracle.selection import neighbors, pure_pmf, two_stages
 from support.selection_cases import cases
 from userdp import BudgetError, LogRatio, _core
-from userdp.selection import PurePrivateMode
+from userdp.mechanisms import PurePrivateMode
 
 F = Fraction
 NEIGHBORS = ("replace", "add-remove")

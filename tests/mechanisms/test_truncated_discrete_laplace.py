@@ -30,7 +30,7 @@ from userdp.divergence import LogRatio
 from userdp.exact.epsilon import level_of
 from userdp.exact.numbers import parse_level
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
-from userdp.mechanisms import Pmf, TruncatedDiscreteLaplace, kappa
+from userdp.mechanisms import Pmf, TruncatedDiscreteLaplace, tdlap_half_width
 from userdp.runtime import source_of
 
 F = Fraction
@@ -72,9 +72,9 @@ def test_kappa_cases(case: dict[str, Any]) -> None:
     epsilon: Any = log_ratio(given["exp_eps"]) if "exp_eps" in given else F(given["eps"])
     if "error" in case["expected"]:
         with pytest.raises(ValueError, match="epsilon"):
-            kappa(epsilon, given["delta"])
+            tdlap_half_width(epsilon, given["delta"])
     else:
-        assert kappa(epsilon, F(given["delta"])) == case["expected"]["kappa"]
+        assert tdlap_half_width(epsilon, F(given["delta"])) == case["expected"]["kappa"]
 
 
 def test_kappa_against_powers() -> None:
@@ -83,9 +83,11 @@ def test_kappa_against_powers() -> None:
         denominator = source.randrange(1, 10 ** source.randrange(1, 4))
         ratio = F(denominator + source.randrange(1, 10**3), denominator)
         delta = F(1, source.randrange(2, 10 ** source.randrange(1, 60)))
-        assert kappa(LogRatio(ratio.numerator, ratio.denominator), delta) == oracle.kappa(oracle.Level(ratio), delta)
+        assert tdlap_half_width(LogRatio(ratio.numerator, ratio.denominator), delta) == oracle.kappa(
+            oracle.Level(ratio), delta
+        )
         exponent = F(source.randrange(1, 10**6), 10 ** source.randrange(4, 7))
-        assert kappa(exponent, delta) == oracle.kappa(oracle.Level(exponent=exponent), delta)
+        assert tdlap_half_width(exponent, delta) == oracle.kappa(oracle.Level(exponent=exponent), delta)
 
 
 @pytest.mark.parametrize("ratio", [F(2), F(3, 2), F(20), F(10**6 + 1, 10**6), F(2**40 + 1, 2**40)])
@@ -94,17 +96,17 @@ def test_kappa_against_powers() -> None:
 def test_kappa_at_ties(ratio: Fraction, power: int, gap: Fraction) -> None:
     epsilon = LogRatio(ratio.numerator, ratio.denominator)
     exact = 1 / ratio**power
-    assert kappa(epsilon, exact) == 1 + power
+    assert tdlap_half_width(epsilon, exact) == 1 + power
     if gap:  # smaller than ratio - 1, so that only one power is in question
-        assert kappa(epsilon, exact * (1 - gap)) == 2 + power
-        assert kappa(epsilon, exact * (1 + gap)) == 1 + power
+        assert tdlap_half_width(epsilon, exact * (1 - gap)) == 2 + power
+        assert tdlap_half_width(epsilon, exact * (1 + gap)) == 1 + power
 
 
 def test_kappa_near_powers_of_e() -> None:
     # Fractions on either side of e^-5, closer than any float.
     low, high = exp_bounds(F(5), 3000)
-    assert kappa(1, 1 / low) == 6
-    assert kappa(1, 1 / high) == 7
+    assert tdlap_half_width(1, 1 / low) == 6
+    assert tdlap_half_width(1, 1 / high) == 7
 
 
 @pytest.mark.parametrize(
@@ -117,21 +119,23 @@ def test_kappa_near_powers_of_e() -> None:
 def test_kappa_of_algorithm_1(epsilon: int, delta: str, expected: int) -> None:
     # Its delta / (e^(2 epsilon / 3) + e^(epsilon / 3) + 2), from both sides.
     for z in exp_bounds(F(epsilon, 3)):
-        assert kappa(F(epsilon, 3), F(delta) / (z * z + z + 2)) == expected
+        assert tdlap_half_width(F(epsilon, 3), F(delta) / (z * z + z + 2)) == expected
 
 
 def test_kappa_far_out() -> None:
-    assert kappa(1, F(1, 10**300)) == 692
-    assert kappa(F(1, 10**12), F(1, 10**300)) == oracle.kappa(oracle.Level(exponent=F(1, 10**12)), F(1, 10**300))
-    assert kappa("1e99999", "1e-99999") == 2
-    assert kappa(LogRatio(2), F(1, 2**100_000)) == 100_001
+    assert tdlap_half_width(1, F(1, 10**300)) == 692
+    assert tdlap_half_width(F(1, 10**12), F(1, 10**300)) == oracle.kappa(
+        oracle.Level(exponent=F(1, 10**12)), F(1, 10**300)
+    )
+    assert tdlap_half_width("1e99999", "1e-99999") == 2
+    assert tdlap_half_width(LogRatio(2), F(1, 2**100_000)) == 100_001
     beyond: list[tuple[Any, Any]] = [(5e-324, "1e-300"), ("1e-99999", "0.5"), (LogRatio(2**100 + 1, 2**100), "1e-9")]
     for epsilon, delta in beyond:
         with pytest.raises(BudgetError, match=r"2\^60"):
-            kappa(epsilon, delta)
+            tdlap_half_width(epsilon, delta)
     # Too near to a power of 2 for the precision that is spent, and said so.
     with pytest.raises(BudgetError, match="fewer digits"):
-        kappa(LogRatio(2), F(1, 32) * (1 - F(1, 2**70_000)))
+        tdlap_half_width(LogRatio(2), F(1, 32) * (1 - F(1, 2**70_000)))
 
 
 # --- the table
@@ -145,8 +149,8 @@ def test_pmf_cases(case: dict[str, Any]) -> None:
     # A delta between the ends of this kappa and of the one before gives this kappa.
     delta = expected[0] * F(10**9 + 1, 10**9)
     epsilon = log_ratio(case["input"]["exp_eps"])
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=max(delta, F(1, 2**127)), kappa="tight")
-    assert noise.kappa == width
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=max(delta, F(1, 2**127)), half_width="tight")
+    assert noise.half_width == width
     assert noise.ideal_pmf().fractions() == expected
     distance = sum(abs(a - b) for a, b in zip(noise.pmf().fractions(), expected, strict=True))
     # Ratios are cut at 2^64: the distribution with a ratio of 10^100 is wider than the ideal one.
@@ -156,17 +160,17 @@ def test_pmf_cases(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), PARAMETERS)
 def test_table_is_the_references(epsilon: Any, delta: Any, rule: Any) -> None:
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, half_width=rule)
     level, probability = reference_level(epsilon), F(delta)
     pmf = noise.pmf()
     if rule == "paper":
-        assert noise.kappa == oracle.kappa(level, probability) == kappa(epsilon, delta)
+        assert noise.half_width == oracle.kappa(level, probability) == tdlap_half_width(epsilon, delta)
     else:
-        assert oracle.end_of_ladder(level, noise.kappa) <= probability
-        assert noise.kappa == 1 or oracle.end_of_ladder(level, noise.kappa - 1) > probability
-        assert noise.kappa < kappa(epsilon, delta)
-    assert list(pmf.weights) == oracle.ladder(level, noise.kappa)
-    assert pmf.outputs == tuple(range(2 * noise.kappa + 1))
+        assert oracle.end_of_ladder(level, noise.half_width) <= probability
+        assert noise.half_width == 1 or oracle.end_of_ladder(level, noise.half_width - 1) > probability
+        assert noise.half_width < tdlap_half_width(epsilon, delta)
+    assert list(pmf.weights) == oracle.ladder(level, noise.half_width)
+    assert pmf.outputs == tuple(range(2 * noise.half_width + 1))
     assert pmf.total == WHOLE
     assert pmf.weights == pmf.weights[::-1]
     assert oracle.is_certified(pmf.weights, level, probability)
@@ -181,7 +185,7 @@ def test_table_is_the_references(epsilon: Any, delta: Any, rule: Any) -> None:
 @pytest.mark.parametrize(("a", "b", "delta"), [(2, 1, "1/8"), (4, 3, "1e-6"), (11, 10, "1e-9"), (101, 100, "1e-3")])
 def test_table_is_next_to_the_ideal(a: int, b: int, delta: str) -> None:
     noise = TruncatedDiscreteLaplace(epsilon=LogRatio(a, b), delta=delta)
-    expected = oracle.ideal(F(a, b), noise.kappa)
+    expected = oracle.ideal(F(a, b), noise.half_width)
     assert noise.ideal_pmf().fractions() == expected
     ratios = [mass / exact for mass, exact in zip(noise.pmf().fractions(), expected, strict=True)]
     assert max(abs(ratio - 1) for ratio in ratios) < F(1, 2**80)
@@ -217,7 +221,7 @@ def noisy_total(noise: TruncatedDiscreteLaplace, most: int) -> AdditiveAlgorithm
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), (F(1, 2), F(1, 1000)), (LogRatio(2), F(1, 8))])
 def test_audit_of_a_noisy_count(epsilon: Any, delta: Any, rule: Any) -> None:
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, half_width=rule)
     end = noise.certified_delta
     count = noisy_total(noise, 3)
     arguments: dict[str, Any] = {"universe": (0, 1), "n_users": 3, "n_examples": 1, "epsilon": epsilon}
@@ -248,17 +252,17 @@ def test_audit_with_half_the_noise_fails() -> None:
 @pytest.mark.parametrize("rule", ["paper", "tight"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-3"), (LogRatio(2), "1/8")])
 def test_draws_follow_the_pmf(epsilon: Any, delta: Any, rule: Any) -> None:
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, half_width=rule)
     draws = 200_000
     with pytest.warns(InsecureRandomnessWarning):
         values = noise.sample(draws, random_state=20)
     assert values.dtype == np.int64
-    counts = np.bincount(values, minlength=2 * noise.kappa + 1).tolist()
+    counts = np.bincount(values, minlength=2 * noise.half_width + 1).tolist()
     statistic, degrees = chi_square(counts, noise.pmf().fractions())
     print(f"chi-square {statistic:.1f} at {degrees} degrees, limit {chi_square_limit(degrees):.1f}")
     assert statistic < chi_square_limit(degrees)
     # The test can fail: the same draws against a distribution of twice the width.
-    wide = oracle.ideal(F(13, 10), noise.kappa) if epsilon != "0.1" else oracle.ideal(F(11, 9), noise.kappa)
+    wide = oracle.ideal(F(13, 10), noise.half_width) if epsilon != "0.1" else oracle.ideal(F(11, 9), noise.half_width)
     statistic, degrees = chi_square(counts, wide)
     assert statistic > chi_square_limit(degrees)
 
@@ -286,7 +290,7 @@ def test_shapes() -> None:
     assert noise.sample(np.int64(5)).shape == (5,)
     values = noise.sample(1000)
     assert values.min() >= 0
-    assert values.max() <= 2 * noise.kappa
+    assert values.max() <= 2 * noise.half_width
     assert len(set(noise.sample(1000).tolist())) > 1
 
 
@@ -426,7 +430,7 @@ WIDTHS = [
 @pytest.mark.parametrize(("epsilon", "delta", "tight", "third", "most"), WIDTHS)
 def test_widths(epsilon: int, delta: str, tight: int, third: int, most: int) -> None:
     half = F(delta) / 2
-    assert 4 * TruncatedDiscreteLaplace(epsilon=F(epsilon, 3), delta=half, kappa="tight").kappa == tight
+    assert 4 * TruncatedDiscreteLaplace(epsilon=F(epsilon, 3), delta=half, half_width="tight").half_width == tight
     assert _core.RefusalTable(level_of(F(epsilon, 3)), half).deletions == third
     assert _core.RefusalTable(level_of(F(4 * epsilon, 5)), half).deletions == most
 
@@ -495,8 +499,8 @@ def test_refusals_are_indistinguishable() -> None:
 
 
 def test_copies_and_words() -> None:
-    noise = TruncatedDiscreteLaplace(epsilon="0.5", delta="1e-5", kappa="tight")
-    assert repr(noise) == "TruncatedDiscreteLaplace(epsilon='0.5', delta='1e-5', kappa='tight')"
+    noise = TruncatedDiscreteLaplace(epsilon="0.5", delta="1e-5", half_width="tight")
+    assert repr(noise) == "TruncatedDiscreteLaplace(epsilon='0.5', delta='1e-5', half_width='tight')"
     for twin in (copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
         assert twin.pmf() == noise.pmf()
         assert repr(twin) == repr(noise)
@@ -528,16 +532,16 @@ import userdp.report
         ({"delta": 1.5}, ValueError, r"delta must be in \[0, 1\]"),
         ({"delta": -1e-9}, ValueError, r"delta must be in \[0, 1\]"),
         ({"delta": b"1"}, TypeError, "delta must be"),
-        ({"kappa": "exact"}, ValueError, "kappa must be 'paper' or 'tight'"),
-        ({"kappa": 12}, ValueError, "kappa must be 'paper' or 'tight'"),
+        ({"half_width": "exact"}, ValueError, "half_width must be 'paper' or 'tight'"),
+        ({"half_width": 12}, ValueError, "half_width must be 'paper' or 'tight'"),
     ],
 )
 def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         TruncatedDiscreteLaplace(**{"epsilon": 1, "delta": "1e-6", **arguments})
-    if "kappa" not in arguments:
+    if "half_width" not in arguments:
         with pytest.raises(error, match=message):
-            kappa(**{"epsilon": 1, "delta": "1e-6", **arguments})
+            tdlap_half_width(**{"epsilon": 1, "delta": "1e-6", **arguments})
 
 
 @pytest.mark.parametrize("rule", ["paper", "tight"])
@@ -552,7 +556,7 @@ def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], messa
     ],
 )
 def test_what_no_table_holds(epsilon: Any, delta: Any, rule: Any, error: type[Exception], message: str) -> None:
-    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, kappa=rule)
+    noise = TruncatedDiscreteLaplace(epsilon=epsilon, delta=delta, half_width=rule)
     with pytest.raises(error, match=message):
         noise.pmf()
 
@@ -561,7 +565,7 @@ def test_a_ladder_that_is_too_high() -> None:
     # e^120 > 2^128: four steps of e^30 from an end of 1 / 2^128 lead beyond 1; the tight table needs only three.
     with pytest.raises(ValueError, match="probabilities over 2\\^128"):
         TruncatedDiscreteLaplace(epsilon=30, delta="1e-38").pmf()
-    assert TruncatedDiscreteLaplace(epsilon=30, delta="1e-38", kappa="tight").kappa == 3
+    assert TruncatedDiscreteLaplace(epsilon=30, delta="1e-38", half_width="tight").half_width == 3
 
 
 def test_what_no_refusal_table_holds() -> None:

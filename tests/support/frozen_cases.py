@@ -41,6 +41,7 @@ from userdp.learners import (
 )
 from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.mechanisms import (
+    ApproximatePrivateMode,
     BiasedCoin,
     Categorical,
     DiscreteGaussian,
@@ -52,6 +53,7 @@ from userdp.mechanisms import (
     NegativeBinomial,
     PrivateBestOf,
     PrivateRange,
+    PurePrivateMode,
     RandomSubset,
     TruncatedDiscreteLaplace,
     UnboundedDiscreteLaplace,
@@ -73,7 +75,6 @@ from userdp.optimization import (
 )
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import CorrelatedSampler, SharedOffsetRounding
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import (
     DecisionListQueries,
     ListStabilityLearner,
@@ -140,7 +141,7 @@ def result_of(name: str) -> Any:
 def laws() -> Any:
     made: list[Any] = [
         TruncatedDiscreteLaplace(epsilon=1, delta="1e-6"),
-        TruncatedDiscreteLaplace(epsilon="1/2", delta="1e-3", kappa="tight"),
+        TruncatedDiscreteLaplace(epsilon="1/2", delta="1e-3", half_width="tight"),
         UnboundedDiscreteLaplace(epsilon="0.5", sensitivity=2),
         NegativeBinomial(r="23.7233", p="0.8187"),
         Geometric(p="1/3"),

@@ -12,7 +12,7 @@ from oracle.selection import truncated_laplace
 from userdp import BOTTOM, LogRatio, Pmf
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.audit import audit_user_level
-from userdp.selection import ApproximatePrivateMode
+from userdp.mechanisms import ApproximatePrivateMode
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data/correlated_sampling/selection.json").read_text())["cases"]

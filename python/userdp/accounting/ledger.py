@@ -343,7 +343,7 @@ class PrivacyLedger:
         Parameters
         ----------
         item : PrivacyCost, PrivacyRecord, fitted estimator, or what has a PrivacyCost as its attribute `cost`
-            What it costs: a mechanism of `userdp.selection`, or a plan, before it is drawn from. A `PrivacyRecord` and
+            What it costs: a mechanism of `userdp.mechanisms`, or a plan, before it is drawn from. A `PrivacyRecord` and
             an estimator are of a release that was made already; `fit` asks first.
         name : str, optional
             For the table.

@@ -234,6 +234,14 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     return PrivacyLevel(Fraction(1), value)
 
 
+def nonzero_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
+    """Read epsilon > 0 exactly."""
+    level = parse_level(epsilon, name)
+    if level == PrivacyLevel(Fraction(1), Fraction(0)):
+        raise ValueError(f"{name} must be > 0; got {short_repr(epsilon)}")
+    return level
+
+
 def parse_delta(delta: Any, name: str = "delta") -> Fraction:
     """Read delta exactly.
 

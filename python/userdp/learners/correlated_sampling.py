@@ -52,7 +52,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     models "local" and "shuffle" what is private is not only the result: in "local" every single report, in "shuffle"
     the multiset of all messages. docs/proofs/selection.md, docs/proofs/local_protocols.md, docs/proofs/shuffle.md.
 
-    *How many users.* ``userdp.selection.ApproximatePrivateMode(...).users_needed(agreement=..., beta=...)`` and its
+    *How many users.* ``userdp.mechanisms.ApproximatePrivateMode(...).users_needed(agreement=..., beta=...)`` and its
     counterparts say how many suffice when users agree with a given probability;
     `userdp.stability.measure_agreement` measures it on synthetic or public data.
 
@@ -92,8 +92,8 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         Who is trusted with the votes.
 
         * "central-approx": a curator sees the votes, and releases a common one by
-          `userdp.selection.ApproximatePrivateMode`.
-        * "central-pure": the same by `userdp.selection.PurePrivateMode`, with pure differential privacy.
+          `userdp.mechanisms.ApproximatePrivateMode`.
+        * "central-pure": the same by `userdp.mechanisms.PurePrivateMode`, with pure differential privacy.
         * "local": nobody. Every user sends one randomized report (`userdp.protocols.local`).
         * "shuffle": a shuffler that hides who sent what (`userdp.protocols.shuffle`).
 

@@ -19,8 +19,8 @@ from userdp.exact.numbers import parse_delta
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.voting import IN_PROCESS, LocalRound, SelectionModel, VotingClassifier
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.protocols.local import BitwiseMajority
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import StatisticalQueryAlgorithm, StatisticalQueryLearner
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ class StatisticalQueryClassifier(VotingClassifier):
         doc="""
         Who is trusted with the votes.
 
-        * "central-approx": a curator, who releases a common one by `userdp.selection.ApproximatePrivateMode`.
-        * "central-pure": the same by `userdp.selection.PurePrivateMode`, with pure differential privacy, among all
+        * "central-approx": a curator, who releases a common one by `userdp.mechanisms.ApproximatePrivateMode`.
+        * "central-pure": the same by `userdp.mechanisms.PurePrivateMode`, with pure differential privacy, among all
           numbers of `hypothesis_bits` bits, at most 64.
         * "local": nobody. Every user sends one randomized bit of the vote, to the server of
           `userdp.protocols.local.BitwiseMajority`; both are simulated here in one process. It takes at least as many

@@ -25,7 +25,8 @@ from userdp.learners.median import draw_median, tolerance_of_median
 from userdp.learners.min_error import accuracy, estimate_min_error, one_comparison
 from userdp.learners.tolerance import Counts, PrivateMistakeTolerance, separation, t_shares
 from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.composed import AdaptiveMechanism, Mechanism, Sampler
+from userdp.mechanisms.base import SupportsDraw
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid, read_classes
 from userdp.users.table import UserTable
 
@@ -151,7 +152,7 @@ def search(
     t: int,
     tolerances: Sequence[int],
     median: GroupedExponentialMechanism,
-    choice: Mechanism,
+    choice: SupportsDraw,
 ) -> int:
     """Bisect 0, ..., N as a part of a program: `choice` says whether a drawn median, or one of its sides, is best."""
     # The range low..high is made of outcomes of draws, so which sides are empty (None) tells nothing more. A round's

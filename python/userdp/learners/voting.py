@@ -19,10 +19,11 @@ from userdp.estimators.plan import Budget, ExactEpsilon, ReleasePlan
 from userdp.exact.numbers import Delta, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.composed import AdaptiveMechanism, Mechanism, Sampler, output_distribution
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
+from userdp.mechanisms.base import SupportsDraw
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
-from userdp.selection import ApproximatePrivateMode, PurePrivateMode
 from userdp.stability import StableLearner
 from userdp.users.table import UserTable
 
@@ -44,7 +45,7 @@ class SelectionModel:
 
     Attributes
     ----------
-    mechanism : Mechanism
+    mechanism : SupportsDraw
         Private for lists of votes that differ in one.
     argument : callable
         The mechanism's argument, from the votes of all users, one for each.
@@ -52,7 +53,7 @@ class SelectionModel:
         The vote that an outcome of the mechanism stands for, or BOTTOM; by default the outcome.
     """
 
-    mechanism: Mechanism
+    mechanism: SupportsDraw
     argument: Callable[[Sequence[Any]], Any]
     vote: Callable[[Any], Hashable] = lambda outcome: outcome
 

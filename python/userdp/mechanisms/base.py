@@ -1,41 +1,88 @@
-"""What exact mechanisms have in common: keyword arguments that say everything, and draws."""
+"""What exact mechanisms have in common: keyword arguments that say everything, draws, a cost, and integers as input."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Epsilon, defensive_copy, parse_level, parse_positive, short_repr
+from userdp import _core
+from userdp.accounting.cost import PrivacyCost
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import (
+    Epsilon,
+    defensive_copy,
+    is_integer,
+    parse_level,
+    parse_positive,
+    short_repr,
+)
+from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
 from userdp.runtime import number_of, shape_of, source_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from userdp import _core
-    from userdp.accounting.cost import PrivacyCost
-
 Value = TypeVar("Value")
+Data = TypeVar("Data")
 Entry = TypeVar("Entry", bound=np.generic)
+Rate = TypeVar("Rate")
+Size: TypeAlias = "int | tuple[int, ...]"
+
+DRAWS_LIMIT = 2**27
+"""The most draws of one call, as in the core."""
+PMF_CANDIDATES = 2**22
+"""The pmf of more candidates than this is refused: it would fill gigabytes."""
 
 
-class Distribution(ABC, Generic[Value, Entry]):
-    """A distribution that is known exactly, made from keyword arguments."""
+class SupportsDraw(Protocol):
+    """What can be drawn from: it draws, and says from which distribution."""
+
+    def _draw(self, source: _core.Source, /, *data: Any) -> Any:
+        """One draw from ``pmf(*data)``."""
+        ...
+
+    def pmf(self, *data: Any) -> Pmf:
+        """The distribution of a draw."""
+        ...
+
+
+class Mechanism(ABC):
+    """A mechanism that is known exactly, made from keyword arguments that say everything."""
+
+    _cost_from: ClassVar[dict[str, str]] = {}
+    """Which argument is which parameter of the cost; none where a draw by itself promises nothing."""
 
     def __init__(self, **arguments: Any) -> None:
         self._arguments = {name: defensive_copy(value) for name, value in arguments.items() if value is not None}
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments.items())
-        return f"{type(self).__name__}({arguments})"
+        shown = (f"{name}={short_repr(value)}" for name, value in self._arguments.items() if value is not False)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
-        # What the arguments lead to is made again where it is needed.
+        # The tables that the arguments lead to are made again where they are needed.
         return partial(type(self), **self._arguments), ()
+
+    @abstractmethod
+    def _draw(self, source: _core.Source, *args: Any, **kwargs: Any) -> Any:
+        """One draw, from a source that several mechanisms may share."""
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs, for data that a neighbor changes by the sensitivity at most."""
+        if not self._cost_from:
+            raise AttributeError(f"the arguments of {type(self).__name__} say no cost of a draw")
+        if "epsilon" not in self._arguments:
+            raise ValueError("the cost of a draw needs a sensitivity: make the noise with epsilon and sensitivity")
+        return PrivacyCost(**{name: self._arguments[argument] for name, argument in self._cost_from.items()})
+
+
+class Distribution(Mechanism, Generic[Value, Entry]):
+    """A distribution that depends on no data."""
 
     @abstractmethod
     def _draw(self, source: _core.Source) -> Value: ...
@@ -46,10 +93,8 @@ class Distribution(ABC, Generic[Value, Entry]):
     @overload
     def sample(self, size: None = None, random_state: int | None = None) -> Value: ...
     @overload
-    def sample(self, size: int | tuple[int, ...], random_state: int | None = None) -> npt.NDArray[Entry]: ...
-    def sample(
-        self, size: int | tuple[int, ...] | None = None, random_state: int | None = None
-    ) -> Value | npt.NDArray[Entry]:
+    def sample(self, size: Size, random_state: int | None = None) -> npt.NDArray[Entry]: ...
+    def sample(self, size: Size | None = None, random_state: int | None = None) -> Value | npt.NDArray[Entry]:
         """Draw from the distribution.
 
         Parameters
@@ -58,24 +103,12 @@ class Distribution(ABC, Generic[Value, Entry]):
             The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
-            for tests only, and warns.
+            for tests only, and warns (`InsecureRandomnessWarning`).
 
         Returns
         -------
         one draw, or an ndarray of independent ones with shape ``size``
             Booleans for coins, sorted subsets for subsets (along a last axis of their own), int64 otherwise.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For sizes that are not non-negative integers, and other values of random_state.
-        BudgetError
-            For more than 2**27 draws.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
         """
         shape = None if size is None else shape_of(size)
         source = source_of(random_state)
@@ -97,15 +130,95 @@ class IntegerDistribution(Distribution[int, np.int64]):
         return draws.reshape(shape)
 
 
-Rate = TypeVar("Rate")
+class AdditiveNoise(Mechanism):
+    """Noise that is added to integers, which are clamped to a public range before."""
 
-PMF_CANDIDATES = 2**22
-"""The pmf of more candidates than this is refused: it would fill gigabytes."""
+    _range: tuple[int, int]
+    """What values are clamped to, within int64."""
+    _core_noise: Any
+    """An object of the core with ``release`` and ``release_many``."""
+
+    @overload
+    def sample(self, value: int, size: None = None, random_state: int | None = None) -> int: ...
+    @overload
+    def sample(
+        self, value: npt.NDArray[Any], size: None = None, random_state: int | None = None
+    ) -> npt.NDArray[np.int64]: ...
+    @overload
+    def sample(self, value: int, size: Size, random_state: int | None = None) -> npt.NDArray[np.int64]: ...
+    def sample(
+        self, value: int | npt.NDArray[Any], size: Size | None = None, random_state: int | None = None
+    ) -> int | npt.NDArray[np.int64]:
+        """Release a value, or each value of an array with noise of its own.
+
+        Parameters
+        ----------
+        value : int or ndarray of an integer type
+            What to release: one number, or an array of any shape of int64 or a smaller type. It is clamped to the
+            public range silently and by design: an error would tell something about a private value.
+        size : int or tuple of int, optional
+            With one number: the shape of an array of independent releases of it, each of which spends the budget. At
+            most 2**27 draws a call.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
+            for tests only, and warns (`InsecureRandomnessWarning`).
+
+        Returns
+        -------
+        int, or ndarray of int64
+            The shape is that of ``value``, or ``size``.
+
+        Raises
+        ------
+        TypeError
+            For floats, bools, lists and unsigned 64-bit arrays, by their type and never by their values.
+        """
+        if isinstance(value, np.ndarray):
+            values = self._int64(value)
+            if size is not None:
+                raise ValueError("size goes with one number; an array is released with its own shape")
+            return self._release_many(values, source_of(random_state))
+        clamped = self._clamped(value)
+        if size is None:
+            released: int = self._core_noise.release(clamped, source_of(random_state))
+            return released
+        shape = shape_of(size)
+        source = source_of(random_state)
+        _refuse_above_limit(number_of(shape), "size")
+        return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
+
+    def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
+        flat = np.require(values.reshape(-1), requirements=["C", "A"])
+        released: npt.NDArray[np.int64] = self._core_noise.release_many(flat, source)
+        return released.reshape(values.shape)
+
+    def _clamped(self, value: Any) -> int:
+        if not is_integer(value):
+            raise TypeError(f"value must be an int or an array of ints; got a {type(value).__name__}")
+        low, high = self._range
+        return min(max(int(value), low), high)
+
+    @staticmethod
+    def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The values as native int64, refused by their type and number alone."""
+        if isinstance(values, np.ma.MaskedArray):
+            raise TypeError("value is a masked array; pass plain integers with every entry present")
+        if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
+            raise TypeError(f"value must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
+        _refuse_above_limit(values.size, "value")
+        return np.asarray(values).astype(np.int64, copy=False)
 
 
-class ChoiceByScore(ABC, Generic[Rate]):
-    """Choose one candidate by the scores of all, at a rate made from keyword arguments that say everything."""
+def _refuse_above_limit(number: int, name: str) -> None:
+    """Refuse too many draws before there is an array of them."""
+    if number > DRAWS_LIMIT:
+        raise BudgetError(f"{name} asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
 
+
+class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
+    """Choose one candidate by the scores of all: the exponential mechanism, however the scores are written down."""
+
+    _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon"}
     _rate: Rate
 
     def __init__(
@@ -117,9 +230,6 @@ class ChoiceByScore(ABC, Generic[Rate]):
         monotone: bool,
         **flags: bool,
     ) -> None:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
-
         flags = {**flags, "monotone": monotone}
         for name, flag in flags.items():
             if not isinstance(flag, (bool, np.bool_)):
@@ -140,31 +250,48 @@ class ChoiceByScore(ABC, Generic[Rate]):
             self._rate = self._rate_of(level, steps, bool(monotone))
         except ValueError as error:
             raise ValueError(f"{error}; got {short_repr(epsilon)}") from None
-        self._arguments: dict[str, Any] = {
-            "epsilon": defensive_copy(epsilon),
-            "sensitivity": defensive_copy(sensitivity),
-            "granularity": defensive_copy(granularity),
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            granularity=granularity,
             **{name: bool(flag) for name, flag in flags.items()},
-        }
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What one draw costs, for scores that a neighbor changes by the sensitivity at most."""
-        from userdp.accounting.cost import PrivacyCost
-
-        return PrivacyCost(self._arguments["epsilon"])
+        )
 
     @abstractmethod
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> Rate:
         """The largest rate at which integer scores of this sensitivity are drawn with this privacy level."""
 
-    def __repr__(self) -> str:
-        given = {name: value for name, value in self._arguments.items() if value is not None and value is not False}
-        return f"{type(self).__name__}({', '.join(f'{name}={short_repr(value)}' for name, value in given.items())})"
+    @abstractmethod
+    def _draw(self, source: _core.Source, scores: Data) -> int: ...
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self._arguments
+    @abstractmethod
+    def _draw_many(self, source: _core.Source, shape: tuple[int, ...], scores: Data) -> npt.NDArray[Entry]: ...
 
-    def __setstate__(self, arguments: dict[str, Any]) -> None:
-        # Whatever arguments the constructor of a subclass takes.
-        ChoiceByScore.__init__(self, **arguments)
+    @overload
+    def sample(self, scores: Data, size: None = None, random_state: int | None = None) -> int: ...
+    @overload
+    def sample(self, scores: Data, size: Size, random_state: int | None = None) -> npt.NDArray[Entry]: ...
+    def sample(
+        self, scores: Data, size: Size | None = None, random_state: int | None = None
+    ) -> int | npt.NDArray[Entry]:
+        """Draw from `pmf`.
+
+        Parameters
+        ----------
+        scores
+            A score for each candidate, as the class says.
+        size : int or tuple of int, optional
+            The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
+            for tests only, and warns (`InsecureRandomnessWarning`).
+
+        Returns
+        -------
+        int, or ndarray of int64 or (for groups) uint64 with shape ``size``
+            A candidate: its index, or its number in the range of the groups.
+        """
+        if size is None:
+            return self._draw(source_of(random_state), scores)
+        shape = shape_of(size)
+        return self._draw_many(source_of(random_state), shape, scores)

@@ -12,33 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from userdp import _core
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-
-if TYPE_CHECKING:
-    from userdp import _core
+from userdp.mechanisms.base import SupportsDraw
 
 MAX_PATHS = 2**20
-
-
-class Mechanism(Protocol):
-    """An exact mechanism: it can draw, and say from which distribution."""
-
-    def _draw(self, source: _core.Source, /, *arguments: Any) -> Any:
-        """One draw from ``pmf(*arguments)``."""
-        ...
-
-    def pmf(self, *arguments: Any) -> Pmf:
-        """The distribution of a draw."""
-        ...
 
 
 class Sampler(Protocol):
     """What a program calls to draw from a mechanism."""
 
-    def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
+    def __call__(self, mechanism: SupportsDraw, /, *arguments: Any) -> Any:
         """The outcome of the mechanism on these arguments."""
         ...
 
@@ -116,7 +103,7 @@ class PathEnumerator:
         self.max_paths = max_paths
         self.position = 0
 
-    def __call__(self, mechanism: Mechanism, /, *arguments: Any) -> Any:
+    def __call__(self, mechanism: SupportsDraw, /, *arguments: Any) -> Any:
         position, self.position = self.position, self.position + 1
         if position < len(self.path.outcomes):
             return self.path.outcomes[position]

@@ -6,32 +6,26 @@ import itertools
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import check_count, defensive_copy, is_integer, parse_positive, short_repr
+from userdp import _core
+from userdp.exact.numbers import check_count, parse_positive
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.runtime import source_of
-
-if TYPE_CHECKING:
-    from userdp import _core
+from userdp.mechanisms.base import AdditiveNoise
 
 Integers: TypeAlias = npt.NDArray[Any]
 
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
-DRAWS_LIMIT = 2**27
-"""The most draws of one call, as in the core."""
-VALUE_LIMIT = 2**62
-"""Values are clamped to this on both sides, as in the core."""
 SIGNIFICANT_BITS = 64
 """A variance that is computed from rho is rounded up to this many."""
 
 
-class DiscreteGaussian:
+class DiscreteGaussian(AdditiveNoise):
     """Integers plus noise with P[x] near e**(-x**2 / (2 sigma_squared)): zero-concentrated DP.
 
     The noise has a distribution of integer weights, which is what is drawn and what `pmf` returns. It is within
@@ -91,6 +85,8 @@ class DiscreteGaussian:
     Fraction(1, 1)
     """
 
+    _range = (-(2**62), 2**62)  # as in the core: with noise below 2**60 nothing wraps
+
     def __init__(
         self,
         *,
@@ -114,21 +110,11 @@ class DiscreteGaussian:
                 )
             least = Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * parse_positive(rho, "rho"))
             self._sigma_squared = _rounded_up(least)
-        given = {"sigma_squared": sigma_squared, "rho": rho, "sensitivity": sensitivity}
-        self._given = {name: defensive_copy(value) for name, value in given.items() if value is not None}
-        self._noise  # noqa: B018  refuses what is out of range
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={short_repr(value)}" for name, value in self._given.items())
-        return f"DiscreteGaussian({given})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The table is built again where it is needed.
-        return {name: value for name, value in vars(self).items() if name != "_noise"}
+        super().__init__(sigma_squared=sigma_squared, rho=rho, sensitivity=sensitivity)
+        self._core_noise  # noqa: B018  refuses what is out of range
 
     @cached_property
-    def _noise(self) -> _core.DiscreteGaussian:
-        from userdp import _core
+    def _core_noise(self) -> _core.DiscreteGaussian:
 
         return _core.DiscreteGaussian(self._sigma_squared)
 
@@ -140,12 +126,12 @@ class DiscreteGaussian:
     @property
     def support(self) -> int:
         """The noise is from -support to support."""
-        return self._noise.support
+        return self._core_noise.support
 
     @property
     def distance(self) -> Fraction:
         """A proved bound of the total variation between the noise of one integer and the ideal pmf on all integers."""
-        return self._noise.distance
+        return self._core_noise.distance
 
     def rho(self, sensitivity: int) -> Fraction:
         """The zCDP parameter of the ideal pmf, for integers that move by at most `sensitivity` in Euclidean length.
@@ -157,12 +143,12 @@ class DiscreteGaussian:
         """
         return Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
 
-    def pmf(self, values: int | Integers | tuple[int, ...]) -> Pmf:
+    def pmf(self, value: int | Integers | tuple[int, ...]) -> Pmf:
         """The distribution of the release of an integer or of several integers, exactly as it is drawn.
 
         Parameters
         ----------
-        values : int, tuple of int, or ndarray of an integer type
+        value : int, tuple of int, or ndarray of an integer type
             Clamped to [-2**62, 2**62].
 
         Returns
@@ -177,9 +163,9 @@ class DiscreteGaussian:
         BudgetError
             For more than 2**20 outputs.
         """
-        if isinstance(values, np.ndarray):
-            values = tuple(_int64(values).reshape(-1).tolist())
-        centers = [_clamped(value) for value in (values if isinstance(values, tuple) else (values,))]
+        if isinstance(value, np.ndarray):
+            value = tuple(self._int64(value).reshape(-1).tolist())
+        centers = [self._clamped(center) for center in (value if isinstance(value, tuple) else (value,))]
         width = 2 * self.support + 1
         if width ** min(len(centers), 21) > OUTPUTS_LIMIT:
             raise BudgetError(
@@ -187,65 +173,22 @@ class DiscreteGaussian:
                 f"above {OUTPUTS_LIMIT}; list "
                 "the distribution of fewer integers, or of a smaller sigma_squared"
             )
-        half = self._noise.weights()
+        half = self._core_noise.weights()
         weights = half[:0:-1] + half
-        if not isinstance(values, tuple):
+        if not isinstance(value, tuple):
             start = centers[0] - self.support
             return Pmf(tuple(range(start, start + width)), tuple(weights))
         ranges = [range(center - self.support, center + self.support + 1) for center in centers]
         products = itertools.product(weights, repeat=len(centers))
         return Pmf(tuple(itertools.product(*ranges)), tuple(map(math.prod, products)))
 
-    @overload
-    def sample(self, values: int, random_state: int | None = None) -> int: ...
-    @overload
-    def sample(self, values: Integers, random_state: int | None = None) -> npt.NDArray[np.int64]: ...
-    def sample(self, values: int | Integers, random_state: int | None = None) -> int | npt.NDArray[np.int64]:
-        """Release an integer, or each integer of an array with noise of its own.
-
-        Parameters
-        ----------
-        values : int or ndarray of an integer type
-            What to release: one number, or an array of any shape of int64 or a smaller type. Clamped to
-            [-2**62, 2**62], silently and by design: an error would tell something about a private value.
-        random_state : None or int
-            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
-            for tests only, and warns.
-
-        Returns
-        -------
-        int, or ndarray of int64 of the shape of ``values``
-
-        Raises
-        ------
-        TypeError
-            For floats, bools, lists and unsigned 64-bit arrays, by their type and never by their values.
-        ValueError
-            For bad values of random_state.
-        BudgetError
-            For more than 2**27 draws.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
-        """
-        if isinstance(values, np.ndarray):
-            return self._release_many(_int64(values), source_of(random_state))
-        clamped = _clamped(values)
-        return self._noise.release(clamped, source_of(random_state))
-
     def _draw(self, source: _core.Source, values: int | Integers | tuple[int, ...]) -> int | tuple[int, ...]:
         """A release that can be hashed, from a source that several mechanisms share: a tuple for arrays and tuples."""
         if isinstance(values, tuple):
-            values = np.array([_clamped(value) for value in values], dtype=np.int64)
+            values = np.array([self._clamped(value) for value in values], dtype=np.int64)
         if isinstance(values, np.ndarray):
-            return tuple(self._release_many(_int64(values).reshape(-1), source).tolist())
-        return self._noise.release(_clamped(values), source)
-
-    def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
-        flat = np.require(values.reshape(-1), requirements=["C", "A"])
-        return self._noise.release_many(flat, source).reshape(values.shape)
+            return tuple(self._release_many(self._int64(values).reshape(-1), source).tolist())
+        return self._core_noise.release(self._clamped(values), source)
 
 
 def _rounded_up(x: Fraction) -> Fraction:
@@ -253,20 +196,3 @@ def _rounded_up(x: Fraction) -> Fraction:
     places = SIGNIFICANT_BITS - (x.numerator.bit_length() - x.denominator.bit_length())
     unit = Fraction(2) ** -places
     return math.ceil(x / unit) * unit
-
-
-def _clamped(value: Any) -> int:
-    if not is_integer(value):
-        raise TypeError(f"values must be an int or an array of ints; got a {type(value).__name__}")
-    return min(max(int(value), -VALUE_LIMIT), VALUE_LIMIT)
-
-
-def _int64(values: Integers) -> npt.NDArray[np.int64]:
-    """The values as native int64, refused by their type and number alone."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError("values is a masked array; pass plain integers with every entry present")
-    if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
-        raise TypeError(f"values must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
-    if values.size > DRAWS_LIMIT:
-        raise BudgetError(f"values asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
-    return np.asarray(values).astype(np.int64, copy=False)

@@ -5,41 +5,30 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
+from userdp import _core
+from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import (
     Bounds,
     Delta,
     Epsilon,
     PrivacyLevel,
     check_count,
-    defensive_copy,
     is_integer,
     nearest_float,
+    nonzero_level,
     parse_exact,
-    parse_level,
     parse_positive,
     round_down,
     round_up,
     short_repr,
 )
 from userdp.exact.pmf import Pmf
-from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import IntegerDistribution
-from userdp.runtime import number_of, shape_of, source_of
-
-if TYPE_CHECKING:
-    from userdp import _core
-    from userdp.accounting.cost import PrivacyCost
-
-DRAWS_LIMIT = 2**27
-"""The most draws of one call, as in the core."""
+from userdp.mechanisms.base import AdditiveNoise, IntegerDistribution
 
 
-class DiscreteLaplace:
+class DiscreteLaplace(AdditiveNoise):
     """Discrete Laplace noise added to integers in a public range, the sum clamped to that range: pure DP.
 
     The release of a value v is ``clamp(clamp(v) + X)`` with the ideal noise P[X = x] proportional to e**(-|x| / scale).
@@ -103,6 +92,8 @@ class DiscreteLaplace:
     Fraction(1, 1)
     """
 
+    _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon"}
+
     def __init__(
         self,
         *,
@@ -123,32 +114,19 @@ class DiscreteLaplace:
         else:
             if sensitivity is None:
                 raise TypeError("epsilon needs sensitivity: how much one user changes the value, an int >= 1")
-            self._level, self._sensitivity = parse_level(epsilon), check_count(sensitivity, "sensitivity")
-            if self._level == PrivacyLevel(Fraction(1), Fraction(0)):
-                raise ValueError(f"epsilon must be > 0 here; got {short_repr(epsilon)}")
-        self._bounds = _bounds(bounds)
-        given = {"scale": scale} if scale is not None else {"epsilon": epsilon, "sensitivity": sensitivity}
-        self._given = {name: defensive_copy(value) for name, value in given.items()}
-
-    def __repr__(self) -> str:
-        given = "".join(f"{name}={short_repr(value)}, " for name, value in self._given.items())
-        return f"DiscreteLaplace({given}bounds={self._bounds})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The tables are built again where they are needed.
-        return {name: value for name, value in vars(self).items() if name != "_tables"}
+            self._level, self._sensitivity = nonzero_level(epsilon), check_count(sensitivity, "sensitivity")
+        self._range = _bounds(bounds)
+        super().__init__(scale=scale, epsilon=epsilon, sensitivity=sensitivity, bounds=self._range)
 
     @cached_property
-    def _tables(self) -> _core.DiscreteLaplaceTables:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
+    def _core_noise(self) -> _core.DiscreteLaplaceTables:
 
-        return _core.DiscreteLaplaceTables(core_level(self._level).root_below(self._sensitivity or 1), *self._bounds)
+        return _core.DiscreteLaplaceTables(core_level(self._level).root_below(self._sensitivity or 1), *self._range)
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The public range (low, high)."""
-        return self._bounds
+        return self._range
 
     @property
     def scale(self) -> float:
@@ -163,24 +141,7 @@ class DiscreteLaplace:
 
         At most 1 / scale, rounded up to a float.
         """
-        from userdp import _core
-
-        return min(_core.ln_bounds(self._tables.largest_ratio)[1], self._requested(self._sensitivity or 1))
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What one draw costs, for values that a neighbor changes by the sensitivity at most.
-
-        Raises
-        ------
-        ValueError
-            For a noise of some scale, where no sensitivity is known.
-        """
-        from userdp.accounting.cost import PrivacyCost
-
-        if "epsilon" not in self._given:
-            raise ValueError("the cost of a draw needs a sensitivity: make the noise with epsilon and sensitivity")
-        return PrivacyCost(self._given["epsilon"])
+        return min(_core.ln_bounds(self._core_noise.largest_ratio)[1], self._requested(self._sensitivity or 1))
 
     @property
     def certified_epsilon(self) -> float:
@@ -200,8 +161,6 @@ class DiscreteLaplace:
 
     def _requested(self, degree: int) -> float:
         """What was asked for, divided by `degree`, rounded up."""
-        from userdp import _core
-
         if self._level.ratio == 1:
             return round_up(self._level.exponent / degree)
         return round_up(Fraction(_core.ln_bounds(self._level.ratio)[1]) / degree)
@@ -226,83 +185,13 @@ class DiscreteLaplace:
         BudgetError
             For more than 2**20 outputs.
         """
-        weights, _ = self._tables.numerators(self._clamped(value))
-        low, high = self._bounds
+        weights, _ = self._core_noise.numerators(self._clamped(value))
+        low, high = self._range
         return Pmf(tuple(range(low, high + 1)), tuple(weights))
-
-    def _clamped(self, value: Any) -> int:
-        if not is_integer(value):
-            raise TypeError(f"value must be an int or an array of ints; got a {type(value).__name__}")
-        low, high = self._bounds
-        return min(max(int(value), low), high)
-
-    @overload
-    def sample(self, value: int, size: None = None, random_state: int | None = None) -> int: ...
-    @overload
-    def sample(
-        self, value: npt.NDArray[Any], size: None = None, random_state: int | None = None
-    ) -> npt.NDArray[np.int64]: ...
-    @overload
-    def sample(
-        self, value: int, size: int | tuple[int, ...], random_state: int | None = None
-    ) -> npt.NDArray[np.int64]: ...
-    def sample(
-        self,
-        value: int | npt.NDArray[Any],
-        size: int | tuple[int, ...] | None = None,
-        random_state: int | None = None,
-    ) -> int | npt.NDArray[np.int64]:
-        """Release a value, or each value of an array with noise of its own.
-
-        Parameters
-        ----------
-        value : int or ndarray of an integer type
-            What to release: one number, or an array of any shape of int64 or a smaller type. Clamped to the bounds.
-        size : int or tuple of int, optional
-            With one number: the shape of an array of independent releases of it, each of which spends the budget.
-        random_state : None or int
-            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
-            for tests only, and warns.
-
-        Returns
-        -------
-        int, or ndarray of int64
-            Values from low to high; the shape is that of ``value``, or ``size``.
-
-        Raises
-        ------
-        TypeError
-            For floats, bools, lists and unsigned 64-bit arrays, by their type and never by their values.
-        ValueError
-            For size together with an array, sizes that are negative, and bad values of random_state.
-        BudgetError
-            For more than 2**27 draws.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
-        """
-        if isinstance(value, np.ndarray):
-            values = _int64(value)
-            if size is not None:
-                raise ValueError("size goes with one number; an array is released with its own shape")
-            return self._release_many(values, source_of(random_state))
-        if size is None:
-            return self._draw(source_of(random_state), value)
-        clamped = self._clamped(value)
-        shape = shape_of(size)
-        source = source_of(random_state)
-        _refuse_above_limit(number_of(shape), "size")
-        return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _draw(self, source: _core.Source, value: int) -> int:
         """One release from a source that several mechanisms share."""
-        return self._tables.release(self._clamped(value), source)
-
-    def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
-        flat = np.require(values.reshape(-1), requirements=["C", "A"])
-        return self._tables.release_many(flat, source).reshape(values.shape)
+        return self._core_noise.release(self._clamped(value), source)
 
 
 def _bounds(bounds: Any) -> tuple[int, int]:
@@ -316,22 +205,6 @@ def _bounds(bounds: Any) -> tuple[int, int]:
     if not -(2**63) <= low < high < 2**63 or high - low > 2**62:
         raise ValueError(f"{accepted}; got {short_repr(bounds)}")
     return low, high
-
-
-def _refuse_above_limit(number: int, name: str) -> None:
-    """Refuse too many draws before there is an array of them."""
-    if number > DRAWS_LIMIT:
-        raise BudgetError(f"{name} asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
-
-
-def _int64(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The values as native int64, refused by their type and number alone."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError("value is a masked array; pass plain integers with every entry present")
-    if not np.issubdtype(values.dtype, np.integer) or not np.can_cast(values.dtype, np.int64):
-        raise TypeError(f"value must be an int or an array of int64 or a smaller integer type; got {values.dtype}")
-    _refuse_above_limit(values.size, "value")
-    return np.asarray(values).astype(np.int64, copy=False)
 
 
 class UnboundedDiscreteLaplace(IntegerDistribution):
@@ -402,12 +275,8 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
             if self._divisor <= 0:
                 raise ValueError(f"scale must be > 0; got {short_repr(scale)}")
         else:
-            self._level = parse_level(epsilon)
+            self._level = nonzero_level(epsilon)
             self._divisor = Fraction(1 if sensitivity is None else check_count(sensitivity, "sensitivity"))
-            if self._level == PrivacyLevel(Fraction(1), Fraction(0)):
-                raise ValueError(f"epsilon must be > 0 here; got {short_repr(epsilon)}")
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
 
         self._core_pmf = _core.TwoSidedGeometric(core_level(self._level), self._divisor)
 
@@ -417,7 +286,6 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
         if self._level.ratio == 1:
             exact = self._divisor / self._level.exponent
             return Bounds(round_down(exact), round_up(exact))
-        from userdp import _core
 
         low, high = (Fraction(bound) for bound in _core.ln_bounds(self._level.ratio))
         return Bounds(round_down(self._divisor / high), round_up(self._divisor / low))

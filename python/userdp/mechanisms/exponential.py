@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.exact.numbers import Epsilon
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
-from userdp.runtime import number_of, shape_of, source_of
-
-if TYPE_CHECKING:
-    from userdp import _core
+from userdp.runtime import number_of
 
 Scores: TypeAlias = npt.ArrayLike
 
@@ -25,7 +23,7 @@ EXACT_INTEGERS = 2**53
 """NumPy turns sequences that mix ints and floats into floats, which changes ints beyond this."""
 
 
-class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
+class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int64]):
     """Choose one of k candidates, the better its score the likelier: the exponential mechanism.
 
     The ideal distribution has P[i] proportional to e**(-epsilon scores[i] / (2 sensitivity)). What is drawn here, and
@@ -115,7 +113,6 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
         )
 
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.ExponentialRate:
-        from userdp import _core
 
         return _core.ExponentialRate(level, sensitivity, monotone)
 
@@ -150,59 +147,13 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
         numerators = self._rate.numerators(integers, maximize)
         return Pmf(tuple(range(len(numerators))), tuple(numerators), positional=True)
 
-    @overload
-    def sample(self, scores: Scores, size: None = None, random_state: int | None = None) -> int: ...
-    @overload
-    def sample(
-        self, scores: Scores, size: int | tuple[int, ...], random_state: int | None = None
-    ) -> npt.NDArray[np.int64]: ...
-    def sample(
-        self, scores: Scores, size: int | tuple[int, ...] | None = None, random_state: int | None = None
-    ) -> int | npt.NDArray[np.int64]:
-        """Draw from `pmf`.
-
-        Parameters
-        ----------
-        scores : array-like with shape (k,)
-            One score for each candidate, 1 <= k <= 2**24. Integers of 64 bits, or floats that are such integers;
-            with a granularity any finite floats. A contiguous array of int64 is read where it is.
-        size : int or tuple of int, optional
-            The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
-        random_state : None or int
-            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
-            for tests only, and warns.
-
-        Returns
-        -------
-        int, or ndarray of int64 with shape ``size``
-            The index of a candidate, from 0 to k - 1.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For scores that are not a vector of such numbers, naming the index of the first bad one; for bad sizes and
-            values of random_state.
-        BudgetError
-            For more than 2**27 draws.
-        OSError
-            When the operating system gives no random bits.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
-        """
-        if size is None:
-            return self._draw(source_of(random_state), scores)
-        integers, maximize = self._on_grid(scores)
-        shape = shape_of(size)
-        source = source_of(random_state)
-        return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
-
     def _draw(self, source: _core.Source, scores: Scores) -> int:
-        """One draw from a source that several mechanisms share."""
         integers, maximize = self._on_grid(scores)
         return self._rate.sample(integers, source, maximize)
+
+    def _draw_many(self, source: _core.Source, shape: tuple[int, ...], scores: Scores) -> npt.NDArray[np.int64]:
+        integers, maximize = self._on_grid(scores)
+        return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
 
     def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
         """The scores as integers, and whether these are to be maximized."""
@@ -214,7 +165,7 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate"]):
             or not scores.flags.aligned
         ):
             scores = _vector(scores)
-        maximize, integers = self._arguments["maximize"], self._arguments["granularity"] is None
+        maximize, integers = self._arguments["maximize"], "granularity" not in self._arguments
         if scores.dtype != INT64:
             # Integral floats may be complemented like ints; others are negated before they are rounded down.
             return self._grid.of_floats(scores, maximize and not integers), maximize and integers

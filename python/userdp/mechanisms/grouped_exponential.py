@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.exact.numbers import Epsilon, is_integer, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
-from userdp.runtime import number_of, shape_of, source_of
-
-if TYPE_CHECKING:
-    from userdp import _core
+from userdp.runtime import number_of
 
 MOST = 2**64 - 1
 
@@ -68,7 +66,6 @@ class GroupedScores:
     last: int
 
     def __post_init__(self) -> None:
-        from userdp import _core
 
         if not is_integer(self.last):
             raise TypeError(f"last must be an int from 0 to 2**64 - 1; got {short_repr(self.last)}")
@@ -178,7 +175,7 @@ Groups: TypeAlias = "GroupedScores | Iterable[tuple[int, int, int]]"
 WHOLE = 2**384
 
 
-class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"]):
+class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", Groups, np.uint64]):
     """Choose an integer of a range, the lower its score the likelier, where neighbors share scores in groups.
 
     The distribution is that of the exponential mechanism on every single integer of the range, P[x] near
@@ -244,7 +241,6 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
         super().__init__(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone)
 
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.GroupedExponentialRate:
-        from userdp import _core
 
         return _core.GroupedExponentialRate(level, sensitivity, monotone)
 
@@ -304,58 +300,14 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate"])
         numerators = self._rate.group_numerators(given.starts, given.scores, given.last)
         return tuple(Fraction(numerator, WHOLE) for numerator in numerators)
 
-    @overload
-    def sample(self, groups: Groups, size: None = None, random_state: int | None = None) -> int: ...
-    @overload
-    def sample(
-        self, groups: Groups, size: int | tuple[int, ...], random_state: int | None = None
-    ) -> npt.NDArray[np.uint64]: ...
-    def sample(
-        self, groups: Groups, size: int | tuple[int, ...] | None = None, random_state: int | None = None
-    ) -> int | npt.NDArray[np.uint64]:
-        """Draw from the distribution.
+    def _draw(self, source: _core.Source, scores: Groups) -> int:
+        groups = _grouped(scores)
+        return self._rate.sample(groups.starts, groups.scores, groups.last, source)
 
-        Parameters
-        ----------
-        groups : GroupedScores or iterable of triples
-            A score for each candidate. Triples are (start, end, score) with both ends included, each beginning right
-            after the one before. The arrays of a `GroupedScores` are read where they are.
-        size : int or tuple of int, optional
-            The shape of an array of independent draws; None for one draw. At most 2**27 draws a call.
-        random_state : None or int
-            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
-            for tests only, and warns.
-
-        Returns
-        -------
-        int, or ndarray of uint64 with shape ``size``
-            A candidate, from ``groups.first`` to ``groups.last``.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For triples that are no groups; for bad sizes and values of random_state.
-        BudgetError
-            For more than 2**27 draws.
-        OSError
-            When the operating system gives no random bits.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
-        """
-        if size is None:
-            return self._draw(source_of(random_state), groups)
-        given = _grouped(groups)
-        shape = shape_of(size)
-        source = source_of(random_state)
-        return self._rate.sample_many(given.starts, given.scores, given.last, source, number_of(shape)).reshape(shape)
-
-    def _draw(self, source: _core.Source, groups: Groups) -> int:
-        """One draw from a source that several mechanisms share."""
-        given = _grouped(groups)
-        return self._rate.sample(given.starts, given.scores, given.last, source)
+    def _draw_many(self, source: _core.Source, shape: tuple[int, ...], scores: Groups) -> npt.NDArray[np.uint64]:
+        groups = _grouped(scores)
+        draws = self._rate.sample_many(groups.starts, groups.scores, groups.last, source, number_of(shape))
+        return draws.reshape(shape)
 
 
 def _grouped(groups: Groups) -> GroupedScores:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.exact.numbers import Epsilon, defensive_copy, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
+from userdp.mechanisms.base import Mechanism
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.runtime import source_of
 from userdp.users.containers import read_numbers
-
-if TYPE_CHECKING:
-    from userdp.accounting.cost import PrivacyCost
 
 MOST_BINS = 2**62
 NOBODY = -1
@@ -46,7 +45,7 @@ class ReleasedRange:
         return (self.low + self.high) / 2
 
 
-class PrivateRange:
+class PrivateRange(Mechanism):
     """Find an interval of public length near the middle of users' values, one value a user.
 
     [-bound, bound] is cut into bins of one width. A bin's cost is the number of users below it or the number above
@@ -112,6 +111,8 @@ class PrivateRange:
     [0.378, 0.622]
     """
 
+    _cost_from: ClassVar[dict[str, str]] = {"bounded_range": "epsilon"}
+
     def __init__(
         self,
         *,
@@ -132,24 +133,7 @@ class PrivateRange:
                     f"{name} must be between 2**-1000 and 2**1000; got {short_repr(defensive_copy(value))}"
                 )
         self.choice = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
-        given = {"epsilon": epsilon, "bound": bound, "width": width, "half_width": half_width}
-        self._arguments = {name: defensive_copy(value) for name, value in given.items() if value is not None}
-
-    def __repr__(self) -> str:
-        return f"PrivateRange({', '.join(f'{name}={short_repr(value)}' for name, value in self._arguments.items())})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self._arguments
-
-    def __setstate__(self, arguments: dict[str, Any]) -> None:
-        PrivateRange.__init__(self, **arguments)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What one draw costs, where one user is one value."""
-        from userdp.accounting.cost import PrivacyCost
-
-        return PrivacyCost(bounded_range=self._arguments["epsilon"])
+        super().__init__(epsilon=epsilon, bound=bound, width=width, half_width=half_width)
 
     @property
     def certified_epsilon(self) -> float:
@@ -292,17 +276,18 @@ class PrivateRange:
         -------
         ReleasedRange
         """
-        return self.interval(
-            self.choice._draw(source_of(random_state), self.groups_of_bins(self.bins(values, present)))
-        )
+        return self._draw(source_of(random_state), self.groups_of_bins(self.bins(values, present)))
 
     def sample_bins(self, bins: npt.ArrayLike, *, random_state: int | None = None) -> ReleasedRange:
         """Draw an interval from each user's bin; -1 is a user without rows."""
-        return self.interval(self.choice._draw(source_of(random_state), self.groups_of_bins(bins)))
+        return self._draw(source_of(random_state), self.groups_of_bins(bins))
 
     def sample_counts(self, counts: npt.ArrayLike, *, random_state: int | None = None) -> ReleasedRange:
         """Draw an interval from the number of users in each bin."""
-        return self.interval(self.choice._draw(source_of(random_state), self.groups_of_counts(counts)))
+        return self._draw(source_of(random_state), self.groups_of_counts(counts))
+
+    def _draw(self, source: _core.Source, groups: GroupedScores) -> ReleasedRange:
+        return self.interval(self.choice._draw(source, groups))
 
     def pmf(self, values: npt.ArrayLike, *, present: npt.ArrayLike | None = None) -> Pmf:
         """The distribution of the bin that is drawn, exactly. **Not private**: for audits.

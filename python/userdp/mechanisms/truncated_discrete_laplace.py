@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
+from userdp import _core
+from userdp.exact.epsilon import core_level, float_above
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, nonzero_level, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import IntegerDistribution
-
-if TYPE_CHECKING:
-    from userdp import _core
-    from userdp.accounting.cost import PrivacyCost
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
 
 
-def kappa(epsilon: Epsilon, delta: Delta) -> int:
+def tdlap_half_width(epsilon: Epsilon, delta: Delta) -> int:
     """Half the width of truncated discrete Laplace noise: 1 + ceil(ln(1/delta) / epsilon), exactly.
 
     Parameters
@@ -49,23 +47,18 @@ def kappa(epsilon: Epsilon, delta: Delta) -> int:
     Examples
     --------
     >>> from userdp import LogRatio
-    >>> kappa(1.0, "1e-6")
+    >>> tdlap_half_width(1.0, "1e-6")
     15
-    >>> kappa(LogRatio(2), "1/8"), kappa(LogRatio(2), "0.1249")  # 2**3 = 8 exactly
+    >>> tdlap_half_width(LogRatio(2), "1/8"), tdlap_half_width(LogRatio(2), "0.1249")  # 2**3 = 8 exactly
     (4, 5)
     """
-    from userdp import _core
-    from userdp.exact.epsilon import core_level
-
     level, probability = noise_parameters(epsilon, delta)
     return _core.kappa(core_level(level), probability)
 
 
 def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
     """Read epsilon > 0 and 0 < delta < 1."""
-    level, probability = parse_level(epsilon), parse_delta(delta)
-    if level == PrivacyLevel(Fraction(1), Fraction(0)):
-        raise ValueError(f"epsilon must be > 0 here; got {short_repr(epsilon)}")
+    level, probability = nonzero_level(epsilon), parse_delta(delta)
     if not 0 < probability < 1:
         raise ValueError(f"delta must be in (0, 1) here, ends excluded; got {short_repr(delta)}")
     return level, probability
@@ -83,7 +76,7 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
         Privacy parameter, positive. A float is the dyadic number it is.
     delta : float, int, Fraction or decimal string
         A probability strictly between 0 and 1, at least 2**-128.
-    kappa : {"paper", "tight"}
+    half_width : {"paper", "tight"}
         "paper": kappa = 1 + ceil(ln(1/delta) / epsilon), exactly. "tight": the least kappa whose table has ends of at
         most delta; about 1 + ln(coth(epsilon / 2)) / epsilon smaller, with the same guarantee.
 
@@ -114,7 +107,7 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
     Examples
     --------
     >>> noise = TruncatedDiscreteLaplace(epsilon=1, delta="1e-6")
-    >>> noise.kappa
+    >>> noise.half_width
     15
     >>> noise.pmf().total == 2**128
     True
@@ -122,42 +115,32 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
     True
     >>> 0 <= noise.sample() <= 30
     True
-    >>> TruncatedDiscreteLaplace(epsilon=1, delta="1e-6", kappa="tight").kappa
+    >>> TruncatedDiscreteLaplace(epsilon=1, delta="1e-6", half_width="tight").half_width
     14
     """
 
-    def __init__(self, *, epsilon: Epsilon, delta: Delta, kappa: Literal["paper", "tight"] = "paper") -> None:
-        if kappa not in ("paper", "tight"):
-            raise ValueError(f"kappa must be 'paper' or 'tight'; got {short_repr(kappa)}")
+    _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon", "delta": "delta"}
+
+    def __init__(self, *, epsilon: Epsilon, delta: Delta, half_width: Literal["paper", "tight"] = "paper") -> None:
+        if half_width not in ("paper", "tight"):
+            raise ValueError(f"half_width must be 'paper' or 'tight'; got {short_repr(half_width)}")
         self._level, self._delta = noise_parameters(epsilon, delta)
-        super().__init__(epsilon=epsilon, delta=delta, kappa=kappa)
+        super().__init__(epsilon=epsilon, delta=delta, half_width=half_width)
 
     @cached_property
     def _core_pmf(self) -> _core.TruncatedDiscreteLaplaceTable:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
 
-        tight = self._arguments["kappa"] == "tight"
+        tight = self._arguments["half_width"] == "tight"
         return _core.TruncatedDiscreteLaplaceTable(core_level(self._level), self._delta, tight)
 
     @property
-    def kappa(self) -> int:
-        """Half the width: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
+    def half_width(self) -> int:
+        """Half the width, kappa: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
         return self._core_pmf.kappa
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What one draw costs, added to an integer that a neighbor changes by 1 at most."""
-        from userdp.accounting.cost import PrivacyCost
-
-        return PrivacyCost(self._arguments["epsilon"], self._delta)
 
     @property
     def certified_epsilon(self) -> float:
         """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
-        from userdp import _core
-        from userdp.exact.epsilon import float_above
-
         # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
         return min(_core.ln_bounds(self._core_pmf.largest_ratio)[1], float_above(self._level))
 
@@ -187,7 +170,7 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
                 f"epsilon={short_repr(epsilon)}: the ideal probabilities are rational only for a LogRatio, where "
                 "e**epsilon is"
             )
-        a, b, kappa = self._level.ratio.numerator, self._level.ratio.denominator, self.kappa
+        a, b, kappa = self._level.ratio.numerator, self._level.ratio.denominator, self.half_width
         bits = a.bit_length() * kappa * (2 * kappa + 1)
         if bits > IDEAL_BITS:
             raise BudgetError(

@@ -2,7 +2,7 @@
 
 Users who run the same stable learner with the same public seed vote for one hypothesis, which a private selection then
 finds (GKM21: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling", NeurIPS 2021). Everything
-here is about how often users agree. Privacy never rests on it: see `userdp.selection` and `userdp.protocols` for what
+here is about how often users agree. Privacy never rests on it: see `userdp.mechanisms` and `userdp.protocols` for what
 protects them.
 """
 

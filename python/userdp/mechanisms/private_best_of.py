@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from userdp import _core
 from userdp.exact.numbers import Delta, check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.counts import Geometric
+from userdp.mechanisms.base import Mechanism, SupportsDraw
+from userdp.mechanisms.distributions import Geometric
 from userdp.runtime import source_of
-
-if TYPE_CHECKING:
-    from userdp import _core
 
 PMF_BITS = 2**31
 """Exact distributions with more bits than this are refused: they take minutes."""
 
 
-class Repeated(Protocol):
-    """A mechanism that can be repeated: it draws, and says from which distribution."""
-
-    def _draw(self, source: _core.Source, /, *arguments: Any) -> Any:
-        """One draw."""
-        ...
-
-    def pmf(self, *arguments: Any) -> Pmf:
-        """The distribution of a draw."""
-        ...
-
-
-class PrivateBestOf:
+class PrivateBestOf(Mechanism):
     """Run a private mechanism a random number of times on the same data, and release the least outcome only.
 
     Three times the epsilon of one run pays for all of them, however many there are: selection from candidates that are
@@ -91,7 +78,7 @@ class PrivateBestOf:
 
     def __init__(
         self,
-        mechanism: Repeated,
+        mechanism: SupportsDraw,
         *,
         stopping_probability: Delta,
         most_runs: int | None = None,
@@ -108,11 +95,12 @@ class PrivateBestOf:
             raise ValueError("hide_time makes a public number of runs: give it as most_runs")
         self.hide_time = bool(hide_time)
         self._failures = Geometric(p=self.stopping_probability)
-
-    def __repr__(self) -> str:
-        most = "" if self.most_runs is None else f", most_runs={self.most_runs}"
-        hidden = ", hide_time=True" if self.hide_time else ""
-        return f"PrivateBestOf({self.mechanism!r}, stopping_probability={self.stopping_probability!r}{most}{hidden})"
+        super().__init__(
+            mechanism=mechanism,
+            stopping_probability=self.stopping_probability,
+            most_runs=self.most_runs,
+            hide_time=self.hide_time,
+        )
 
     def sample(self, *arguments: Any, random_state: int | None = None) -> Any:
         """The least outcome of the runs.

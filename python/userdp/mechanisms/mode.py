@@ -1,28 +1,235 @@
-"""epsilon-DP selection from a public range: the exponential mechanism on counts, in time independent of the range."""
+"""Private choice of the item that most users have: the base, and the pure mechanism on a public range of integers.
+
+Everybody has one item. `PurePrivateMode` is the exponential mechanism on counts, in time independent of the range;
+`ApproximatePrivateMode`, in the next module, takes items of any universe. Both are made for one of two neighbor
+relations, replacing a user or adding and removing one, and are calibrated for it.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Set
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, short_repr
+from userdp import _core
+from userdp.exact.numbers import Delta, Epsilon, check_count, is_integer, parse_delta, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.base import PMF_CANDIDATES
-from userdp.selection.base import Neighbors, Selection
-from userdp.selection.items import Counts
-from userdp.selection.planning import MARGIN, binomial_window, least_from_which_on, planned
+from userdp.mechanisms.base import PMF_CANDIDATES, Mechanism
+from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
+from userdp.runtime import source_of
+from userdp.users.containers import read_items
 from userdp.users.sanitize import item_of
 
-if TYPE_CHECKING:
-    from userdp import _core
+Neighbors: TypeAlias = Literal["replace", "add-remove"]
+Item: TypeAlias = "int | str | bytes"
+Counts: TypeAlias = "Mapping[Any, int]"
+"""How many users have each item; `None` for those whose item counts for nothing."""
+ItemT = TypeVar("ItemT", bound="int | str | bytes")
+Outcome = TypeVar("Outcome")
 
 
-class PurePrivateMode(Selection[int, int]):
+class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
+    """Choose an item that many users have, from keyword arguments that say everything."""
+
+    def __init__(self, *, neighbors: Neighbors, default: Item | None, **arguments: Any) -> None:
+        if neighbors not in ("replace", "add-remove"):
+            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+        self._neighbors = neighbors
+        self._default = None if default is None else self._accepted(default)
+        if default is not None and self._default is None:
+            raise ValueError(f"default must be None or an item of this selection; got {short_repr(default)}")
+        super().__init__(**arguments, neighbors=neighbors, default=self._default)
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """What the promise is for: "replace" or "add-remove"."""
+        return self._neighbors
+
+    @property
+    def default(self) -> ItemT | None:
+        """What anything that is no item counts as; None: it counts for nothing."""
+        return self._default
+
+    _largest: int | None = None
+    """The largest integer that is an item, if there is one."""
+
+    @abstractmethod
+    def _accepted(self, item: object) -> ItemT | None:
+        """The item in its one form, or None for what is no item of this selection; never raises."""
+
+    @abstractmethod
+    def _draw(self, source: _core.Source, counts: Counts) -> Outcome:
+        """One draw from ``pmf(counts)``."""
+
+    @abstractmethod
+    def pmf(self, counts: Counts) -> Pmf:
+        """The distribution of a draw."""
+
+    def tally(self, items: Any, *, exact_integers: bool = False) -> Counter[ItemT | None]:
+        """Count the items, as `release` does. Not private: for programs that draw, and for audits.
+
+        Parameters
+        ----------
+        items, exact_integers
+            As for `release`.
+
+        Returns
+        -------
+        Counter
+            How many users have each item, in the items' one form. Users whose item counts for nothing are counted
+            under None, so that the total is the number of users.
+
+        Raises
+        ------
+        TypeError
+            As for `release`.
+        """
+        if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
+            # Such as one item in place of everybody's; nothing private is said of it.
+            raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
+        return Counter(map(self._item, read_items(items, "items", self._largest, exact_integers=exact_integers)))
+
+    def _item(self, item: object) -> ItemT | None:
+        accepted = self._accepted(item)
+        return self._default if accepted is None else accepted
+
+    def _present(self, counts: Counts) -> list[tuple[ItemT, int]]:
+        """The items that somebody has, each with its count: integers first, then strings, then bytes, each in order."""
+        if not isinstance(counts, Mapping):
+            raise TypeError(f"counts must be a mapping from items to counts; got a {type(counts).__name__}")
+        found: dict[type, list[tuple[ItemT, int]]] = {kind: [] for kind in (int, str, bytes)}
+        for key, count in counts.items():
+            if type(count) is not int and not is_integer(count):
+                raise TypeError(f"counts must be ints; one is a {type(count).__name__}")
+            if count < 0:
+                raise ValueError("counts must be at least 0; one is negative")
+            if key is None:
+                continue
+            item = self._accepted(key)
+            if item is None:
+                raise ValueError("counts must be of items of this mechanism; one key is none")
+            if count:
+                found[type(item)].append((item, int(count)))
+        return [entry for entries in found.values() for entry in sorted(entries)]
+
+    def release(self, items: Any, random_state: int | None = None, *, exact_integers: bool = False) -> Outcome:
+        """Choose an item, once, with the whole of the budget.
+
+        Parameters
+        ----------
+        items : array, sequence, or series with shape (n,)
+            One item for each of the n users. Whatever is no item counts as `default`, and nothing about it is raised
+            or warned about. A user who has nothing to say keeps an entry, such as None: with ``neighbors="replace"``,
+            n is public.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draw reproducible,
+            for tests only, and warns.
+        exact_integers : bool
+            True promises that the type of `items` is public. Otherwise NumPy's integers beyond 2**53 - 1 are no items,
+            because one missing value would make doubles of them; in lists, and in nullable and Arrow columns, they are.
+
+        Returns
+        -------
+        item
+            In its plain form; for an `ApproximatePrivateMode` possibly `userdp.BOTTOM`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When `items` is not a sequence; for other values of random_state.
+        OSError
+            When the operating system gives no random bits.
+
+        Warns
+        -----
+        InsecureRandomnessWarning
+            When random_state is an integer.
+
+        Notes
+        -----
+        Every call spends the budget again, also a call after `userdp.BOTTOM`, or with new public randomness for the
+        same users. The counts themselves, or how many users fell back to `default`, are not private.
+        """
+        return self._draw(source_of(random_state), self.tally(items, exact_integers=exact_integers))
+
+
+# How many users are needed for the item that most of them share to be chosen. Floats: these numbers plan, from public
+# parameters; no privacy rests on them. They are moved up by MARGIN, far more than their rounding.
+
+MARGIN = 1 + 1e-9
+MOST_USERS = 2**40
+LEAST_DISAGREEMENT = 2.0**-60
+
+
+def planned(agreement: float | Fraction | str, beta: Delta) -> tuple[float, float]:
+    """The probability that a user has another item, and a third of beta.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Unless 1/2 < agreement <= 1 and 0 < beta < 1.
+    """
+    p, failure = parse_positive(agreement, "agreement"), parse_delta(beta, "beta")
+    if not Fraction(1, 2) < p <= 1:
+        raise ValueError(
+            "agreement must be in (1/2, 1], since the others may all agree on another item; got "
+            f"{short_repr(agreement)}"
+        )
+    if not 0 < failure < 1:
+        raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
+    return max(float(1 - p), LEAST_DISAGREEMENT), float(failure / 3)
+
+
+def lower_tail(n: int, others: float, most: int) -> float:
+    """Pr[Bin(n, 1 - others) <= most] for n >= 1, moved up."""
+    return 1.0 if most >= n else _core.binomial_tail(n, others, n - most - 1) * MARGIN
+
+
+def binomial_window(n: int, others: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Numbers k of users around n (1 - others), and their probabilities; all others have less than 1e-34 together."""
+    center, width = round(n * (1 - others)), math.isqrt(40 * n) + 2  # Hoeffding: 2 exp(-80)
+    k = np.arange(max(0, center - width), min(n, center + width) + 1, dtype=np.float64)
+    steps = np.log((n - k[:-1]) / (k[:-1] + 1)) + math.log((1 - others) / others)
+    logarithms = np.concatenate([[0.0], np.cumsum(steps)])
+    masses = np.exp(logarithms - logarithms.max())
+    return k, masses / masses.sum()
+
+
+def least_from_which_on(holds: Callable[[int], bool], start: int) -> int:
+    """The least number from which on a predicate holds that, once true, stays true two steps later.
+
+    Raises
+    ------
+    BudgetError
+        When it is above 2**40.
+    """
+    # The larger of the least even and the least odd number: the one before it holds too, the one before that does not.
+    return max(_least(holds, start), _least(holds, start + 1)) - 1
+
+
+def _least(holds: Callable[[int], bool], first: int) -> int:
+    """The least of first, first + 2, ... at which a monotone predicate holds."""
+    if holds(first):
+        return first
+    low, high = 0, 1
+    while not holds(first + 2 * high):
+        low, high = high, 2 * high
+        if high > MOST_USERS // 4:
+            raise BudgetError(f"more than {MOST_USERS // 2:.3g} users are needed; plan for more agreement or epsilon")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(first + 2 * middle) else (middle, high)
+    return first + 2 * high
+
+
+class PurePrivateMode(PrivateMode[int, int]):
     """Choose the item of most users, from a public range of integers, with epsilon-DP.
 
     Item u is chosen with probability proportional to e**(epsilon c_u / 2), or to e**(epsilon c_u) with
@@ -80,6 +287,8 @@ class PurePrivateMode(Selection[int, int]):
     >>> PurePrivateMode(epsilon=LogRatio(4), n_items=3).pmf({0: 2, 1: 1}).probabilities.round(4).tolist()
     [0.5714, 0.2857, 0.1429]
     """
+
+    _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon"}
 
     def __init__(
         self,

@@ -7,24 +7,20 @@ import math
 import operator
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.algorithms.refusal import BOTTOM, Bottom
 from userdp.exact.epsilon import as_epsilon, float_above, level_root
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
+from userdp.mechanisms.mode import Counts, Item, Neighbors, PrivateMode, least_from_which_on, lower_tail, planned
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
-from userdp.selection.base import Neighbors, Selection
-from userdp.selection.items import Counts, Item
-from userdp.selection.planning import least_from_which_on, lower_tail, planned
 from userdp.users.sanitize import item_of
-
-if TYPE_CHECKING:
-    from userdp import _core
 
 PMF_WORK = 2**28
 """The pmf is refused when it takes about so many products of 128-bit numbers or more."""
@@ -32,7 +28,7 @@ BLOCK = 2**20
 """So many noises are drawn at a time."""
 
 
-class ApproximatePrivateMode(Selection["Item", "Item | Bottom"]):
+class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
     """Choose the item of most users, from a universe of any size, with (epsilon, delta)-DP.
 
     Each item that somebody has gets the value count + X - t - 1, with fresh truncated discrete Laplace noise X on
@@ -96,6 +92,8 @@ class ApproximatePrivateMode(Selection["Item", "Item | Bottom"]):
     14
     """
 
+    _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon", "delta": "delta"}
+
     def __init__(
         self,
         *,
@@ -113,9 +111,11 @@ class ApproximatePrivateMode(Selection["Item", "Item | Bottom"]):
     def _noise_of(self, delta: Fraction) -> TruncatedDiscreteLaplace:
         """The noise of one item, with its table."""
         level = level_root(self._level, self._changed_items)
-        noise = TruncatedDiscreteLaplace(epsilon=as_epsilon(level), delta=delta / self._changed_items, kappa="tight")
+        noise = TruncatedDiscreteLaplace(
+            epsilon=as_epsilon(level), delta=delta / self._changed_items, half_width="tight"
+        )
         try:
-            noise.kappa  # noqa: B018  # builds the table
+            noise.half_width  # noqa: B018  # builds the table
         except BudgetError:
             raise
         except ValueError as error:
@@ -126,7 +126,7 @@ class ApproximatePrivateMode(Selection["Item", "Item | Bottom"]):
     @property
     def half_width(self) -> int:
         """The noise takes the values -t, ..., t, and this is t."""
-        return self._noise.kappa
+        return self._noise.half_width
 
     @property
     def certified_epsilon(self) -> float:
