@@ -20,8 +20,7 @@ from userdp import LogRatio, Pmf
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.item_to_user.concentration import deletion_level, generalization_level
-from userdp.item_to_user.empirical import empirical_stability
+from userdp.item_to_user.deletion_stability import deletion_level, empirical_stability, generalization_level
 from userdp.item_to_user.plan import (
     SubsampledAlgorithm,
     UserLevelPlan,

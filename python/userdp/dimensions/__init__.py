@@ -12,14 +12,13 @@ from userdp.dimensions.learned import (
     representation_runs,
     users_implied,
 )
-from userdp.dimensions.littlestone import ShatteredTree, littlestone_dimension, mistake_tree
+from userdp.dimensions.littlestone import ShatteredTree, StandardOptimalAlgorithm, littlestone_dimension, mistake_tree
 from userdp.dimensions.representation import (
     representation_dimension,
     representation_dimension_bounds,
     representation_size,
     representation_size_bounds,
 )
-from userdp.dimensions.standard_optimal import StandardOptimalAlgorithm
 from userdp.dimensions.vc import growth_function, shattered_points, vc_dimension
 
 __all__ = [

@@ -152,8 +152,9 @@ def representation_from_learner(
     failure) / p) runs all miss with probability at most (1 - p)^T <= failure. The T of the paper, 100 ceil(e^(n
     epsilon)), is the one for failure = e^-10 and a tenth of that p. docs/proofs/dimensions.md.
 
-    Source: Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21,
-    Lemma 4] and [GKM21, Algorithm 6].
+    References
+    ----------
+    [GKM21, Lemma 4] and [GKM21, Algorithm 6].
 
     Examples
     --------
@@ -171,12 +172,12 @@ def representation_from_learner(
         raise TypeError(f"learner must be callable; got {short_repr(learner)}")
     runs = representation_runs(n_users=n_users, epsilon=epsilon, delta=delta, beta=beta, failure=failure)
     error, missing = parse_delta(alpha, "alpha"), parse_delta(failure, "failure")
-    found: dict[Hashable, None] = {}
+    hypotheses: dict[Hashable, None] = {}
     with progress_bar(progress, "representation from a learner") as report:
         for run in range(runs):
-            found.setdefault(learner(dataset))
+            hypotheses.setdefault(learner(dataset))
             report(run + 1, runs)
-    return LearnedRepresentation(tuple(found), runs, error, missing)
+    return LearnedRepresentation(tuple(hypotheses), runs, error, missing)
 
 
 def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -> int:

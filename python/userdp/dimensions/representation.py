@@ -222,8 +222,8 @@ def _down_sets(points: int) -> Iterator[frozenset[int]]:
     """Nonempty families of sets of points that have all subsets of their members, smaller families first."""
     masks = range(2**points)
     for size in range(1, 2**points + 1):
-        for chosen in combinations(masks, size):
-            family = frozenset(chosen)
+        for members in combinations(masks, size):
+            family = frozenset(members)
             if all(g & ~(1 << point) in family for g in family for point in range(points)):
                 yield family
 

@@ -9,13 +9,14 @@ many users make it useful.
 from __future__ import annotations
 
 from userdp.algorithms.distributions import simplex_grid
-from userdp.item_to_user.concentration import (
+from userdp.item_to_user.deletion_stability import (
+    EmpiricalStability,
     StabilityLevel,
     deletion_level,
+    empirical_stability,
     generalization_level,
     largest_item_epsilon,
 )
-from userdp.item_to_user.empirical import EmpiricalStability, empirical_stability
 from userdp.item_to_user.generalization import GeneralizationReport, audit_perfect_generalization
 from userdp.item_to_user.plan import UserLevelPlan, plan_user_level, suggested_item_level, user_level_algorithm
 from userdp.item_to_user.subsampled import SubsampledAlgorithm

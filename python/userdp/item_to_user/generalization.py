@@ -294,43 +294,41 @@ def audit_perfect_generalization(
     ):
         if value not in accepted:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {value!r}")
-    listed = _listed(distributions, examples)
+    listed = _read_distributions(distributions, examples)
     outputs = outputs_of(mechanism)
     if pmf_error_of(mechanism) > 0:
         raise ValueError("mechanism declares a pmf_error; perfect generalization is audited on exact masses")
     symmetric = is_symmetric(mechanism)
     if engine == "symmetric" and not symmetric:
         raise TypeError("engine='symmetric' needs a SymmetricAlgorithm")
-    chosen = "symmetric" if symmetric and engine != "labeled" else "labeled"
-    space = _Samples(examples, users, per_user, symmetric=chosen == "symmetric")
+    engine_name = "symmetric" if symmetric and engine != "labeled" else "labeled"
+    space = _Samples(examples, users, per_user, symmetric=engine_name == "symmetric")
     space.check(len(outputs), len(listed), budget)
-    given = None if simulator is None else _distribution(outputs, simulator)
+    stated_simulator = None if simulator is None else _distribution(outputs, simulator)
     with progress_bar(progress, "evaluating the mechanism") as callback:
-        found = evaluate_datasets(mechanism, outputs, space.members(), space.datasets, callback)
-    if chosen == "symmetric":
-        check_symmetry(mechanism, space, found)
-    output_distributions = _Pmfs(found, level, threshold, len(listed), progress)
-    weights = [output_distributions.weights(space.weights(distribution)) for distribution in listed]
+        evaluated = evaluate_datasets(mechanism, outputs, space.members(), space.datasets, callback)
+    if engine_name == "symmetric":
+        check_symmetry(mechanism, space, evaluated)
+    pmfs = _Pmfs(evaluated, level, threshold, len(listed), progress)
+    weights = [pmfs.weights(space.weights(distribution)) for distribution in listed]
     sample_perfect, perfect, far = [], [], []
-    for distribution_weights in weights:
-        total = sum(distribution_weights)
-        sample_perfect.append(Fraction(output_distributions.clashing(distribution_weights), total * total))
-        far.append(output_distributions.far_from(given or output_distributions.mixture(distribution_weights)))
-        perfect.append(Fraction(sum(distribution_weights[pmf] for pmf in far[-1]), total))
+    for pmf_weights in weights:
+        total = sum(pmf_weights)
+        sample_perfect.append(Fraction(pmfs.clashing(pmf_weights), total * total))
+        far.append(pmfs.far_from(stated_simulator or pmfs.mixture(pmf_weights)))
+        perfect.append(Fraction(sum(pmf_weights[pmf] for pmf in far[-1]), total))
     betas = sample_perfect if notion == "sample" else perfect
     worst = betas.index(max(betas))
     witness = None
     if betas[worst] > 0:
         masses = space.weights(listed[worst])
         if notion == "sample":
-            witness = output_distributions.clashing_witness(space, masses, weights[worst])
+            witness = pmfs.clashing_witness(space, masses, weights[worst])
         else:
-            witness = output_distributions.far_witness(
-                space, masses, far[worst], given or output_distributions.mixture(weights[worst])
-            )
+            witness = pmfs.far_witness(space, masses, far[worst], stated_simulator or pmfs.mixture(weights[worst]))
     return GeneralizationReport(
         mechanism=mechanism_name(mechanism),
-        engine=chosen,
+        engine=engine_name,
         notion=notion,
         epsilon_level=level,
         delta=threshold,
@@ -346,7 +344,7 @@ def audit_perfect_generalization(
         n_users=users,
         n_examples=per_user,
         datasets=space.datasets,
-        pmfs=len(output_distributions.masses),
+        pmfs=len(pmfs.masses),
         witness=witness,
     )
 
@@ -359,7 +357,7 @@ def _verdict(beta: Fraction, claimed: Fraction | None, scope: str) -> bool | Non
     return True if scope == "listed" else None
 
 
-def _listed(distributions: Any, universe: tuple[Any, ...]) -> list[Distribution]:
+def _read_distributions(distributions: Any, universe: tuple[Any, ...]) -> list[Distribution]:
     """One distribution or several."""
     if isinstance(distributions, (str, bytes, set, frozenset)) or not isinstance(
         distributions, (Mapping, Sequence, np.ndarray)
@@ -378,12 +376,12 @@ def _listed(distributions: Any, universe: tuple[Any, ...]) -> list[Distribution]
 
 
 def _distribution(outputs: tuple[Any, ...], simulator: Any) -> Masses:
-    found = DistinctPmfs(outputs)
+    pmfs = DistinctPmfs(outputs)
     try:
-        found.add(simulator, "simulator")
+        pmfs.add(simulator, "simulator")
     except (TypeError, ValueError) as error:
         raise type(error)(f"simulator: {error}") from None
-    return _normalized(outputs, found.masses[0])
+    return _normalized(outputs, pmfs.masses[0])
 
 
 def _normalized(outputs: tuple[Any, ...], masses: Masses) -> Masses:
@@ -453,17 +451,16 @@ class _Pmfs:
     """The distinct distributions, and which of them are not indistinguishable."""
 
     def __init__(
-        self, found: DistinctPmfs, level: PrivacyLevel, delta: Fraction, distributions: int, progress: Progress
+        self, evaluated: DistinctPmfs, level: PrivacyLevel, delta: Fraction, distributions: int, progress: Progress
     ) -> None:
-        count = len(found.masses)
+        count = len(evaluated.masses)
         if count > MAX_PMFS or count * count * distributions > MAX_TERMS:
             raise BudgetError(
-                f"{count:,} distinct distributions (limit {MAX_PMFS:,}) under {distributions:,} "
-                "distributions. Cheaper: fewer "
-                "users, examples or distributions"
+                f"{count:,} distinct distributions (limit {MAX_PMFS:,}) under {distributions:,} distributions. "
+                "Cheaper: fewer users, examples or distributions"
             )
-        self.outputs, self.distribution_of = found.outputs, found.index_of
-        self.masses = [_normalized(found.outputs, masses) for masses in found.masses]
+        self.outputs, self.pmf_of = evaluated.outputs, evaluated.index_of
+        self.masses = [_normalized(evaluated.outputs, masses) for masses in evaluated.masses]
         self.level, self.delta = core_level(level), delta
         self.clash: npt.NDArray[np.bool_] = np.zeros((count, count), dtype=np.bool_)
         pairs = itertools.combinations(range(count), 2)
@@ -476,7 +473,7 @@ class _Pmfs:
     def weights(self, dataset_weights: Sequence[int]) -> list[int]:
         """The distributions' weights from the datasets'."""
         weights = [0] * len(self.masses)
-        for pmf, weight in zip(self.distribution_of, dataset_weights, strict=True):
+        for pmf, weight in zip(self.pmf_of, dataset_weights, strict=True):
             weights[pmf] += weight
         return weights
 
@@ -501,11 +498,9 @@ class _Pmfs:
         return [pmf for pmf, exceeds in enumerate(decided) if exceeds]
 
     def _likeliest(self, pmf: int, dataset_weights: Sequence[int]) -> int:
-        return max(
-            (rank for rank, own in enumerate(self.distribution_of) if own == pmf), key=dataset_weights.__getitem__
-        )
+        return max((rank for rank, other in enumerate(self.pmf_of) if other == pmf), key=dataset_weights.__getitem__)
 
-    def _shown(self, p: Masses, q: Masses) -> tuple[frozenset[Any], Bounds, bool]:
+    def _described(self, p: Masses, q: Masses) -> tuple[frozenset[Any], Bounds, bool]:
         _, lower, upper, event, is_reversed, _ = _core.is_indistinguishable(p, q, self.level, self.delta)
         return frozenset(self.outputs[index] for index in event or ()), Bounds(lower, upper), is_reversed
 
@@ -515,7 +510,7 @@ class _Pmfs:
         """The heaviest pair of distributions that are not indistinguishable."""
         pairs = ((i, j) for i, j in np.argwhere(np.triu(self.clash)).tolist())
         i, j = max(pairs, key=lambda pair: weights[pair[0]] * weights[pair[1]])
-        event, bounds, is_reversed = self._shown(self.masses[i], self.masses[j])
+        event, bounds, is_reversed = self._described(self.masses[i], self.masses[j])
         first, second = (space.dataset(self._likeliest(pmf, dataset_weights)) for pmf in (i, j))
         return GeneralizationWitness(*((second, first) if is_reversed else (first, second)), event, bounds)
 
@@ -523,9 +518,7 @@ class _Pmfs:
         self, space: _Samples, dataset_weights: Sequence[int], far: Sequence[int], simulator: Masses
     ) -> GeneralizationWitness:
         """The likeliest dataset among those whose distribution is not the simulator's."""
-        chosen = set(far)
-        rank = max(
-            (rank for rank, pmf in enumerate(self.distribution_of) if pmf in chosen), key=dataset_weights.__getitem__
-        )
-        event, bounds, is_reversed = self._shown(self.masses[self.distribution_of[rank]], simulator)
+        candidates = set(far)
+        rank = max((rank for rank, pmf in enumerate(self.pmf_of) if pmf in candidates), key=dataset_weights.__getitem__)
+        event, bounds, is_reversed = self._described(self.masses[self.pmf_of[rank]], simulator)
         return GeneralizationWitness(space.dataset(rank), None, event, bounds, is_reversed)

@@ -1,10 +1,4 @@
-"""From item level to user level: run an item-level private algorithm on a subsample, made stable by `DelStab`.
-
-An algorithm A0 that is (epsilon'', delta')-DP for items becomes one for users ([GKKMMZ23, Theorem 10] and [GKKMMZ23,
-Theorem 11]): it is run on a uniform subset of everybody's items (`SubsampledAlgorithm`), and the result is released
-through DelStab. Privacy rests on DelStab alone, whatever A0 does; `plan_user_level` and `empirical_stability` say how
-many users make it useful.
-"""
+"""How many users the user-level version of an item-level algorithm asks for, and that version."""
 
 from __future__ import annotations
 
@@ -17,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
-from userdp.item_to_user.concentration import (
-    _probability,
+from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,
+    positive_probability,
 )
 from userdp.item_to_user.subsampled import SubsampledAlgorithm
 
@@ -163,7 +157,7 @@ def plan_user_level(
       user-level (1, 1e-06)-DP, whatever the data
     """
     drawn, per_user = check_count(n_items, "n_items"), check_count(m, "m")
-    item_threshold, failure = parse_delta(item_delta, "item_delta"), _probability(beta, "beta")
+    item_threshold, failure = parse_delta(item_delta, "item_delta"), positive_probability(beta, "beta")
     parse_level(item_epsilon, "item_epsilon"), parse_level(epsilon), parse_delta(delta)
     if deletions is None or stability_epsilon is None or stability_delta is None:
         if not (deletions is stability_epsilon is stability_delta is None):
@@ -257,8 +251,8 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     >>> private = user_level_algorithm(share, plan)
     >>> private.deletions == plan.deletions, private.outputs
     (True, ('no', 'yes', BOTTOM))
-    >>> people = [(0, 1, 1)] * 12  # a plan is about usefulness: fewer people may do, and cannot harm
-    >>> private.output_distribution(people, exact=True).fractions()
+    >>> users = [(0, 1, 1)] * 12  # a plan is about usefulness: fewer users may do, and cannot harm
+    >>> private.output_distribution(users, exact=True).fractions()
     [Fraction(23, 66), Fraction(43, 66), Fraction(0, 1)]
 
     The mean of 20 of the kept items is 2/3 on average, and (1 + 20 * 2/3) / 22 = 43/66.

@@ -59,7 +59,7 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     vectors k with weights prod_j C(c_j, k_j) (multivariate hypergeometric), c_j being the number of items of type j.
     Items are told apart by a fixed encoding in which True is not 1 and 0.0 is not -0.0, and a symmetric item algorithm
     gets them in the order of that encoding, so that equal multisets give equal calls. Neighbors: replace one user; by
-    itself this says nothing about users, see `userdp.item_to_user.plan.user_level_algorithm`.
+    itself this says nothing about users, see `userdp.item_to_user.user_level_algorithm`.
 
     Examples
     --------
@@ -104,16 +104,16 @@ class SubsampledAlgorithm(FunctionAlgorithm):
             raise ValueError(f"the item {short_repr(strange)} is not in the universe")
         self._check_size(len(items), len(self.universe or set(keys)))
         values = dict(zip(keys, items, strict=True))
-        found = DistinctPmfs(self.outputs)
+        pmfs = DistinctPmfs(self.outputs)
         weights: list[int] = []
         for sample, weight in self._samples(keys):
             drawn = tuple(values[key] for key in sample)
-            found.add(call_on(self.item_algorithm.pmf, drawn, drawn), drawn)
-            index = found.index_of[-1]
+            pmfs.add(call_on(self.item_algorithm.pmf, drawn, drawn), drawn)
+            index = pmfs.index_of[-1]
             if index == len(weights):
                 weights.append(0)
             weights[index] += weight
-        return mixture(self.outputs, [fractions_of(masses) for masses in found.masses], weights)
+        return mixture(self.outputs, [fractions_of(masses) for masses in pmfs.masses], weights)
 
     def _samples(self, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
         """The samples that can be drawn, with their numbers of subsets."""
@@ -127,9 +127,8 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     def _refuse_above(self, samples: int, total: int, advice: str) -> None:
         if samples > self.budget:
             raise BudgetError(
-                f"the distribution needs over {self.budget:,} item pmfs (n_items={self.n_items} of "
-                f"{total} items; budget "
-                f"{self.budget:,}). Cheaper: {advice}; or fewer items"
+                f"the distribution needs over {self.budget:,} item pmfs (n_items={self.n_items} of {total} items; "
+                f"budget {self.budget:,}). Cheaper: {advice}; or fewer items"
             )
 
 

@@ -158,7 +158,7 @@ def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; pass plain numbers with every item present")
     try:
-        array = values if isinstance(values, np.ndarray) else np.asarray(_listed(values, name))
+        array = values if isinstance(values, np.ndarray) else np.asarray(_entries(values, name))
     except ValueError:
         raise ValueError(f"{name} must have 1 dimension; got sequences of different lengths") from None
     if array.ndim != 1:
@@ -172,7 +172,7 @@ def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
 
 
-def _listed(values: Any, name: str) -> Any:
+def _entries(values: Any, name: str) -> Any:
     if isinstance(values, (str, bytes, dict, set, frozenset)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be an array-like of numbers; got {short_repr(values)}")
     return values if hasattr(values, "__array__") else list(values)

@@ -1,29 +1,37 @@
-"""From item-level privacy to stability under deletions, with explicit constants.
+"""How stable algorithms are under deletions of users: proved from item-level privacy, and measured on drawn data.
 
-The numbers are plans: they say how many users are enough, and no privacy claim rests on them. They are computed with
-60 decimal digits, each result moved outwards by one part in 10^30, which is far more than the roundings can add up to.
-Statement and proof: docs/proofs/perfect_generalization.md.
+The proved numbers are plans: they say how many users are enough, and no privacy claim rests on them. They are computed
+with 60 decimal digits, each result moved outwards by one part in 10^30, which is far more than the roundings can add up
+to. Statement and proof: docs/proofs/perfect_generalization.md.
 """
 
 from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from random import Random
+from typing import Any, Literal
 
+from userdp.algorithms.distributions import read_distribution
+from userdp.algorithms.evaluation import pmf_error_of
 from userdp.exact.numbers import (
+    Bounds,
     Delta,
     Epsilon,
     PrivacyLevel,
     check_count,
+    clopper_pearson,
     parse_delta,
     parse_level,
     round_down,
     round_up,
 )
+from userdp.lddp import check_lddp
+from userdp.runtime import Progress, progress_bar
 
 Route = Literal["best", "concentration", "group"]
 
@@ -102,7 +110,11 @@ def generalization_level(
     'group'
     """
     with decimal.localcontext(_CONTEXT):
-        e, d, failure = _upper(parse_level(epsilon)), _decimal(parse_delta(delta)) * _UP, _probability(beta, "beta")
+        e, d, failure = (
+            _log(parse_level(epsilon)) * _UP,
+            _decimal(parse_delta(delta)) * _UP,
+            positive_probability(beta, "beta"),
+        )
         return _level(e, d, check_count(n_items, "n_items"), _ln(1 / failure) * _UP, slack, route)
 
 
@@ -150,7 +162,11 @@ def deletion_level(
     'concentration'
     """
     with decimal.localcontext(_CONTEXT):
-        e, d, failure = _upper(parse_level(epsilon)), _decimal(parse_delta(delta)) * _UP, _probability(beta, "beta")
+        e, d, failure = (
+            _log(parse_level(epsilon)) * _UP,
+            _decimal(parse_delta(delta)) * _UP,
+            positive_probability(beta, "beta"),
+        )
         differing, log_pairs = _deletion_pairs(n_users, deletions, m)
         return _level(e, d, differing, log_pairs + _ln(1 / failure) * _UP, slack, route)
 
@@ -188,9 +204,9 @@ def largest_item_epsilon(
     True
     """
     with decimal.localcontext(_CONTEXT):
-        wanted = _lower(parse_level(epsilon))
+        wanted = _log(parse_level(epsilon)) * _DOWN
         threshold, d = _decimal(parse_delta(delta)) * _DOWN, _decimal(parse_delta(item_delta, "item_delta")) * _UP
-        failure = _probability(beta, "beta")
+        failure = positive_probability(beta, "beta")
         if wanted <= 0:
             raise ValueError(f"epsilon must be > 0; got {epsilon!r}")
         differing, log_pairs = _deletion_pairs(n_users, deletions, m)
@@ -228,7 +244,7 @@ def _level(e: Decimal, d: Decimal, n: int, log_failure: Decimal, slack: Delta | 
     group = StabilityLevel(_float(n * e), min(1.0, _float(_group_delta(e, d, n))), "group")
     if route == "group" or n == 0:
         return group
-    free = _decimal(_probability(slack, "slack")) if slack is not None else d or Decimal("1e-12")
+    free = _decimal(positive_probability(slack, "slack")) if slack is not None else d or Decimal("1e-12")
     if not 0 < free < 1:
         raise ValueError(f"slack must be in (0, 1); got {slack if slack is not None else float(free)!r}")
     proxy, moves = _proxy(e, n), _moves(n, log_failure)
@@ -321,15 +337,8 @@ def _log(level: PrivacyLevel) -> Decimal:
     return _decimal(level.exponent) + _ln(level.ratio)
 
 
-def _upper(level: PrivacyLevel) -> Decimal:
-    return _log(level) * _UP
-
-
-def _lower(level: PrivacyLevel) -> Decimal:
-    return _log(level) * _DOWN
-
-
-def _probability(value: Delta, name: str) -> Fraction:
+def positive_probability(value: Delta, name: str) -> Fraction:
+    """Read a probability above 0."""
     probability = parse_delta(value, name)
     if probability == 0:
         raise ValueError(f"{name} must be > 0; got {value!r}")
@@ -341,3 +350,133 @@ def _float(value: Decimal) -> float:
     if value > Decimal("1e308"):
         return math.inf
     return round_up(Fraction(max(value, _LEAST))) if value > 0 else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmpiricalStability:
+    """How often an algorithm was stable under deletions, on data drawn from one distribution.
+
+    Attributes
+    ----------
+    samples, stable : int
+        Datasets drawn, and those at which the algorithm is (deletions, epsilon, delta)-LDDP, decided exactly.
+    probability : Bounds
+        Clopper-Pearson interval for the probability of stability under this distribution.
+    confidence : float
+        Of the interval.
+    n_users, deletions : int
+    """
+
+    samples: int
+    stable: int
+    probability: Bounds
+    confidence: float
+    n_users: int
+    deletions: int
+
+    @property
+    def fraction(self) -> Fraction:
+        """The observed fraction of stable datasets."""
+        return Fraction(self.stable, self.samples)
+
+    def __str__(self) -> str:
+        return (
+            f"stable on {self.stable} of {self.samples} datasets of {self.n_users} users with {self.deletions} "
+            f"deleted: probability between {self.probability.lower:.4g} and {self.probability.upper:.4g} "
+            f"(confidence {self.confidence:g})"
+        )
+
+
+def empirical_stability(
+    algorithm: Any,
+    *,
+    distribution: Mapping[Any, Any],
+    n_users: int,
+    m: int,
+    deletions: int,
+    epsilon: Epsilon,
+    delta: Delta,
+    samples: int = 100,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    progress: Progress = None,
+) -> EmpiricalStability:
+    """How often an algorithm is stable under deletions when the data come from a given distribution.
+
+    Parameters
+    ----------
+    algorithm : FiniteAlgorithm
+        On datasets of n_users - deletions users, for instance a `SubsampledAlgorithm`.
+    distribution : mapping
+        From item to weight, exact; weights are divided by their sum. Public: an assumption, not the data.
+    n_users, m, deletions : int
+        Users, items of each, and users deleted, 0 <= deletions <= n_users.
+    epsilon, delta : privacy parameters
+        The LDDP level.
+    samples : int
+        Datasets to draw.
+    confidence : float
+        Of the interval, in (0, 1).
+    random_state : int
+        Seed of the simulation.
+    progress : bool, callable or None
+        See `userdp.audit.audit_user_level`.
+
+    Returns
+    -------
+    EmpiricalStability
+        A statement about usefulness under this distribution. Privacy never rests on it.
+
+    Raises
+    ------
+    BudgetError
+        From `userdp.lddp.check_lddp`, for too many deletion sets; from the algorithm, for too many subsamples.
+
+    Notes
+    -----
+    `userdp.lddp.check_lddp` decides at each dataset, exactly and over all pairs of deletions. The interval is Clopper
+    and Pearson's, in float64.
+
+    Examples
+    --------
+    >>> from userdp import LogRatio
+    >>> from userdp.algorithms import AdditiveAlgorithm
+    >>> noisy = AdditiveAlgorithm(
+    ...     (0, 1), sum, lambda total, n: [Fraction(1 + total, 6), Fraction(5 - total, 6)], statistic_range=(0, 1)
+    ... )
+    >>> result = empirical_stability(
+    ...     noisy, distribution={0: 1, 1: 1}, n_users=5, m=1, deletions=1, epsilon=LogRatio(3, 2), delta=0
+    ... )
+    >>> result.probability.lower < 22 / 32 < result.probability.upper  # stable at 0, 2, 3 or 5 ones
+    True
+    """
+    if pmf_error_of(algorithm) > 0:
+        raise ValueError("algorithm declares a pmf_error; stability is decided on exact masses")
+    users, per_user, removed = (
+        check_count(n_users, "n_users"),
+        check_count(m, "m"),
+        check_count(deletions, "deletions", 0),
+    )
+    if removed > users:
+        raise ValueError(f"deletions must be at most n_users = {users}; got {removed}")
+    if not isinstance(distribution, Mapping):
+        raise TypeError(f"distribution must be a mapping from item to weight; got {type(distribution).__name__}")
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1); got {confidence!r}")
+    items, count = read_distribution(distribution, None, "distribution"), check_count(samples, "samples")
+    parse_level(epsilon), parse_delta(delta)
+    source, stable = Random(random_state), 0
+    with progress_bar(progress, "drawing datasets") as callback:
+        for done in range(count):
+            drawn = items.sample(source, users * per_user)
+            dataset = [tuple(drawn[start : start + per_user]) for start in range(0, len(drawn), per_user)]
+            stable += bool(check_lddp(algorithm, dataset, r=removed, epsilon=epsilon, delta=delta, progress=False))
+            callback(done + 1, count)
+    return EmpiricalStability(
+        samples=count,
+        stable=stable,
+        probability=clopper_pearson(stable, count, confidence),
+        confidence=confidence,
+        n_users=users,
+        deletions=removed,
+    )
