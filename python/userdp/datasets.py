@@ -114,8 +114,6 @@ def load_wage_panel() -> WagePanel:
     ------
     ImportError
         If ``linearmodels`` is not installed, or ships no such file.
-    ValueError
-        If the file is not the balanced panel of 545 users and 8 years.
 
     References
     ----------

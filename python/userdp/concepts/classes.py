@@ -18,13 +18,7 @@ LARGEST_DOMAIN = 2**64 - 1
 
 
 def read_domain_size(domain_size: Any) -> int:
-    """Read N.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless it is an integer in 1, ..., 2**64 - 1.
-    """
+    """Read N, from 1 to 2**64 - 1."""
     size = check_count(domain_size, "domain_size")
     if size > LARGEST_DOMAIN:
         raise ValueError(f"domain_size must be at most 2**64 - 1; got {short_repr(domain_size)}")
@@ -32,30 +26,8 @@ def read_domain_size(domain_size: Any) -> int:
 
 
 def points_of(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
-    """Real numbers x as integer points: ceil(x), clamped to 1, ..., N.
-
-    Parameters
-    ----------
-    numbers : ndarray of integers, floats or bools with shape (rows,)
-        Private, so that nothing is refused: NaN is 1. Integers are kept exactly.
-    domain_size : int
-        N, at most 2**64 - 1.
-
-    Returns
-    -------
-    ndarray of uint64 with shape (rows,)
-
-    Notes
-    -----
-    For an integer u >= 1 that is below N, x > u exactly when the point of x is; so clamping matters at the ends only.
-
-    Examples
-    --------
-    >>> points_of(np.array([-1.0, 0.5, 1.0, 1.5, 99.0, np.nan]), 10)
-    array([ 1,  1,  1,  2, 10,  1], dtype=uint64)
-    >>> points_of(np.array([2**63 + 1], dtype=np.uint64), 2**64 - 1).tolist() == [2**63 + 1]
-    True
-    """
+    """Return numbers x as integer points: ceil(x), clamped to 1, ..., N; NaN is 1, integers are exact."""
+    # For an integer u >= 1 that is below N, x > u exactly when the point of x is; so clamping matters at the ends only.
     if numbers.dtype.kind == "f":
         return _of_floats(numbers, domain_size)
     if numbers.dtype.kind != "u":
@@ -146,11 +118,6 @@ class ConceptClass(ABC):
         Returns
         -------
         ndarray of int with shape (rows,) or (rows, k)
-
-        Raises
-        ------
-        ValueError
-            For too few features only.
         """
 
     @property
@@ -190,26 +157,14 @@ class ConceptClass(ABC):
         return _make, (type(self), self._arguments())
 
     def _range(self, start: int, stop: int | None) -> npt.NDArray[np.int64]:
-        """The hypotheses of a range.
-
-        Raises
-        ------
-        ValueError
-            Unless 0 <= start <= stop <= size.
-        """
+        """Return the numbers of the hypotheses from start up to stop."""
         end = self.size if stop is None else stop
         if not 0 <= start <= end <= self.size:
             raise ValueError(f"start and stop must be in order and in 0, ..., {self.size}; got {start} and {end}")
         return np.arange(start, end)
 
     def _known(self, index: Any) -> int:
-        """Read the index of a hypothesis.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For anything else.
-        """
+        """Read the index of a hypothesis."""
         if not is_integer(index):
             raise TypeError(f"index must be an int; got {short_repr(index)}")
         if not 0 <= index < self.size:
@@ -222,15 +177,7 @@ def _make(kind: type[ConceptClass], arguments: dict[str, Any]) -> ConceptClass:
 
 
 def check_size(size: int, what: str, cheaper: str) -> None:
-    """Refuse classes that cannot be enumerated.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two hypotheses: there is nothing to choose.
-    BudgetError
-        For more than 2**24.
-    """
+    """Refuse classes that cannot be enumerated, and those with nothing to choose."""
     if size < 2:
         raise ValueError(f"{what} has {size} hypotheses; at least 2 are needed to choose one")
     if size > MAX_SIZE:
@@ -240,13 +187,7 @@ def check_size(size: int, what: str, cheaper: str) -> None:
 
 
 def column_of(X: npt.NDArray[Any], feature: int) -> npt.NDArray[Any]:
-    """One column of a table.
-
-    Raises
-    ------
-    ValueError
-        When there is none: this is about the shape, not about values.
-    """
+    """Return one column of a table; refused by its shape alone."""
     if X.ndim != 2 or X.shape[1] <= feature:
         raise ValueError(f"X must have a column {feature}; got the shape {X.shape}")
     column: npt.NDArray[Any] = X[:, feature]
@@ -257,10 +198,9 @@ MAX_PARITY_BITS = 22
 
 
 class DomainClass(ConceptClass):
-    """Hypotheses on the integers first, ..., first + domain_size - 1, which are read from the column `feature` of X.
+    """Hypotheses on the integers first, ..., first + domain_size - 1, which are read from the column `feature` of X."""
 
-    Numbers outside the domain are clamped to it, NaN becomes the first point, and fractions are rounded up.
-    """
+    # Numbers outside the domain are clamped to it, NaN becomes the first point, and fractions are rounded up.
 
     first = 1
     domain_size: int
@@ -318,11 +258,6 @@ class FiniteClass(DomainClass):
     feature : int
         The column of X that has the point. Numbers outside 0, ..., d - 1 are clamped, NaN is point 0, and fractions are
         rounded up.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other entries, fewer than two rows, no columns, and rows that are alike: the message names the first.
 
     Notes
     -----
@@ -555,27 +490,7 @@ class Parities(DomainClass):
 
 
 def read_table(matrix: Any, shape: str) -> npt.NDArray[np.bool_]:
-    """Read a 0/1 matrix.
-
-    Parameters
-    ----------
-    matrix : array-like with two axes
-        Entries 0 and 1, of any numeric dtype or bool.
-    shape : str
-        What the axes are, for messages.
-
-    Returns
-    -------
-    ndarray of bool
-        A copy.
-
-    Raises
-    ------
-    TypeError
-        For entries that are not numbers.
-    ValueError
-        For other entries, rows of unequal lengths, or no entries at all.
-    """
+    """Read a 0/1 matrix of any numeric dtype as a copy; `shape` says what its two axes are, for messages."""
     try:
         table = np.array(matrix)
     except ValueError:
@@ -601,8 +516,6 @@ class DecisionStumps(ConceptClass):
 
     Raises
     ------
-    TypeError, ValueError
-        For cuts that are not finite numbers, equal cuts of a feature, and no cuts at all.
     BudgetError
         For more than 2**24 stumps.
 

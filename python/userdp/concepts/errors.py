@@ -28,13 +28,7 @@ MAX_M = 2**16
 
 
 def check_work(hypotheses: ConceptClass, n_users: int, m: int, *, times: int = 1) -> None:
-    """Refuse what would take hours; from public numbers only.
-
-    Raises
-    ------
-    BudgetError
-        With the estimate.
-    """
+    """Refuse what would take hours; from public numbers only."""
     rows = n_users * m
     points = rows if hypotheses.domain_size is None else min(rows, hypotheses.domain_size)
     predictions, comparisons = points * hypotheses.size, rows * hypotheses.size * times
@@ -47,16 +41,10 @@ def check_work(hypotheses: ConceptClass, n_users: int, m: int, *, times: int = 1
 
 
 class ClassErrors:
-    """The mistakes of all hypotheses of a class on users' rows.
+    """The mistakes of all hypotheses of a class on users' rows."""
 
-    A user with r rows and w mistakes counts as ceil(w m / r) mistakes in m, w itself for r = m: a short user counts by
-    rate.
-
-    Attributes
-    ----------
-    points : ndarray
-        The distinct points of the rows.
-    """
+    # A user with r rows and w mistakes counts as ceil(w m / r) mistakes in m, w itself for r = m: a short user counts
+    # by rate.
 
     def __init__(self, hypotheses: ConceptClass, data: UserTable) -> None:
         self.hypotheses = hypotheses
@@ -96,10 +84,8 @@ class ClassErrors:
 
 
 def surrogate_scores(concepts: ConceptClass, hypotheses: ConceptClass, data: UserTable, t: int) -> Counts:
-    """Score hypotheses by way of another class: min over concepts c of err^t(c) + dis^0(c, h); sensitivity 2.
-
-    The first term counts the users on whom c makes more than t mistakes, the second those on whom c and h differ.
-    """
+    """Score hypotheses by way of another class: min over concepts c of err^t(c) + dis^0(c, h); sensitivity 2."""
+    # The first term counts the users on whom c makes more than t mistakes, the second those on whom c and h differ.
     from userdp import _core
 
     points = [kind.points(data.X) for kind in (concepts, hypotheses)]

@@ -38,11 +38,6 @@ class HashedPointFunctions(DomainClass):
     feature : int
         The column of X that has the point; see `PointFunctions`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     g_r(x) = ((A_r x + B_r) mod p) mod k with p = 2**61 - 1, A_r in 1, ..., p - 1 and B_r in 0, ..., p - 1. The pair of
@@ -186,11 +181,6 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     -------
     BoostedSize
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     T is the least odd number with (sqrt(3) / 2)**T <= alpha and R the least with 4**-R <= beta / T; both are found in
@@ -242,8 +232,6 @@ class MajorityVotes(ConceptClass):
 
     Raises
     ------
-    TypeError, ValueError
-        For an even number of classes, and for classes over other points.
     BudgetError
         For more than 2**24 votes.
 

@@ -29,7 +29,7 @@ from userdp.runtime import source_of, warn
 from userdp.users.containers import (
     Grid,
     check_width,
-    equal_labels,
+    equals,
     is_sequence,
     label_column,
     read_classes,
@@ -40,6 +40,7 @@ from userdp.users.containers import (
 from userdp.users.table import LARGEST_M, Users, UserTable, encode_users
 
 if TYPE_CHECKING:
+    from userdp import _core
     from userdp.accounting.cost import PrivacyCost
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
@@ -138,11 +139,6 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         -------
         Promise
             A `ReleasePlan` where a fit draws all at once.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters.
         """
         frozen = self._frozen()
         frozen._check_parameters()
@@ -162,11 +158,6 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         -------
         PrivacyCost
             For `userdp.accounting.PrivacyLedger`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bad parameters.
         """
         return self.release_plan(n_users=n_users, n_features=n_features).cost
 
@@ -176,6 +167,20 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if ATTRIBUTE in vars(self):
             setattr(made, ATTRIBUTE, vars(self)[ATTRIBUTE])
         return made
+
+    def _prepared(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise]:
+        """Return the estimator as it is now, users' rows, and the plan with its promise: all that a release needs."""
+        frozen = self._frozen()
+        frozen._check_parameters()
+        table, unit = frozen._read(X, y, groups)
+        return frozen, table, frozen._promised(table.n_users, table.n_columns, unit)
+
+    def _begun(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise, _core.Source]:
+        """Prepare a release, say what its plan warns of, and open the source that it is drawn from."""
+        frozen, table, plan = self._prepared(X, y, groups)
+        for warning in plan.warnings:
+            warn(warning)
+        return frozen, table, plan, source_of(frozen.random_state)
 
     def _symmetric(self) -> bool:
         """Whether the distribution of the outcome depends on the multiset of users only, not on their order."""
@@ -311,20 +316,15 @@ class UserLevelEstimator(UserLevelMechanism):
         BudgetError
             For work that would not end in minutes, from public numbers.
         """
-        frozen = self._frozen()
-        frozen._check_parameters()
-        table, unit = frozen._read(X, y, groups)
-        plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released, frozen._caveats())
-        for warning in plan.warnings:
-            warn(warning)
-        source = source_of(frozen.random_state)
+        frozen, table, plan, source = self._begun(X, y, groups)
+        assert isinstance(plan, ReleasePlan), "a fit draws all at once"
         outcome = plan.draw(table, source, charges_of(self))
         assert plan.record is not None
         fitted = {
             **{name: value for name, value in vars(frozen).items() if _is_fitted(name)},
             "n_users_": table.n_users,
             **plan.fitted(outcome),
-            "unit_": unit,
+            "unit_": plan.record.unit,
             "privacy_": plan.record,
             "is_private_": plan.record.is_private,
         }
@@ -350,15 +350,12 @@ class UserLevelEstimator(UserLevelMechanism):
 
         Raises
         ------
-        TypeError, ValueError
-            As `fit`.
         BudgetError
             When there are too many outcomes, or too many paths to them.
         """
-        frozen = self._frozen()
-        frozen._check_parameters()
-        table, _ = frozen._read(X, y, groups)
-        return frozen._plan(table.n_users, table.n_columns).output_distribution(table)
+        _, table, plan = self._prepared(X, y, groups)
+        assert isinstance(plan, ReleasePlan), "a fit draws all at once"
+        return plan.output_distribution(table)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "privacy_")
@@ -372,13 +369,7 @@ class UserLevelEstimator(UserLevelMechanism):
 
     @classmethod
     def from_json(cls: type[Self], text: str) -> Self:
-        """The fitted estimator that `to_json` wrote.
-
-        Raises
-        ------
-        ValueError
-            For anything else.
-        """
+        """The fitted estimator that `to_json` wrote."""
         made: Self = from_json(cls, text)
         return made
 
@@ -421,7 +412,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         classes = read_classes(self.classes)
         self.classes_ = classes.labels
         _warn_of_columns(y)
-        return equal_labels(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
+        return equals(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
 
     def _checked_labels(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         """Labels that are looked at together, which is not private."""
@@ -441,7 +432,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
             return np.asarray(targets == labels[1]).astype(np.uint8)
         classes = read_classes(self.classes)
         column = label_column(targets, classes, n_rows)
-        first, second = (equal_labels(column, classes, label) for label in (classes.first, classes.second))
+        first, second = (equals(column, classes, label) for label in (classes.first, classes.second))
         if not np.all(first | second):
             raise ValueError(f"y has labels outside classes={short_repr(self.classes)}")
         self.classes_ = classes.labels
@@ -459,13 +450,7 @@ def _warn_of_columns(y: Any) -> None:
 
 
 def read_bounds(bounds: Any, name: str) -> tuple[float, float]:
-    """Two finite numbers, the first below the second.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
+    """Read two finite numbers, the first below the second."""
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError):
@@ -581,8 +566,6 @@ def as_finite_algorithm(
 
     Raises
     ------
-    TypeError, ValueError
-        For bad parameters. The pmf refuses rows of another length than `n_features`, which a fit would read as missing.
     BudgetError
         When there are too many outcomes.
 

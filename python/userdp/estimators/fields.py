@@ -35,19 +35,7 @@ _SECTION = re.compile(r"\n(?=    \w[\w ]*\n    -{3,}\n)")
 
 
 def parameter(default: Any = MISSING, *, check: Check | None = None, kind: str, doc: str) -> Any:
-    """A parameter.
-
-    Parameters
-    ----------
-    default : object
-        Without one the parameter is required.
-    check : callable, optional
-        Raises a TypeError or ValueError for a bad value, which it is given with the parameter's name.
-    kind : str
-        What is accepted, for the documentation.
-    doc : str
-        What the parameter is: lines of numpydoc.
-    """
+    """Make a parameter: its default, a check of (value, name), what is accepted, and lines of numpydoc."""
     return field(default=default, metadata={"check": check, "kind": kind, "doc": doc})
 
 
@@ -126,13 +114,7 @@ def _flag(value: Any, name: str) -> None:
 
 
 def check_parameters(estimator: Any) -> None:
-    """Check the value of every parameter.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the parameter, what it is, and what is accepted.
-    """
+    """Check the value of every parameter."""
     for each in dataclasses.fields(estimator):
         check = each.metadata.get("check")
         if check is not None:

@@ -32,31 +32,9 @@ BudgetUnit: TypeAlias = Literal["epsilon", "rho"]
 
 
 def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Parts:
-    """Split epsilon into parts in the ratio of public shares, exactly.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        The whole budget, > 0.
-    shares : mapping from str to Fraction or int
-        What the parts are for, and their non-negative shares. Parts without a share are left out.
-
-    Returns
-    -------
-    mapping from str to Fraction or LogRatio
-        The parts sum to epsilon exactly, by basic composition what the whole costs. A LogRatio is kept where it is the
-        only part; several parts sum to a float below it that is within a part in 2**51.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For an epsilon that is not a positive number, and for shares that are negative or all 0.
-
-    Examples
-    --------
-    >>> dict(split_budget(1, {"threshold": Fraction(2, 5), "selection": Fraction(3, 5)}))
-    {'threshold': Fraction(2, 5), 'selection': Fraction(3, 5)}
-    """
+    """Split epsilon into parts in the ratio of public shares, exactly; parts without a share are left out."""
+    # The parts sum to epsilon exactly, by basic composition what the whole costs. A LogRatio is kept where it is the
+    # only part; several parts sum to a float below it that is within a part in 2**51.
     whole = positive_epsilon(epsilon)
     for name, share in shares.items():
         if share < 0:
@@ -81,19 +59,10 @@ def equal_part(epsilon: Epsilon, parts: int) -> ExactEpsilon:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a release costs, and what that is spent on.
+    """What a release costs, and what that is spent on."""
 
-    Attributes
-    ----------
-    cost : PrivacyCost
-        Of the whole release.
-    parts : mapping from str to Fraction or LogRatio
-        In units of `unit`.
-    unit : {"epsilon", "rho"}
-    """
-
-    cost: PrivacyCost
-    parts: Parts
+    cost: PrivacyCost  # of the whole release
+    parts: Parts  # in units of `unit`
     unit: BudgetUnit = "epsilon"
 
     @classmethod
@@ -187,13 +156,7 @@ MOST_READ = 2**35
 
 
 def listed(outcomes: Callable[[], Iterable[Hashable]], size: int, cheaper: str) -> Sequence[Hashable]:
-    """All outcomes, if they are few enough: they are counted before anything is made of them.
-
-    Raises
-    ------
-    BudgetError
-        Otherwise.
-    """
+    """Return all outcomes, if they are few enough: they are counted before anything is made of them."""
     check_listed(size, cheaper)
     return tuple(outcomes())
 
@@ -208,13 +171,8 @@ def check_listed(size: int, cheaper: str) -> None:
 def exact_distribution(
     program: Callable[[UserTable], AdaptiveMechanism], outcomes: Sequence[Hashable], table: UserTable
 ) -> Pmf:
-    """The distribution of a program on a table, which is read anew on every path: there are about as many as outcomes.
-
-    Raises
-    ------
-    BudgetError
-        When that is too much to read, or there are too many paths.
-    """
+    """Return the distribution of a program on a table."""
+    # The table is read anew on every path, of which there are about as many as outcomes.
     read = len(outcomes) * max(1, table.X.size)
     if read > MOST_READ:
         raise BudgetError(
@@ -228,21 +186,13 @@ def exact_distribution(
 
 @dataclass(frozen=True)
 class Promise:
-    """What a release costs and promises, fixed before it is drawn.
-
-    Attributes
-    ----------
-    budget : Budget
-        What the release costs, and what that is spent on.
-    warnings : tuple of str
-        What should be known before relying on the release, from public numbers.
-    record : PrivacyRecord or None
-        What the release promises; None before it is known for whom it is.
-    """
+    """What a release costs and promises, fixed before it is drawn; all that an interactive one plans."""
 
     budget: Budget
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
+    """What should be known before relying on the release, from public numbers."""
     record: PrivacyRecord | None = field(default=None, kw_only=True)
+    """What the release promises; None before it is known for whom it is."""
 
     @property
     def cost(self) -> PrivacyCost:
@@ -269,34 +219,17 @@ class ReleasePlan(Promise):
 
     An estimator makes one for every fit, and reads its parameters no more after that. So what is charged, what is drawn
     and what is released are one thing, whatever happens to the estimator in the meantime.
-
-    Attributes
-    ----------
-    budget, warnings, record
-        See `Promise`.
-    program : callable
-        From users' rows to the program that draws (decision 0013).
-    outcomes : callable
-        All that the program can return, in order. Raises a BudgetError where that is too much to list.
-    fitted : callable
-        From what was drawn to the fitted attributes, by name: a function of the outcome and of public numbers.
     """
 
     program: Callable[[UserTable], AdaptiveMechanism] = field(repr=False)
+    """From users' rows to the program that draws (decision 0013)."""
     outcomes: Callable[[], Sequence[Hashable]] = field(repr=False)
+    """All that the program can return, in order. Raises a BudgetError where that is too much to list."""
     fitted: Callable[[Any], Mapping[str, Any]] = field(repr=False)
+    """From what was drawn to the fitted attributes, by name: a function of the outcome and of public numbers."""
 
     def draw(self, table: UserTable, source: _core.Source, charges: Sequence[Charge] = ()) -> Any:
-        """Charge what this release costs, then draw it once.
-
-        Parameters
-        ----------
-        table : UserTable
-        source : _core.Source
-            Of random bits.
-        charges : sequence of callables
-            Each is given the record.
-        """
+        """Charge what this release costs, then draw it once."""
         # Arithmetic on users' rows must not warn or raise, whatever the caller has asked of NumPy.
         with np.errstate(all="ignore"):
             program = self.program(table)

@@ -33,13 +33,7 @@ def saved_as_parameter(kind: type[Any]) -> type[Any]:
 
 
 def to_json(estimator: Any) -> str:
-    """The estimator's parameters and fitted attributes as JSON.
-
-    Raises
-    ------
-    TypeError
-        For a parameter that is no number, string, bytes, UUID, sequence, mapping, array or concept class.
-    """
+    """The estimator's parameters and fitted attributes as JSON."""
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
     content = {
         "userdp": "estimator",
@@ -52,13 +46,7 @@ def to_json(estimator: Any) -> str:
 
 
 def from_json(kind: type[Any], text: str) -> Any:
-    """The estimator of this class that `to_json` wrote.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
+    """The estimator of this class that `to_json` wrote."""
     try:
         content = json.loads(text)
         if content["userdp"] != "estimator" or content["schema_version"] != SCHEMA_VERSION:

@@ -38,56 +38,36 @@ MAX_KINDS = 2**25
 
 
 def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
-    """The default tau: a bound beyond which an honest user's m votes are hardly ever, at accuracy alpha.
-
-    Votes of a pair lie in an interval of length spread, 1 or 2. By Hoeffding's inequality a sum of m of them with a
-    mean of at most alpha m / 2 exceeds alpha m / 2 + s with probability at most e**(-2 (s / spread)**2 / m). For
-    s = spread sqrt(m L / 2) and L = max(1/2, ln(20 / (alpha sqrt(m)))) the integral of that beyond s is at most
-    sqrt(m) e**(-L) <= 0.05 alpha m: the bias of clipping to min(m, alpha m / 2 + s). Public, as it depends on
-    parameters only. (GKKMMZ23 takes spread = 2 for all psi.)
-    """
+    """Return the default tau: a bound beyond which an honest user's m votes are hardly ever, at accuracy alpha."""
+    # Votes of a pair lie in an interval of length spread, 1 or 2. By Hoeffding's inequality a sum of m of them with a
+    # mean of at most alpha m / 2 exceeds alpha m / 2 + s with probability at most e**(-2 (s / spread)**2 / m). For s =
+    # spread sqrt(m L / 2) and L = max(1/2, ln(20 / (alpha sqrt(m)))) the integral of that beyond s is at most sqrt(m)
+    # e**(-L) <= 0.05 alpha m: the bias of clipping to min(m, alpha m / 2 + s). Public, as it depends on parameters
+    # only. (GKKMMZ23 takes spread = 2 for all psi.)
     logarithm = max(0.5, math.log(20 / (alpha * math.sqrt(m))))
     return Fraction(min(float(m), alpha * m / 2 + spread * math.sqrt(m * logarithm / 2)))
 
 
 def users_needed(n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta: float, m: int, tau: Fraction) -> int:
-    """Users that are enough for a score of at most alpha / 2, when some candidate has alpha / 10, but with chance beta.
-
-    Scores are means here, over users and examples. With K candidates, max(40 tau ln(3 K / beta) / (epsilon alpha m),
-    800 ln(3 K / beta) / (alpha**2 m)) users suffice: events of probability beta / 3 each are that the exponential
-    mechanism misses the best score by more than 0.1 alpha n m, that a pair of the good candidate exceeds 0.2 alpha n m,
-    and that a witness against a bad candidate falls below 0.4 alpha n m.
-    """
+    """Return how many users are enough for a score of at most alpha / 2, except with probability beta."""
+    # Some candidate has a score of at most alpha / 10.
+    # Scores are means here, over users and examples. With K candidates, max(40 tau ln(3 K / beta) / (epsilon alpha m),
+    # 800 ln(3 K / beta) / (alpha**2 m)) users suffice: events of probability beta / 3 each are that the exponential
+    # mechanism misses the best score by more than 0.1 alpha n m, that a pair of the good candidate exceeds 0.2 alpha n
+    # m, and that a witness against a bad candidate falls below 0.4 alpha n m.
     logarithm = math.log(3 * n_candidates / beta)
     private = 40 * float(tau) * logarithm / (float(epsilon) * alpha * m)
     return math.ceil(max(private, 800 * logarithm / (alpha * alpha * m)))
 
 
 class ClippedScoreEM:
-    """One draw of the clipped pairwise exponential mechanism, on integer votes.
+    """Draw once by clipped pairwise scores: a user's votes, integers that count 1 / unit, are clipped to tau."""
 
-    Parameters
-    ----------
-    n_candidates : int
-        K >= 2, public.
-    epsilon : Fraction or LogRatio
-        What the draw costs.
-    m : int
-        The most examples of a user.
-    tau : float, int, Fraction or decimal string
-        Bound of a user's votes for each pair, > 0; rounded down to the units of votes.
-    unit : int
-        Votes are integers that count 1 / unit.
-    spread : int
-        For every pair, the largest vote less the smallest one, 0 among them; at most 2 units.
-
-    Notes
-    -----
-    *Sensitivity.* min(2 tau, spread m) in units of votes. A user's sum for a pair lies in an interval of length
-    spread m, whatever the number of examples up to m, and within plus or minus tau when it is clipped, which brings no
-    two sums further apart. So replacing a user moves the total of each pair by at most that. The maximum over b != a
-    runs over a set of pairs that is public, and |max f - max g| <= max |f - g|.
-    """
+    # Sensitivity min(2 tau, spread m) in units, with spread the largest vote of a pair less its smallest one, 0 among
+    # them. A user's sum for a pair lies in an interval of length spread m, whatever the number of examples up to m, and
+    # within plus or minus tau when it is clipped, which brings no two sums further apart. So replacing a user moves the
+    # total of each pair by at most that. The maximum over b != a runs over a set of pairs that is public, and |max f -
+    # max g| <= max |f - g|.
 
     def __init__(self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int) -> None:
         bound = parse_positive(tau, "tau")
@@ -114,15 +94,7 @@ class ClippedScoreEM:
 
 
 class PairwiseEM(ClippedScoreEM):
-    """Votes on Z symbols from a table: psi[a, b, z] in units.
-
-    Parameters
-    ----------
-    psi : ndarray of int64 with shape (K, K, Z)
-        Votes against a, compared with b, of an example z. The diagonal is not read.
-    epsilon, m, tau, unit
-        As for `ClippedScoreEM`.
-    """
+    """Votes from a table: psi[a, b, z] units against a, compared with b, of an example z; no diagonal is read."""
 
     def __init__(self, psi: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
         k = len(psi)
@@ -139,18 +111,10 @@ class PairwiseEM(ClippedScoreEM):
 
 
 class ScheffeEM(ClippedScoreEM):
-    """Choose among distributions on Z symbols by their Scheffe sets.
+    """Choose among distributions on Z symbols, with masses in units that sum to unit, by their Scheffe sets."""
 
-    The votes are psi_ab(z) = P_a(W) - [z in W] with W = {z : P_a(z) > P_b(z)}, so a score far above 0 says that the
-    examples have less of W than a promises ([GKKMMZ23, Theorem 41]).
-
-    Parameters
-    ----------
-    masses : ndarray of int64 with shape (K, Z)
-        The candidates in units of 1 / unit; every row sums to unit. Sets are decided on these integers.
-    epsilon, m, tau, unit
-        As for `ClippedScoreEM`.
-    """
+    # The votes are psi_ab(z) = P_a(W) - [z in W] with W = {z : P_a(z) > P_b(z)}, decided on integers. So a score far
+    # above 0 says that the examples have less of W than a promises: [GKKMMZ23, Theorem 41].
 
     def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
         if masses.shape[1] > MAX_SYMBOLS:
@@ -176,13 +140,7 @@ LARGEST_HISTOGRAMS = 2**28
 
 
 def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_invalid: str) -> npt.NDArray[np.int64]:
-    """Columns of symbols; what is not one of 0, ..., n_symbols - 1 becomes 0, the public default.
-
-    Raises
-    ------
-    ValueError
-        For another number of columns; for bad symbols if on_invalid is "raise", which is not private.
-    """
+    """Read columns of symbols; what is not one of 0, ..., n_symbols - 1 becomes 0, the public default."""
     if rows.ndim != 2 or rows.shape[1] != n_columns:
         raise ValueError(f"X must have {n_columns} columns of symbols below {n_symbols}; got the shape {rows.shape}")
     with np.errstate(invalid="ignore"):
@@ -197,23 +155,12 @@ def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_inva
 
 @dataclass(frozen=True)
 class Symbols:
-    """Users' symbols.
+    """Users' symbols."""
 
-    Attributes
-    ----------
-    values : ndarray of int64 with shape (rows,)
-        From 0 to n_symbols - 1.
-    n_symbols : int
-    users : ndarray of uint32 with shape (rows,)
-        Whose row it is, from 0 to n_users - 1.
-    n_users, m : int
-        Public: the number of users, and the most rows of one.
-    """
-
-    values: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]  # with shape (rows,), from 0 to n_symbols - 1
     n_symbols: int
-    users: npt.NDArray[np.uint32]
-    n_users: int
+    users: npt.NDArray[np.uint32]  # whose row it is, from 0 to n_users - 1
+    n_users: int  # public, like the most rows of one, m
     m: int
 
     @classmethod
@@ -223,13 +170,7 @@ class Symbols:
 
     @cached_property
     def histograms(self) -> npt.NDArray[np.uint32]:
-        """How often each user has each symbol, with shape (n_users, n_symbols).
-
-        Raises
-        ------
-        BudgetError
-            For a table that would fill gigabytes.
-        """
+        """How often each user has each symbol, with shape (n_users, n_symbols)."""
         size = self.n_users * self.n_symbols
         if size > LARGEST_HISTOGRAMS:
             raise BudgetError(
@@ -308,16 +249,17 @@ class SymbolSelector(UserLevelEstimator):
         return {"selected_": drawn}
 
     def users_needed(self) -> int:
-        """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
-        self._check_parameters()
-        m = check_count(self.m, "m")
+        """Return for how many users the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
+        frozen = self._frozen()
+        frozen._check_parameters()
+        m = check_count(frozen.m, "m")
         return users_needed(
-            self._shape()[0],
-            epsilon=positive_epsilon(self.epsilon),
-            alpha=float(self.alpha),
-            beta=float(self.beta),
+            frozen._shape()[0],
+            epsilon=positive_epsilon(frozen.epsilon),
+            alpha=float(frozen.alpha),
+            beta=float(frozen.beta),
             m=m,
-            tau=Fraction(exact_number(self._tau(m)) or 0),
+            tau=Fraction(exact_number(frozen._tau(m)) or 0),
         )
 
 
@@ -330,11 +272,6 @@ class ClippedPairwiseEM(SymbolSelector):
     selected_ : int
         The hypothesis, from 0 to K - 1. Released.
     privacy_ : PrivacyRecord
-
-    Raises
-    ------
-    ValueError
-        For fewer than two hypotheses, |psi| > 1 and tau <= 0.
 
     Notes
     -----
@@ -543,13 +480,7 @@ def _candidate_masses(candidates: npt.ArrayLike, unit: int) -> npt.NDArray[np.in
 
 
 def on_grid(row: Iterable[Any], unit: int, name: str) -> npt.NDArray[np.int64]:
-    """A distribution in units: rounded down, and the missing units go to the largest remainders.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For negative masses and a sum that is not 1.
-    """
+    """Return a distribution in units: rounded down, and the missing units go to the largest remainders."""
     masses = []
     for entry in row:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from userdp.concepts.classes import ConceptClass
@@ -13,7 +12,7 @@ from userdp.estimators.fields import estimator
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import is_integer, parse_delta, short_repr
 from userdp.learners.pac import ConceptClassifier
-from userdp.learners.voting import MODELS, SelectionModel, VotingClassifier, selection_model
+from userdp.learners.voting import MODELS, Election, VotingClassifier, item_election
 from userdp.stability import RepresentationLearner, StableLearner
 
 DEFAULT = 0
@@ -152,8 +151,8 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         size, alpha, beta = self.hypotheses.size, float(self.alpha), float(self.beta)
         return math.log(size / beta) / alpha if self.representation is None else 2 * math.log(2 * size / beta) / alpha
 
-    def _selection(self, n_users: int) -> SelectionModel:
-        selection = selection_model(
+    def _election(self, n_users: int) -> Election:
+        elected = item_election(
             self.model,
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
@@ -161,7 +160,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
             n_users=n_users,
             default=self._default,
         )
-        return replace(selection, argument=lambda votes: selection.argument([self._index(vote) for vote in votes]))
+        return lambda votes: elected([self._index(vote) for vote in votes])
 
     def _index(self, vote: Any) -> int:
         """A vote as the index of a hypothesis. Total: it is private."""

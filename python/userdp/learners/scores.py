@@ -52,8 +52,6 @@ def user_level_errors(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument: for wrong shapes, predictions other than 0 and 1, and users with more than m rows.
     BudgetError
         For more than 2^33 bytes of counts or predictions.
 
@@ -114,8 +112,6 @@ def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         For more than 10^14 pairs of candidates times users.
 
@@ -233,8 +229,6 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         For numbers of users beyond 2**1000.
 

@@ -18,7 +18,7 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import parse_delta
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.learners.voting import IN_PROCESS, LocalRound, SelectionModel, VotingClassifier
+from userdp.learners.voting import IN_PROCESS, Election, LocalRound, VotingClassifier, election
 from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.protocols.local import BitwiseMajority
 from userdp.stability import StatisticalQueryAlgorithm, StatisticalQueryLearner
@@ -126,7 +126,7 @@ class StatisticalQueryClassifier(VotingClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         # As many users as bits: whether there are enough shows when there are data.
-        self._selection(max(2, self._learner().algorithm.hypothesis_bits))
+        self._election(max(2, self._learner().algorithm.hypothesis_bits))
 
     def _columns(self) -> int:
         return int(self.algorithm.n_features)
@@ -134,8 +134,8 @@ class StatisticalQueryClassifier(VotingClassifier):
     def _learner(self) -> StatisticalQueryLearner:
         return StatisticalQueryLearner(self.algorithm)
 
-    def _selection(self, n_users: int) -> SelectionModel:
-        return hypothesis_votes(
+    def _election(self, n_users: int) -> Election:
+        return hypothesis_election(
             self.model,
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
@@ -183,18 +183,10 @@ class StatisticalQueryClassifier(VotingClassifier):
         return predictions
 
 
-def hypothesis_votes(
+def hypothesis_election(
     model: str, *, epsilon: ExactEpsilon, delta: Fraction, n_bits: int, n_users: int, default: bytes
-) -> SelectionModel:
-    """The selection of a model, for votes that are numbers of so many bits, as big-endian bytes.
-
-    Raises
-    ------
-    ValueError
-        For the shuffle model, and where n_users are too few to report every bit.
-    BudgetError
-        For more than 64 bits in the model "central-pure".
-    """
+) -> Election:
+    """Elect a hypothesis by votes that are numbers of so many bits, as big-endian bytes."""
     width = len(default)
 
     def bytes_of(number: int) -> bytes:
@@ -202,7 +194,7 @@ def hypothesis_votes(
 
     if model == "central-approx":
         approximate = ApproximatePrivateMode(epsilon=epsilon, delta=delta, default=default)
-        return SelectionModel(approximate, approximate.tally)
+        return election(approximate, approximate.tally)
     if model == "central-pure":
         if n_bits > PURE_BITS:
             raise BudgetError(
@@ -211,14 +203,14 @@ def hypothesis_votes(
                 "algorithm with shorter hypotheses"
             )
         pure = PurePrivateMode(epsilon=epsilon, n_items=2**n_bits, default=_number(default))
-        return SelectionModel(pure, lambda votes: pure.tally([*map(_number, votes)]), bytes_of)
+        return election(pure, lambda votes: pure.tally([*map(_number, votes)]), bytes_of)
     if model == "local":
         if n_users < n_bits:
             raise ValueError(
                 f"model='local' needs a user for every bit of a hypothesis at least, {n_bits}; got {n_users} users"
             )
         protocol = BitwiseMajority(epsilon=epsilon, n_bits=n_bits, n_users=n_users, round_id=IN_PROCESS)
-        return SelectionModel(ReportedBits(protocol), lambda votes: _bits(votes, n_bits), bytes_of)
+        return election(ReportedBits(protocol), lambda votes: _bits(votes, n_bits), bytes_of)
     raise ValueError(
         "model='shuffle' is not for statistical queries: every user would send messages for each possible hypothesis, "
         f"2**{n_bits} of them. Use model='local', in which every user sends one message, or "
@@ -238,13 +230,7 @@ class ReportedBits(LocalRound):
         return int("".join(map(str, super()._draw(source, items).tolist())), 2)
 
     def pmf(self, items: Any) -> Pmf:
-        """The distribution of a draw, in which bits are independent, since every user reports one.
-
-        Raises
-        ------
-        BudgetError
-            For more than 12 bits or 1,024 users.
-        """
+        """The distribution of a draw, in which bits are independent, since every user reports one."""
         n_bits, n_users = self.protocol.n_bits, self.protocol.n_users
         if n_bits > PMF_BITS or n_users > PMF_USERS:
             raise BudgetError(
@@ -282,13 +268,7 @@ def _bits(votes: Sequence[bytes], n_bits: int) -> Bits:
 
 
 def listed_votes(n_bits: int, width: int) -> list[Any]:
-    """All votes.
-
-    Raises
-    ------
-    BudgetError
-        For more than 12 bits.
-    """
+    """Return all votes."""
     if n_bits > PMF_BITS:
         raise BudgetError(
             f"the distribution over 2**{n_bits} hypotheses is not listed (limit 2**{PMF_BITS}); audit "

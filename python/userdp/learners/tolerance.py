@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.accounting.cost import PrivacyCost
-from userdp.exact.numbers import Epsilon, check_count, defensive_copy, parse_delta, short_repr
+from userdp.exact.numbers import Epsilon, check_count, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms import ExponentialMechanism
+from userdp.mechanisms.base import Mechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution, run
 from userdp.runtime import source_of
 
@@ -25,28 +25,10 @@ Counts = npt.NDArray[np.int64]
 MOST_ROWS = 2**40
 
 
-class ComposedMechanism(ABC):
-    """A mechanism made of several draws, from keyword arguments that say everything; see `userdp.mechanisms.composed`.
+class ComposedMechanism(Mechanism):
+    """A mechanism that makes several draws, whose ``sample`` and ``pmf`` end in `_sample` and `_pmf`."""
 
-    A subclass has ``sample`` and ``pmf`` with arguments of their own, which end in `_sample` and `_pmf`.
-    """
-
-    def __init__(self, *, epsilon: Epsilon, **arguments: Any) -> None:
-        self._cost = PrivacyCost(epsilon)
-        given = {"epsilon": epsilon, **arguments}
-        self._arguments = {name: defensive_copy(value) for name, value in given.items() if value is not None}
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments.items())
-        return f"{type(self).__name__}({arguments})"
-
-    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
-        return partial(type(self), **self._arguments), ()
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What one draw costs: all of epsilon."""
-        return self._cost
+    _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon"}
 
     @abstractmethod
     def _program(self, *data: Any) -> tuple[AdaptiveMechanism, Callable[[], Sequence[Hashable]]]:

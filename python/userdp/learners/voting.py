@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
@@ -39,33 +38,27 @@ IN_PROCESS = "in one process"
 """The name of every simulated round: its messages go nowhere else."""
 
 
-@dataclass(frozen=True)
-class SelectionModel:
-    """One draw that selects a common vote.
+Election: TypeAlias = Callable[[Sequence[Any]], AdaptiveMechanism]
+"""From the votes of all users, one for each, to the draw that selects a common one, or BOTTOM: private for lists of
+votes that differ in one."""
 
-    Attributes
-    ----------
-    mechanism : SupportsDraw
-        Private for lists of votes that differ in one.
-    argument : callable
-        The mechanism's argument, from the votes of all users, one for each.
-    vote : callable
-        The vote that an outcome of the mechanism stands for, or BOTTOM; by default the outcome.
-    """
 
-    mechanism: SupportsDraw
-    argument: Callable[[Sequence[Any]], Any]
-    vote: Callable[[Any], Hashable] = lambda outcome: outcome
+def election(
+    mechanism: SupportsDraw,
+    argument: Callable[[Sequence[Any]], Any] = tuple,
+    vote: Callable[[Any], Hashable] | None = None,
+) -> Election:
+    """Make an election of a mechanism, its argument from the votes, and the vote that its outcome stands for."""
+
+    def from_votes(votes: Sequence[Any]) -> AdaptiveMechanism:
+        counted = argument(votes)
+        return lambda draw: draw(mechanism, counted) if vote is None else vote(draw(mechanism, counted))
+
+    return from_votes
 
 
 def check_model(model: Any, delta: Fraction) -> None:
-    """Refuse models that do not exist, and deltas that do not fit them.
-
-    Raises
-    ------
-    ValueError
-        Naming what fits.
-    """
+    """Refuse models that do not exist, and deltas that do not fit them."""
     if model not in MODELS:
         raise ValueError(f"model must be one of {MODELS}; got {short_repr(model)}")
     if model in NEED_DELTA and not 0 < delta < 1:
@@ -77,52 +70,29 @@ def check_model(model: Any, delta: Fraction) -> None:
         raise ValueError(f"delta must be 0 for model={model!r}, which is purely private; got {float(delta):g}")
 
 
-def selection_model(
+def item_election(
     model: str, *, epsilon: ExactEpsilon, delta: Fraction, n_items: int, n_users: int, default: int
-) -> SelectionModel:
-    """The selection of one of n_items from the votes of n_users, with the whole of the budget.
-
-    Parameters
-    ----------
-    model : {"central-approx", "central-pure", "local", "shuffle"}
-    epsilon : Fraction or LogRatio
-    delta : Fraction
-        As `check_model` accepts it.
-    n_items, n_users : int
-    default : int
-        What a vote for none of the items counts as.
-
-    Raises
-    ------
-    ValueError, BudgetError
-        For parameters that the selection refuses.
-    """
+) -> Election:
+    """Elect one of n_items by the votes of n_users, with the whole of the budget; any other vote is the default."""
     if model == "central-approx":
         approximate = ApproximatePrivateMode(epsilon=epsilon, delta=delta, default=default)
-        return SelectionModel(approximate, approximate.tally)
+        return election(approximate, approximate.tally)
     if model == "central-pure":
         pure = PurePrivateMode(epsilon=epsilon, n_items=n_items, default=default)
-        return SelectionModel(pure, pure.tally)
+        return election(pure, pure.tally)
     if model == "local":
         parties = local.for_items(
             epsilon=epsilon, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
         )
-        return SelectionModel(LocalRound(parties, range(n_items)), tuple)
+        return election(LocalRound(parties, range(n_items)))
     mixed = shuffle.Mode(
         epsilon=epsilon, delta=delta, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
     )
-    return SelectionModel(ShuffledRound(mixed), tuple)
+    return election(ShuffledRound(mixed))
 
 
 class LocalRound:
-    """What the server of a local protocol selects after a round in which every user has reported once.
-
-    Attributes
-    ----------
-    protocol : local.LocalProtocol
-    outputs : sequence of hashable
-        All that the server may select.
-    """
+    """What the server of a local protocol selects, one of `outputs`, when every user has reported once."""
 
     def __init__(self, protocol: local.LocalProtocol, outputs: Sequence[Hashable]) -> None:
         self.protocol = protocol
@@ -175,7 +145,7 @@ def _seed(value: Any, name: str) -> None:
 class VotingClassifier(UserLevelClassifier):
     """Users run one stable learner with the same public seed, and a private selection finds a common vote.
 
-    A subclass says what users run (`_learner`), how votes are selected from (`_selection`), which can come out
+    A subclass says what users run (`_learner`), how a vote is selected (`_election`), which can come out
     (`_selected`), what stands for none of them (`_default`) and which fitted attribute a vote is (`_vote_name`).
     """
 
@@ -198,8 +168,8 @@ class VotingClassifier(UserLevelClassifier):
         """What every user runs."""
 
     @abstractmethod
-    def _selection(self, n_users: int) -> SelectionModel:
-        """The draw that selects a common vote, with the whole of the budget."""
+    def _election(self, n_users: int) -> Election:
+        """How a common vote is selected, with the whole of the budget."""
 
     @abstractmethod
     def _selected(self) -> Sequence[Hashable]:
@@ -225,11 +195,10 @@ class VotingClassifier(UserLevelClassifier):
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         budget = Budget.of(self.epsilon, {"selection": 1}, parse_delta(self.delta))
-        seed, selection, learner = self._seed(), self._selection(n_users), self._learner()
+        seed, elected, learner = self._seed(), self._election(n_users), self._learner()
 
         def program(table: UserTable) -> AdaptiveMechanism:
-            votes = selection.argument(list(learner.items(table, seed)))
-            return lambda draw: selection.vote(draw(selection.mechanism, votes))
+            return elected(list(learner.items(table, seed)))
 
         def outcomes() -> Sequence[Hashable]:
             if self.public_seed is None:

@@ -28,23 +28,7 @@ WHOLE = 2**128
 
 
 def place_of(user: bytes, seed: int, purpose: str, split: int) -> int:
-    """Where a user stands, uniform in [0, 2**128): a hash of the bytes of the id.
-
-    Parameters
-    ----------
-    user : bytes
-        `userdp.users.id_bytes` of the id.
-    seed : int
-        Public, in [0, 2**256).
-    purpose : str
-        The name of the splitter's class.
-    split : int
-        Which split, in [0, 2**64).
-
-    Returns
-    -------
-    int
-    """
+    """Return where a user stands in a split, uniform in [0, 2**128): a hash of the id and of public numbers."""
     address = purpose.encode() + b"\0" + seed.to_bytes(32, "big") + split.to_bytes(8, "big")
     return int.from_bytes(sha256(address + user).digest()[:16], "big")
 
@@ -67,40 +51,22 @@ class PublicSplitter(BaseCrossValidator):  # type: ignore[misc]
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of splits.
-
-        Parameters
-        ----------
-        X, y, groups : object
-            Ignored.
-
-        Returns
-        -------
-        int
-        """
+        """Return the number of splits; the arguments are ignored."""
         return int(self.n_splits)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
-        """Rows to learn from and rows to test on.
+        """Yield rows to learn from and rows to test on, as numbers of rows; all rows of a user are in the same part.
 
         Parameters
         ----------
-        X : array-like with n rows
-            Only its length is looked at.
-        y : array-like with n rows, optional
-            Only its length is looked at.
+        X, y : array-like with n rows, y optional
+            Only their lengths are looked at.
         groups : array-like with n rows
             Whose row it is: public ids, as `userdp.users` reads them.
 
         Yields
         ------
         train, test : ndarray
-            Numbers of rows. All rows of a user are in the same one.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Without `groups`; for rows without an id, ids of other types, and a part without users.
         """
         if groups is None:
             raise ValueError(f"{type(self).__name__} places users by their ids: groups must be given")

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from userdp.exact.numbers import short_repr
 from userdp.runtime import warn
-from userdp.users.sanitize import LARGEST_WHOLE, code_of, item_of, number_of, numbers_of, real_of, text_of, whole_of
+from userdp.users.sanitize import LARGEST_WHOLE, code_of, item_of, number_of, real_of, text_of, to_numeric, whole_of
 
 Kind: TypeAlias = Literal["number", "text", "object", "other"]
 Array: TypeAlias = npt.NDArray[Any]
@@ -40,30 +40,14 @@ _KINDS |= {"T": "text", "O": "object"}
 
 @dataclass(frozen=True)
 class Column:
-    """One column, as it was given.
+    """One column, as it was given."""
 
-    Attributes
-    ----------
-    values : ndarray with shape (rows,)
-        Of numbers, of texts, or of objects.
-    kind : {"number", "text", "object", "other"}
-        What the type of the column says that its values are. Texts may be held as objects.
-    missing : ndarray of bool with shape (rows,), or None
-        Where a typed column has no value. What `values` has there means nothing.
-    dtype : str
-        The type in its owner's words, for messages.
-    fixed : bool
-        Whether the type stays what it is whatever is missing, so that long integers may be read exactly.
-    category : bool
-        Whether it is a column of categories, whose values are of this kind.
-    """
-
-    values: Array
-    kind: Kind
-    missing: npt.NDArray[np.bool_] | None
-    dtype: str
-    fixed: bool
-    category: bool = False
+    values: Array  # with shape (rows,): numbers, texts, or objects
+    kind: Kind  # what the column's type says that the values are; texts may be held as objects
+    missing: npt.NDArray[np.bool_] | None  # where a typed column has no value, and `values` means nothing
+    dtype: str  # the type in its owner's words, for messages
+    fixed: bool  # whether the type stays what it is whatever is missing, so that long integers may be read exactly
+    category: bool = False  # whether it is a column of categories, whose values are of this kind
 
     def __len__(self) -> int:
         return len(self.values)
@@ -76,13 +60,11 @@ class Column:
             if self.missing is not None:
                 found[self.missing] = np.nan
             return found
-        return numbers_of(self.values, len(self))
+        return to_numeric(self.values, len(self))
 
     def wholes(self, *, exact_integers: bool = False) -> npt.NDArray[np.uint64]:
-        """The values as whole numbers from 0 to 2**64 - 1: rounded up, clamped, and 0 for what is no number.
-
-        Exactly if the type of the column says for good what they are, or its owner does; otherwise as doubles.
-        """
+        """Return the values as whole numbers from 0 to 2**64 - 1: rounded up, clamped, and 0 for what is no number."""
+        # Exactly if the type of the column says for good what they are, or its owner does; otherwise as doubles.
         exact = self.fixed or exact_integers
         if exact and self.values.dtype.kind in "iu":
             found = np.maximum(self.values, 0).astype(np.uint64)
@@ -99,20 +81,16 @@ class Column:
         return found
 
     def items(self, *, exact_integers: bool = False) -> list[int | str | bytes | None]:
-        """The values as integers, texts or bytes, None for all else.
-
-        Integers beyond 2**53 - 1 are items only where the type of the column says so for good: see the module.
-        """
+        """Return the values as integers, texts or bytes, None for all else."""
+        # Integers beyond 2**53 - 1 are items only where the type of the column says so for good: see the module.
         found = [item_of(value) for value in self.objects()]
         if self.fixed or exact_integers:
             return found
         return [None if isinstance(item, int) and abs(item) > LARGEST_WHOLE else item for item in found]
 
     def codes(self) -> npt.NDArray[np.int64]:
-        """The values as the integers that they are, from 0 up; negative ones for all else. For small public ranges.
-
-        Bools and whole floats are integers. Arrays of int64 are taken as they are: what is in them decides nothing.
-        """
+        """Return the values as integers from 0 up, negative ones for all else; for small public ranges."""
+        # Bools and whole floats are integers. Arrays of int64 are taken as they are: what is in them decides nothing.
         if self.values.dtype.kind in "biu":
             found = self.values.astype(np.int64, copy=False)
         elif self.values.dtype.kind == "f":
@@ -126,7 +104,7 @@ class Column:
 
     def objects(self) -> list[object]:
         """The values one by one, None for those that are missing."""
-        found = values_of(self.values)
+        found = as_objects(self.values)
         if self.missing is None:
             return found
         return [None if gone else value for value, gone in zip(found, self.missing.tolist(), strict=True)]
@@ -142,24 +120,12 @@ def _whole(value: object) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: an array as it was given, or columns.
+    """A table: an array as it was given, or columns."""
 
-    Attributes
-    ----------
-    block : ndarray with shape (rows, columns), or None
-        A typed array of numbers.
-    columns : tuple of Column
-        Empty where there is a block.
-    names : tuple of str, or None
-        Of a frame's columns.
-    native : object
-        What scikit-learn is to see of it: a frame, or the block.
-    """
-
-    block: Array | None
-    columns: tuple[Column, ...]
-    names: tuple[str, ...] | None
-    native: Any
+    block: Array | None  # a typed array of numbers with shape (rows, columns)
+    columns: tuple[Column, ...]  # empty where there is a block
+    names: tuple[str, ...] | None  # of a frame's columns
+    native: Any  # what scikit-learn is to see of it: a frame, or the block
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -169,10 +135,8 @@ class Grid:
         return (len(self.columns[0]) if self.columns else 0), len(self.columns)
 
     def numbers(self) -> npt.NDArray[np.float64]:
-        """All values as doubles, with shape (rows, columns), NaN for what is none.
-
-        Doubles always: one missing value makes another machine type of a column, which all others' rows would have.
-        """
+        """Return all values as doubles with shape (rows, columns), NaN for what is none."""
+        # Doubles always: one missing value makes another machine type of a column, which all others' rows would have.
         if self.block is not None:
             with np.errstate(all="ignore"):
                 return self.block.astype(np.float64, copy=False)
@@ -201,24 +165,9 @@ class Grid:
 
 
 def read_grid(container: Any, name: str, *, width: int | None = None) -> Grid:
-    """A table of numbers.
-
-    Parameters
-    ----------
-    container : object
-        See the module.
-    name : str
-        Of the argument, for messages.
-    width : int, optional
-        The public number of columns. Lists need it, as their rows say nothing public. A row counts by its first so many
-        entries; a shorter one, or what is no row, as a row of missing values; where there is one column, a bare value
-        as a row.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For containers of other kinds, and for columns of texts, dates or categories; by types and shapes alone.
-    """
+    """Read a table of numbers; refused by the types and shapes of containers and columns alone."""
+    # Lists need the public width, as their rows say nothing public. A row counts by its first so many entries; a
+    # shorter one, or what is no row, as a row of missing values; where there is one column, a bare value as a row.
     if isinstance(container, np.ndarray):
         return _grid_of_array(container, name, width)
     if is_sequence(container):
@@ -293,10 +242,8 @@ def _entries(row: Any, width: int) -> Sequence[Any]:
 
 
 def members_of(value: Any, most: int) -> list[Any] | None:
-    """The first members of a private value that is a list, a tuple or a vector, or None: by its type, no method of it.
-
-    No more of them are looked at: an array may say that it has any number.
-    """
+    """Return the first members of a private list, tuple or vector, or None: by its type alone, by no method of it."""
+    # No more of them are looked at: an array may say that it has any number.
     kind: Any = type(value)
     if issubclass(kind, list):
         return list(islice(list.__iter__(value), most))
@@ -305,7 +252,7 @@ def members_of(value: Any, most: int) -> list[Any] | None:
     if kind is deque:
         return list(islice(value, most))
     if kind is np.ndarray:
-        return values_of(value[:most]) if value.ndim == 1 else None
+        return as_objects(value[:most]) if value.ndim == 1 else None
     pandas = sys.modules.get("pandas")
     if pandas is not None and kind is pandas.Series and type(value.array).__module__.startswith("pandas."):
         try:
@@ -315,7 +262,7 @@ def members_of(value: Any, most: int) -> list[Any] | None:
     return None
 
 
-def values_of(vector: Array) -> list[Any]:
+def as_objects(vector: Array) -> list[Any]:
     """An array's values one by one; None for a text whose characters are none, at which NumPy raises."""
     if vector.dtype.kind not in "biufUST":
         return list(vector)
@@ -341,16 +288,10 @@ def _one_by_one(get: Callable[[int], object], length: int) -> list[object]:
 
 
 def read_column(container: Any, name: str, *, unwrap: bool = True, others: bool = False) -> Column:
-    """A vector of values, one for each row; tables of one column count as vectors.
-
-    In lists and arrays of objects a list or tuple of one entry stands for that entry, unless it is not to be unwrapped.
-    Values of other types than numbers and texts, such as dates, are looked at only if they are asked for.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For containers of other kinds and shapes.
-    """
+    """Read a vector of values, one for each row; tables of one column count as vectors."""
+    # In lists and arrays of objects a list or tuple of one entry stands for that entry, unless it is not to be
+    # unwrapped. Values of other types than numbers and texts, such as dates, are looked at only if they are asked for
+    # (others).
     if isinstance(container, np.ndarray):
         if isinstance(container, np.ma.MaskedArray):
             raise TypeError(f"{name} is a masked array; fill it, or leave out the rows that are masked")
@@ -411,13 +352,7 @@ def is_frame(container: Any) -> bool:
 
 
 def select_column(frame: Any, column: str, name: str) -> tuple[Any, Any]:
-    """A frame without one of its columns, and that column; both of narwhals.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless it is a frame that has the column.
-    """
+    """Return a frame without one of its columns, and that column; both of narwhals."""
     if not is_frame(frame):
         raise TypeError(
             f"{name}={column!r} names a column, and X is a {type(frame).__name__}: pass a frame, or the ids"
@@ -535,10 +470,7 @@ def _objects(series: Any) -> Array:
 
 
 def _column_of_categories(native: Any, series: Any, label: str) -> Column:
-    """The values that categories stand for: numbers, texts or others, as the type of the categories says.
-
-    Categories of pandas that are objects say nothing of their type.
-    """
+    """Return what categories stand for, by the type of the categories; that of objects says nothing."""
     import narwhals.stable.v2 as nw
 
     if label.startswith("dictionary<"):
@@ -567,12 +499,7 @@ def read_features(X: Any, groups: Any, *, n_features: int | None = None) -> tupl
 
 
 def check_width(grid: Grid, n_features: int | None) -> None:
-    """Refuse an array or frame with another number of columns than is public.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse an array or frame with another number of columns than is public."""
     if n_features is not None and grid.shape[1] != n_features:
         raise ValueError(f"n_features is {short_repr(n_features)}, and X has {grid.shape[1]} columns")
 
@@ -580,12 +507,10 @@ def check_width(grid: Grid, n_features: int | None) -> None:
 def read_points(
     grid: Grid, largest: int, *, exact_integers: bool = False, n_columns: int | None = None
 ) -> npt.NDArray[Any]:
-    """A table of numbers that are read as whole numbers up to a public largest one; n_columns of them are needed.
-
-    Beyond 2**53 - 1 doubles do not tell whole numbers apart. Lists, and nullable and Arrow columns, are then read
-    exactly, and so are NumPy's integers if their owner promises that their type is public. Others are read as doubles,
-    whatever their type: one missing value would make doubles of them.
-    """
+    """Read a table as whole numbers up to a public largest one; n_columns of them are needed."""
+    # Beyond 2**53 - 1 doubles do not tell whole numbers apart. Lists, and nullable and Arrow columns, are then read
+    # exactly, and so are NumPy's integers if their owner promises that their type is public. Others are read as
+    # doubles, whatever their type: one missing value would make doubles of them.
     if largest <= LARGEST_WHOLE:
         return grid.numbers()
     if not (exact_integers or grid.keeps_integers(n_columns)):
@@ -595,8 +520,7 @@ def read_points(
 
 def read_point_column(container: Any, name: str, largest: int, *, exact_integers: bool = False) -> npt.NDArray[Any]:
     """A vector of numbers that are read as whole numbers up to a public largest one: see `read_points`."""
-    column = read_column(container, name)
-    _check_numbers(column, name)
+    column = _numeric_column(container, name)
     if largest <= LARGEST_WHOLE:
         return column.numbers()
     if not (exact_integers or column.fixed):
@@ -607,11 +531,9 @@ def read_point_column(container: Any, name: str, largest: int, *, exact_integers
 def read_items(
     container: Any, name: str, largest: int | None, *, exact_integers: bool = False
 ) -> list[int | str | bytes | None]:
-    """A vector of items: integers, texts or bytes, None for all else; `largest` is that of integers, if they have one.
-
-    Integers beyond 2**53 - 1 are items in lists, in nullable and Arrow columns, and if their owner promises that the
-    type is public.
-    """
+    """Read a vector of integers, texts or bytes, None for all else; `largest` is that of integers, if they have one."""
+    # Integers beyond 2**53 - 1 are items in lists, in nullable and Arrow columns, and if their owner promises that the
+    # type is public.
     column = read_column(container, name, unwrap=False)
     if column.kind == "other":
         raise TypeError(f"{name} is of dtype {column.dtype}, and items are integers, texts or bytes")
@@ -621,16 +543,8 @@ def read_items(
 
 
 def read_codes(container: Any, name: str) -> npt.NDArray[np.int64]:
-    """A vector of integers from 0 up, negative ones for all else: see `Column.codes`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For columns of texts, dates or categories, and for other shapes.
-    """
-    column = read_column(container, name, unwrap=False)
-    _check_numbers(column, name)
-    return column.codes()
+    """Read a vector of integers from 0 up, negative ones for all else: see `Column.codes`."""
+    return _numeric_column(container, name, unwrap=False).codes()
 
 
 def _warn_of_doubles(name: str, largest: int) -> None:
@@ -647,30 +561,16 @@ def _warn_of_doubles(name: str, largest: int) -> None:
 
 @dataclass(frozen=True)
 class Classes:
-    """Two public labels.
+    """Two public labels."""
 
-    Attributes
-    ----------
-    labels : ndarray with shape (2,)
-    kind : {"number", "text"}
-    second : float, str or bytes
-        What labels are compared with.
-    """
-
-    labels: npt.NDArray[Any]
+    labels: npt.NDArray[Any]  # with shape (2,)
     kind: Literal["number", "text"]
     first: Any
-    second: Any
+    second: Any  # floats, texts or bytes: what labels are compared with
 
 
 def read_classes(classes: Any) -> Classes:
-    """Read a pair of labels.
-
-    Raises
-    ------
-    ValueError
-        Unless they are two distinct numbers or two distinct texts.
-    """
+    """Read a pair of labels: two distinct numbers or two distinct texts."""
     try:
         listed = list(classes)
         labels = np.asarray(classes)
@@ -691,14 +591,8 @@ def read_classes(classes: Any) -> Classes:
 
 
 def read_labels(y: Any, classes: Classes, n_rows: int) -> npt.NDArray[np.uint8]:
-    """Which labels are the second class; all others count as the first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For typed labels of another kind than the classes, and for another number of labels than rows.
-    """
-    return equal_labels(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
+    """Return which labels are the second class, as 0 and 1; all others count as the first."""
+    return equals(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
 
 
 def label_column(y: Any, classes: Classes, n_rows: int) -> Column:
@@ -710,50 +604,39 @@ def label_column(y: Any, classes: Classes, n_rows: int) -> Column:
     return column
 
 
-def equal_labels(column: Column, classes: Classes, label: Any) -> npt.NDArray[np.bool_]:
+def equals(column: Column, classes: Classes, label: Any) -> npt.NDArray[np.bool_]:
     """Which labels equal one of the classes."""
     values = column.values
     if values.dtype.kind in "biuf":
         equal = np.asarray(column.numbers() == label)
     elif values.dtype.kind in "US" and (values.dtype.kind == "U") == isinstance(label, str):
         equal = np.asarray(values == label)
-    elif classes.kind == "number":
-        equal = np.fromiter((real_of(value) == label for value in values_of(values)), dtype=np.bool_, count=len(values))
     else:
-        equal = np.fromiter((text_of(value) == label for value in values_of(values)), dtype=np.bool_, count=len(values))
+        read: Callable[[object], Any] = real_of if classes.kind == "number" else text_of
+        equal = np.fromiter((read(value) == label for value in as_objects(values)), dtype=np.bool_, count=len(values))
     return equal if column.missing is None else equal & ~column.missing
 
 
 def read_numbers(container: Any, name: str) -> Floats:
-    """A vector of numbers, NaN for what is none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For columns of texts, dates or categories, and for other shapes.
-    """
-    column = read_column(container, name)
-    _check_numbers(column, name)
-    return column.numbers()
+    """Read a vector of numbers, NaN for what is none."""
+    return _numeric_column(container, name).numbers()
 
 
-def _check_numbers(column: Column, name: str) -> None:
+def _numeric_column(container: Any, name: str, *, unwrap: bool = True) -> Column:
+    return _checked_numbers(read_column(container, name, unwrap=unwrap), name)
+
+
+def _checked_numbers(column: Column, name: str) -> Column:
     if column.category or column.kind not in ("number", "object"):
         raise TypeError(f"{name} is of dtype {column.dtype}, and numbers are needed")
+    return column
 
 
 def read_targets(y: Any, n_rows: int) -> Floats:
-    """Numbers, NaN for what is none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For columns of texts, dates or categories, and for another number of targets than rows.
-    """
+    """Read a number for each row, NaN for what is none."""
     column = read_column(y, "y")
     _check_length(column, n_rows)
-    _check_numbers(column, "y")
-    return column.numbers()
+    return _checked_numbers(column, "y").numbers()
 
 
 def _check_length(column: Column, n_rows: int) -> None:

@@ -122,7 +122,7 @@ def code_of(value: object) -> int:
     return code if 0 <= code <= LARGEST_WHOLE else -1
 
 
-def numbers_of(values: Iterable[object], count: int) -> npt.NDArray[np.float64]:
+def to_numeric(values: Iterable[object], count: int) -> npt.NDArray[np.float64]:
     """`number_of` of many values, with shape (count,)."""
     listed = list(values)
     if set(map(id, map(type, listed))) <= _PLAIN:

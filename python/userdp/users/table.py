@@ -20,6 +20,7 @@ from userdp.exact.encoding import INTEGER_TYPES
 from userdp.exact.numbers import check_count, short_repr
 from userdp.users.containers import (
     Column,
+    as_objects,
     check_width,
     collected,
     is_sequence,
@@ -32,7 +33,6 @@ from userdp.users.containers import (
     rows_in,
     select_column,
     take,
-    values_of,
 )
 from userdp.users.sanitize import LARGEST_WHOLE
 
@@ -58,18 +58,10 @@ class UnknownId(TypeError):
 
 @dataclass(frozen=True)
 class Users:
-    """Rows by user.
+    """Rows by user."""
 
-    Attributes
-    ----------
-    codes : ndarray of uint32 with shape (rows,)
-        Whose row it is, from 0 to n_users - 1.
-    n_users : int
-        The number of users, public.
-    """
-
-    codes: npt.NDArray[np.uint32]
-    n_users: int
+    codes: npt.NDArray[np.uint32]  # whose row it is, from 0 to n_users - 1
+    n_users: int  # public
 
 
 # --- one id
@@ -177,13 +169,6 @@ def canonical_id(user: object) -> Key:
     (kind, value) : tuple
         Hashable; in order for ids of one kind.
 
-    Raises
-    ------
-    ValueError
-        For a missing id.
-    TypeError
-        For an object of another type.
-
     Examples
     --------
     >>> import numpy as np
@@ -202,11 +187,6 @@ def canonical_id(user: object) -> Key:
 
 def id_bytes(user: object) -> bytes:
     """The canonical form of a user id as bytes, injectively: for keyed hashes of ids.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `canonical_id`.
 
     Examples
     --------
@@ -279,28 +259,9 @@ def _types_of(key: Key) -> Any:
 
 
 def read_ids(groups: Any, n_rows: int, *, compared: bool = True) -> tuple[npt.NDArray[np.uint32], list[Key]]:
-    """User ids as numbers from 0, in an order of the ids themselves: where a user's rows are moves nobody.
-
-    Parameters
-    ----------
-    groups : array-like, series or column of narwhals
-        One id for each row.
-    n_rows : int
-        How many rows there are.
-    compared : bool
-        Whether ids of several types that read alike are refused; otherwise they are different users.
-
-    Returns
-    -------
-    codes : ndarray of uint32 with shape (n_rows,)
-    keys : list
-        The canonical form of the id that has each number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a wrong shape, rows without an id, ids of other types, and ids of several types that read alike.
-    """
+    """Return user ids as numbers from 0, one for each row, and the canonical form of the id that has each number."""
+    # Numbers are in an order of the ids themselves: where a user's rows are moves nobody. With compared, ids of several
+    # types that read alike are refused; otherwise they are different users.
     name = "groups"
     column = _vector(groups, name)
     if len(column) != n_rows:
@@ -319,7 +280,7 @@ def read_ids(groups: Any, n_rows: int, *, compared: bool = True) -> tuple[npt.ND
         if empty.size:
             raise ValueError(f"{name}: row {empty[0]} has no user id")
         distinct, inverse = np.unique(column.values, return_inverse=True)
-        users = values_of(distinct)
+        users = as_objects(distinct)
         if None not in users:
             return inverse.astype(np.uint32).reshape(-1), [_key(user) for user in users]
     keys = _keys(column.objects(), name, "row")
@@ -410,29 +371,9 @@ def _refuse_alike(first: dict[Key, int], name: str) -> None:
 
 
 def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None) -> Users:
-    """Read whose rows they are.
-
-    Parameters
-    ----------
-    groups : array-like with shape (n_rows,)
-        One id for each row; see the module.
-    n_rows : int
-        The number of rows.
-    enrolled : sequence, optional
-        The public list of all users, in which those without rows count too. By default the users who have rows. With a
-        list, ids of several types that read alike are different users.
-
-    Returns
-    -------
-    Users
-        Numbered as they are enrolled. Otherwise in the order of the ids' types, and of ids.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a wrong shape, rows without an id, ids of other types, ids of users who are not enrolled, and users who are
-        enrolled twice. These errors are about the public list of users and name rows, never what is in them.
-    """
+    """Return whose rows they are; users are numbered as they are enrolled, otherwise in the order of their ids."""
+    # With a public list, users without rows count too, and ids of several types that read alike are different users.
+    # Errors are about the public list of users and name rows, never what is in them.
     if enrolled is None:
         codes, keys = read_ids(groups, n_rows)
         return Users(codes, len(keys))
@@ -531,12 +472,6 @@ class UserTable:
         -------
         UserTable
 
-        Raises
-        ------
-        TypeError, ValueError
-            About types, shapes and user ids. No value in a row of X or y raises, warns, or changes how another row is
-            read.
-
         Notes
         -----
         What a container *is* decides how it is read: its type, its shape, and the types of its columns, which are
@@ -626,11 +561,6 @@ def bound_contributions(
     X, y, groups
         The rows that are kept, in their order, in containers of the kinds that were given; y is None if it was, and
         groups is a str if it was. Nothing is read but the ids.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----

@@ -63,11 +63,6 @@ class UserVectors(ABC):
         Returns
         -------
         ndarray of int64 with shape (dimension,)
-
-        Raises
-        ------
-        ValueError
-            For public numbers out of range.
         """
         with progress_bar(None, "clipped sum") as progress:
             return self._vectors.clipped_sum(self._point(center), radius, grid, progress)
@@ -89,11 +84,6 @@ class UserVectors(ABC):
         Returns
         -------
         ndarray of int64 with shape (dimension,)
-
-        Raises
-        ------
-        ValueError
-            For public numbers out of range.
         """
         with progress_bar(None, "winsorized sum") as progress:
             return self._vectors.winsorized_sum(self._point(low), steps, grid, progress)
@@ -110,8 +100,6 @@ class UserVectors(ABC):
 
         Raises
         ------
-        ValueError
-            For public numbers out of range.
         BudgetError
             For more than 2^23 bins in all coordinates together; `occupied_bins` takes any number.
         """
