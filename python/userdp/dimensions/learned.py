@@ -147,10 +147,9 @@ def representation_from_learner(
 
     Notes
     -----
-    One run says something good for a given concept and distribution with probability at least
-    p = e^(-n epsilon) (1 - beta - delta (e^(n epsilon) - 1)/(e^epsilon - 1)), by group privacy, and T = ceil(ln(1 /
-    failure) / p) runs all miss with probability at most (1 - p)^T <= failure. The T of the paper, 100 ceil(e^(n
-    epsilon)), is the one for failure = e^-10 and a tenth of that p. docs/proofs/dimensions.md.
+    By group privacy one run says something good for a given concept and distribution with a probability p, and
+    ln(1 / failure) / p runs are enough: docs/proofs/dimensions.md. The paper's number is the one for failure = e^-10
+    and a tenth of that p.
 
     References
     ----------
@@ -203,10 +202,8 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
 
     Notes
     -----
-    `representation_from_learner` makes a representation of T = ceil(ln(1 / failure) e^(n epsilon) / (1 - beta))
-    hypotheses, so that T >= size and n epsilon > ln((size - 1)(1 - beta) / ln(1 / failure)). All constants are proved;
-    the bound is empty for small sizes, as the one of the paper is up to a dimension of 7.6. Rounded down where it is
-    not exact.
+    All constants are proved (docs/proofs/dimensions.md); the bound is empty for small sizes, as the one of the paper is
+    up to a dimension of 7.6. Rounded down where it is not exact.
 
     References
     ----------

@@ -43,10 +43,8 @@ def representation_size_bounds(
 
     Notes
     -----
-    Lower: on k < 1 / alpha equally likely points an error of at most alpha is no error, so s hypotheses serve at most s
-    of the patterns on them. Upper: enough of the class drawn at random serve every concept with probability 1 - beta;
-    and for alpha >= 1/2 the two constant hypotheses serve, since one of them is right on half of any distribution.
-    Points that are constant, or repeat or negate another, do not change the size. docs/proofs/dimensions.md.
+    By the growth function and by draws from the class; points that are constant, or repeat or negate another, do not
+    change the size. Proof: docs/proofs/dimensions.md.
 
     Examples
     --------
@@ -132,9 +130,7 @@ def representation_size(matrix: Matrix, *, alpha: Delta, beta: Delta, budget: in
 
     Notes
     -----
-    Whether s hypotheses suffice is a game: one side draws a set, the other a concept and a distribution. Of a
-    distribution only the sets of points on which one may be wrong matter, of which there are finitely many; smallest
-    ones are found by games too, and all games are solved in exact fractions. docs/proofs/dimensions.md.
+    Decided by finitely many matrix games in exact fractions: docs/proofs/dimensions.md.
 
     Source: [GKM21, Definition 9] and [GKM21, Lemma 10]; Beimel, Nissim, Stemmer, "Characterizing the Sample Complexity
     of Pure Private Learners" (JMLR 20, 2019).

@@ -175,9 +175,8 @@ def stability_from_agreement(agreement: Delta, eta: Delta) -> Fraction:
 
     Notes
     -----
-    nu = 1 - (1 - rho) / max(1 - eta, 2 eta (1 - eta)), or 0. For given r let p_1 >= p_2 >= ... be the probabilities of
-    hypotheses. Users disagree with probability 1 - sum p_i**2 >= 1 - p_1, and >= 2 p_1 (1 - p_1) for p_1 >= 1/2, which
-    two hypotheses attain. Where p_1 < eta this is at least the maximum above; then Markov's inequality.
+    nu = 1 - (1 - rho) / max(1 - eta, 2 eta (1 - eta)), or 0, the best such bound for eta >= 1/2. Proof:
+    docs/proofs/stability.md.
 
     Examples
     --------

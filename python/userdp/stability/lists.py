@@ -179,9 +179,8 @@ class AccurateLists(ListLearner):
 
     Notes
     -----
-    With `filter_examples` many fresh examples, with probability 1 - zeta all L empirical errors are within alpha / 2 of
-    the true ones. Then every hypothesis that stays has error at most 2 alpha, and one of error at most alpha stays; it
-    may be dropped otherwise, so (L, eta)-list global stability becomes (L, eta - zeta).
+    With `filter_examples` many fresh examples, with probability 1 - zeta every hypothesis that stays has error at most
+    2 alpha, and (L, eta)-list global stability becomes (L, eta - zeta): docs/proofs/stability.md.
     """
 
     def __init__(self, learner: ListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:

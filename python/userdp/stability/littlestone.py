@@ -131,13 +131,9 @@ class TournamentLearner(StableLearner):
 
     Notes
     -----
-    D_0 is the empty sample. For D_k, draw S0 and S1 from D_(k-1) and a block of fresh examples after each, and predict
-    by the standard optimal algorithm after either; while the predictions are equal, start again. At the first point
-    where they differ toss a coin for a label, and keep the sample and block that predicted the other one, with the
-    point and this label: there was a mistake. The learner draws k from 0, ..., LDim evenly, a sample from D_k and one
-    more block, and outputs the predictions after them. Some hypothesis has probability at least b_d/(d + 1), where d =
-    LDim and b_d = 4^-(2^d - 1), and with blocks of ceil(ln(1/b_d)/alpha) its error is at most alpha:
-    docs/proofs/dimensions.md.
+    Sample by sample, mistakes of the standard optimal algorithm are forced until a random number of them is reached;
+    some hypothesis then has probability at least 4^-(2^d - 1) / (d + 1) for d = LDim. The tournament, and how long
+    blocks have to be for an error of alpha: docs/proofs/dimensions.md.
 
     All coins are of the public seed, the same for all users, from a generator that is fresh for every user.
 

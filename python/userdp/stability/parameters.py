@@ -102,12 +102,8 @@ def representation_parameters(
 
     Notes
     -----
-    "tight": with Delta = sqrt(ln(2 |H| / z) / (2 m)), all empirical errors are within Delta of the true ones with
-    probability 1 - z, and then a user's distribution is within tanh(gamma Delta / 2) of the one with true errors, so
-    the votes drawn from the two differ with probability at most 1 - exp(-gamma Delta). The least m over z with z + 1 -
-    exp(-gamma Delta) <= (1 - nu) (1 - eta) is enough, by Markov's inequality.
-
-    Both are worst cases over all distributions. Far fewer rows are enough on most: see `measure_agreement`.
+    Both are worst cases over all distributions (proof of "tight": docs/proofs/stability.md). Far fewer rows are enough
+    on most: see `measure_agreement`.
 
     References
     ----------
@@ -169,17 +165,8 @@ def list_parameters(
 
     Notes
     -----
-    With tau = list_eta / 2, and s a share of the budget B = (1 - nu) (1 - eta), "tight" has
-
-    * k1, the least with L / (1.1 tau) exp(-k1 kl(tau, 1.1 tau)) + (L / (0.45 tau) + 1) exp(-k1 kl(tau, 0.9 tau)) <= s,
-      kl the binary relative entropy: with probability 1 - s the candidates are all hypotheses that are listed with
-      probability at least 1.1 tau, and some of those with at least 0.9 tau;
-    * gamma = ln(2 L / (0.9 tau s)) / (0.9 tau): leaving out the others moves the distribution by s / 2 at most;
-    * k2 = ceil(ln(2 L / (tau s)) / (2 Delta**2)): with probability 1 - s all frequencies of candidates are within Delta
-      of the probabilities, which moves the distribution by t = tanh(gamma Delta / 2) at most.
-
-    Votes then differ from those of the distribution with true probabilities with probability at most 2 s + 2 d / (1 +
-    d), where d = s / 2 + t; Delta makes that B, and s is chosen for the least k1 + k2.
+    "tight" takes the least numbers that the proof in docs/proofs/stability.md allows, with the share of the failure
+    budget (1 - nu) (1 - eta) that makes k1 + k2 least.
 
     References
     ----------
@@ -308,11 +295,9 @@ def query_parameters(algorithm: StatisticalQueryAlgorithm, *, eta: Delta = "0.9"
 
     Notes
     -----
-    The chance that a user's hypothesis is not the one that the means of the distribution give is at most
-    q I sqrt(variance / m) <= (1 - nu) (1 - eta), and by Markov's inequality it is above 1 - eta for at most 1 - nu of
-    the seeds. A worst case over all distributions that the algorithm's `variance` is good for (`DecisionListQueries`:
-    those which some list labels without error): far fewer rows are enough on most, see `measure_agreement`. Privacy
-    needs none of it. Proof: docs/proofs/statistical_queries.md.
+    A worst case over all distributions that the algorithm's `variance` is good for (`DecisionListQueries`: those which
+    some list labels without error): far fewer rows are enough on most, see `measure_agreement`. Proof:
+    docs/proofs/statistical_queries.md.
 
     References
     ----------

@@ -256,11 +256,10 @@ class StatisticalQueryLearner(StableLearner):
     offset s of query j, floor(I u + s) / I, where s is uniform in [0, 1) and public. Values of phi are clamped to
     [-1, 1] (NaN to 0) and read as multiples of 2**-30; means and roundings of those are exact.
 
-    *Stability.* Users whose means are u and v give different answers with probability exactly min(1, I |u - v|) over s.
-    With m rows of each user, the hypothesis differs from the one that the means of the distribution give with
-    probability at most q I sqrt(variance / m): `query_parameters` says how many rows that takes. All rows answer all
-    queries: [GKM21, Algorithm 5] takes fresh rows for each of the q queries, and so q times as many; the proof does not
-    need them (docs/proofs/statistical_queries.md).
+    *Stability.* Users whose means are u and v give different answers with probability exactly min(1, I |u - v|) over s;
+    `query_parameters` says how many rows make hypotheses agree. All rows answer all queries: [GKM21, Algorithm 5] takes
+    fresh rows for each of the q queries, and so q times as many, which the proof does not need
+    (docs/proofs/statistical_queries.md).
 
     *Items* are bytes, those of `StatisticalQueryAlgorithm.encode`. Whoever has no rows, makes the algorithm raise, or
     asks more than `max_queries` queries has the default item.

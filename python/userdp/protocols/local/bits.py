@@ -43,13 +43,10 @@ class BitwiseMajority(NumberedSymbols):
     anything else than zeros and ones among them stands for all zeros.
 
     *Privacy.* A message depends on its user's item and slot only, and either symbol's ratio is at most E = e**epsilon,
-    checked in integers. The slot must be the user's own number, fixed without data, for instance at enrolment: if it is
-    the rank among the ids that are present, replacing the first user moves everybody to another bit, and the loss grows
-    with the number of users (shown in docs/proofs/local_protocols.md).
+    checked in integers. The slot must be the user's own number, fixed without data, for instance at enrolment and not
+    the rank among the ids that are present (docs/proofs/local_protocols.md, "Slots are not ranks").
 
-    *Selection.* With g = n_users // n_bits reports of every bit, of independent users who have a common item with
-    probability a > 1/2 at least, all bits are right except with probability n_bits exp(-g (2a - 1)^2 (2p - 1)^2 / 2),
-    by Hoeffding's inequality: see `users_needed`.
+    *Selection.* `users_needed` are enough for all bits to be right, by Hoeffding's inequality.
 
     References
     ----------

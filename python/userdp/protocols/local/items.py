@@ -213,10 +213,7 @@ class ItemProtocol(LocalProtocol):
 
         Notes
         -----
-        For the common item h and another item v let D = 1 for a report that supports h and not v, -1 for the opposite,
-        0 otherwise. v is selected only if the sum of D is at most 0, which has probability at most (E e^(-t D))^n for
-        every t >= 0. All other users having v or none having it is the worst case, since the expectation is linear in
-        the users' distribution; t is the best one for the first. A union over n_items - 1 items v ends it.
+        The least number that a Chernoff bound gives for every other item: docs/proofs/local_protocols.md, "Selection".
 
         Examples
         --------
