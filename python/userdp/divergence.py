@@ -23,7 +23,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.epsilon import level_of
 from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_exact, short_repr, split_text
-from userdp.exact.pmf_input import Masses, PmfLike, is_table, masses_of, rows_of
+from userdp.exact.pmf import Masses, PmfLike, is_table, masses_of, rows_of
 
 __all__ = [
     "Bounds",
@@ -116,12 +116,6 @@ def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
         The float nearest to the exact value, from 0 to 1 (and 1e-9 more for floats whose total is that much above 1).
         One direction only: see `is_indistinguishable` for both.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, for anything that is not a pmf (NaN, infinite or negative mass, wrong total), different
-        lengths, or epsilon that is not a finite number >= 0.
-
     Notes
     -----
     Decides (epsilon, delta)-indistinguishability in one direction (Definition of approximate DP in GKKMMZ23, section
@@ -154,11 +148,6 @@ def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     Bounds, or list of N Bounds for 2-D input
         ``lower <= exact <= upper``, equal or adjacent floats.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`.
-
     Examples
     --------
     >>> hockey_stick_bounds(["1/2", "1/2"], ["1/6", "5/6"], 0)
@@ -184,11 +173,6 @@ def is_indistinguishable(p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Del
     -------
     Verdict, or list of N Verdicts for 2-D input
         Always decided: a divergence equal to delta holds, the smallest excess fails.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`, and for delta outside [0, 1].
 
     Examples
     --------
@@ -231,11 +215,6 @@ def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.Ar
     ndarray of float64, shape (L,) or (N, L)
         The exact values rounded up to floats: certified upper bounds, 0 where the exact value is 0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`.
-
     Examples
     --------
     >>> privacy_profile([0.75, 0.25], [0.25, 0.75], [0, LogRatio(2, 1), 2])
@@ -263,11 +242,6 @@ def epsilon_at_delta(p: PmfLike, q: PmfLike, delta: Delta) -> Any:
     Bounds, or list of N Bounds for 2-D input
         Enclose the exact epsilon (found at the breakpoints of the profile, not on a grid); (inf, inf) when no finite
         epsilon does.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `is_indistinguishable`.
 
     Notes
     -----
@@ -302,11 +276,6 @@ def max_divergence(p: PmfLike, q: PmfLike) -> Any:
     float or ndarray of shape (N,)
         The float nearest to the exact value; inf where q_o = 0 < p_o.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`.
-
     Examples
     --------
     >>> max_divergence(["3/4", "1/4"], ["1/4", "3/4"]) == math.log(3)
@@ -327,11 +296,6 @@ def total_variation(p: PmfLike, q: PmfLike) -> Any:
     -------
     float or ndarray of shape (N,)
         The float nearest to the exact value.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`.
 
     Examples
     --------
@@ -354,11 +318,6 @@ def kl_divergence(p: PmfLike, q: PmfLike) -> Any:
     float or ndarray of shape (N,)
         The float nearest to the exact value, from certified enclosures of the logarithm; inf where q_o = 0 < p_o.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`.
-
     Examples
     --------
     >>> kl_divergence([0.5, 0.5], [0.5, 0.5])
@@ -379,11 +338,6 @@ def chi2_divergence(p: PmfLike, q: PmfLike) -> Any:
     -------
     float or ndarray of shape (N,)
         The float nearest to the exact value; inf where q_o = 0 < p_o.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`.
 
     Examples
     --------
@@ -407,11 +361,6 @@ def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str
     -------
     float or ndarray of shape (N,)
         The float nearest to the exact value; inf where it is infinite.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `hockey_stick`, and for an order that is not positive.
 
     Examples
     --------

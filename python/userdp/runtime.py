@@ -26,28 +26,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def source_of(random_state: Any) -> _core.Source:
-    """Read ``random_state``.
-
-    Parameters
-    ----------
-    random_state : None or int
-        None draws from the operating system's cryptographic generator. An integer in [0, 2**256) is the key of a
-        ChaCha20 stream: reproducible, for tests only.
-
-    Returns
-    -------
-    _core.Source
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else.
-
-    Warns
-    -----
-    InsecureRandomnessWarning
-        For an integer: who knows it can undo the privacy of the draws.
-    """
+    """Read ``random_state``: None for the system's generator, or the key of a ChaCha20 stream in [0, 2**256)."""
     from userdp import _core
 
     if random_state is None:
@@ -76,16 +55,7 @@ DELAY_SECONDS = 2.0
 
 @contextmanager
 def progress_bar(wish: Progress, description: str) -> Iterator[ProgressCallback]:
-    """Yield a callback (done, total).
-
-    Parameters
-    ----------
-    wish : bool, callable or None
-        A callable is called itself; None shows a bar on a terminal when the work takes over two seconds; True shows
-        it at once wherever stderr goes; False never. Bars need tqdm.
-    description : str
-        What is being done.
-    """
+    """Yield a callback (done, total): a bar on a terminal after two seconds (None), at once (True), never (False)."""
     if callable(wish):
         yield wish
         return
@@ -117,13 +87,7 @@ def _tqdm(wish: bool | None, description: str) -> Any:
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
-    """Read ``size``: an int >= 0, or a tuple of these.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else.
-    """
+    """Read ``size``: an int >= 0, or a tuple of these."""
     lengths = size if isinstance(size, tuple) else (size,)
     for length in lengths:
         if not is_integer(length):

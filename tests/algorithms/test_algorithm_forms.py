@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SummedScoreEM, SymmetricAlgorithm
-from userdp.algorithms.forms import ASSUMPTIONS, assumptions_of, form_of, goes_with, is_symmetric
+from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of, form_of, goes_with, is_symmetric
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.delstab import DelStab
 from userdp.exact.pmf import Pmf

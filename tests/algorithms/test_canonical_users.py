@@ -22,7 +22,7 @@ import pytest
 
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.algorithms.distributions import read_distribution, read_universe
-from userdp.algorithms.users import private_users, read_users
+from userdp.algorithms.finite import private_users, read_users
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.checker import values as checked
 from userdp.delstab import BOTTOM, DelStab

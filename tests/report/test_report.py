@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.algorithms.forms import ASSUMPTIONS
+from userdp.algorithms.finite import ASSUMPTIONS
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.checker import check as _checker
 from userdp.checker import spaces as _spaces

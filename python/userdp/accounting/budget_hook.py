@@ -58,17 +58,9 @@ def _refuse(record: Any) -> None:
 
 @contextmanager
 def charging(estimator: Any, charge: Charge) -> Iterator[None]:
-    """Have what is fitted ask first.
-
-    Inside the block this estimator, its clones and its copies ask, in whatever thread they are fitted, and so does
-    everything that is fitted in this thread. What is fitted in another process, or goes on after the block, is refused:
-    nobody would be charged for it.
-
-    Raises
-    ------
-    RuntimeError
-        When the block ends and nobody has asked. The estimator is then as it was before.
-    """
+    """Have what is fitted ask first."""
+    # This estimator, its clones and its copies ask in whatever thread they are fitted, and so does all that is
+    # fitted in this thread. A fit in another process, or after the block, is refused: nobody would be charged for it.
     ask = _Asking(charge)
     before = dict(vars(estimator))
     token = _CHARGES.set((*_CHARGES.get(), ask))

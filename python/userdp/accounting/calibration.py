@@ -39,8 +39,6 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument; when the deltas of the mechanisms alone cost more than delta.
     BudgetError
         As `optimal_delta`.
 
@@ -86,14 +84,12 @@ def _share(group: object) -> tuple[Fraction, int]:
 
 
 def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, high: Fraction, target: Fraction) -> Fraction:
-    """The largest number, to `RESULT_BITS` bits, with an increasing cost of at most the target; low is one, not high.
-
-    False position on a log scale, where costs are nearly straight, with the Illinois weights, so that both ends move.
-    """
+    """The largest number, to `RESULT_BITS` bits, whose increasing cost is within the target, as that of low is."""
 
     def excess(value: Fraction) -> float:
         return ln_float(value) - ln_float(target) if value else -math.inf
 
+    # False position on a log scale, where costs are nearly straight, with the Illinois weights: both ends move.
     while high > 2 * low:
         middle = low * (1 << int((ln_float(high / low)) / (2 * math.log(2)) + 0.5))
         low, high = (middle, high) if cost(middle) <= target else (low, middle)

@@ -55,14 +55,6 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
         delta beside it. Exact; an epsilon is rounded up where a LogRatio and a number are added. A bounded range does
         not add up under adaptive choices, so there is none.
 
-    Raises
-    ------
-    TypeError
-        For what is not a cost.
-    ValueError
-        For no costs, and for costs without a common currency: some without epsilon, others with a delta and without
-        rho.
-
     Notes
     -----
     docs/proofs/composition.md. Deltas add up without a factor, as an (epsilon, delta)-DP mechanism is, for two given
@@ -121,11 +113,6 @@ def compose_advanced(epsilon: Epsilon, k: int, delta_slack: Delta, *, delta_each
     PrivacyParameters
         epsilon sqrt(2 k ln(1 / delta_slack)) + k epsilon (e^epsilon - 1), rounded up, and k delta_each + delta_slack.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; at an epsilon where e^epsilon cannot be written out.
-
     Notes
     -----
     Dwork, Rothblum and Vadhan (2010), Theorem III.3. It is proved for every epsilon >= 0 and says something where it is
@@ -166,8 +153,6 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument; when delta is below 1 - (1 - delta_each)^k.
     BudgetError
         For over 131072 mechanisms, or fewer at a large epsilon.
 
@@ -267,8 +252,6 @@ def optimal_delta(epsilon_each: Epsilon, k: int, epsilon: Epsilon, delta_each: D
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         As `compose_optimal`.
 
@@ -298,8 +281,6 @@ def optimal_delta_of_groups(groups: Iterable[Group], epsilon: Epsilon) -> Fracti
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         When the product of k + 1 over all groups but the largest is above 131072.
 

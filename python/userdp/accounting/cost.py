@@ -33,11 +33,6 @@ class PrivacyCost:
     delta, distance : Fraction
     rho : Fraction or None
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; when nothing is given, a delta without epsilon, or a distance without rho.
-
     Notes
     -----
     All of these hold at the same time, each for the whole release, and whoever composes takes the one that is best for

@@ -55,11 +55,6 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
         epsilon1 + epsilon2 and max(delta1 + e^epsilon1 delta2, delta2 + e^epsilon2 delta1). A float epsilon arises only
         when a LogRatio and a non-zero number are added.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     [GKKMMZ23, Lemma 5], in its tight form (the printed delta is the larger e^epsilon2 delta1 + e^epsilon1 delta2).
@@ -105,11 +100,6 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
     PrivacyParameters
         k epsilon and delta (1 + e^epsilon + ... + e^((k-1) epsilon)), capped at 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     [GKKMMZ23, Lemma 6], with the geometric sum written out, so that epsilon = 0 gives k delta. Proof: apply
@@ -135,10 +125,8 @@ def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
 
 
 def _geometric_sum(level: PrivacyLevel, count: int, cap: Fraction) -> Fraction:
-    """1 + E + ... + E^(count-1), or anything at or above the cap once it is reached; rounded up when E is irrational.
-
-    Doubling: S_2n = S_n (1 + E^n) and S_(n+1) = S_n + E^n, along the binary digits of count.
-    """
+    """1 + E + ... + E^(count-1), or anything at or above the cap once it is reached; rounded up for irrational E."""
+    # Doubling: S_2n = S_n (1 + E^n) and S_(n+1) = S_n + E^n, along the binary digits of count.
     factor = upper(level)
     total, power = Fraction(0), Fraction(1)
     for digit in bin(count)[2:]:
@@ -173,11 +161,6 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
     PrivacyParameters
         ln(1 + eta (e^epsilon - 1)) and eta delta with eta = n / n'. Epsilon is a LogRatio when e^epsilon is rational
         and a float rounded upwards otherwise.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; n' < n is refused.
 
     Notes
     -----
@@ -235,11 +218,6 @@ def subsampling_population(
         e^epsilon and e^target are rational, and otherwise with e^epsilon rounded up and e^target down to 190 bits. For
         a constant target it is the smallest such N. For a callable one N serves and the next smaller multiple does not,
         so it is the smallest whenever the sizes that serve have no gaps.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; when the target is 0 but epsilon is not; when no N up to the limit serves.
 
     Notes
     -----

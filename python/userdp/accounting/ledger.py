@@ -67,13 +67,7 @@ def written_ledger(ledger: PrivacyLedger, limits: Mapping[str, Amount], entries:
 
 
 def read_ledger(text: str) -> LedgerContent:
-    """What `written_ledger` wrote.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
+    """What `written_ledger` wrote."""
     try:
         content = json.loads(text)
         if content["userdp"] != "privacy ledger" or content["schema_version"] != SCHEMA_VERSION:
@@ -108,13 +102,7 @@ def _fraction_text(value: Fraction) -> str:
 
 
 def _amount(text: str) -> Amount:
-    """A fraction, or the logarithm of one.
-
-    Raises
-    ------
-    ValueError
-        For anything else: decimals too, as those of a large exponent would fill the memory.
-    """
+    """A fraction, or the logarithm of one."""
     logarithm = text.startswith("ln(") and text.endswith(")")
     top, bottom = (int(number, 0) for number in (text[3:-1] if logarithm else text).split("/"))
     return LogRatio(top, bottom) if logarithm else Fraction(top, bottom)
@@ -219,11 +207,6 @@ class PrivacyLedger:
     composition, unit, neighbors : str
     limits : mapping from str to Fraction or LogRatio
         What may be spent: of "epsilon" and "delta", or of "rho", "delta" and "distance".
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -354,8 +337,6 @@ class PrivacyLedger:
         ------
         PrivacyBudgetError
             When it would cost more than is left. Nothing is spent then, and the release must not be made.
-        TypeError
-            For anything else.
         ValueError
             For a release that is not private, or protects another unit or other neighbors; for a cost in rho only,
             where epsilon is counted.
@@ -409,9 +390,6 @@ class PrivacyLedger:
         ------
         PrivacyBudgetError
             When it would cost more than is left. Nothing was drawn then.
-        TypeError, ValueError
-            As `spend`; and what its `fit` raises. An error before anything is drawn costs nothing, and one after that
-            costs what the fit costs.
         RuntimeError
             When the fit ends without having asked: that of a subclass that draws in another way, or in another
             process. The estimator is then as it was.
@@ -442,10 +420,6 @@ class PrivacyLedger:
             As for its `open`.
         name : str, optional
             For the table.
-
-        Returns
-        -------
-        QuerySession
 
         Raises
         ------
@@ -500,13 +474,7 @@ class PrivacyLedger:
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyLedger:
-        """The ledger that `to_json` wrote, with what was spent.
-
-        Raises
-        ------
-        ValueError
-            For anything else, and for a ledger whose limits do not keep its promise or are exceeded.
-        """
+        """The ledger that `to_json` wrote, with what was spent."""
         content = read_ledger(text)
         try:
             ledger = cls(**content.arguments)

@@ -26,38 +26,20 @@ MOST_PLACES = 2**13
 
 @dataclass(frozen=True)
 class Responses:
-    """Randomized responses at one level.
+    """Randomized responses at one level."""
 
-    Attributes
-    ----------
-    level : Fraction
-        E > 1.
-    count : int
-        k >= 1.
-    above, below : tuple of int
-        At l: the sums of the first l masses, of 0 to l - 1 lies, in units of 1/total: of the true answer, not below
-        what they are, and of the other one, not above.
-    total : int
-    exact : bool
-        Whether nothing was rounded.
-    """
-
-    level: Fraction
-    count: int
+    level: Fraction  # E > 1
+    count: int  # k >= 1
+    # At l the sums of the first l masses, of 0 to l - 1 lies, in units of 1 / total: of the true answer, not below what
+    # they are, and of the other one, not above.
     above: tuple[int, ...]
     below: tuple[int, ...]
     total: int
-    exact: bool
+    exact: bool  # whether nothing was rounded
 
     @classmethod
     def of(cls, level: Fraction, count: int) -> Responses:
-        """Masses of so many responses.
-
-        Raises
-        ------
-        BudgetError
-            When they are too many.
-        """
+        """Masses of so many responses."""
         bits = level.numerator.bit_length() + level.denominator.bit_length()
         if count > MOST_TERMS or count * bits > MOST_BITS:
             raise _too_many(count)
@@ -94,12 +76,10 @@ def _exact(level: Fraction, count: int) -> list[int]:
 
 
 def _rounded(level: Fraction, count: int, places: int) -> tuple[list[int], list[int]]:
-    """Masses in units of 2^-places, rounded up and rounded down.
-
-    Ratios of neighboring masses are simple, so they are taken outwards from the largest, relative to it, where every
-    rounding is one of a unit and none grows; then divided by their sum.
-    """
+    """Masses in units of 2^-places, rounded up and rounded down."""
     top, bottom = level.numerator, level.denominator
+    # Ratios of neighboring masses are simple, so they are taken outwards from the largest, relative to it, where every
+    # rounding is one of a unit and none grows; then divided by their sum.
     peak = int((count + 1) * bottom // (top + bottom))
     unit = 1 << places
     upper, lower = [0] * (count + 1), [0] * (count + 1)
@@ -117,22 +97,12 @@ def _rounded(level: Fraction, count: int, places: int) -> tuple[list[int], list[
 
 
 def divergence(groups: Sequence[Responses], multiplier: Fraction) -> Fraction:
-    """The hockey-stick divergence of all the responses together at e^epsilon = multiplier, exactly or rounded up.
-
-    Raises
-    ------
-    BudgetError
-        When the groups have too many combinations.
-
-    Notes
-    -----
-    The sum over all combinations of the positive part of P - multiplier Q. For a combination in all groups but the
-    longest, the positive terms are those with fewer lies in the longest than a threshold, so sums of its first masses
-    suffice; the threshold is found from enclosures of logarithms, and where these leave several, the largest of the
-    sums is an upper bound.
-    """
+    """The hockey-stick divergence of all the responses together at e^epsilon = multiplier, exactly or rounded up."""
     if not groups:
         return max(Fraction(0), 1 - multiplier)
+    # The sum over all combinations of the positive part of P - multiplier Q. For a combination in all groups but the
+    # longest, the positive terms are those with fewer lies in the longest than a threshold, so sums of its first masses
+    # suffice. Enclosures of logarithms find the threshold; where they leave several, the largest sum is an upper bound.
     *others, longest = sorted(groups, key=lambda group: group.count)
     combinations = math.prod(group.count + 1 for group in others)
     if combinations > MOST_TERMS:
@@ -170,11 +140,8 @@ def _threshold(count: int, low: Fraction, high: Fraction, step: tuple[Fraction, 
 
 
 def least_multiplier(responses: Responses, delta: Fraction) -> Fraction | None:
-    """The least e^epsilon >= 1 at which the divergence is at most delta, exactly or rounded up; None where unknown.
-
-    The divergence is the largest of the differences above(t) - e^epsilon below(t), so each t asks for its own least
-    e^epsilon.
-    """
+    """The least e^epsilon >= 1 at which the divergence is at most delta, exactly or rounded up; None where unknown."""
+    # The divergence is the largest of above(t) - e^epsilon below(t), so each t asks for its own least e^epsilon.
     scale = delta.denominator
     allowed = delta.numerator * responses.total
     top = bottom = 1

@@ -28,13 +28,7 @@ CLOSEST_TO_ONE = 1 - Fraction(1, 2**20)
 
 
 def parse_rho(value: Delta, name: str = "rho") -> Fraction:
-    """Read a non-negative rho exactly.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read a non-negative rho exactly."""
     rho = parse_exact(value, name, "a non-negative float, int, Fraction or decimal string")
     if rho < 0:
         raise ValueError(f"{name} must be >= 0; got {short_repr(value)}")
@@ -53,11 +47,6 @@ def pure_to_zcdp(epsilon: Epsilon) -> Fraction:
     -------
     Fraction
         epsilon^2 / 2; rounded up for a LogRatio.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -86,11 +75,6 @@ def bounded_range_to_zcdp(epsilon: Epsilon) -> Fraction:
     Fraction
         epsilon^2 / 8; rounded up for a LogRatio.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-
     Notes
     -----
     Durfee and Rogers (2019); Cesar and Rogers (2021). Proof: let L = ln P/Q be of range at most eta and
@@ -115,15 +99,6 @@ def zcdp_group_privacy(rho: Delta, k: int) -> Fraction:
         Non-negative.
     k : int
         How many change, >= 0.
-
-    Returns
-    -------
-    Fraction
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -154,11 +129,6 @@ def zcdp_delta(rho: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Fraction
     -------
     Fraction
         At most 1; rounded up, and never between 0 and 2^-4096.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -251,11 +221,6 @@ def largest_rho(epsilon: Epsilon, delta: Delta, *, distance: Delta = 0) -> Fract
         Positive and certified: ``zcdp_delta(rho, epsilon, distance=distance) <= delta``; below the largest such rho by
         a part in 2^39 or so.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; when delta is too small for the distance, or below 2^-4096, and when it is 1.
-
     Examples
     --------
     >>> rho = largest_rho(1, "1e-6")
@@ -328,10 +293,8 @@ def _delta_at(x: Fraction, rho: Fraction, level: PrivacyLevel) -> Fraction:
 
 
 def _proposed_order(rho: float, epsilon: float) -> float:
-    """About the x = alpha - 1 at which the exponent of `_delta_at` is least: where its derivative, which grows, is 0.
-
-    The derivative is (1 + 2x) rho - epsilon - ln(1 + 1/x).
-    """
+    """About the x = alpha - 1 at which the exponent of `_delta_at` is least: where its growing derivative is 0."""
+    # The derivative is (1 + 2x) rho - epsilon - ln(1 + 1/x).
     low, high = -690.0, 690.0  # of ln x
     for _ in range(60):
         middle = (low + high) / 2

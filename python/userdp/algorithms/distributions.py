@@ -46,13 +46,7 @@ class Distribution:
 
 
 def read_universe(universe: Any, name: str = "universe") -> tuple[Any, ...]:
-    """Read the distinct possible values of an example, as their canonical values.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read the distinct possible values of an example, as their canonical values."""
     if isinstance(universe, (str, bytes, Mapping, set, frozenset)) or not isinstance(universe, Iterable):
         raise TypeError(f"{name} must be a sequence of examples, in a definite order; got {short_repr(universe)}")
     examples = tuple(canonical(example, f"{name}: example {place}") for place, example in enumerate(universe))
@@ -69,22 +63,7 @@ def read_universe(universe: Any, name: str = "universe") -> tuple[Any, ...]:
 
 
 def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -> Distribution:
-    """Read one distribution, exactly; weights are divided by their sum.
-
-    Parameters
-    ----------
-    value : mapping or sequence
-        From example to weight; or weights in the order of the universe.
-    universe : tuple or None
-        The possible examples; those a mapping leaves out have weight 0. None takes the keys of a mapping.
-    name : str
-        The argument's name, for messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read one distribution, exactly; weights are divided by their sum."""
     if isinstance(value, Mapping):
         examples = universe or read_universe(tuple(value), name)
         own = read_universe(tuple(value), name) if value else ()
@@ -135,8 +114,6 @@ def simplex_grid(size: int, resolution: int) -> list[tuple[int, ...]]:
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         For over 200,000 of them.
 

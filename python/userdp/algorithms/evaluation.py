@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from userdp.algorithms.finite import Dataset, FiniteAlgorithm, relative_error
-from userdp.algorithms.forms import goes_with
+from userdp.algorithms.finite import Dataset, FiniteAlgorithm, goes_with, relative_error
 from userdp.exact.numbers import short_repr
-from userdp.exact.pmf import Pmf, aligned
-from userdp.exact.pmf_input import Masses, distinct_masses, masses_of
+from userdp.exact.pmf import Masses, Pmf, aligned, distinct_masses, masses_of
 from userdp.runtime import ProgressCallback
 
 BATCH = 1024
@@ -31,15 +29,7 @@ def _declared(mechanism: Any, name: str, default: Any) -> Any:
 
 
 def outputs_of(mechanism: Any) -> tuple[Any, ...]:
-    """The mechanism's outputs, checked.
-
-    Raises
-    ------
-    TypeError
-        If the mechanism is not a `FiniteAlgorithm`.
-    ValueError
-        If its outputs cannot be read, are none, or are not distinct.
-    """
+    """The mechanism's outputs, checked."""
     declared = _declared(mechanism, "outputs", None)
     if declared is None or not isinstance(mechanism, FiniteAlgorithm):
         raise TypeError(
@@ -87,13 +77,7 @@ class DistinctPmfs:
     _known: dict[Any, int] = field(default_factory=dict)
 
     def add(self, returned: Any, dataset: Any) -> None:
-        """Validate what a mechanism returned on a dataset and record it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the dataset, when it is not a pmf over the outputs.
-        """
+        """Validate what a mechanism returned on a dataset and record it."""
         where = f"the pmf that the mechanism returned on the dataset {short_repr(dataset)}"
         masses = checked_masses(returned, self.outputs, where)
         key = distinct_masses(masses)
@@ -104,13 +88,7 @@ class DistinctPmfs:
 
 
 def checked_masses(returned: Any, outputs: tuple[Any, ...], where: str) -> Masses:
-    """Validate what a mechanism returned as a pmf over its outputs.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Starting with `where`, when it is not a pmf over the outputs.
-    """
+    """Validate what a mechanism returned as a pmf over its outputs."""
     if isinstance(returned, Pmf):
         try:
             returned = aligned(returned, outputs)
@@ -137,30 +115,7 @@ def evaluate_datasets(
     progress: ProgressCallback,
     name_of: Callable[[int], Any] | None = None,
 ) -> DistinctPmfs:
-    """Evaluate the mechanism on every dataset, in order.
-
-    Parameters
-    ----------
-    mechanism : FiniteAlgorithm
-        With a ``pmf_batch(datasets)`` that goes with its ``pmf`` it is asked for blocks.
-    outputs : tuple
-        Its outputs.
-    datasets : iterable of datasets
-        In rank order.
-    count : int
-        How many there are.
-    progress : callable
-        Called with (done, total).
-    name_of : callable, optional
-        What messages call the dataset of a rank; the dataset itself by default.
-
-    Raises
-    ------
-    ValueError
-        Naming the dataset, for a bad pmf or a mechanism that answers twice differently.
-    RuntimeError
-        Naming the dataset, from whatever the mechanism raised.
-    """
+    """Evaluate the mechanism on every dataset, in order."""
     found = DistinctPmfs(outputs)
     # A subclass with another pmf does not inherit the blocks of the old one.
     known = goes_with(mechanism, "pmf_batch", "pmf")
@@ -187,13 +142,7 @@ def evaluate_datasets(
 def _ask(
     mechanism: Any, batch: Callable[[list[Dataset]], Any] | None, block: list[Dataset], names: Sequence[Any]
 ) -> list[Any]:
-    """What the mechanism returns on each dataset of a block.
-
-    Raises
-    ------
-    RuntimeError
-        Naming the dataset, from whatever the mechanism raised.
-    """
+    """What the mechanism returns on each dataset of a block."""
     if batch is None:
         return [call_on(mechanism.pmf, dataset, name) for dataset, name in zip(block, names, strict=False)]
     rows = list(call_on(batch, block, names[0]))

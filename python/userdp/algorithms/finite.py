@@ -8,18 +8,124 @@ state its output distribution on every dataset. Anything with ``.outputs`` and `
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
 
-from userdp.algorithms.forms import Form
+from userdp.exact.encoding import canonical, has_codes
 from userdp.exact.numbers import parse_exact, short_repr
-from userdp.exact.pmf_input import PmfLike
+from userdp.exact.pmf import PmfLike
 
 User: TypeAlias = tuple[Any, ...]
 Dataset: TypeAlias = tuple[User, ...]
+
+
+@final
+class Bottom:
+    """The type of `BOTTOM`, which has one instance: equal to itself alone, in every process."""
+
+    _instance: Bottom | None = None
+
+    def __new__(cls) -> Bottom:
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+        return cls._instance
+
+    def __repr__(self) -> str:
+        return "BOTTOM"
+
+    def __reduce__(self) -> str:
+        return "BOTTOM"
+
+
+BOTTOM: Final = Bottom()
+"""What DelStab returns when it refuses to answer."""
+
+
+# --- what an engine takes for granted about an algorithm, and for which algorithms it may
+#
+# `AdditiveAlgorithm` and `SummedScoreEM` compute their pmf from statistics or scores, and a `SymmetricAlgorithm` claims
+# that the order of users does not matter. An engine relies on that only while the pmf is still that of the class that
+# says so. Who overrides `pmf`, or what it is made from, has said nothing about the new one.
+
+ASSUMPTIONS = MappingProxyType(
+    {
+        "pmf-as-stated": "the algorithm's outputs have the probabilities that its pmf states",
+        "canonical-users": "the algorithm sees of every user the canonical values, and nothing else",
+        "symmetry": "the pmf depends on the multiset of users, not on their order",
+        "additivity": "the pmf depends on the number of users and the sum of their statistics",
+        "score-form": "the pmf is the exponential mechanism on the sums of the users' scores",
+    }
+)
+"""What a verdict rests on and no engine checks in full, by name."""
+_OF_ENGINE = {
+    "symmetric": ("symmetry",),
+    "multiset": ("symmetry",),
+    "additive": ("additivity",),
+    "score": ("score-form",),
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a class says of the pmf that it defines, and the methods by which it computes it."""
+
+    name: str
+    methods: tuple[str, ...]
+
+
+def assumptions_of(engine: str) -> tuple[str, ...]:
+    """What a verdict of an engine rests on: keys of `ASSUMPTIONS`, in its order."""
+    return ("pmf-as-stated", "canonical-users", *_OF_ENGINE.get(engine, ()))
+
+
+def form_of(algorithm: Any) -> str:
+    """What an engine may take for granted about an algorithm's own pmf: score, additive, symmetric or labeled form."""
+    # "labeled" is nothing. A subclass, an earlier base or the object itself with a pmf of its own has to say anew that
+    # it is symmetric, in the same place.
+    if _owner(algorithm, "__getattribute__") is not object:
+        return "labeled"
+    for kind in type(algorithm).__mro__:
+        form = vars(kind).get("_form")
+        if isinstance(form, Form) and all(_knows(kind, _owner(algorithm, method)) for method in form.methods):
+            return form.name
+    claimed = getattr(algorithm, "symmetric", False) is True
+    return "symmetric" if claimed and goes_with(algorithm, "symmetric", "pmf") else "labeled"
+
+
+def is_symmetric(algorithm: Any) -> bool:
+    """Whether an algorithm claims that its own pmf depends on the multiset of users only."""
+    return form_of(algorithm) != "labeled"
+
+
+def goes_with(algorithm: Any, name: str, method: str) -> bool:
+    """Whether an attribute was given where the method was defined, or by a class that knew the method."""
+    giver, author = _owner(algorithm, name), _owner(algorithm, method)
+    if giver is algorithm or author is algorithm:
+        return giver is author
+    return giver is not None and _knows(giver, author)
+
+
+def _knows(kind: type, author: Any) -> bool:
+    """Whether a class is the author or inherits from it."""
+    return any(author is base for base in kind.__mro__)
+
+
+def _owner(algorithm: Any, name: str) -> Any:
+    """Where an attribute comes from: the object itself, the first class that has it, or nowhere (None)."""
+    try:
+        if name in object.__getattribute__(algorithm, "__dict__"):
+            return algorithm
+    except AttributeError:
+        pass
+    return next((kind for kind in type(algorithm).__mro__ if name in vars(kind)), None)
+
+
+# --- algorithms
 
 
 @runtime_checkable
@@ -114,11 +220,6 @@ def finite_algorithm(
     callable
         Turns a function ``dataset -> pmf`` into a `FiniteAlgorithm`. The function gets a tuple of users, each a tuple
         of examples, in index order, and returns k masses.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For outputs that are empty or not distinct, or a pmf_error outside [0, 1).
 
     Examples
     --------
@@ -223,8 +324,6 @@ class AdditiveAlgorithm(SymmetricAlgorithm):
 
         Raises
         ------
-        TypeError
-            Naming the user, when the statistic is not an integer.
         RuntimeError
             Naming the user, from whatever the statistic raised.
         """
@@ -254,3 +353,54 @@ def integer_of(value: Any, name: str) -> int:
     if isinstance(value, numbers.Integral):
         return int(value)
     raise TypeError(f"{name} must be an integer; got {value!r} of type {type(value).__name__}")
+
+
+# --- datasets: users as the canonical values of what they gave
+
+USERS = "a sequence of users, each a tuple, list or array of examples"
+
+
+def listed_users(dataset: Any, name: str) -> list[Any]:
+    """The users of a dataset one by one, as they are."""
+    # Sets and dicts hold users who gave the same only once. What is iterated over once, such as a generator, will do.
+    if isinstance(dataset, (Set, Mapping)):
+        raise TypeError(
+            f"{name} must be {USERS}; a {type(dataset).__name__} keeps one of several users who gave the same"
+        )
+    if isinstance(dataset, (str, bytes)) or not isinstance(dataset, Iterable):
+        raise TypeError(f"{name} must be {USERS}; got {type(dataset).__name__}")
+    if (
+        isinstance(dataset, np.ndarray)
+        and dataset.dtype != object
+        and (dataset.ndim < 2 or not has_codes(dataset.dtype))
+    ):
+        # Types and shapes are public, and no row of this array is a user.
+        raise TypeError(f"{name} must be {USERS}; got an array of shape {dataset.shape} and dtype {dataset.dtype}")
+    return list(dataset)
+
+
+def read_users(dataset: Any, name: str) -> Dataset:
+    """The canonical users of a dataset, for an audit or a diagnostic."""
+    return tuple(
+        _user(user, f"{name}: the user at position {position}")
+        for position, user in enumerate(listed_users(dataset, name))
+    )
+
+
+def private_users(dataset: Any, name: str) -> tuple[User | None, ...]:
+    """The canonical users of a private dataset: None for whoever has none, since no value of a user may raise."""
+    return tuple(map(_private, listed_users(dataset, name)))
+
+
+def _user(user: Any, name: str) -> User:
+    found = canonical(user, name)
+    if type(found) is not tuple:
+        raise TypeError(f"{name} must be a tuple, list or array of examples; got {type(user).__name__}")
+    return found
+
+
+def _private(user: Any) -> User | None:
+    try:
+        return _user(user, "")
+    except Exception:
+        return None

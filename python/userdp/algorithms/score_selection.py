@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.algorithms.finite import Dataset, SymmetricAlgorithm, User, integer_of
-from userdp.algorithms.forms import Form
+from userdp.algorithms.finite import Dataset, Form, SymmetricAlgorithm, User, integer_of
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import Epsilon, parse_level, short_repr
 from userdp.exact.pmf import Pmf
@@ -42,11 +41,6 @@ class SummedScoreEM(SymmetricAlgorithm):
     epsilon : PrivacyLevel
         As given, exactly.
     sensitivity : int
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Notes
     -----
@@ -110,8 +104,6 @@ class SummedScoreEM(SymmetricAlgorithm):
 
         Raises
         ------
-        TypeError, ValueError
-            Naming the user, when the scores are not k integers.
         RuntimeError
             Naming the user, from whatever ``scores`` raised.
         """
@@ -135,13 +127,7 @@ class SummedScoreEM(SymmetricAlgorithm):
         return np.array([min(max(int(value), 0), self.sensitivity) for value in values], dtype=np.int64)
 
     def score_table(self, dataset: Dataset) -> npt.NDArray[np.int64]:
-        """The clamped scores of every user, shape (n, k).
-
-        Raises
-        ------
-        ValueError
-            When totals may exceed 2**61; it depends on the number of users and the sensitivity only.
-        """
+        """The clamped scores of every user, shape (n, k)."""
         if len(dataset) * self.sensitivity > MAX_TOTAL:
             raise ValueError(
                 f"{len(dataset)} users with sensitivity {self.sensitivity} may have totals beyond 2**61; "

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import outputs_of
-from userdp.algorithms.forms import form_of, is_symmetric
-from userdp.algorithms.users import read_users
+from userdp.algorithms.finite import form_of, is_symmetric, read_users
 from userdp.audit.datasets import (
     MAX_SUMS,
     Additive,

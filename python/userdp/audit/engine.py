@@ -33,7 +33,7 @@ from userdp.exact.numbers import (
     round_up,
     short_repr,
 )
-from userdp.exact.pmf_input import Masses, distinct_masses, fractions_of
+from userdp.exact.pmf import Masses, distinct_masses, fractions_of
 from userdp.exceptions import BudgetError
 from userdp.report import AuditReport, Witness
 from userdp.runtime import Progress, progress_bar

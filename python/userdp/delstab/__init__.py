@@ -9,7 +9,7 @@ Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential 
 
 from __future__ import annotations
 
-from userdp.algorithms.refusal import BOTTOM
+from userdp.algorithms.finite import BOTTOM
 from userdp.delstab.delstab import DelStab
 from userdp.delstab.diagnostics import Explanation, PmfBounds
 

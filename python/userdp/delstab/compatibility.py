@@ -15,7 +15,7 @@ from userdp.algorithms.evaluation import checked_masses, outputs_of, pmf_error_o
 from userdp.delstab.calibration import Calibration
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import PrivacyLevel
-from userdp.exact.pmf_input import ExactMasses, Masses, distinct_masses
+from userdp.exact.pmf import ExactMasses, Masses, distinct_masses
 
 DETERMINISM_SAMPLES = 16
 LARGEST_EPSILON = 256

@@ -16,7 +16,7 @@ from typing import Any
 from userdp import _core
 from userdp.delstab.compatibility import InnerPmfs
 from userdp.delstab.stable_sets import Distribution
-from userdp.exact.pmf_input import ExactMasses, distinct_masses
+from userdp.exact.pmf import ExactMasses, distinct_masses
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ from typing import Any, Literal
 from userdp.accounting.cost import PrivacyCost
 from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import mechanism_name, outputs_of
-from userdp.algorithms.forms import goes_with, is_symmetric
-from userdp.algorithms.refusal import BOTTOM
-from userdp.algorithms.users import private_users, read_users
+from userdp.algorithms.finite import BOTTOM, goes_with, is_symmetric, private_users, read_users
 from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
 from userdp.delstab.compatibility import InnerPmfs
 from userdp.delstab.diagnostics import Explanation, PmfBounds, bounded_pmf, exact_distribution, explained

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, User
-from userdp.algorithms.forms import form_of
+from userdp.algorithms.finite import form_of
 from userdp.delstab.compatibility import Distributions, InnerPmfs, normalized
 from userdp.delstab.cover import CoverStability, covering, most_steps
 from userdp.delstab.stable_sets import (
@@ -32,7 +32,7 @@ from userdp.delstab.stable_sets import (
 from userdp.delstab.windows import TotalPmfs, WindowStability, count_totals, smallest_window
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import short_repr
-from userdp.exact.pmf_input import Masses
+from userdp.exact.pmf import Masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.delstab.compatibility import Distributions, InnerPmfs, normalized
-from userdp.exact.pmf_input import ExactMasses, Masses, distinct_masses
+from userdp.exact.pmf import ExactMasses, Masses, distinct_masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 

@@ -20,8 +20,7 @@ from userdp.algorithms import AdditiveAlgorithm
 from userdp.algorithms.evaluation import checked_masses
 from userdp.delstab.compatibility import InnerPmfs, matrix_of
 from userdp.delstab.stable_sets import Distribution
-from userdp.exact.pmf import Pmf
-from userdp.exact.pmf_input import masses_of
+from userdp.exact.pmf import Pmf, masses_of
 from userdp.exceptions import BudgetError
 
 MAX_TOTALS = 1_000_000

@@ -193,40 +193,12 @@ def _refuse(value: Any, why: str) -> Any:
 
 
 def code_of(value: Any) -> Any:
-    """The code of a value of the closed set: equal for the same values only, whatever else they carry.
-
-    Raises
-    ------
-    UnknownValue
-        For all other values, without a look at them.
-
-    Examples
-    --------
-    >>> code_of((1, 1.0, np.longlong(3), b"a"))
-    [1, {'float': '0x1.0000000000000p+0'}, 3, {'bytes': '61'}]
-    """
+    """The code of a value of the closed set, equal for the same values only; UnknownValue for all others, unseen."""
     return _Writer(MOST_SIZE, _refuse).code(value)
 
 
 def canonical(value: Any, name: str) -> Any:
-    """The value that is decoded from the code: plain, immutable, and all that an algorithm is shown of it.
-
-    Parameters
-    ----------
-    value : object
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    TypeError
-        With the name and the types that are accepted.
-
-    Examples
-    --------
-    >>> canonical([np.float32(0.5), [True]], "example")
-    (0.5, (True,))
-    """
+    """The value that is decoded from the code: plain, immutable, and all that an algorithm is shown of it."""
     try:
         return decode(code_of(value))
     except UnknownValue as error:
@@ -234,13 +206,7 @@ def canonical(value: Any, name: str) -> Any:
 
 
 def key_of(value: Any) -> str:
-    """The code of a value as text: hashable, and in an order that depends on nothing else.
-
-    Raises
-    ------
-    UnknownValue
-        As `code_of`.
-    """
+    """The code of a value as text: hashable, and in an order that depends on nothing else."""
     return _text(code_of(value))
 
 
@@ -257,13 +223,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(code: Any) -> Any:
-    """Turn JSON back into the value; a stored ``repr`` becomes `Unreadable`.
-
-    Raises
-    ------
-    ValueError
-        For what is no code.
-    """
+    """Turn JSON back into the value; a stored ``repr`` becomes `Unreadable`."""
     if isinstance(code, list):
         return tuple(map(decode, code))
     if not isinstance(code, dict):
@@ -299,13 +259,7 @@ def printable(text: str) -> str:
 
 
 def read_fraction(text: object) -> Fraction:
-    """Read what `fraction_text` writes.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
+    """Read what `fraction_text` writes."""
     match = _FRACTION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{text!r:.60} is not a fraction written as 'n' or 'n/d'")

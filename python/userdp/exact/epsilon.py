@@ -25,13 +25,7 @@ def _remembered(epsilon: Any, name: str) -> _core.Level:
 
 
 def level_of(epsilon: Any, name: str = "epsilon") -> _core.Level:
-    """Read epsilon, as `parse_level`, into the compiled core's form.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, when epsilon is not a finite non-negative number.
-    """
+    """Read epsilon, as `parse_level`, into the compiled core's form."""
     try:
         hash(epsilon)
     except TypeError:
@@ -171,13 +165,7 @@ def rational_below(epsilon: Fraction | LogRatio) -> Fraction:
 
 
 def positive_epsilon(epsilon: Epsilon) -> Fraction | LogRatio:
-    """Read a positive epsilon, as the exact number that it is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else.
-    """
+    """Read a positive epsilon, as the exact number that it is."""
     level = parse_level(epsilon)
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError("epsilon must be > 0: an output at epsilon = 0 cannot depend on the data")
@@ -185,13 +173,7 @@ def positive_epsilon(epsilon: Epsilon) -> Fraction | LogRatio:
 
 
 def planned_epsilon(epsilon: Epsilon) -> Fraction | LogRatio:
-    """As `positive_epsilon`, for plans that compute with floats which epsilon to spend where.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Also for an epsilon that is not from 2**-300 to 2**300.
-    """
+    """As `positive_epsilon`, for plans that compute with floats which epsilon to spend where."""
     exact = positive_epsilon(epsilon)
     if not 2.0**-300 <= float(parse_level(exact)) <= 2.0**300:
         raise ValueError(f"epsilon must be from 2**-300 to 2**300; got {short_repr(epsilon)}")

@@ -34,13 +34,6 @@ class LogRatio:
     numerator, denominator : int
         Integers with numerator >= denominator >= 1, so that epsilon >= 0. Kept in lowest terms.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not an integer.
-    ValueError
-        If denominator < 1 or numerator < denominator (epsilon would be negative).
-
     Examples
     --------
     >>> LogRatio(6, 2)
@@ -139,25 +132,7 @@ def defensive_copy(value: Any) -> Any:
 
 
 def exact_number(value: Any) -> Fraction | None:
-    """Read one real number exactly.
-
-    Parameters
-    ----------
-    value : float, int, Fraction, Decimal, str, or a NumPy scalar of these
-        Floats are the dyadic numbers they are; strings are decimals ("1e-6") or fractions ("1/3").
-
-    Returns
-    -------
-    Fraction or None
-        None for infinities and NaN.
-
-    Raises
-    ------
-    TypeError
-        For anything that is not a real number: bools, complex numbers, dates, None.
-    ValueError
-        For strings that are not numbers, and decimal exponents beyond 10^5, which would fill the memory.
-    """
+    """Read one real number exactly, floats as the dyadic numbers they are; None for infinities and NaN."""
     value = defensive_copy(value)
     if isinstance(value, np.generic):
         if isinstance(value, (np.bool_, np.datetime64, np.timedelta64)):
@@ -202,24 +177,7 @@ def parse_exact(value: Any, name: str, accepted: str) -> Fraction:
 
 
 def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
-    """Read epsilon exactly.
-
-    Parameters
-    ----------
-    epsilon : float, int, Fraction, decimal string or LogRatio
-        A non-negative privacy parameter. A float is the dyadic number it is; the text "ln(3/2)" is `LogRatio(3, 2)`.
-    name : str
-        The argument's name, for messages.
-
-    Returns
-    -------
-    PrivacyLevel
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, when epsilon is not a finite non-negative number.
-    """
+    """Read epsilon >= 0 exactly: a float as the dyadic number it is, the text "ln(3/2)" as `LogRatio(3, 2)`."""
     if isinstance(epsilon, LogRatio):
         return PrivacyLevel(epsilon.ratio, Fraction(0))
     if isinstance(epsilon, str) and (logarithm := _LOGARITHM.fullmatch(epsilon)):
@@ -243,24 +201,7 @@ def nonzero_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
 
 
 def parse_delta(delta: Any, name: str = "delta") -> Fraction:
-    """Read delta exactly.
-
-    Parameters
-    ----------
-    delta : float, int, Fraction or decimal string
-        A probability in [0, 1]. A float is the dyadic number it is.
-    name : str
-        The argument's name, for messages.
-
-    Returns
-    -------
-    Fraction
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, when delta is not a number in [0, 1].
-    """
+    """Read a probability in [0, 1] exactly."""
     value = parse_exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]")
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1]; got {short_repr(delta)}")
@@ -268,24 +209,7 @@ def parse_delta(delta: Any, name: str = "delta") -> Fraction:
 
 
 def parse_positive(value: Any, name: str) -> Fraction:
-    """Read a number above 0 exactly.
-
-    Parameters
-    ----------
-    value : float, int, Fraction or decimal string
-        A float is the dyadic number it is.
-    name : str
-        The argument's name, for messages.
-
-    Returns
-    -------
-    Fraction
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, when it is not a finite number above 0.
-    """
+    """Read a number above 0 exactly."""
     number = parse_exact(value, name, "a positive float, int, Fraction or decimal string")
     if number <= 0:
         raise ValueError(f"{name} must be > 0; got {short_repr(value)}")
@@ -293,13 +217,7 @@ def parse_positive(value: Any, name: str) -> Fraction:
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Read an int at or above a least value.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
-    """
+    """Read an int at or above a least value."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an int >= {least}; got {short_repr(value)}")
     if value < least:
@@ -385,13 +303,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
 
 
 def open_unit_fraction(value: Any, name: str, *, bits: int = 1000) -> Fraction:
-    """Read a number strictly between 0 and 1, exactly.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; also for numbers below 2**-bits.
-    """
+    """Read a number strictly between 0 and 1, exactly."""
     try:
         number = exact_number(value)
     except TypeError:

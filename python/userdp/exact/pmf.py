@@ -1,4 +1,7 @@
-"""Exact probability mass functions made from what users have: weights, counts or logits."""
+"""Exact probability mass functions: made from weights, counts or logits, and read from what users pass as a pmf.
+
+Reading changes no value silently: floats are the dyadic numbers they are, and all else is exact.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -75,19 +78,9 @@ class Pmf:
             `exact_pmf`.
         outputs : iterable, optional
             The outputs; 0, 1, ..., k-1 by default.
-
-        Returns
-        -------
-        Pmf
-
-        Raises
-        ------
-        TypeError, ValueError
-            For entries that are not exact numbers, negative, or all zero.
         """
         exact = [_exact_weight(weight, index) for index, weight in enumerate(weights)]
-        scale = math.lcm(*(weight.denominator for weight in exact)) if exact else 1
-        integers = tuple(int(weight * scale) for weight in exact)
+        integers = tuple(whole_multiples(exact))
         if outputs is None:
             return cls(tuple(range(len(integers))), integers, positional=True)
         return cls(tuple(outputs), integers)
@@ -113,26 +106,19 @@ class Pmf:
 
 
 def aligned(pmf: Pmf, outputs: tuple[Hashable, ...]) -> Pmf:
-    """The pmf in the order of the given outputs.
-
-    Parameters
-    ----------
-    pmf : Pmf
-        Over the same outputs in any order, or positional: made without outputs.
-    outputs : tuple
-        The order wanted.
-
-    Raises
-    ------
-    ValueError
-        When the pmf is over other outputs.
-    """
+    """The pmf in the order of the given outputs."""
     if pmf.positional and len(pmf) == len(outputs):
         return Pmf(outputs, pmf.weights)
     weight_of = dict(zip(pmf.outputs, pmf.weights, strict=True))
     if len(outputs) == len(pmf) and weight_of.keys() == set(outputs) and not pmf.positional:
         return Pmf(outputs, tuple(weight_of[output] for output in outputs))
     raise ValueError(f"has the outputs {short_repr(pmf.outputs)}, not the mechanism's {short_repr(outputs)}")
+
+
+def whole_multiples(fractions: Sequence[Fraction]) -> list[int]:
+    """The fractions times their least common denominator."""
+    scale = math.lcm(*{fraction.denominator for fraction in fractions})
+    return [fraction.numerator * (scale // fraction.denominator) for fraction in fractions]
 
 
 def _exact_weight(weight: Any, index: int) -> Fraction:
@@ -172,17 +158,6 @@ def exact_pmf(
         The k outputs; 0, 1, ..., k-1 by default.
     bits : int
         Resolution for logits, from 1 to 4096: each weight is off by at most half a unit of 2**-bits.
-
-    Returns
-    -------
-    Pmf
-
-    Raises
-    ------
-    TypeError
-        Unless exactly one of weights, counts and logits is given, or for entries that are not real numbers.
-    ValueError
-        For negative, NaN or infinite entries, or when all weights are zero.
 
     Notes
     -----
@@ -255,3 +230,132 @@ def _weights_of_logits(logits: Sequence[Fraction | float], bits: int) -> list[in
     largest = max(exact)
     weights = iter(_core.exp_weights([logit - largest for logit in exact], bits))
     return [next(weights) if isinstance(logit, Fraction) else 0 for logit in logits]
+
+
+# --- reading pmfs for the compiled core
+
+PmfLike: TypeAlias = "npt.ArrayLike | Sequence[Fraction | str | int | float] | Pmf"
+ExactMasses: TypeAlias = "tuple[list[int], int]"
+Masses: TypeAlias = "npt.NDArray[np.float64] | ExactMasses"
+"""A contiguous native float64 vector (taken as exact dyadic numbers), or (integer weights, total)."""
+
+_ACCEPTED = "a 1-D array-like of floats, ints, Fractions or decimal strings, or a Pmf"
+
+
+def masses_of(values: Any, name: str) -> Masses:
+    """Read one pmf for the compiled core, which checks signs and totals, except those of exact sequences."""
+    if isinstance(values, Pmf):
+        return list(values.weights), values.total
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; pass plain masses with every output present")
+    if isinstance(values, np.ndarray):
+        return _from_array(values, name)
+    if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be {_ACCEPTED}; got {type(values).__name__}")
+    if isinstance(values, (set, frozenset, dict)):
+        raise TypeError(f"{name} must be {_ACCEPTED}, in the order of the outputs; got a {type(values).__name__}")
+    if hasattr(values, "__array__"):
+        return _from_array(np.asarray(values), name)
+    entries = list(values)
+    if any(isinstance(entry, (list, tuple, np.ndarray)) and np.ndim(entry) > 0 for entry in entries):
+        raise ValueError(f"{name} must be one-dimensional here; got a sequence of sequences")
+    if entries and all(isinstance(entry, (float, np.floating)) for entry in entries):
+        return _from_array(np.array(entries, dtype=np.float64 if _fit_float64(entries) else object), name)
+    return _exact_masses(entries, name)
+
+
+def _fit_float64(entries: Sequence[Any]) -> bool:
+    return not any(isinstance(entry, np.longdouble) and np.longdouble is not np.float64 for entry in entries)
+
+
+def _from_array(array: npt.NDArray[Any], name: str) -> Masses:
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have 1 dimension; got {array.ndim} (shape {array.shape})")
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "f" and size <= 8:
+        # Exact, in native byte order, contiguous and aligned.
+        return np.require(array, dtype=np.float64, requirements=["C", "A"])
+    if kind in "iu":
+        return _exact_masses(array.tolist(), name)
+    if kind in "OU":
+        return _exact_masses(array.tolist(), name)
+    if kind == "f":
+        raise TypeError(f"{name} has dtype {array.dtype}, which float64 cannot hold exactly; convert it yourself")
+    raise TypeError(f"{name} has dtype {array.dtype}; masses must be real numbers: {_ACCEPTED}")
+
+
+def _exact_mass(entry: Any, index: int, name: str) -> Fraction:
+    where = f"{name}: mass {short_repr(entry)} at index {index}"
+    try:
+        mass = exact_number(entry)
+    except TypeError:
+        raise TypeError(f"{where} is a {type(entry).__name__}; masses must be real numbers") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if mass is None or mass < 0:
+        raise ValueError(f"{where} is not a finite number >= 0")
+    return mass
+
+
+def _exact_masses(entries: Sequence[Any], name: str) -> ExactMasses:
+    if not entries:
+        raise ValueError(f"{name} is empty; a pmf needs at least one mass")
+    fractions = [_exact_mass(entry, index, name) for index, entry in enumerate(entries)]
+    total = sum(fractions)
+    if total != 1:
+        hint = "; Pmf.from_weights takes weights of any total" if total > 1 else ""
+        raise ValueError(f"{name}: exact masses must sum to exactly 1; they sum to {_short(total)}{hint}")
+    weights = whole_multiples(fractions)
+    return weights, sum(weights)
+
+
+def _short(value: Fraction | int) -> str:
+    exact = Fraction(value)
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) <= 100:
+        return str(exact)
+    gap = exact - 1
+    sign, size = ("+", gap) if gap > 0 else ("-", -gap)
+    try:
+        return f"1 {sign} {size.numerator / size.denominator:.3g}"
+    except OverflowError:
+        return "more than any float"
+
+
+def fractions_of(masses: Masses) -> tuple[Fraction, ...]:
+    """The exact masses."""
+    if isinstance(masses, np.ndarray):
+        return tuple(Fraction(mass) for mass in masses.tolist())
+    weights, total = masses
+    return tuple(Fraction(weight, total) for weight in weights)
+
+
+def distinct_masses(masses: Masses) -> Any:
+    """A hashable key, equal for equal masses, whichever way they are written."""
+    if isinstance(masses, np.ndarray):
+        return (masses + 0.0).tobytes()  # -0.0 and 0.0 are the same mass
+    weights, total = masses
+    nearest = np.array([weight / total for weight in weights])
+    if all(Fraction(mass) * total == weight for mass, weight in zip(nearest.tolist(), weights, strict=True)):
+        return nearest.tobytes()
+    divisor = math.gcd(total, *weights)
+    return tuple(weight // divisor for weight in weights), total // divisor
+
+
+def is_table(values: Any) -> bool:
+    """True for a 2-D array or a sequence of rows."""
+    if isinstance(values, (Pmf, str, bytes)):
+        return False
+    if isinstance(values, np.ndarray):
+        return values.ndim >= 2
+    if isinstance(values, (list, tuple)) and values:
+        return all(isinstance(row, (list, tuple, np.ndarray, Pmf)) for row in values)
+    return bool(hasattr(values, "__array__") and np.ndim(values) >= 2)
+
+
+def rows_of(values: Any, name: str) -> list[Any]:
+    """The rows of a 2-D table of pmfs, each still to be read by `masses_of`."""
+    if not isinstance(values, (list, tuple)):
+        values = np.asanyarray(values)
+        if values.ndim != 2:
+            raise ValueError(f"{name} must have 1 or 2 dimensions; got {values.ndim} (shape {values.shape})")
+    return list(values)

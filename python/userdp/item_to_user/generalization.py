@@ -18,7 +18,7 @@ from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import Distribution, DistributionLike, read_distribution, read_universe
 from userdp.algorithms.evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.forms import is_symmetric
+from userdp.algorithms.finite import is_symmetric
 from userdp.audit.engine import DEFAULT_BUDGET, MAX_DATASETS, check_symmetry
 from userdp.exact.encoding import encode, fraction_text
 from userdp.exact.epsilon import core_level
@@ -34,7 +34,7 @@ from userdp.exact.numbers import (
     parse_level,
     short_repr,
 )
-from userdp.exact.pmf_input import Masses, PmfLike, fractions_of
+from userdp.exact.pmf import Masses, PmfLike, fractions_of
 from userdp.exceptions import BudgetError
 from userdp.item_to_user.subsampled import mixture
 from userdp.runtime import Progress, progress_bar

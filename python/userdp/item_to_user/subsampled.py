@@ -12,13 +12,10 @@ from typing import Any
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.evaluation import DistinctPmfs, call_on, mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.finite import FunctionAlgorithm
-from userdp.algorithms.forms import is_symmetric
-from userdp.algorithms.users import read_users
+from userdp.algorithms.finite import FunctionAlgorithm, is_symmetric, read_users
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import capped_binomial, check_count, short_repr
-from userdp.exact.pmf import Pmf
-from userdp.exact.pmf_input import fractions_of
+from userdp.exact.pmf import Pmf, fractions_of
 from userdp.exceptions import BudgetError
 
 MAX_ITEM_PMFS = 200_000

@@ -19,12 +19,11 @@ import numpy as np
 
 from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import DistinctPmfs, mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.forms import assumptions_of
-from userdp.algorithms.users import read_users
+from userdp.algorithms.finite import assumptions_of, read_users
 from userdp.audit.engine import DEFAULT_BUDGET, in_digits
 from userdp.checker.divergences import Level, Value
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
-from userdp.exact.pmf_input import fractions_of
+from userdp.exact.pmf import fractions_of
 from userdp.exceptions import BudgetError
 from userdp.lddp.deletions import Deletions, engine_for
 from userdp.lddp.search import Question, search, search_in_shards
@@ -88,7 +87,7 @@ class LDDPResult:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the verdict rests on, as `userdp.algorithms.forms.ASSUMPTIONS` explains it."""
+        """What the verdict rests on, as `userdp.algorithms.finite.ASSUMPTIONS` explains it."""
         return assumptions_of(self.engine)
 
     def __bool__(self) -> bool:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.evaluation import DistinctPmfs, Totals, call_on, evaluate_datasets
-from userdp.algorithms.forms import form_of
+from userdp.algorithms.finite import form_of
 from userdp.exact.encoding import key_of
-from userdp.exact.pmf_input import PmfLike, distinct_masses
+from userdp.exact.pmf import PmfLike, distinct_masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.epsilon import level_of
 from userdp.exact.numbers import Delta, Epsilon, parse_delta
-from userdp.exact.pmf_input import distinct_masses, masses_of, rows_of
+from userdp.exact.pmf import distinct_masses, masses_of, rows_of
 from userdp.runtime import Progress, progress_bar
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from userdp.algorithms.refusal import BOTTOM
+from userdp.algorithms.finite import BOTTOM
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelClassifier
 from userdp.estimators.fields import estimator

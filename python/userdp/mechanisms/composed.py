@@ -39,29 +39,7 @@ def run(program: AdaptiveMechanism, source: _core.Source) -> Any:
 
 
 def output_distribution(program: AdaptiveMechanism, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
-    """The exact distribution of a program's outcome.
-
-    Parameters
-    ----------
-    program : callable
-        See the module. It is run once for every path.
-    outputs : sequence of hashable
-        All outcomes that are possible, from public parameters only.
-    max_paths : int
-        Give up beyond so many paths.
-
-    Returns
-    -------
-    Pmf
-        Over `outputs`, in their order, with exact weights.
-
-    Raises
-    ------
-    BudgetError
-        For a program with too many paths.
-    RuntimeError
-        When an outcome is not among `outputs`: the list is then not public.
-    """
+    """The exact distribution of the outcome over its possible outputs, which follow from public parameters only."""
     masses: dict[Hashable, Fraction] = dict.fromkeys(outputs, Fraction(0))
     prefixes: list[_Path] = [_Path((), Fraction(1))]
     done = 0
@@ -91,10 +69,7 @@ class _Path:
 
 
 class PathEnumerator:
-    """Draws the outcomes of a path; beyond its end the first possible one, noting the others.
-
-    It gives up when the other paths, this one and those noted are too many: a program may draw without end.
-    """
+    """Draws the outcomes of a path; beyond its end the first possible one, noting the others."""
 
     def __init__(self, path: _Path, branches: list[_Path], others: int, max_paths: int) -> None:
         self.path = path
@@ -113,6 +88,7 @@ class PathEnumerator:
             for outcome, weight in zip(pmf.outputs, pmf.weights, strict=True)
             if weight
         ]
+        # A mechanism may draw without end.
         if self.others + len(self.branches) + len(possible) > self.max_paths:
             raise BudgetError(
                 f"the exact distribution has more than {self.max_paths} paths; audit a smaller domain or fewer rounds"

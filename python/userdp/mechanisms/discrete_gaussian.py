@@ -43,12 +43,6 @@ class DiscreteGaussian(AdditiveNoise):
         With rho, and only then: how far the vector of integers moves at most, in Euclidean length, when one user is
         replaced; at least 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges. Round values whose sigma_squared is too large to a coarser public grid, and
-        those whose sigma_squared is too small to a finer one.
-
     Notes
     -----
     *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the vector of integers that is released
@@ -134,13 +128,7 @@ class DiscreteGaussian(AdditiveNoise):
         return self._core_noise.distance
 
     def rho(self, sensitivity: int) -> Fraction:
-        """The zCDP parameter of the ideal pmf, for integers that move by at most `sensitivity` in Euclidean length.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Unless the sensitivity is an int of at least 1.
-        """
+        """The zCDP parameter of the ideal pmf, for integers that move by at most `sensitivity` in Euclidean length."""
         return Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
 
     def pmf(self, value: int | Integers | tuple[int, ...]) -> Pmf:
@@ -158,8 +146,6 @@ class DiscreteGaussian(AdditiveNoise):
 
         Raises
         ------
-        TypeError
-            For values that are not ints.
         BudgetError
             For more than 2**20 outputs.
         """

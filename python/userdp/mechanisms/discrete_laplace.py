@@ -48,8 +48,6 @@ class DiscreteLaplace(AdditiveNoise):
 
     Raises
     ------
-    TypeError, ValueError
-        For parameters outside these ranges; when the tables are built, for a scale above about 2**32.
     BudgetError
         When the tables are built, and they would have more than 2**16 entries: a scale above about 2**24 in a range
         that is wider still. Round the values to a coarser public grid.
@@ -180,8 +178,6 @@ class DiscreteLaplace(AdditiveNoise):
 
         Raises
         ------
-        TypeError
-            For a value that is not an int.
         BudgetError
             For more than 2**20 outputs.
         """
@@ -222,11 +218,6 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
         Privacy parameter, positive. With the sensitivity, in place of the scale: scale = sensitivity / epsilon.
     sensitivity : int
         The most by which the integer statistic changes between neighbors: 1 by default. Only with epsilon.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges, for both a scale and an epsilon, or none.
 
     Notes
     -----
@@ -291,13 +282,7 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
         return Bounds(round_down(self._divisor / high), round_up(self._divisor / low))
 
     def probability(self, x: int) -> Bounds:
-        """Certified floats around P[x] = (1 - q) / (1 + q) q**|x|, where q = e**(-1 / scale).
-
-        Raises
-        ------
-        TypeError
-            Unless x is an int.
-        """
+        """Certified floats around P[x] = (1 - q) / (1 + q) q**|x|, where q = e**(-1 / scale)."""
         if not is_integer(x):
             raise TypeError(f"x must be an int; got {short_repr(x)}")
         return Bounds(*self._core_pmf.probability(abs(int(x))))

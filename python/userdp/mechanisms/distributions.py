@@ -43,8 +43,6 @@ class Categorical(IntegerDistribution):
 
     Raises
     ------
-    TypeError, ValueError
-        For other weights, all of them zero, or a total above 2**128.
     BudgetError
         For more than 2**20 weights.
 
@@ -112,11 +110,6 @@ class BiasedCoin(Distribution[bool, np.bool_]):
     log_probability : float, int, Fraction or decimal string, optional
         The natural logarithm of the probability, at most 0: ``-x`` for e**-x. Exactly one of the two is given.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges, both, or none.
-
     Notes
     -----
     *Distribution.* A toss is True exactly when U < p for a uniform U in [0, 1). 128 bits of U are compared with the
@@ -169,13 +162,7 @@ class BiasedCoin(Distribution[bool, np.bool_]):
         return Bounds(round_down(1 / high), round_up(1 / low))
 
     def pmf(self) -> Pmf:
-        """The distribution, over the outputs False and True.
-
-        Raises
-        ------
-        ValueError
-            For an irrational probability.
-        """
+        """The distribution, over the outputs False and True."""
         if self._minus_log:
             raise ValueError(f"{self!r} has an irrational probability, and no Pmf holds it; see probability")
         p = self._rational
@@ -206,11 +193,6 @@ class UniformInteger(IntegerDistribution):
     ----------
     low, high : int
         Integers of 64 bits with low <= high.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other bounds.
 
     Notes
     -----
@@ -269,11 +251,6 @@ class RandomSubset(Distribution[npt.NDArray[np.int64], np.int64]):
         From 0 to 2**63 - 1.
     subset_size : int
         From 0 to the population; of at most 2**24 elements, and 2**27 in all the subsets of a call.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other numbers.
 
     Notes
     -----
@@ -343,8 +320,6 @@ class NegativeBinomial(IntegerDistribution):
 
     Raises
     ------
-    TypeError, ValueError
-        For parameters outside these ranges.
     BudgetError
         When the table is built: for more than 2**20 entries, or a mean above that.
 
@@ -410,11 +385,6 @@ class Geometric(IntegerDistribution):
     p : float, int, Fraction or decimal string
         The probability of success, from 2**-52 to 1. A float is the dyadic number it is.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For other numbers.
-
     Notes
     -----
     *Distribution.* floor(ln(U) / ln(1 - p)) for a uniform U in (0, 1), whose bits are drawn until a certified enclosure
@@ -445,8 +415,6 @@ class Geometric(IntegerDistribution):
 
         Raises
         ------
-        TypeError, ValueError
-            Unless x is an int >= 0.
         BudgetError
             When the fraction would have more than 2**24 bits.
         """

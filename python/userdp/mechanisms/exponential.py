@@ -48,11 +48,6 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int
         They do not when a user is *replaced*, which this library means by neighbors: with this option the loss would
         then be up to 2 epsilon.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges.
-
     Notes
     -----
     *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
@@ -133,8 +128,6 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int
 
         Raises
         ------
-        TypeError, ValueError
-            As for `sample`.
         BudgetError
             For more than 2**22 candidates.
         """

@@ -42,11 +42,6 @@ class GroupedScores:
     scores : ndarray of int64 with shape (g,)
         Read-only views. Contiguous arrays of these types are not copied: who changes them changes the groups.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else.
-
     Notes
     -----
     Arrays of uint64 and int64 are checked in constant time, except that it shows whether they are groups at all; other
@@ -193,11 +188,6 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
         True promises that between neighbors all scores change in the same direction, and doubles the rate. They do
         not when a user is *replaced*, which this library means by neighbors: the loss would then be up to 2 epsilon.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges.
-
     Notes
     -----
     *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
@@ -261,8 +251,6 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
 
         Raises
         ------
-        TypeError, ValueError
-            As for `sample`.
         BudgetError
             For more than 2**22 candidates.
         """
@@ -287,8 +275,6 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
 
         Raises
         ------
-        TypeError, ValueError
-            As for `sample`.
         BudgetError
             For more than 2**22 groups.
         """

@@ -85,11 +85,6 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
         Counter
             How many users have each item, in the items' one form. Users whose item counts for nothing are counted
             under None, so that the total is the number of users.
-
-        Raises
-        ------
-        TypeError
-            As for `release`.
         """
         if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
             # Such as one item in place of everybody's; nothing private is said of it.
@@ -140,18 +135,6 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
         item
             In its plain form; for an `ApproximatePrivateMode` possibly `userdp.BOTTOM`.
 
-        Raises
-        ------
-        TypeError, ValueError
-            When `items` is not a sequence; for other values of random_state.
-        OSError
-            When the operating system gives no random bits.
-
-        Warns
-        -----
-        InsecureRandomnessWarning
-            When random_state is an integer.
-
         Notes
         -----
         Every call spends the budget again, also a call after `userdp.BOTTOM`, or with new public randomness for the
@@ -169,13 +152,7 @@ LEAST_DISAGREEMENT = 2.0**-60
 
 
 def planned(agreement: float | Fraction | str, beta: Delta) -> tuple[float, float]:
-    """The probability that a user has another item, and a third of beta.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless 1/2 < agreement <= 1 and 0 < beta < 1.
-    """
+    """The probability that a user has another item, and a third of beta."""
     p, failure = parse_positive(agreement, "agreement"), parse_delta(beta, "beta")
     if not Fraction(1, 2) < p <= 1:
         raise ValueError(
@@ -203,13 +180,7 @@ def binomial_window(n: int, others: float) -> tuple[npt.NDArray[np.float64], npt
 
 
 def least_from_which_on(holds: Callable[[int], bool], start: int) -> int:
-    """The least number from which on a predicate holds that, once true, stays true two steps later.
-
-    Raises
-    ------
-    BudgetError
-        When it is above 2**40.
-    """
+    """The least number from which on a predicate holds that, once true, stays true two steps later."""
     # The larger of the least even and the least odd number: the one before it holds too, the one before that does not.
     return max(_least(holds, start), _least(holds, start + 1)) - 1
 
@@ -247,11 +218,6 @@ class PurePrivateMode(PrivateMode[int, int]):
         removing one user, where n is private.
     default : int or None
         What anything that is not an item counts as: a fixed public item, or None for nothing.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges.
 
     Notes
     -----
@@ -361,8 +327,6 @@ class PurePrivateMode(PrivateMode[int, int]):
 
         Raises
         ------
-        TypeError, ValueError
-            For counts that are not non-negative integers, and keys that are no items.
         BudgetError
             For more than 2**22 items; `probability` takes any number.
         """
@@ -385,8 +349,6 @@ class PurePrivateMode(PrivateMode[int, int]):
 
         Raises
         ------
-        TypeError, ValueError
-            As for `pmf`, and when `item` is none.
         BudgetError
             For more than about 2**21 items that somebody has.
 
@@ -418,11 +380,6 @@ class PurePrivateMode(PrivateMode[int, int]):
             The least a for which e**(-epsilon (a + 1) / 2) n_items <= beta (with epsilon for epsilon / 2 where users
             are added and removed). An item with more than a users less than the one of most users is chosen with
             probability at most beta.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For beta outside (0, 1), or so small that weights of 128 bits do not tell.
 
         Examples
         --------
@@ -462,8 +419,6 @@ class PurePrivateMode(PrivateMode[int, int]):
 
         Raises
         ------
-        TypeError, ValueError
-            For values outside these ranges, and for beta so small that weights of 128 bits do not tell.
         BudgetError
             When the result would be above 2**39.
 

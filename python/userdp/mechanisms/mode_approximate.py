@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.algorithms.refusal import BOTTOM, Bottom
+from userdp.algorithms.finite import BOTTOM, Bottom
 from userdp.exact.epsilon import as_epsilon, float_above, level_root
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exact.pmf import Pmf
@@ -49,8 +49,6 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
 
     Raises
     ------
-    TypeError, ValueError
-        For parameters outside these ranges, and parameters that probabilities over 2**128 cannot hold.
     BudgetError
         For a half-width above 2**20.
 
@@ -177,8 +175,6 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
 
         Raises
         ------
-        TypeError, ValueError
-            For counts that are not non-negative integers, and keys that are no items.
         BudgetError
             For very many items that may win.
 
@@ -245,8 +241,6 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
 
         Raises
         ------
-        TypeError, ValueError
-            For values outside these ranges.
         BudgetError
             When the result would be above 2**40.
 

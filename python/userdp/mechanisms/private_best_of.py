@@ -38,11 +38,6 @@ class PrivateBestOf(Mechanism):
     hide_time : bool
         True always makes all of `most_runs` runs, and ignores those after the K-th: the time then does not tell K.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For other parameters; hide_time needs most_runs.
-
     Notes
     -----
     *Guarantee.* When one run is epsilon-DP, pure, the outcome is 3 epsilon-DP, for the same neighbors, whatever gamma
@@ -117,11 +112,6 @@ class PrivateBestOf(Mechanism):
         -------
         object
             An outcome of the mechanism.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the mechanism.
         """
         return self._draw(source_of(random_state), *arguments)
 
@@ -155,8 +145,6 @@ class PrivateBestOf(Mechanism):
 
         Raises
         ------
-        TypeError, ValueError
-            As the mechanism.
         BudgetError
             For distributions of more than 2**31 bits.
         """

@@ -71,11 +71,6 @@ class PrivateRange(Mechanism):
     choice : GroupedExponentialMechanism
         Draws a bin from the groups that `groups_of_bins` and `groups_of_counts` make.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For parameters outside these ranges, and for more than 2**62 bins.
-
     Notes
     -----
     *Neighbors and sensitivity.* Replacing one user moves one value from a bin to another, or makes it absent or
@@ -159,12 +154,6 @@ class PrivateRange(Mechanism):
             In grid steps. A value that is rounded to the grid within the interval is one of length + 1 integers, so
             that the sensitivity of a sum of them is exactly the length.
 
-        Raises
-        ------
-        ValueError
-            When half_width, bound or width / 2 is no multiple of the grid: intervals would then begin or end beside it,
-            and a sum of rounded values might change by more than the length.
-
         Examples
         --------
         >>> PrivateRange(epsilon=1, bound=4, width=2, half_width=3).steps(1)
@@ -209,13 +198,7 @@ class PrivateRange(Mechanism):
         return np.where(there, places, NOBODY)
 
     def groups_of_bins(self, bins: npt.ArrayLike) -> GroupedScores:
-        """The costs of all bins, in groups of one cost, from the bin of each user (-1 for users without rows).
-
-        Raises
-        ------
-        TypeError, ValueError
-            For what is no vector of such integers.
-        """
+        """The costs of all bins, in groups of one cost, from the bin of each user (-1 for users without rows)."""
         places = np.asarray(bins)
         if places.ndim != 1 or not places.size or not np.issubdtype(places.dtype, np.integer):
             raise TypeError(f"bins must be a vector of integers, one for each user; got a {type(bins).__name__}")
@@ -271,10 +254,6 @@ class PrivateRange(Mechanism):
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
             for tests only, and warns.
-
-        Returns
-        -------
-        ReleasedRange
         """
         return self._draw(source_of(random_state), self.groups_of_bins(self.bins(values, present)))
 

@@ -34,8 +34,6 @@ def tdlap_half_width(epsilon: Epsilon, delta: Delta) -> int:
 
     Raises
     ------
-    TypeError, ValueError
-        For parameters outside these ranges.
     BudgetError
         When the result would be above 2**60.
 
@@ -82,9 +80,6 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
 
     Raises
     ------
-    TypeError, ValueError
-        For parameters outside these ranges; when the table is built, for parameters that probabilities over 2**128
-        cannot hold.
     BudgetError
         When the table is built: for kappa above 2**20.
 
@@ -159,8 +154,6 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
 
         Raises
         ------
-        ValueError
-            When e**epsilon is irrational, as it is unless epsilon is a LogRatio.
         BudgetError
             When the weights are too long to be written out.
         """

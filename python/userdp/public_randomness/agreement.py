@@ -15,8 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from userdp.exact.numbers import short_repr
-from userdp.exact.pmf import Pmf, aligned
-from userdp.exact.pmf_input import PmfLike, fractions_of, masses_of
+from userdp.exact.pmf import Pmf, PmfLike, aligned, fractions_of, masses_of
 from userdp.exceptions import BudgetError
 
 Distribution: TypeAlias = "PmfLike | Mapping[Hashable, Any]"

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
-from userdp.exact.pmf import Pmf
-from userdp.exact.pmf_input import masses_of
+from userdp.exact.pmf import Pmf, masses_of
 from userdp.public_randomness.seed import PublicSeed, parse_label
 
 LARGEST_TOTAL = 2**63

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.algorithms.forms import assumptions_of
+from userdp.algorithms.finite import assumptions_of
 from userdp.checker import check as checker
 from userdp.checker import divergences, limits, spaces, values
 from userdp.checker.verification import Verification
@@ -112,7 +112,7 @@ class AuditReport:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the verdict rests on besides the numbers: keys of `userdp.algorithms.forms.ASSUMPTIONS`."""
+        """What the verdict rests on besides the numbers: keys of `userdp.algorithms.finite.ASSUMPTIONS`."""
         return assumptions_of(self.engine)
 
     def __bool__(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from userdp.algorithms.forms import ASSUMPTIONS
+from userdp.algorithms.finite import ASSUMPTIONS
 from userdp.exact.encoding import fraction_text, printable
 from userdp.exact.numbers import Bounds, PrivacyLevel
 

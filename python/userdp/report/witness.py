@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from userdp.algorithms.finite import relative_error
-from userdp.algorithms.forms import form_of
+from userdp.algorithms.finite import form_of, relative_error
 from userdp.checker import check as checker
 from userdp.checker import spaces, values
 from userdp.exact.encoding import encode
-from userdp.exact.pmf import Pmf, aligned
-from userdp.exact.pmf_input import fractions_of, masses_of
+from userdp.exact.pmf import Pmf, aligned, fractions_of, masses_of
 
 
 class Structure(Mapping[str, Any]):
