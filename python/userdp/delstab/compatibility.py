@@ -48,15 +48,15 @@ class InnerPmfs:
     """The distributions of an algorithm on kept datasets, as they are compared and as they are drawn from."""
 
     outputs: tuple[Any, ...]  # The algorithm's k outputs
-    # level, delta: Two distributions are compatible when they are indistinguishable at this level, which is the
+    # Two distributions are compatible when they are indistinguishable at this level, which is the
     # calibration's unless the algorithm declares a `pmf_error`, and then one at which no distributions within that
     # error are farther apart.
     level: _core.Level
     delta: Fraction
-    strict: bool  # True in diagnostics: the first answers are asked for twice, and must not differ
+    strict: bool = False  # True in diagnostics: the first answers are asked for twice, and must not differ
 
     @classmethod
-    def of(cls, algorithm: Any, calibration: Calibration, *, strict: bool) -> InnerPmfs:
+    def of(cls, algorithm: Any, calibration: Calibration, *, strict: bool = False) -> InnerPmfs:
         """What the calibration asks of the algorithm's distributions."""
         level, delta, error = calibration.inner_level, calibration.inner_delta, pmf_error_of(algorithm)
         if error:

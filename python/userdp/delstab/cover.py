@@ -23,10 +23,8 @@ from userdp.exact.pmf import ExactMasses, distinct_masses
 class CoverStability:
     """A smallest stable set of one dataset, by the users that it leaves."""
 
-    # distributions: The inner distributions on each of the users that it leaves.
-
     smallest: int | None  # Its size; None if it exceeds the limit
-    pmfs: list[ExactMasses]
+    pmfs: list[ExactMasses]  # on each of the users that it leaves
 
     def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
         """The distribution of the release, when |S| = r with probability mixture[r] / total."""

@@ -87,11 +87,9 @@ class DelStab:
     the sorted statistics, for thousands of users. Which one runs depends on the algorithm's type and n.
 
     *Bounded work.* A release that `plan` admits ends with an answer or `BOTTOM` for every dataset of n users: the plan
-    states how much is computed at most, from n, D and the arguments alone, and refuses what would be more. A release
-    looks at ``plan.choices`` ways to choose the types that stay, one after the other; the grid of one of them takes
-    eight bytes for each of ``plan.cells`` cells, and its distributions as much for each of ``plan.kept_sets`` times the
-    outputs (for float masses; of distributions asked for before no more are kept than would fit into 2^24 such
-    numbers).
+    states how much is computed at most, from n, D and the arguments alone, and refuses what would be more (decision
+    0022). Memory is eight bytes for each of ``plan.cells`` cells, and as much for each of ``plan.kept_sets`` times the
+    outputs (of float masses; up to 2^24 such numbers are remembered beside).
 
     References
     ----------
@@ -142,7 +140,7 @@ class DelStab:
         }
         self.algorithm = algorithm
         self.calibration = calibrate(calibration, epsilon, delta)
-        InnerPmfs.of(algorithm, self.calibration, strict=False)  # refuses levels that cannot be compared
+        InnerPmfs.of(algorithm, self.calibration)  # refuses levels that cannot be compared
         self.compatibility, self.max_distinct_users = compatibility, max_distinct_users
         self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
         self.name = f"DelStab of {mechanism_name(algorithm)}"
@@ -281,18 +279,7 @@ class DelStab:
         return self.outputs[source.weighted([int(mass * scale) for mass in masses])]
 
     def pmf(self, dataset: Dataset, /) -> Pmf:
-        """The exact output distribution of `release`; not private. It makes a DelStab a `FiniteAlgorithm` to audit.
-
-        Parameters
-        ----------
-        dataset : sequence of users
-            n >= D users.
-
-        Returns
-        -------
-        Pmf
-            Over `outputs`.
-        """
+        """The exact distribution of `release` over `outputs`; **not private**. So a DelStab can be audited."""
         users = read_users(dataset, "dataset")
         stability = self._stability(users, self.calibration.largest, strict=True, progress=False)
         return exact_distribution(stability, self.calibration, self.outputs)
@@ -315,13 +302,7 @@ class DelStab:
         return self._stability(read_users(dataset, "dataset"), self.deletions, strict=True, progress=progress).smallest
 
     def refusal_probability(self, dataset: Any, *, progress: Progress = None) -> Fraction:
-        """The probability of `BOTTOM`, exactly; **not private**.
-
-        Parameters
-        ----------
-        dataset, progress
-            As for `smallest_stable_size`.
-        """
+        """The probability of `BOTTOM`, exactly; **not private**. Arguments as for `smallest_stable_size`."""
         smallest = self._stability(
             read_users(dataset, "dataset"), self.calibration.largest, strict=True, progress=progress
         ).smallest
@@ -372,18 +353,7 @@ class DelStab:
             return exact_distribution(stability, self.calibration, self.outputs) if bounds is None else bounds
 
     def explain(self, dataset: Any, *, progress: Progress = None) -> Explanation:
-        """An explanation why this dataset is refused or not, and what would change it; **not private**.
-
-        Parameters
-        ----------
-        dataset, progress
-            As for `smallest_stable_size`.
-
-        Returns
-        -------
-        Explanation
-            Print it.
-        """
+        """An explanation, to be printed, why this dataset is refused or not; **not private**."""
         users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
             stability = self._stability(users, self.deletions, strict=True, progress=callback)

@@ -198,7 +198,7 @@ def _worst_pair(
     if stability.pmfs.incompatible:
         vector = stability.vectors[stability.pmfs.incompatible[0]].tolist()
         return f"the algorithm fails without {_in_words(choice, stability, vector)}", Bounds(1.0, 1.0)
-    level = InnerPmfs.of(delstab.algorithm, delstab.calibration, strict=True).level
+    level = InnerPmfs.of(delstab.algorithm, delstab.calibration).level
     pair = _core.pairwise_maximum(stability.pmfs.matrix, level, Fraction(1), report)
     if pair is None:
         return None, None

@@ -38,10 +38,8 @@ MAX_COMPARISONS = 500_000_000
 class TotalPmfs:
     """The algorithm on every total that n - D users may have, and the distance that they tolerate."""
 
-    # distributions: Exact masses for the totals of (statistic - low): 0, 1, ...
-
     low: int  # The smallest statistic
-    pmfs: _core.PmfMatrix
+    pmfs: _core.PmfMatrix  # exact masses for the totals of (statistic - low): 0, 1, ...
     # All totals within this distance are indistinguishable at the inner level; -1 if not even equal ones are.
     distance: int
 

@@ -44,10 +44,9 @@ class Tally:
     Tally(accepted=3, rejected={'wrong length': 1})
     """
 
-    # rejected: By reason. The reasons are a fixed list of the protocol's; nothing of a rejected message is kept.
-
     def __init__(self) -> None:
         self.accepted = 0
+        # By reason. The reasons are a fixed list of the protocol's; nothing of a rejected message is kept.
         self.rejected: dict[str, int] = {}
 
     def accept(self, count: int = 1) -> None:
@@ -79,14 +78,12 @@ class MessageFormat:
     Tally(accepted=0, rejected={'another round': 1})
     """
 
-    # width: The length of every message in bytes.
-
     def __init__(self, kind: str, parameters: Mapping[str, object], round_id: str, payload_bytes: int) -> None:
         check_round(round_id)
         self.payload_bytes = check_count(payload_bytes, "payload_bytes")
         described = canonical_json({"kind": kind, "parameters": dict(parameters), "round": round_id})
         self.fingerprint = blake2b(described.encode(), digest_size=FINGERPRINT_BYTES, person=MAGIC).digest()
-        self.width = HEADER_BYTES + self.payload_bytes
+        self.width = HEADER_BYTES + self.payload_bytes  # of every message
         self._header = MAGIC + self.fingerprint
 
     def encode(self, payload: bytes) -> bytes:

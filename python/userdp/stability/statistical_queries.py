@@ -402,12 +402,10 @@ class _TooManyQueries(Exception):
 class _Answers:
     """The oracle for users who have learned the same: when they would learn different things, they part."""
 
-    # users: Those who have not left.
-    # others: Those who have, each group with all that it has learned.
-    # exceeded: Whether more was asked than may be.
-
     def __init__(self, algorithm: StatisticalQueryAlgorithm, seed: PublicSeed, group: _Users, known: list[Any]) -> None:
-        self.group, self.others, self.exceeded = group, list[tuple[_Users, list[Any]]](), False
+        self.group = group  # those who have not left
+        self.others: list[tuple[_Users, list[Any]]] = []  # those who have, each group with all that it has learned
+        self.exceeded = False  # whether more was asked than may be
         self._known, self._asked, self._most = known, 0, algorithm.max_queries
         self._rounding = SharedOffsetRounding(seed, intervals=algorithm.intervals, label=LABEL)
 
