@@ -357,6 +357,14 @@ class UserLevelEstimator(UserLevelMechanism):
         assert isinstance(plan, ReleasePlan), "a fit draws all at once"
         return plan.output_distribution(table)
 
+    _fitted_doc: ClassVar[dict[str, tuple[str, str]]] = {
+        "n_users_": ("int", "The number of users, which is public."),
+        "unit_": ('{"user", "record"}', "Whose data is protected."),
+        "privacy_": ("PrivacyRecord", "The guarantee, and how the budget was split."),
+        "is_private_": ("bool", "False where a setting voids the guarantee."),
+    }
+    """Fitted attributes that all estimators have, for their documentation."""
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "privacy_")
 
@@ -391,12 +399,36 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         "\nwhich is not private.",
     )
 
+    _fitted_doc = {"classes_": ("ndarray with shape (2,)", "The labels, as given.")} | UserLevelEstimator._fitted_doc
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = True
         return tags
+
+    @abstractmethod
+    def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """For which rows, as the fit read them, the second class is predicted."""
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array, frame or sequence of rows with shape (rows, features)
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray with shape (rows,)
+            Entries of `classes_`.
+        """
+        check_is_fitted(self)
+        second = np.asarray(self._predicts_second(self._numbers(X)), dtype=np.intp)
+        predicted: npt.NDArray[Any] = self.classes_[second]
+        return predicted
 
     def _caveats(self) -> list[str]:
         caveats: list[str] = super()._caveats()

@@ -126,8 +126,21 @@ def estimator(kind: type[Kind]) -> type[Kind]:
     """Make an estimator of a class (decorator): a dataclass whose documentation lists its parameters."""
     made = dataclass(kw_only=True, eq=False, repr=False)(kind)
     if "__doc__" in vars(kind) and kind.__doc__:
-        made.__doc__ = _documented(kind.__doc__, dataclasses.fields(made))  # type: ignore[arg-type]
+        text = _with_fitted(kind.__doc__, getattr(kind, "_fitted_doc", {}))
+        made.__doc__ = _documented(text, dataclasses.fields(made))  # type: ignore[arg-type]
     return made
+
+
+def _with_fitted(text: str, fitted: dict[str, tuple[str, str]]) -> str:
+    """A docstring whose section of attributes, where it has one, ends in those that all estimators have."""
+    before, heading, after = text.partition("    Attributes\n    ----------\n")
+    attributes, _, others = after.partition("\n\n")
+    if not heading:
+        return text
+    for name, (kind, doc) in fitted.items():
+        if f"    {name} : " not in attributes:
+            attributes += f"\n    {name} : {kind}\n        {doc}"
+    return f"{before}{heading}{attributes}\n\n{others}"
 
 
 def _documented(text: str, fields: tuple[dataclasses.Field[Any], ...]) -> str:

@@ -271,7 +271,6 @@ class ClippedPairwiseEM(SymbolSelector):
     ----------
     selected_ : int
         The hypothesis, from 0 to K - 1. Released.
-    privacy_ : PrivacyRecord
 
     Notes
     -----
@@ -398,7 +397,6 @@ class HypothesisSelector(SymbolSelector):
         The candidate, from 0 to K - 1. Released.
     distribution_ : ndarray with shape (Z,)
         Its masses, as given. Released.
-    privacy_ : PrivacyRecord
 
     Notes
     -----

@@ -35,11 +35,6 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         False when no hypothesis had enough votes ("central-approx" only); `concept_` is then the public default 0.
     public_seed_ : str
         The public seed, as hexadecimal digits.
-    classes_ : ndarray with shape (2,)
-    n_users_ : int
-    unit_ : {"user", "record"}
-    privacy_ : PrivacyRecord
-    is_private_ : bool
 
     Notes
     -----

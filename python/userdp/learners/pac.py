@@ -95,23 +95,8 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
         check_is_fitted(self)
         return self.hypotheses.describe(self.concept_)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict classes by the chosen hypothesis.
-
-        Parameters
-        ----------
-        X : array-like with shape (rows, features)
-
-        Returns
-        -------
-        ndarray with shape (rows,)
-            Entries of `classes_`.
-        """
-        check_is_fitted(self)
-        rows = self._numbers(X)
-        second = self.hypotheses.predict(self.hypotheses.points(rows), self.concept_, self.concept_ + 1)[:, 0]
-        predictions: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
-        return predictions
+    def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        return self.hypotheses.predict(self.hypotheses.points(rows), self.concept_, self.concept_ + 1)[:, 0]
 
 
 @estimator
@@ -126,11 +111,6 @@ class RealizablePACClassifier(ConceptClassifier):
     ----------
     concept_ : int
         The index of the hypothesis that was drawn: all that depends on the data. `describe` says it in words.
-    classes_ : ndarray with shape (2,)
-    n_users_ : int
-    unit_ : {"user", "record"}
-    privacy_ : PrivacyRecord
-    is_private_ : bool
 
     Notes
     -----
@@ -221,11 +201,6 @@ class AgnosticPACClassifier(ConceptClassifier):
     ----------
     concept_ : int
         The index of the hypothesis that was drawn: all that depends on the data. `describe` says it in words.
-    classes_ : ndarray with shape (2,)
-    n_users_ : int
-    unit_ : {"user", "record"}
-    privacy_ : PrivacyRecord
-    is_private_ : bool
 
     Notes
     -----

@@ -52,11 +52,6 @@ class StatisticalQueryClassifier(VotingClassifier):
         False when no hypothesis had enough votes ("central-approx" only); `item_` is then the algorithm's default.
     public_seed_ : str
         The public seed, as hexadecimal digits.
-    classes_ : ndarray with shape (2,)
-    n_users_ : int
-    unit_ : {"user", "record"}
-    privacy_ : PrivacyRecord
-    is_private_ : bool
 
     Notes
     -----
@@ -165,22 +160,8 @@ class StatisticalQueryClassifier(VotingClassifier):
         """When the selected hypothesis predicts the second class, in words."""
         return self.algorithm.describe(self.hypothesis)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict classes by the selected hypothesis.
-
-        Parameters
-        ----------
-        X : array-like with shape (rows, features)
-
-        Returns
-        -------
-        ndarray with shape (rows,)
-            Entries of `classes_`.
-        """
-        hypothesis = self.hypothesis
-        second = self.algorithm.predict(hypothesis, self._numbers(X))
-        predictions: npt.NDArray[Any] = self.classes_[np.asarray(second, dtype=np.intp)]
-        return predictions
+    def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.algorithm.predict(self.hypothesis, rows), dtype=np.bool_)
 
 
 def hypothesis_election(

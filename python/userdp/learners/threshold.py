@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from userdp.concepts.classes import points_of, read_domain_size
 from userdp.estimators import fields
@@ -200,16 +199,6 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     ----------
     threshold_ : int
         u, from 0 to N: the only output of the mechanism.
-    classes_ : ndarray with shape (2,)
-        As given.
-    n_users_ : int
-        Public.
-    unit_ : {"user", "record"}
-        Whose data is protected.
-    privacy_ : PrivacyRecord
-        The guarantee and how the budget was split.
-    is_private_ : bool
-        False where a setting voids the guarantee.
 
     Notes
     -----
@@ -301,21 +290,9 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
                 "and decreasing=True if points above the threshold have the smaller label"
             )
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Predict the second class for rows above the threshold, the first for others; with `decreasing` the reverse.
-
-        Parameters
-        ----------
-        X : array-like of numbers with shape (rows, features)
-
-        Returns
-        -------
-        ndarray with shape (rows,)
-        """
-        check_is_fitted(self)
-        second = (self._numbers(X) > np.uint64(self.threshold_)) != self.decreasing
-        predicted: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
-        return predicted
+    def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        second: npt.NDArray[np.bool_] = (rows > np.uint64(self.threshold_)) != self.decreasing
+        return second
 
     def _largest_point(self) -> int:
         return int(self.domain_size)
