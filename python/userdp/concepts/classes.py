@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,9 @@ class ConceptClass(ABC):
         return math.log(self.size)
 
     @property
-    @abstractmethod
     def vc_dimension(self) -> int:
-        """The Vapnik-Chervonenkis dimension or a bound on it."""
+        """The Vapnik-Chervonenkis dimension, or a bound: a class that shatters k points has 2**k hypotheses or more."""
+        return self.size.bit_length() - 1
 
     @abstractmethod
     def points(self, X: npt.NDArray[Any]) -> Points:
@@ -154,7 +155,7 @@ class ConceptClass(ABC):
         return f"{type(self).__name__}({arguments})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (type(self), self._arguments())
+        return partial(type(self), **self._arguments()), ()
 
     def _range(self, start: int, stop: int | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the hypotheses from start up to stop."""
@@ -170,10 +171,6 @@ class ConceptClass(ABC):
         if not 0 <= index < self.size:
             raise ValueError(f"index must be in 0, ..., {self.size - 1}; got {index}")
         return int(index)
-
-
-def _make(kind: type[ConceptClass], arguments: dict[str, Any]) -> ConceptClass:
-    return kind(**arguments)
 
 
 def check_size(size: int, what: str, cheaper: str) -> None:
@@ -291,11 +288,6 @@ class FiniteClass(DomainClass):
     def size(self) -> int:
         """The number of rows."""
         return len(self.matrix)
-
-    @property
-    def vc_dimension(self) -> int:
-        """A bound: a class that shatters k points has at least 2**k hypotheses."""
-        return self.size.bit_length() - 1
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
         predictions: Bits = self.matrix[hypotheses, points]
@@ -554,11 +546,6 @@ class DecisionStumps(ConceptClass):
     def size(self) -> int:
         """Twice the number of cuts."""
         return 2 * len(self._feature_of_cut)
-
-    @property
-    def vc_dimension(self) -> int:
-        """A bound: a class that shatters k points has at least 2**k hypotheses."""
-        return self.size.bit_length() - 1
 
     def points(self, X: npt.NDArray[Any]) -> Points:
         """For each feature how many of its cuts a row is above: all that stumps see of it."""

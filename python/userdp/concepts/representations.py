@@ -81,11 +81,6 @@ class HashedPointFunctions(DomainClass):
         """R k."""
         return len(self._hashes) * self._values
 
-    @property
-    def vc_dimension(self) -> int:
-        """A bound: a class that shatters k points has at least 2**k hypotheses."""
-        return self.size.bit_length() - 1
-
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
         predictions = np.empty((len(points), len(hypotheses)), dtype=np.bool_)
         hash_of, value = np.divmod(hypotheses, self._values)
@@ -271,11 +266,6 @@ class MajorityVotes(ConceptClass):
     def size(self) -> int:
         """The product of the sizes."""
         return math.prod(member.size for member in self.classes)
-
-    @property
-    def vc_dimension(self) -> int:
-        """A bound: a class that shatters k points has at least 2**k hypotheses."""
-        return self.size.bit_length() - 1
 
     def points(self, X: npt.NDArray[Any]) -> Points:
         """The points of rows, as the first class reads them."""

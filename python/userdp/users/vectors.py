@@ -141,28 +141,19 @@ class UserVectors(ABC):
 
         Of one user, the sums are that user's integers: for tests.
         """
-        return _Subset(self, [int(user) for user in users])
+        return _Derived(self._vectors.subset([int(user) for user in users]), len(users), self.dimension)
 
     def rotated(self, signs: npt.NDArray[np.int8]) -> UserVectors:
         """The same vectors padded with zeros, multiplied by signs and by the Walsh-Hadamard matrix over sqrt(D)."""
-        return _Rotated(self, signs)
+        return _Derived(self._vectors.rotated(signs.tolist()), self.n_users, len(signs))
 
     def _point(self, values: npt.ArrayLike) -> Floats:
         return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), (self.dimension,)))
 
 
-class _Subset(UserVectors):
-    def __init__(self, vectors: UserVectors, users: list[int]) -> None:
-        self.n_users = len(users)
-        self.dimension = vectors.dimension
-        self._vectors = vectors._vectors.subset(users)
-
-
-class _Rotated(UserVectors):
-    def __init__(self, vectors: UserVectors, signs: npt.NDArray[np.int8]) -> None:
-        self.n_users = vectors.n_users
-        self.dimension = len(signs)
-        self._vectors = vectors._vectors.rotated(signs.tolist())
+class _Derived(UserVectors):
+    def __init__(self, vectors: _core.UserVectors, n_users: int, dimension: int) -> None:
+        self.n_users, self.dimension, self._vectors = n_users, dimension, vectors
 
 
 class MeanVectors(UserVectors):
