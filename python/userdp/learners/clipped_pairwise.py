@@ -214,17 +214,16 @@ class SymbolSelector(UserLevelEstimator):
         doc="A power of two from 2**-30 to 1: scores are rounded down to its multiples, candidates to nearby ones.",
     )
 
-    @abstractmethod
-    def _selection(self, m: int, epsilon: Any) -> PairwiseEM | ScheffeEM:
-        """The mechanism for users of at most m examples, from public parameters."""
+    _mechanism: ClassVar[type[PairwiseEM] | type[ScheffeEM]]
 
     @abstractmethod
-    def _shape(self) -> tuple[int, int]:
-        """The numbers of candidates and of symbols."""
+    def _read_table(self, unit: int) -> npt.NDArray[np.int64]:
+        """The public table in units of the granularity; computed once for a fit."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._shape()
+        # A row for each candidate and, on the last axis, an entry for each symbol.
+        self._table: npt.NDArray[np.int64] = self._read_table(grid_unit(self.granularity))
 
     def _tau(self, m: int) -> Any:
         return clipping_bound(float(self.alpha), m, self._spread) if self.tau is None else self.tau
@@ -233,17 +232,18 @@ class SymbolSelector(UserLevelEstimator):
         return 1
 
     def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
-        return read_symbols(super()._read_X(grid), self._shape()[1], 1, self.on_invalid)
+        return read_symbols(super()._read_X(grid), self._table.shape[-1], 1, self.on_invalid)
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        budget, (size, n_symbols) = Budget.of(self.epsilon, {"selection": 1}), self._shape()
+        budget, public, unit = Budget.of(self.epsilon, {"selection": 1}), self._table, grid_unit(self.granularity)
 
         def program(table: UserTable) -> AdaptiveMechanism:
-            selection = self._selection(table.m, budget["selection"])
-            scores = selection.scores(Symbols.of(table, table.X[:, 0], n_symbols))
+            tau = self._tau(table.m)
+            selection = self._mechanism(public, epsilon=budget["selection"], m=table.m, tau=tau, unit=unit)
+            scores = selection.scores(Symbols.of(table, table.X[:, 0], public.shape[-1]))
             return lambda draw: selection.choose(draw, scores)
 
-        return ReleasePlan(budget, program, lambda: range(size), self._fitted)
+        return ReleasePlan(budget, program, lambda: range(len(public)), self._fitted)
 
     def _fitted(self, drawn: int) -> dict[str, Any]:
         return {"selected_": drawn}
@@ -254,7 +254,7 @@ class SymbolSelector(UserLevelEstimator):
         frozen._check_parameters()
         m = check_count(frozen.m, "m")
         return users_needed(
-            frozen._shape()[0],
+            len(frozen._table),
             epsilon=positive_epsilon(frozen.epsilon),
             alpha=float(frozen.alpha),
             beta=float(frozen.beta),
@@ -309,22 +309,10 @@ class ClippedPairwiseEM(SymbolSelector):
     )
     n_hypotheses: int | None = fields.count(None, doc="K, needed if psi is a callable.")
 
-    def _check_parameters(self) -> None:
-        self._table = _table(self.psi, self.n_hypotheses, grid_unit(self.granularity))
-        super()._check_parameters()
+    _mechanism = PairwiseEM
 
-    def _shape(self) -> tuple[int, int]:
-        k, _, n_symbols = self._table.shape
-        return k, n_symbols
-
-    def _selection(self, m: int, epsilon: Any) -> PairwiseEM:
-        return PairwiseEM(
-            self._table,
-            epsilon=epsilon,
-            m=m,
-            tau=self._tau(m),
-            unit=grid_unit(self.granularity),
-        )
+    def _read_table(self, unit: int) -> npt.NDArray[np.int64]:
+        return _table(self.psi, self.n_hypotheses, unit)
 
 
 def grid_unit(granularity: Any) -> int:
@@ -436,22 +424,10 @@ class HypothesisSelector(SymbolSelector):
         """,
     )
 
-    def _check_parameters(self) -> None:
-        self._masses = _candidate_masses(self.candidates, grid_unit(self.granularity))
-        super()._check_parameters()
+    _mechanism = ScheffeEM
 
-    def _shape(self) -> tuple[int, int]:
-        k, n_symbols = self._masses.shape
-        return k, n_symbols
-
-    def _selection(self, m: int, epsilon: Any) -> ScheffeEM:
-        return ScheffeEM(
-            self._masses,
-            epsilon=epsilon,
-            m=m,
-            tau=self._tau(m),
-            unit=grid_unit(self.granularity),
-        )
+    def _read_table(self, unit: int) -> npt.NDArray[np.int64]:
+        return _candidate_masses(self.candidates, unit)
 
     def _fitted(self, drawn: int) -> dict[str, Any]:
         distribution = np.array([float(mass) for mass in np.asarray(self.candidates)[drawn]])
