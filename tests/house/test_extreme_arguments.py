@@ -53,7 +53,7 @@ def test_extreme_arguments_are_answered_or_refused(names: list[str]) -> None:
 
 def test_exact_pmfs_are_refused_before_anything_is_listed() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    script = str(Path(core_calls.__file__).with_name("exact_distribution_calls.py"))
+    script = str(Path(core_calls.__file__).with_name("every_estimator.py"))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     answers = done.stdout.splitlines()

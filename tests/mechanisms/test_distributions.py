@@ -1,4 +1,4 @@
-"""Coins, uniform integers, indices and subsets: listed bits against definitions, pmfs, refusals of bad input."""
+"""Coins, uniform integers, indices and subsets: listed bits against definitions, copies, refusals of bad input."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms import (
     BiasedCoin,
     Categorical,
+    DiscreteLaplace,
+    ExponentialMechanism,
     Geometric,
     NegativeBinomial,
     Pmf,
     RandomSubset,
+    TruncatedDiscreteLaplace,
     UniformInteger,
 )
 
@@ -383,3 +386,27 @@ def test_coin_draws() -> None:
 def test_bad_input(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda number: ExponentialMechanism(epsilon=number, sensitivity=1),
+        lambda number: DiscreteLaplace(epsilon=number, sensitivity=1, bounds=(0, 9)),
+        lambda number: DiscreteLaplace(scale=number, bounds=(0, 9)),
+        lambda number: TruncatedDiscreteLaplace(epsilon=number, delta="1e-6"),
+        lambda number: BiasedCoin(probability=number),
+    ],
+)
+def test_a_changed_array_changes_nothing(make: Callable[[Any], Any]) -> None:
+    number = np.array(0.5)
+    sampler = make(number)
+    shown = repr(sampler)
+    number[...] = 0.75
+    again = pickle.loads(pickle.dumps(sampler))
+    assert repr(sampler) == repr(again) == shown
+    assert "0.5" in shown
+    if hasattr(sampler, "certified_epsilon_per_unit"):
+        assert again.certified_epsilon_per_unit == sampler.certified_epsilon_per_unit
+    elif hasattr(sampler, "certified_epsilon"):
+        assert again.certified_epsilon == sampler.certified_epsilon <= 0.5

@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 
 from sklearn.base import clone
 
-from support.little_noise import little_noise
+from support.forgotten_plans import little_noise
 from userdp.accounting import largest_epsilon_each, zcdp_delta
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.mechanisms.composed import run

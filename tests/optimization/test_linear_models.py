@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
 from sklearn.utils.estimator_checks import check_estimator
 
-from support.little_noise import little_noise
+from support.forgotten_plans import little_noise
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
 from userdp.optimization.linear_models import SOLVERS

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from unittest.mock import patch
 
 from userdp.means.answers import plan_answers
 from userdp.means.methods import planned_method
+from userdp.optimization import clipped as module
 from userdp.optimization.clipped import clipped_plan
 from userdp.optimization.winsorized import winsorized_plan
 
@@ -22,3 +26,12 @@ def forgotten_plans() -> Iterator[None]:
 def _forget() -> None:
     for cache in (planned_method, plan_answers, clipped_plan, winsorized_plan):
         cache.cache_clear()
+
+
+@contextmanager
+def little_noise() -> Iterator[None]:
+    """Noise of 400 steps of a grid that divides the clipping radius by 2**28."""
+    fair = module._noise_of_rounds
+    quiet = patch.object(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=Fraction(10**12)))
+    with forgotten_plans(), quiet:
+        yield
