@@ -29,7 +29,7 @@ def selection(gamma: Any, most: int | None = None, **options: Any) -> PrivateBes
 
 
 def distribution(one_run: list[Fraction], gamma: Fraction, most: int | None = None) -> list[Fraction]:
-    return selection(gamma, most).distribution(Pmf.from_weights(one_run)).fractions()
+    return selection(gamma, most).pmf_from(Pmf.from_weights(one_run)).fractions()
 
 
 def test_known_pmf() -> None:
@@ -55,7 +55,7 @@ def test_truncated_pmf_is_exact(gamma: Fraction, most: int) -> None:
 
 
 def test_outcomes_are_sorted_and_zeros_stay() -> None:
-    best = selection("1/3").distribution(Pmf(((2, 0), (1, 5), (1, 4)), (1, 0, 3)))
+    best = selection("1/3").pmf_from(Pmf(((2, 0), (1, 5), (1, 4)), (1, 0, 3)))
     assert best.outputs == ((1, 4), (1, 5), (2, 0))
     assert best.fractions()[1] == 0 < best.fractions()[2]
 

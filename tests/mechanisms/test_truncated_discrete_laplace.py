@@ -176,7 +176,7 @@ def test_table_is_the_references(epsilon: Any, delta: Any, rule: Any) -> None:
     assert oracle.is_certified(pmf.weights, level, probability)
     assert noise.certified_delta == F(pmf.weights[0], WHOLE) <= probability
     ratio = max(F(max(a, b), min(a, b)) for a, b in zip(pmf.weights, pmf.weights[1:], strict=False))
-    assert noise._core_pmf.largest_ratio == ratio
+    assert noise._core_sampler.largest_ratio == ratio
     # certified_epsilon encloses ln(ratio) from above and does not exceed epsilon by more than its rounding.
     assert exp_bounds(F(noise.certified_epsilon))[1] >= ratio
     assert noise.certified_epsilon <= math.nextafter(float(parse_level(epsilon)), math.inf)
@@ -273,8 +273,8 @@ def test_draws_are_the_inverse_of_the_distribution_function() -> None:
     source = _core.Source(7)
     expected = [sum(entry <= bits for entry in cumulative) for bits in (source.bits() for _ in range(3000))]
     one_by_one = _core.Source(7)
-    assert [noise._core_pmf.sample(one_by_one) for _ in range(3000)] == expected
-    assert noise._core_pmf.sample_many(_core.Source(7), 3000).tolist() == expected
+    assert [noise._core_sampler.sample(one_by_one) for _ in range(3000)] == expected
+    assert noise._core_sampler.sample_many(_core.Source(7), 3000).tolist() == expected
     with pytest.warns(InsecureRandomnessWarning):
         assert noise.sample((30, 100), random_state=7).tolist() == np.reshape(expected, (30, 100)).tolist()
     with pytest.warns(InsecureRandomnessWarning):

@@ -24,7 +24,7 @@ DistributionLike: TypeAlias = "Mapping[Any, Any] | Sequence[Any]"
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class ExampleDistribution:
     """Examples with integer weights in lowest terms."""
 
     examples: tuple[Any, ...]
@@ -62,7 +62,7 @@ def read_universe(universe: Any, name: str = "universe") -> tuple[Any, ...]:
     return examples
 
 
-def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -> Distribution:
+def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -> ExampleDistribution:
     """Read one distribution, exactly; weights are divided by their sum."""
     if isinstance(value, Mapping):
         examples = universe or read_universe(tuple(value), name)
@@ -84,7 +84,7 @@ def read_distribution(value: Any, universe: tuple[Any, ...] | None, name: str) -
     divisor = math.gcd(*numerators)
     if divisor == 0:
         raise ValueError(f"{name}: all weights are zero; at least one must be positive")
-    return Distribution(examples, tuple(number // divisor for number in numerators))
+    return ExampleDistribution(examples, tuple(number // divisor for number in numerators))
 
 
 def _weight(entry: Any, name: str) -> Fraction:

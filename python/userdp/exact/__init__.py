@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from userdp.exact.numbers import Bounds, LogRatio
+from userdp.exact.numbers import Bounds, Interval, LogRatio
 from userdp.exact.pmf import Pmf, exact_pmf
 
-__all__ = ["Bounds", "LogRatio", "Pmf", "exact_pmf"]
+__all__ = ["Bounds", "Interval", "LogRatio", "Pmf", "exact_pmf"]

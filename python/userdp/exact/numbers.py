@@ -94,6 +94,22 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Interval:
+    """Two exact fractions around a number, equal where it is known exactly; otherwise about 2**-250 apart."""
+
+    lower: Fraction
+    upper: Fraction
+
+    @property
+    def bounds(self) -> Bounds:
+        """The same as floats, rounded outwards."""
+        return Bounds(round_down(self.lower), round_up(self.upper))
+
+    def __float__(self) -> float:
+        return float((self.lower + self.upper) / 2)
+
+
+@dataclass(frozen=True, slots=True)
 class PrivacyLevel:
     """The multiplier E = e^epsilon, held exactly as ``ratio * e**exponent`` with rational parts."""
 

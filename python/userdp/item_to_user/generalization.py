@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.algorithms import Dataset
-from userdp.algorithms.distributions import Distribution, DistributionLike, read_distribution, read_universe
+from userdp.algorithms.distributions import DistributionLike, ExampleDistribution, read_distribution, read_universe
 from userdp.algorithms.evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
 from userdp.algorithms.finite import is_symmetric
 from userdp.audit.engine import DEFAULT_BUDGET, MAX_DATASETS, check_symmetry
@@ -357,7 +357,7 @@ def _verdict(beta: Fraction, claimed: Fraction | None, scope: str) -> bool | Non
     return True if scope == "listed" else None
 
 
-def _read_distributions(distributions: Any, universe: tuple[Any, ...]) -> list[Distribution]:
+def _read_distributions(distributions: Any, universe: tuple[Any, ...]) -> list[ExampleDistribution]:
     """One distribution or several."""
     if isinstance(distributions, (str, bytes, set, frozenset)) or not isinstance(
         distributions, (Mapping, Sequence, np.ndarray)
@@ -434,7 +434,7 @@ class _Samples:
         """The dataset at a position."""
         return self._dataset(next(itertools.islice(self._members(), rank, None)))
 
-    def weights(self, distribution: Distribution) -> list[int]:
+    def weights(self, distribution: ExampleDistribution) -> list[int]:
         """Integers proportional to the datasets' probabilities; a multiset has that of all its orders."""
         of_value = [math.prod(distribution.weights[index] for index in value) for value in self.values]
         orders = math.factorial(self.n_users)

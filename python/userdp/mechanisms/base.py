@@ -118,15 +118,15 @@ class Distribution(Mechanism, Generic[Value, Entry]):
 class IntegerDistribution(Distribution[int, np.int64]):
     """A distribution on integers of 64 bits, drawn by the compiled core."""
 
-    _core_pmf: Any
+    _core_sampler: Any
     """An object of the core with ``sample`` and ``sample_many``."""
 
     def _draw(self, source: _core.Source) -> int:
-        draw: int = self._core_pmf.sample(source)
+        draw: int = self._core_sampler.sample(source)
         return draw
 
     def _draw_many(self, source: _core.Source, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        draws: npt.NDArray[np.int64] = self._core_pmf.sample_many(source, number_of(shape))
+        draws: npt.NDArray[np.int64] = self._core_sampler.sample_many(source, number_of(shape))
         return draws.reshape(shape)
 
 

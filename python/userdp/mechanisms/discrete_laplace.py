@@ -269,7 +269,7 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
             self._level = nonzero_level(epsilon)
             self._divisor = Fraction(1 if sensitivity is None else check_count(sensitivity, "sensitivity"))
 
-        self._core_pmf = _core.TwoSidedGeometric(core_level(self._level), self._divisor)
+        self._core_sampler = _core.TwoSidedGeometric(core_level(self._level), self._divisor)
 
     @property
     def scale(self) -> Bounds:
@@ -285,4 +285,4 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
         """Certified floats around P[x] = (1 - q) / (1 + q) q**|x|, where q = e**(-1 / scale)."""
         if not is_integer(x):
             raise TypeError(f"x must be an int; got {short_repr(x)}")
-        return Bounds(*self._core_pmf.probability(abs(int(x))))
+        return Bounds(*self._core_sampler.probability(abs(int(x))))

@@ -89,7 +89,7 @@ class Categorical(IntegerDistribution):
             )
         super().__init__(weights=list(given))
 
-        self._core_pmf = _core.Categorical(self._pmf.weights)
+        self._core_sampler = _core.Categorical(self._pmf.weights)
 
     def pmf(self) -> Pmf:
         """The distribution, over the indices, with weights in lowest terms."""
@@ -223,7 +223,7 @@ class UniformInteger(IntegerDistribution):
         if self.low > self.high:
             raise ValueError(f"low must be at most high; got low={self.low} and high={self.high}")
 
-        self._core_pmf = _core.UniformInteger(self.low, self.high - self.low + 1)
+        self._core_sampler = _core.UniformInteger(self.low, self.high - self.low + 1)
 
     def pmf(self) -> Pmf:
         """The distribution: outputs low, ..., high of weight 1.
@@ -360,18 +360,18 @@ class NegativeBinomial(IntegerDistribution):
             raise ValueError(f"p must be in (0, 1) here, ends excluded; got {short_repr(p)}")
 
     @cached_property
-    def _core_pmf(self) -> _core.NegativeBinomialTable:
+    def _core_sampler(self) -> _core.NegativeBinomialTable:
 
         return _core.NegativeBinomialTable(self._r, self._p)
 
     @property
     def certified_distance(self) -> Fraction:
         """At least the total variation distance to the ideal distribution."""
-        return Fraction(self._core_pmf.remainder, 2**128)
+        return Fraction(self._core_sampler.remainder, 2**128)
 
     def pmf(self) -> Pmf:
         """The distribution that is drawn from: outputs 0, 1, ... and integer weights of total 2**128."""
-        numerators = self._core_pmf.numerators
+        numerators = self._core_sampler.numerators
         return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
 
@@ -408,7 +408,7 @@ class Geometric(IntegerDistribution):
         if self._p < Fraction(1, 2**52):
             raise ValueError(f"p must be from 2**-52 to 1, so that draws fit into 64 bits; got {short_repr(p)}")
 
-        self._core_pmf = _core.Geometric(self._p)
+        self._core_sampler = _core.Geometric(self._p)
 
     def probability(self, x: int) -> Fraction:
         """P[x], exactly.

@@ -148,9 +148,9 @@ class PrivateBestOf(Mechanism):
         BudgetError
             For distributions of more than 2**31 bits.
         """
-        return self.distribution(self.mechanism.pmf(*arguments))
+        return self.pmf_from(self.mechanism.pmf(*arguments))
 
-    def distribution(self, one_run: Pmf) -> Pmf:
+    def pmf_from(self, one_run: Pmf) -> Pmf:
         """The exact distribution of the least outcome, from that of one run.
 
         Parameters
@@ -173,7 +173,7 @@ class PrivateBestOf(Mechanism):
         >>> from userdp.mechanisms import DiscreteLaplace, Pmf, PrivateBestOf
         >>> noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 3))
         >>> half = PrivateBestOf(noise, stopping_probability="1/2")
-        >>> [str(part) for part in half.distribution(Pmf((0, 1, 2, 3), (1, 3, 2, 4))).fractions()]
+        >>> [str(part) for part in half.pmf_from(Pmf((0, 1, 2, 3), (1, 3, 2, 4))).fractions()]
         ['2/11', '30/77', '5/28', '1/4']
         """
         weight_of = dict(zip(one_run.outputs, one_run.weights, strict=True))

@@ -123,7 +123,7 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
         super().__init__(epsilon=epsilon, delta=delta, half_width=half_width)
 
     @cached_property
-    def _core_pmf(self) -> _core.TruncatedDiscreteLaplaceTable:
+    def _core_sampler(self) -> _core.TruncatedDiscreteLaplaceTable:
 
         tight = self._arguments["half_width"] == "tight"
         return _core.TruncatedDiscreteLaplaceTable(core_level(self._level), self._delta, tight)
@@ -131,22 +131,22 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
     @property
     def half_width(self) -> int:
         """Half the width, kappa: the noise takes the values 0, 1, ..., 2 kappa, with mean kappa."""
-        return self._core_pmf.kappa
+        return self._core_sampler.kappa
 
     @property
     def certified_epsilon(self) -> float:
         """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
         # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
-        return min(_core.ln_bounds(self._core_pmf.largest_ratio)[1], float_above(self._level))
+        return min(_core.ln_bounds(self._core_sampler.largest_ratio)[1], float_above(self._level))
 
     @property
     def certified_delta(self) -> Fraction:
         """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
-        return Fraction(self._core_pmf.numerators[0], 2**128)
+        return Fraction(self._core_sampler.numerators[0], 2**128)
 
     def pmf(self) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., 2 kappa and integer weights of total 2**128."""
-        numerators = self._core_pmf.numerators
+        numerators = self._core_sampler.numerators
         return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
     def ideal_pmf(self) -> Pmf:

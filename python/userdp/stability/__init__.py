@@ -8,6 +8,7 @@ protects them.
 
 from __future__ import annotations
 
+from userdp.exact.numbers import Interval
 from userdp.stability.agreement import (
     AgreementEstimate,
     agreement_from_stability,
@@ -35,7 +36,7 @@ from userdp.stability.parameters import (
     query_parameters,
     representation_parameters,
 )
-from userdp.stability.report import Enclosed, ItemStability, SeedStability, StabilityReport
+from userdp.stability.report import ItemStability, SeedStability, StabilityReport
 from userdp.stability.representation import RepresentationLearner
 from userdp.stability.statistical_queries import Oracle, StatisticalQueryAlgorithm, StatisticalQueryLearner
 
@@ -44,7 +45,7 @@ __all__ = [
     "AgreementEstimate",
     "ClassLearner",
     "DecisionListQueries",
-    "Enclosed",
+    "Interval",
     "ItemStability",
     "ListLearner",
     "ListParameters",

@@ -17,6 +17,7 @@ from userdp.algorithms.evaluation import mechanism_name
 from userdp.concepts.classes import ConceptClass
 from userdp.exact.numbers import (
     Delta,
+    Interval,
     capped_binomial,
     capped_power,
     check_count,
@@ -33,7 +34,7 @@ from userdp.stability.agreement import stability_from_agreement
 from userdp.stability.learner import StableLearner
 from userdp.stability.lists import ListLearner
 from userdp.stability.parameters import Method
-from userdp.stability.report import Enclosed, ItemStability, SeedStability, StabilityReport
+from userdp.stability.report import ItemStability, SeedStability, StabilityReport
 from userdp.users.table import UserTable
 
 MAX_RUNS = 2_000_000
@@ -308,13 +309,13 @@ class Errors:
         return self.alpha == 1 or (error is not None and error <= self.alpha)
 
 
-Enclosure: TypeAlias = tuple[int, int]
+WholeInterval: TypeAlias = tuple[int, int]
 """Integers around a number times 2**PRECISION."""
 
 PRECISION = 256
 
 
-def pair_agreement(p: Sequence[int], q: Sequence[int], method: Method) -> Enclosure:
+def pair_agreement(p: Sequence[int], q: Sequence[int], method: Method) -> WholeInterval:
     """The probability that draws from two distributions by the same randomness are equal."""
     if method == "race":
         terms = race_terms(p, q)
@@ -491,10 +492,10 @@ class _Parts(TypedDict):
     samples: int
     outcomes: int
     items: tuple[ItemStability, ...]
-    global_stability: Enclosed
+    global_stability: Interval
 
 
-def _probabilities(weighted: Mapping[Outcome, int], total: int) -> dict[Hashable, Enclosed]:
+def _probabilities(weighted: Mapping[Outcome, int], total: int) -> dict[Hashable, Interval]:
     """The probability of every item, over samples; of being listed, for lists."""
     low: dict[Hashable, int] = {}
     high: dict[Hashable, int] = {}
@@ -505,35 +506,35 @@ def _probabilities(weighted: Mapping[Outcome, int], total: int) -> dict[Hashable
             low[item] = low.get(item, 0) + weight * ((share << PRECISION) // below)
             high[item] = high.get(item, 0) - weight * (-(share << PRECISION) // below)
     scale = total << PRECISION
-    return {item: Enclosed(Fraction(low[item], scale), Fraction(high[item], scale)) for item in low}
+    return {item: Interval(Fraction(low[item], scale), Fraction(high[item], scale)) for item in low}
 
 
 def _mean(
-    per_seed: Mapping[Any, Mapping[Hashable, Enclosed]], public: Mapping[Any, Fraction]
-) -> dict[Hashable, Enclosed]:
+    per_seed: Mapping[Any, Mapping[Hashable, Interval]], public: Mapping[Any, Fraction]
+) -> dict[Hashable, Interval]:
     """Probabilities over public randomness too."""
     if len(per_seed) == 1:
         return dict(next(iter(per_seed.values())))
-    mean: dict[Hashable, Enclosed] = {}
+    mean: dict[Hashable, Interval] = {}
     for seed, probabilities in per_seed.items():
         for item, probability in probabilities.items():
             so_far = mean.get(item, _ZERO)
-            mean[item] = Enclosed(
+            mean[item] = Interval(
                 so_far.lower + public[seed] * probability.lower, so_far.upper + public[seed] * probability.upper
             )
     return mean
 
 
-def _rated(probabilities: Mapping[Hashable, Enclosed], errors_of: Errors) -> tuple[ItemStability, ...]:
+def _rated(probabilities: Mapping[Hashable, Interval], errors_of: Errors) -> tuple[ItemStability, ...]:
     """Items with their errors, the likeliest first."""
     rated = [ItemStability(item, probability, errors_of(item)) for item, probability in probabilities.items()]
     return tuple(sorted(rated, key=lambda item: (-item.probability.lower, len(repr(item.item)), repr(item.item))))
 
 
-def _best(items: Sequence[ItemStability], errors_of: Errors) -> Enclosed:
+def _best(items: Sequence[ItemStability], errors_of: Errors) -> Interval:
     """The largest probability of an accurate item."""
     fine = [item.probability for item in items if errors_of.accurate(item.error)]
-    return Enclosed(max(item.lower for item in fine), max(item.upper for item in fine)) if fine else _ZERO
+    return Interval(max(item.lower for item in fine), max(item.upper for item in fine)) if fine else _ZERO
 
 
 def _seed(
@@ -552,9 +553,9 @@ def _reaches(items: Sequence[ItemStability], eta: Fraction) -> bool | None:
     return None if any(item.probability.upper >= eta for item in items) else False
 
 
-def _joint(seeds: Sequence[SeedStability]) -> Enclosed:
+def _joint(seeds: Sequence[SeedStability]) -> Interval:
     """The weight of seeds with a stable and accurate item."""
-    return Enclosed(
+    return Interval(
         sum((seed.weight for seed in seeds if seed.accurate), Fraction(0)),
         sum((seed.weight for seed in seeds if seed.accurate is not False), Fraction(0)),
     )
@@ -567,7 +568,7 @@ def _agreements(
     method: Method,
     limit: int,
     callback: ProgressCallback,
-) -> tuple[Enclosed, Enclosed]:
+) -> tuple[Interval, Interval]:
     """How often two users agree, and how often one does not agree with the canonical distribution."""
     pmfs = [(_short(dict(outcome.weights)), weight) for outcome, weight in weighted.items()]
     pairs, width = len(pmfs) * (len(pmfs) + 1) // 2, max(len(outcome.weights) for outcome in weighted)
@@ -588,8 +589,8 @@ def _agreements(
         callback(done + 1, len(pmfs))
     scale, of_distance = total * total * ONE, total * ONE
     return (
-        Enclosed(max(Fraction(0), Fraction(low, scale)), min(Fraction(1), Fraction(high, scale))),
-        Enclosed(
+        Interval(max(Fraction(0), Fraction(low, scale)), min(Fraction(1), Fraction(high, scale))),
+        Interval(
             max(Fraction(0), 1 - Fraction(near_high, of_distance)),
             min(Fraction(1), 1 - Fraction(near_low, of_distance)),
         ),
@@ -624,15 +625,15 @@ def _mixture(weighted: Mapping[Outcome, int]) -> dict[Hashable, int]:
 
 
 def _implied(
-    agreement: Enclosed, distance: Enclosed, items: Sequence[ItemStability], errors_of: Errors, eta: Fraction
-) -> Enclosed:
+    agreement: Interval, distance: Interval, items: Sequence[ItemStability], errors_of: Errors, eta: Fraction
+) -> Interval:
     """What is known of the public randomness for which an accurate item is eta-stable; docs/proofs/stability.md."""
     missed = Fraction(int(distance.upper > 0)) if eta == 1 else distance.upper / (1 - eta)
     stable = max(stability_from_agreement(agreement.lower, eta), 1 - missed)
     fine = [item.probability for item in items if errors_of.accurate(item.error)]
     low, high = sum((item.lower for item in fine), Fraction(0)), sum((item.upper for item in fine), Fraction(0))
     inaccurate = Fraction(0) if len(fine) == len(items) else 1 - low
-    return Enclosed(max(Fraction(0), stable - inaccurate / eta), min(Fraction(1), agreement.upper / eta**2, high / eta))
+    return Interval(max(Fraction(0), stable - inaccurate / eta), min(Fraction(1), agreement.upper / eta**2, high / eta))
 
 
-_ZERO = Enclosed(Fraction(0), Fraction(0))
+_ZERO = Interval(Fraction(0), Fraction(0))

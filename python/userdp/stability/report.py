@@ -9,28 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from userdp.exact.encoding import encode, fraction_text
-from userdp.exact.numbers import Bounds, round_down, round_up, short_repr
+from userdp.exact.numbers import Interval, short_repr
 from userdp.exceptions import BudgetError
 from userdp.stability.parameters import Method
 
 MAX_TRADEOFFS = 2**16
 SHOWN_ITEMS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Enclosed:
-    """Two exact fractions around a number, equal where it is known exactly; otherwise about 2**-250 apart."""
-
-    lower: Fraction
-    upper: Fraction
-
-    @property
-    def bounds(self) -> Bounds:
-        """The same as floats, rounded outwards."""
-        return Bounds(round_down(self.lower), round_up(self.upper))
-
-    def __float__(self) -> float:
-        return float((self.lower + self.upper) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +24,14 @@ class ItemStability:
     Attributes
     ----------
     item : hashable
-    probability : Enclosed
+    probability : Interval
         Over samples, and the public randomness where there is any: of being the outcome, or on the list.
     error : Fraction or None
         The exact error of the hypothesis; None where it is not known.
     """
 
     item: Any
-    probability: Enclosed
+    probability: Interval
     error: Fraction | None
 
 
@@ -89,7 +73,7 @@ class StabilityReport:
         Samples (count vectors, or sequences), and the distinct outcomes on them.
     items : tuple of ItemStability
         All items that occur, the likeliest first.
-    global_stability : Enclosed
+    global_stability : Interval
         The largest probability of an accurate item ([GKM21, Definition 14]; for lists [GKM21, Definition 16]); 0
         without one.
     list_size : int or None
@@ -97,11 +81,11 @@ class StabilityReport:
     method : {"race", "darts"} or None
         How distributions are drawn from with public randomness; None where outcomes are not distributions drawn from in
         this way.
-    agreement : Enclosed or None
+    agreement : Interval or None
         The probability that two users of independent samples agree.
-    distance : Enclosed or None
+    distance : Interval or None
         The probability that a user's draw is not that from the canonical distribution, by the same randomness.
-    nu : Enclosed or None
+    nu : Interval or None
         The probability over public randomness that some accurate hypothesis is what a user gets with probability at
         least eta ([GKM21, Definition 15], both conditions jointly). For listed seeds the number itself, otherwise what
         the agreement, the distance and the items' probabilities say about it; see docs/proofs/stability.md.
@@ -116,12 +100,12 @@ class StabilityReport:
     samples: int
     outcomes: int
     items: tuple[ItemStability, ...]
-    global_stability: Enclosed
+    global_stability: Interval
     list_size: int | None = None
     method: Method | None = None
-    agreement: Enclosed | None = None
-    distance: Enclosed | None = None
-    nu: Enclosed | None = None
+    agreement: Interval | None = None
+    distance: Interval | None = None
+    nu: Interval | None = None
     seeds: tuple[SeedStability, ...] = ()
 
     def tradeoffs(self) -> tuple[tuple[Fraction, Fraction], ...]:
@@ -225,11 +209,11 @@ def _item(own: ItemStability) -> dict[str, Any]:
     }
 
 
-def _pair(value: Enclosed | None) -> list[str] | None:
+def _pair(value: Interval | None) -> list[str] | None:
     return None if value is None else [fraction_text(value.lower), fraction_text(value.upper)]
 
 
-def _text(value: Enclosed) -> str:
+def _text(value: Interval) -> str:
     if value.lower == value.upper:
         return _short(value.lower)
     low, high = f"{float(value.lower):.6g}", f"{float(value.upper):.6g}"
