@@ -128,24 +128,6 @@ Amounts: TypeAlias = "Mapping[str, PrivacyLevel]"
 """By name; a number x is the level e^x, so that sums with logarithms of fractions stay exact."""
 
 
-@dataclass(frozen=True)
-class Currency:
-    """The names of what is counted, and how much of each a cost takes."""
-
-    names: tuple[str, ...]
-    charge: Callable[[PrivacyCost], Amounts]
-
-
-def amount(value: Epsilon) -> PrivacyLevel:
-    """A number or LogRatio as an amount."""
-    return parse_level(value)
-
-
-def as_float(value: Epsilon) -> float:
-    """A number or LogRatio of any size for a table."""
-    return float(parse_level(value))
-
-
 LONGEST_SUM = 4096
 """More bits than this are not kept of a sum: of many fractions with large denominators it would grow without end."""
 
@@ -179,20 +161,13 @@ def _in_epsilon(cost: PrivacyCost) -> Amounts:
             "this ledger counts epsilon and delta, and the cost is in rho only: give it an epsilon as well"
             " (PrivacyCost(zcdp_epsilon(rho, delta, distance=distance), delta)), or use composition='zcdp'"
         )
-    return {"epsilon": amount(pair[0]), "delta": amount(pair[1])}
+    return {"epsilon": parse_level(pair[0]), "delta": parse_level(pair[1])}
 
 
 def _in_rho(cost: PrivacyCost) -> Amounts:
     rho, delta, distance = cost.zcdp()
-    return {"rho": amount(rho), "delta": amount(delta), "distance": amount(distance)}
+    return {"rho": parse_level(rho), "delta": parse_level(delta), "distance": parse_level(distance)}
 
 
-CURRENCIES: Mapping[str, Currency] = {
-    "basic": Currency(("epsilon", "delta"), _in_epsilon),
-    "zcdp": Currency(("rho", "delta", "distance"), _in_rho),
-}
-
-
-def zero(currency: Currency) -> Amounts:
-    """Nothing spent."""
-    return {name: PrivacyLevel(Fraction(1), Fraction(0)) for name in currency.names}
+CHARGES: Mapping[str, Callable[[PrivacyCost], Amounts]] = {"basic": _in_epsilon, "zcdp": _in_rho}
+"""What a cost takes of each thing that is counted, by the kind of composition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from userdp.accounting.budget_hook import charging
-from userdp.accounting.cost import CURRENCIES, Amounts, Composition, PrivacyCost, added, amount, as_float, within, zero
+from userdp.accounting.cost import CHARGES, Amounts, Composition, PrivacyCost, added, within
 from userdp.accounting.zcdp import largest_rho, zcdp_delta
 from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, short_repr
@@ -28,46 +28,8 @@ _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 Amount: TypeAlias = "Fraction | LogRatio"
 
 
-@dataclass(frozen=True)
-class LedgerContent:
-    """What JSON says of a ledger."""
-
-    arguments: dict[str, Any]
-    limits: dict[str, Amount]
-    entries: list[tuple[str, PrivacyCost]]
-
-
-def table(ledger: PrivacyLedger, rows: Sequence[tuple[str, Mapping[str, Amount]]]) -> str:
-    """The promise, then a line for each row."""
-    head = (
-        f"{type(ledger).__name__}(epsilon={as_float(ledger.epsilon):.6g}, delta={float(ledger.delta):.6g},"
-        f" composition={ledger.composition!r}, unit={ledger.unit!r}, neighbors={ledger.neighbors!r})"
-    )
-    names = list(rows[-1][1])
-    width = max(len(name) for name in ["release", *(row[0] for row in rows)])
-    lines = [f"  {'release':<{width}}" + "".join(f"{name:>{WIDTH}}" for name in names)]
-    for name, amounts in rows:
-        lines.append(f"  {name:<{width}}" + "".join(f"{as_float(amounts[key]):>{WIDTH}.4g}" for key in names))
-    return "\n".join([head, *lines])
-
-
-def written_ledger(ledger: PrivacyLedger, limits: Mapping[str, Amount], entries: Sequence[LedgerEntry]) -> str:
-    """JSON; exact numbers are text."""
-    content = {
-        "userdp": "privacy ledger",
-        "schema_version": SCHEMA_VERSION,
-        **{name: _written(getattr(ledger, name)) for name in _PROMISE},
-        "limits": {name: _written(value) for name, value in limits.items()},
-        "entries": [
-            {"name": entry.name, "cost": {name: _written(getattr(entry.cost, name)) for name in _COST}}
-            for entry in entries
-        ],
-    }
-    return json.dumps(content, allow_nan=False, indent=1)
-
-
-def read_ledger(text: str) -> LedgerContent:
-    """What `written_ledger` wrote."""
+def _read(text: str) -> tuple[dict[str, Any], Amounts, list[tuple[str, PrivacyCost]]]:
+    """The arguments, limits and entries of what `to_json` wrote."""
     try:
         content = json.loads(text)
         if content["userdp"] != "privacy ledger" or content["schema_version"] != SCHEMA_VERSION:
@@ -80,7 +42,7 @@ def read_ledger(text: str) -> LedgerContent:
         entries = [(str(entry["name"]), _cost(entry["cost"])) for entry in content["entries"]]
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
-    return LedgerContent(arguments, limits, entries)
+    return arguments, {name: parse_level(value) for name, value in limits.items()}, entries
 
 
 def _cost(content: Mapping[str, Any]) -> PrivacyCost:
@@ -126,13 +88,13 @@ def zcdp_limits(level: PrivacyLevel, delta: Fraction, beside: Fraction, distance
     else:
         far = shortened(noise / (DISTANCE_PART * (1 + enclosure(level, "epsilon")[1])), up=False)
     rho = largest_rho(as_epsilon(level), noise, distance=far)
-    return {"rho": amount(rho), "delta": amount(beside), "distance": amount(far)}
+    return {"rho": parse_level(rho), "delta": parse_level(beside), "distance": parse_level(far)}
 
 
 def keeps_promise(ledger: PrivacyLedger, limits: Amounts) -> bool:
     """Whether spending up to the limits is within the promise."""
     if ledger.composition == "basic":
-        return within(limits, {"epsilon": amount(ledger.epsilon), "delta": amount(ledger.delta)})
+        return within(limits, {"epsilon": parse_level(ledger.epsilon), "delta": parse_level(ledger.delta)})
     if any(level.ratio != 1 for level in limits.values()):
         return False
     rho, beside, distance = (limits[name].exponent for name in ("rho", "delta", "distance"))
@@ -256,7 +218,7 @@ class PrivacyLedger:
         if level == PrivacyLevel(Fraction(1), Fraction(0)):
             raise ValueError("epsilon must be > 0")
         for name, value, accepted in (
-            ("composition", composition, tuple(CURRENCIES)),
+            ("composition", composition, tuple(CHARGES)),
             ("unit", unit, UNITS),
             ("neighbors", neighbors, NEIGHBORS),
         ):
@@ -266,7 +228,7 @@ class PrivacyLedger:
         if composition == "basic":
             if beside or distance is not None:
                 raise ValueError("added_delta and distance are for composition='zcdp'; 'basic' counts every delta")
-            limits: Amounts = {"epsilon": level, "delta": amount(threshold)}
+            limits: Amounts = {"epsilon": level, "delta": parse_level(threshold)}
         else:
             limits = zcdp_limits(level, threshold, beside, distance)
         self.epsilon = as_epsilon(level)
@@ -274,9 +236,8 @@ class PrivacyLedger:
         self.composition: Composition = composition
         self.unit = unit
         self.neighbors = neighbors
-        self._currency = CURRENCIES[composition]
         self._limits = limits
-        self._spent = zero(self._currency)
+        self._spent: Amounts = dict.fromkeys(limits, PrivacyLevel(Fraction(1), Fraction(0)))
         self._entries: list[LedgerEntry] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -314,7 +275,7 @@ class PrivacyLedger:
 
     def can_spend(self, item: Any, *, unit: str | None = None, neighbors: str | None = None) -> bool:
         """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
-        charged = self._currency.charge(self._cost(item, unit, neighbors))
+        charged = CHARGES[self.composition](self._cost(item, unit, neighbors))
         with self._lock:
             return within(added(self._spent, charged), self._limits)
 
@@ -353,7 +314,7 @@ class PrivacyLedger:
         userdp.exceptions.PrivacyBudgetError: second needs epsilon 0.666667, delta 0, and 0.333333, 0 are left
         """
         cost = self._cost(item, unit, neighbors)
-        charged = self._currency.charge(cost)
+        charged = CHARGES[self.composition](cost)
         if os.getpid() != self._process:
             raise RuntimeError("the ledger belongs to the process that made it: another one would spend the rest again")
         with self._lock:
@@ -362,9 +323,8 @@ class PrivacyLedger:
             if not within(total, self._limits):
                 left = [difference(limit, self._spent[key]) for key, limit in self._limits.items()]
                 needs = ", ".join(f"{key} {float(level):.6g}" for key, level in charged.items())
-                raise PrivacyBudgetError(
-                    f"{label} needs {needs}, and {', '.join(f'{as_float(value):.6g}' for value in left)} are left"
-                )
+                rest = ", ".join(f"{float(parse_level(value)):.6g}" for value in left)
+                raise PrivacyBudgetError(f"{label} needs {needs}, and {rest} are left")
             self._spent = total
             self._entries.append(LedgerEntry(label, cost, shown_amounts(charged)))
 
@@ -470,28 +430,48 @@ class PrivacyLedger:
     def to_json(self) -> str:
         """The promise and the entries, as JSON. Read it with `from_json`."""
         with self._lock:
-            return written_ledger(self, shown_amounts(self._limits), self._entries)
+            entries = list(self._entries)
+        content = {
+            "userdp": "privacy ledger",
+            "schema_version": SCHEMA_VERSION,
+            **{name: _written(getattr(self, name)) for name in _PROMISE},
+            "limits": {name: _written(value) for name, value in self.limits.items()},
+            "entries": [
+                {"name": entry.name, "cost": {name: _written(getattr(entry.cost, name)) for name in _COST}}
+                for entry in entries
+            ],
+        }
+        return json.dumps(content, allow_nan=False, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyLedger:
         """The ledger that `to_json` wrote, with what was spent."""
-        content = read_ledger(text)
+        arguments, limits, entries = _read(text)
         try:
-            ledger = cls(**content.arguments)
+            ledger = cls(**arguments)
         except TypeError as error:
             raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
-        limits = {name: amount(value) for name, value in content.limits.items()}
         if limits.keys() != ledger._limits.keys() or not keeps_promise(ledger, limits):
             raise ValueError("the text is not a ledger as to_json writes it: its limits do not keep its promise")
         ledger._limits = limits
-        for name, cost in content.entries:
+        for name, cost in entries:
             ledger.spend(cost, name)
         return ledger
 
     def __repr__(self) -> str:
         with self._lock:
             rows = [(entry.name, entry.charged) for entry in self._entries]
-            return table(self, [*rows, ("spent", shown_amounts(self._spent)), ("limit", shown_amounts(self._limits))])
+            rows += [("spent", shown_amounts(self._spent)), ("limit", shown_amounts(self._limits))]
+        width = max(len(name) for name in ["release", *(name for name, _ in rows)])
+        lines = [
+            f"{type(self).__name__}(epsilon={float(parse_level(self.epsilon)):.6g}, delta={float(self.delta):.6g},"
+            f" composition={self.composition!r}, unit={self.unit!r}, neighbors={self.neighbors!r})",
+            f"  {'release':<{width}}" + "".join(f"{name:>{WIDTH}}" for name in self._limits),
+        ]
+        for name, amounts in rows:
+            numbers = (float(parse_level(amounts[key])) for key in self._limits)
+            lines.append(f"  {name:<{width}}" + "".join(f"{number:>{WIDTH}.4g}" for number in numbers))
+        return "\n".join(lines)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a PrivacyLedger is not copied: each copy would allow once more what is left; see to_json")

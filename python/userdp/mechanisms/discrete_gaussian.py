@@ -48,17 +48,14 @@ class DiscreteGaussian(AdditiveNoise):
     *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the vector of integers that is released
     moves by at most `sensitivity` in Euclidean length between them. The ideal release is then `rho` (sensitivity)-zCDP
     (Canonne, Kamath and Steinke 2020, Theorem 14), and that of D integers is within D * `distance` of it in total
-    variation: it is (epsilon, delta)-differentially private for a delta of at least that of rho-zCDP plus
-    (1 + e**epsilon) * D * `distance`, which is what `userdp.accounting.zcdp_delta` computes. The whole of rho is spent
-    on the one release. The noise is bounded, so that no rho is claimed without the distance. Proof:
-    docs/proofs/discrete_gaussian.md.
+    variation: `userdp.accounting.zcdp_delta` computes the (epsilon, delta) of both together. The whole of rho is spent
+    on the one release, and none is claimed without the distance. Proof: docs/proofs/discrete_gaussian.md.
 
     *Sums.* Values are clamped to [-2**62, 2**62] and the noise is below 2**60: nothing wraps.
 
     *Time.* A draw makes 1.2 to 1.4 trials on average (up to 2 for a sigma below 1), each of 40 random bytes and always
-    of the same instructions and addresses. Their number is independent of the noise and the value; nothing else about
-    the time depends on what is drawn. That holds for arrays of int64; arrays of other types are converted first, and
-    Python's own integers are not constant time.
+    of the same instructions and addresses. Their number is independent of the noise and the value. That holds for
+    arrays of int64; other types are converted first, and Python's own integers are not constant time.
 
     References
     ----------

@@ -55,24 +55,20 @@ class DiscreteLaplace(AdditiveNoise):
     Notes
     -----
     *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the value changes by at most `sensitivity`
-    between them. Then one release is epsilon-differentially private (pure), and the whole budget is spent on it; the
-    releases of an array add up, unless each user touches one entry only. Clamping the value to public bounds does not
-    increase the sensitivity. Proof: the tables are certified in integers when they are built, so that the probability
-    of every output changes by at most a factor e**(epsilon / sensitivity) when the value moves by 1, the outputs at
-    both ends included. See docs/proofs/discrete_laplace.md.
+    between them. One release is then epsilon-DP (pure) and spends the whole budget; the releases of an array add up,
+    unless each user touches one entry only. The tables are certified in integers when they are built. Proof:
+    docs/proofs/discrete_laplace.md.
 
     *The distribution.* `pmf` is exactly what is drawn. Privacy rests on it alone, not on how near it is to the ideal
     clamped distribution. That is measured, not proved: below 2**-80 in total variation in all cases of the tests
     (scales up to 100). e**(1 / scale) is cut at 2**64: for scales below 0.0225 the noise is that of 0.0225.
 
-    *Time.* A draw takes 16 or 32 random bytes and reads its tables whole, both public, whatever the value and the bits
-    are: no branch and no address depends on them. That holds for arrays of int64; arrays of other types are converted
-    first, and Python's own integers are not constant time.
+    *Time.* A draw takes 16 or 32 random bytes and reads its tables whole: no branch and no address depends on the value
+    or the bits, for arrays of int64. Other types are converted first, and Python's own integers are not constant time.
 
     References
     ----------
-    Ghosh, Roughgarden, Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms" (STOC 2009), the
-    range-restricted geometric mechanism. [LWY24, Lemma 2.5].
+    Ghosh, Roughgarden, Sundararajan (STOC 2009), the range-restricted geometric mechanism. [LWY24, Lemma 2.5].
 
     Examples
     --------
@@ -222,10 +218,9 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
     Notes
     -----
     *Neighbors and sensitivity.* Let s be an integer function of datasets that changes by at most ``sensitivity``
-    between neighbors: datasets where all data of one user are replaced, or whichever pairs the sensitivity was proved
-    for. Then s + noise is epsilon-differentially private with epsilon = sensitivity / scale, and delta = 0. Proof:
-    P[y - s] / P[y - s'] = e**((|y - s'| - |y - s|) / scale) <= e**(|s - s'| / scale). The whole budget is spent on the
-    one sum. See docs/proofs/unbounded_discrete_laplace.md.
+    between neighbors (one replaced user, or whichever pairs the sensitivity was proved for). Then s + noise is
+    epsilon-DP with epsilon = sensitivity / scale and delta = 0; the whole budget is spent on the one sum. Proof:
+    docs/proofs/unbounded_discrete_laplace.md.
 
     *Distribution.* A sign and a geometric magnitude, floor(-scale ln U) for a uniform U in (0, 1), whose bits are drawn
     until a certified enclosure decides; both are drawn again for -0. Magnitudes of 2**63 or more, which have
@@ -234,13 +229,9 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
 
     *Sums.* Python's integers add noise without overflow; int64 sums may wrap.
 
-    *Time.* How long a draw takes depends on the noise: on its size through logarithms of long integers, on its sign
-    through the redrawn -0, and on rare refinements. The proof is about the value that is released, not about the time.
-
     References
     ----------
-    Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing privacy mechanisms" (STOC 2009), where the
-    distribution is the two-sided geometric one.
+    Ghosh, Roughgarden, Sundararajan (STOC 2009), where the distribution is the two-sided geometric one.
 
     Examples
     --------

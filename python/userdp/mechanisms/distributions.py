@@ -51,8 +51,8 @@ class Categorical(IntegerDistribution):
     *Distribution.* A uniform integer below the total, as in `UniformInteger`, is compared with all sums weights[0] +
     ... + weights[i]; the number of sums that are at most the integer is the index.
 
-    *Time.* The whole table is read whatever the index is. Only the number of rejected words of the uniform integer
-    shows, and that is independent of the index. The weights are public.
+    *Time.* The whole table is read whatever the index is. Only the number of rejected words shows, which does not
+    depend on the index. The weights are public.
 
     Examples
     --------
@@ -119,8 +119,6 @@ class BiasedCoin(Distribution[bool, np.bool_]):
 
     *Time.* A toss takes the same instructions whatever its result is. Only whether more than 128 bits were needed
     shows, and that has probability 2**-128 for every coin.
-
-    *Privacy.* A coin is a part of mechanisms, and gives no guarantee by itself.
 
     Examples
     --------
@@ -201,12 +199,11 @@ class UniformInteger(IntegerDistribution):
     integer.
 
     *Time.* A draw takes the same instructions whatever its result is. Only the number of rejections shows (each has
-    probability below 2**-64), and that is independent of the integer that is returned.
+    probability below 2**-64), which does not depend on the integer.
 
     References
     ----------
-    Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling and Computer Simulation 29
-    (2019).
+    Lemire, "Fast random integer generation in an interval" (ACM TOMACS 29, 2019).
 
     Examples
     --------

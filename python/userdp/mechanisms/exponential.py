@@ -50,32 +50,30 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int
 
     Notes
     -----
-    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
-    replaced, the draw is epsilon-DP (delta = 0) for a user. This concerns all that the user contributes: clamp or
-    average within a user first. The proof covers the integers that are drawn from, with every rounding: the rate is
-    computed from epsilon - 2**-36, which pays for the errors of the weights, and a candidate whose score is
-    worse than the best by 64 bits of weight is treated as if it were just that much worse, which costs nothing. See
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is replaced,
+    the draw is epsilon-DP (delta = 0) for a user. This concerns all that the user contributes: clamp or average within
+    a user first. The proof covers the integers that are drawn from, with every rounding:
     docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
 
-    *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` is for audits: it depends on the
-    scores, and showing it for private data is not private.
+    *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` is for audits: showing it for private
+    data is not private.
 
     *Utility.* With c = 2 (1 if monotone), and scores and sensitivity on the grid, P[score > lowest + alpha] is at most
     1.001 k e**(-(epsilon - 2**-36) alpha / (c sensitivity)) for alpha below about 44 c sensitivity / epsilon, which is
-    worth 64 bits; beyond that it stays below its bound there. Where one step of score would be worth 64 bits or more
-    (monotone, a sensitivity of one step and epsilon above 44.3), it counts as 32 bits, more private than asked.
+    worth 64 bits of weight; a candidate that is worse than that counts as just that much worse. Where one step of score
+    would be worth 64 bits or more (monotone, a sensitivity of one step and epsilon above 44.3), it counts as 32 bits,
+    more private than asked.
 
     *Time.* For integer scores, the instructions of a draw and the addresses that they touch depend on the number of
-    candidates and draws and on the parameters, not on scores, random bits or the result; the copies it makes are
-    overwritten. This ends where the array of scores begins and where Python's int for the result is made: computing
-    the scores, converting arrays of other types, and the conversion with a granularity are not constant time.
+    candidates and draws and on the parameters, not on scores, random bits or the result. Computing the scores,
+    converting arrays of other types or with a granularity, and Python's int for the result are not constant time.
 
     *Errors.* An error about a score (NaN, say) tells something about the data. What computes scores from private
     data must map bad ones to a public value first, so that nothing is raised.
 
     References
     ----------
-    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007). [LWY24, Lemma 2.6].
+    McSherry, Talwar (FOCS 2007). [LWY24, Lemma 2.6].
 
     Examples
     --------

@@ -190,15 +190,13 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
 
     Notes
     -----
-    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is
-    replaced, the draw is epsilon-DP (delta = 0) for a user. The groups only write the scores down: they may be cut
-    differently for every data set, as long as the range, from the first to the last candidate, is public. Every
-    rounding is covered, for up to 2**64 candidates; a candidate whose score is worse than the best by 128 bits of
-    weight is treated as if it were just that much worse, which costs nothing. See
-    docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is replaced,
+    the draw is epsilon-DP (delta = 0) for a user. The groups only write the scores down: they may be cut differently
+    for every dataset, as long as the range, from the first to the last candidate, is public. The proof covers every
+    rounding, for up to 2**64 candidates: docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
 
     *Budget.* All of epsilon is spent on one draw; n draws cost n epsilon. `pmf` and `group_probabilities` are for
-    audits: they depend on the scores, and showing them for private data is not private.
+    audits: showing them for private data is not private.
 
     *Utility.* As for `ExponentialMechanism`, with 128 bits in place of 64.
 
@@ -209,7 +207,7 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
 
     References
     ----------
-    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007).
+    McSherry, Talwar (FOCS 2007).
 
     Examples
     --------

@@ -222,16 +222,15 @@ class PurePrivateMode(PrivateMode[int, int]):
     Notes
     -----
     *Privacy.* It is the exponential mechanism with the score -c_u. Replacing a user changes two scores by 1, one up and
-    one down: sensitivity 1, not monotone. Adding a user changes one score by 1, so that all change in one direction,
-    which allows twice the rate. All of epsilon is spent on the one draw, at delta = 0, roundings included. Proofs for
-    both relations: docs/proofs/selection.md. Replacing g users costs g epsilon.
+    one down: sensitivity 1, not monotone. Adding a user changes one score, which allows twice the rate. All of epsilon
+    is spent on the one draw, at delta = 0, roundings included. Proofs: docs/proofs/selection.md. Replacing g users
+    costs g epsilon.
 
-    *Resolution.* The distribution that is drawn from is one of integers over 2**384. The ratio of two of its
-    probabilities is within a factor e**(2**-36 (d + 1)) of the stated one for counts that differ by d and less than 128
-    bits of weight; beyond these the less likely item is treated as if it were just so much worse.
+    *Resolution.* The distribution that is drawn from is one of integers over 2**384, within a factor e**(2**-36 (d +
+    1)) of the stated ratio for counts that differ by d and less than 128 bits of weight; beyond these the less likely
+    item counts as just so much worse.
 
-    *Accuracy.* `accuracy`, logarithmic in n_items. Choose the public range as small as it can be: 2**d items and not
-    2**64.
+    *Accuracy.* `accuracy`, logarithmic in n_items: choose the public range as small as it can be.
 
     *Time.* About n log n steps. With "replace" the draw is over 2 n + 1 groups of items however many distinct items
     there are, and constant-time in them. Counting and sorting in Python are not constant time. With "add-remove" the
@@ -239,8 +238,7 @@ class PurePrivateMode(PrivateMode[int, int]):
 
     References
     ----------
-    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21, Lemma 12];
-    McSherry, Talwar, "Mechanism Design via Differential Privacy" (FOCS 2007). [GKM21, Theorem 30].
+    [GKM21, Lemma 12]; McSherry, Talwar (FOCS 2007). [GKM21, Theorem 30].
 
     Examples
     --------

@@ -58,24 +58,22 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
     decides ties, is integers, then strings, then bytes, each kind in its own order. Everything else (bools, floats,
     NaN, None, tuples, objects that cannot be hashed) counts as `default`.
 
-    *Privacy.* The outcome is a function of the values that are 1 or more. Adding a user to an item changes the value of
-    that item only, and by 1 before the noise: the noise is certified at (epsilon, delta) for that, and an item that
-    nobody had stays at 0 or less. Replacing a user changes two items, each at (epsilon / 2, delta / 2), where epsilon /
-    2 is exact or rounded down. All of the budget is spent on the one release. Proofs for both relations:
-    docs/proofs/selection.md. For groups of users, `userdp.accounting.group_privacy`.
+    *Privacy.* Adding a user to an item changes the value of that item only, and by 1 before the noise, which is
+    certified at (epsilon, delta) for that; an item that nobody had stays at 0 or less. Replacing a user changes two
+    items, each at (epsilon / 2, delta / 2), where epsilon / 2 is exact or rounded down. All of the budget is spent on
+    the one release. Proofs: docs/proofs/selection.md.
 
     *Accuracy.* Always, not just with high probability: if an item is chosen, no other has more than 2 t more users; and
     BOTTOM is only returned when no item has more than 2 t + 1 users.
 
     *Time.* About n log n steps, however large the universe is. With "replace", n noises are drawn however many distinct
-    items there are. Counting and sorting in Python are not constant time. With "add-remove" the time tells about n,
-    which is private there: hide it where that matters.
+    items there are; with "add-remove" the time tells about n, which is private there: hide it where that matters.
+    Counting and sorting in Python are not constant time.
 
     References
     ----------
-    Ghazi, Kumar, Manurangsi, "User-Level Private Learning via Correlated Sampling" (NeurIPS 2021): [GKM21, Lemma 11]
-    and [GKM21, Algorithm 2]; Bun, Nissim, Stemmer, "Simultaneous Private Learning of Multiple Concepts" (ITCS 2016).
-    [GKM21, Definition 6] and [GKM21, Theorem 25].
+    [GKM21, Lemma 11] and [GKM21, Algorithm 2]; Bun, Nissim, Stemmer (ITCS 2016). [GKM21, Definition 6] and [GKM21,
+    Theorem 25].
 
     Examples
     --------

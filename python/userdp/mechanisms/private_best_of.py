@@ -41,22 +41,17 @@ class PrivateBestOf(Mechanism):
     Notes
     -----
     *Guarantee.* When one run is epsilon-DP, pure, the outcome is 3 epsilon-DP, for the same neighbors, whatever gamma
-    and N are. *Proof.* Let p_i be the probabilities of the outcomes of one run from best to worst, and Q_i = p_0 + ...
-    + p_i. Without N the outcome is i with probability gamma p_i / ((gamma + (1 - gamma) Q_{i-1}) (gamma + (1 - gamma)
-    Q_i)), and each of the three factors moves by at most e**epsilon. For N, and why no smaller factor than 3 is true,
-    see docs/proofs/private_selection.md.
+    and N are. Proof, and why no smaller factor than 3 is true: docs/proofs/private_selection.md.
 
     *K is secret.* The pair (K, outcome) is only K epsilon-DP. K is not returned, kept or logged. **The time of a draw
-    tells K** unless hide_time. Stopping a single run at N (a cap), instead of drawing K again, would cost delta =
-    (1 - gamma)**N; nothing here does that.
+    tells K** unless hide_time.
 
-    *Distribution.* `pmf` is the exact distribution of what is drawn: K - 1 is drawn by `Geometric`, modulo N, which has
-    the distribution of K - 1 given K <= N.
+    *Distribution.* K - 1 is drawn by `Geometric`, modulo N, which has the distribution of K - 1 given K <= N. (Stopping
+    a single run at N instead would cost delta = (1 - gamma)**N; nothing here does that.)
 
     References
     ----------
-    Liu, Talwar, "Private Selection from Private Candidates" (STOC 2019), Theorem 3.2. [LSAKKMS21, Algorithm 5].
-    [LSAKKMS21, Theorem 6].
+    Liu, Talwar (STOC 2019), Theorem 3.2. [LSAKKMS21, Algorithm 5]. [LSAKKMS21, Theorem 6].
 
     Examples
     --------

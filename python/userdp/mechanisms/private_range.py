@@ -73,12 +73,10 @@ class PrivateRange(Mechanism):
 
     Notes
     -----
-    *Neighbors and sensitivity.* Replacing one user moves one value from a bin to another, or makes it absent or
-    present: then no bin's number of users below, or above, changes by more than 1, nor does the larger of the two. So
-    one draw is epsilon-DP (delta = 0) for a user. Moreover the largest and the least of ln P[k] / P'[k] over all bins k
-    are at most epsilon apart, roundings included (*bounded range*), so that a draw is (epsilon**2 / 8)-zCDP, where
-    epsilon-DP alone says (epsilon**2 / 2)-zCDP. See docs/proofs/winsorized_mean.md. The whole budget is spent on the
-    draw; the interval is post-processing.
+    *Neighbors and sensitivity.* Replacing one user changes no bin's number of users below, or above, by more than 1. So
+    one draw is epsilon-DP (delta = 0) for a user. Moreover the log ratios of all bins lie in an interval of length
+    epsilon, roundings included (*bounded range*), so that a draw is (epsilon**2 / 8)-zCDP. Proof:
+    docs/proofs/winsorized_mean.md. The whole budget is spent on the draw; the interval is post-processing.
 
     *Values.* NaN counts as 0 and what is out of range as the nearest bin, never with an error. Users without rows count
     neither below nor above.
@@ -86,14 +84,12 @@ class PrivateRange(Mechanism):
     *Utility.* For n users with rows, the bin is outside the least interval of bins that contains all values with
     probability at most n_bins * e**(-epsilon n / 4), nearly: such a bin costs n, and a median bin n / 2 at most.
 
-    *Time.* O(n log n) for any number of bins: empty bins between two users have one cost and are one group. Groups are
-    filled up to the number min(2 n + 1, n_bins), which is public. Sorting, and hence making groups, does not take
-    constant time; drawing from them does.
+    *Time.* O(n log n) for any number of bins: empty bins between two users are one group. Groups are filled up to the
+    public number min(2 n + 1, n_bins). Making groups sorts and is not constant time; drawing from them is.
 
     References
     ----------
-    [LSAKKMS21, Algorithm 6]: Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh, "Learning with User-Level Privacy"
-    (NeurIPS 2021). The printed half-width 2 tau is too small: docs/errata.md.
+    [LSAKKMS21, Algorithm 6]. The printed half-width 2 tau is too small: docs/errata.md.
 
     Examples
     --------

@@ -86,18 +86,16 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
     Notes
     -----
     *Neighbors and sensitivity.* For an integer statistic that changes by at most 1 when one user is replaced, its sum
-    with this noise is (epsilon, delta)-differentially private. Proof: the table is certified in integers to satisfy
-    P[x] <= e**epsilon P[x +- 1] on the support and P[0] = P[2 kappa] <= delta when it is built; a shift by 1 moves one
-    end out of the common support, and everything else keeps its probability up to the factor e**epsilon. The whole
-    budget is spent on the one sum. See docs/proofs/truncated_discrete_laplace.md.
+    with this noise is (epsilon, delta)-DP, and the whole budget is spent on the one sum. The table is certified in
+    integers when it is built: P[x] <= e**epsilon P[x +- 1] on the support, and P[0] = P[2 kappa] <= delta. Proof:
+    docs/proofs/truncated_discrete_laplace.md.
 
     *Time.* A draw takes 128 random bits and reads the whole table, whatever the bits are. The table is built on first
     use.
 
     References
     ----------
-    Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few Examples Per User" (NeurIPS
-    2023): [GKKMMZ23, Definition 8] and [GKKMMZ23, Lemma 18].
+    [GKKMMZ23, Definition 8] and [GKKMMZ23, Lemma 18].
 
     Examples
     --------
