@@ -48,9 +48,9 @@ build-demo: $(VENV)/.stamp
 	$(BIN)/maturin develop --release --extras demo
 
 build: $(VENV)/.stamp ## compile the core and install userdp into .venv, with all extras
-	$(BIN)/maturin develop --release --extras demo,learn,plot,progress
+	$(BIN)/maturin develop --release --extras demo,frame,learn,plot,progress,report
 
-demo: build-demo ## run the demo on the wage panel and write report.html
+demo: build-demo ## run the demo on the wage panel and write report.html and report.json
 	$(BIN)/userdp demo --output $(REPORT)
 
 # --- checks

@@ -32,8 +32,8 @@ PAGE = HOUSE / "docs" / "architecture.md"
 PICTURE = HOUSE / "docs" / "images" / "architecture.svg"
 
 FLOORS = """
-    exceptions exact runtime accounting checker divergence algorithms report audit lddp delstab item_to_user users
-    mechanisms estimators public_randomness concepts dimensions stability protocols learners distributions
+    exceptions exact runtime display accounting checker divergence algorithms report audit lddp delstab item_to_user
+    users mechanisms estimators public_randomness concepts dimensions stability protocols learners distributions
     means optimization planning model_selection datasets demo cli
 """.split()  # noqa: SIM905
 """From the ground up. `userdp._core`, the compiled extension, is below all of them; the package's face above."""

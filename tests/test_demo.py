@@ -12,7 +12,7 @@ import pytest
 from oracle import divergence as oracle
 from userdp.cli import main
 from userdp.datasets import load_wage_panel
-from userdp.demo import BANDS, BASE, FARTHEST, person_year_count, run_demo, union_vote
+from userdp.demo import BANDS, BASE, COUNT, FARTHEST, VOTE, person_year_count, run_demo, union_vote
 from userdp.report import AuditReport
 
 F = Fraction
@@ -44,8 +44,13 @@ def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFix
     assert code == 0
     assert result["as_expected"] is True
     assert [audit["holds"] for audit in result["audits"]] == [True, True, False]
-    certificates = sorted((tmp_path / "c").iterdir())
-    reports = [AuditReport.from_json(path.read_text()) for path in certificates]
+    names = ("r-vote.json", "r.json", "r-count.json")
+    assert {path.name for path in (tmp_path / "c").iterdir()} == set(names)
+    reports = [AuditReport.from_json((tmp_path / "c" / name).read_text()) for name in names]
+    for name in names:
+        assert f"userdp verify {name} --mechanism userdp.demo:" in (tmp_path / "r.html").read_text()
+    assert reports[1].verify(VOTE).finding == "established"
+    assert reports[2].verify(COUNT).refuted
     for report in reports:
         verification = report.verify()
         assert verification.finding == "consistent", verification.problems

@@ -17,7 +17,16 @@ from userdp.audit import audit_dataset, audit_user_level
 from userdp.exact.pmf import Pmf
 from userdp.report import AuditReport
 
-__all__ = ["CLAIMED_DELTA", "CLAIMED_EPSILON", "DemoAudit", "person_year_count", "run_demo", "union_vote"]
+__all__ = [
+    "CLAIMED_DELTA",
+    "CLAIMED_EPSILON",
+    "COUNT",
+    "VOTE",
+    "DemoAudit",
+    "person_year_count",
+    "run_demo",
+    "union_vote",
+]
 
 CLAIMED_EPSILON = 1
 CLAIMED_DELTA = Fraction(1, 10**6)
@@ -95,6 +104,10 @@ class DemoAudit:
     title: str
     report: AuditReport
     expected: bool
+    mechanism: str
+    """Where the mechanism is for the panel, as ``userdp verify --mechanism`` takes it."""
+    suffix: str = ""
+    """What the name of the certificate's file ends in."""
 
     @property
     def as_expected(self) -> bool:
@@ -133,7 +146,7 @@ def run_demo(users: Dataset) -> list[DemoAudit]:
     histories = list(itertools.product((0, 1), repeat=years))
     vote, count = union_vote(years), person_year_count(years)
 
-    def on_these_people(mechanism: AdditiveAlgorithm) -> AuditReport:
+    def on_these_users(mechanism: AdditiveAlgorithm) -> AuditReport:
         return audit_dataset(mechanism, users, records=histories, epsilon=CLAIMED_EPSILON, delta=CLAIMED_DELTA)
 
     everywhere = audit_user_level(
@@ -145,7 +158,13 @@ def run_demo(users: Dataset) -> list[DemoAudit]:
         delta=CLAIMED_DELTA,
     )
     return [
-        DemoAudit("A vote per user, these users", on_these_people(vote), expected=True),
-        DemoAudit(f"A vote per user, every dataset of {len(users)} users", everywhere, expected=True),
-        DemoAudit("Every answer counts, these users", on_these_people(count), expected=False),
+        DemoAudit("A vote per user, these users", on_these_users(vote), True, "userdp.demo:VOTE", "-vote"),
+        DemoAudit(f"A vote per user, every dataset of {len(users)} users", everywhere, True, "userdp.demo:VOTE"),
+        DemoAudit("Every answer counts, these users", on_these_users(count), False, "userdp.demo:COUNT", "-count"),
     ]
+
+
+YEARS = 8
+"""Answers of each user of the wage panel."""
+VOTE, COUNT = union_vote(YEARS), person_year_count(YEARS)
+"""The mechanisms of the demonstration, by which its certificates are verified."""

@@ -1,4 +1,4 @@
-"""What an audit takes on, its checker takes on: the two have their own code and the same limits."""
+"""What an audit takes on, its checker takes on: the two have their own code and the same values."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algo
 from userdp.audit import audit_item_level, audit_user_level
 from userdp.audit import datasets as audited
 from userdp.audit import engine as auditor
-from userdp.checker import check, limits, spaces, values
+from userdp.checker import audits, spaces, values
 from userdp.exact import encoding
 from userdp.exceptions import BudgetError
 
 
 def test_the_constants_are_the_same() -> None:
     for name in ("MAX_DATASETS", "MAX_PAIRS", "MAX_PMF_PAIRS", "MAX_USERS"):
-        assert getattr(limits, name) == getattr(auditor, name)
+        assert getattr(values, name) == getattr(auditor, name)
     for name in ("MAX_SUMS", "MAX_STEPS"):
-        assert getattr(limits, name) == getattr(audited, name)
+        assert getattr(values, name) == getattr(audited, name)
     for name in ("MOST_BITS", "MOST_DEPTH", "MOST_SIZE"):
-        assert getattr(limits, name) == getattr(encoding, name)
+        assert getattr(values, name) == getattr(encoding, name)
 
 
 class Asked(Exception):
@@ -61,7 +61,7 @@ def checker_takes(engine: str, size: int, n: int, m: int, kind: str, neighbors: 
     """Whether a report of this size is enumerated."""
     structure: dict[str, Any] = {"universe": list(range(size)), "n_users": n, "n_examples": m}
     if engine == "additive":
-        if size**m > limits.MAX_DATASETS:
+        if size**m > values.MAX_DATASETS:
             return False
         structure["statistics"] = [sum(value) for value in itertools.product(range(size), repeat=m)]
     question = {"kind": kind, "neighbors": neighbors, "engine": engine, "structure": structure}
@@ -132,7 +132,7 @@ def test_values_of_people_have_the_same_sizes(largest: Any, larger: Any) -> None
         encoding.code_of(larger)
 
     def plain(value: Any) -> Any:
-        """As it would be encoded if there were no limits."""
+        """As it would be encoded if there were no values."""
         if isinstance(value, Fraction):
             return {"fraction": f"{value.numerator}/{value.denominator}"}
         if isinstance(value, frozenset):
@@ -156,11 +156,11 @@ def test_values_of_people_have_the_same_sizes(largest: Any, larger: Any) -> None
     ids=["text", "bytes", "tuple", "both", "Decimals"],
 )
 def test_values_of_people_have_the_same_number_of_parts(make: Any) -> None:
-    largest, larger = make(limits.MOST_SIZE), make(limits.MOST_SIZE + 1)
-    objects = check.objects_of({"universe": [encoding.code_of(largest)]})
+    largest, larger = make(values.MOST_SIZE), make(values.MOST_SIZE + 1)
+    objects = audits.objects_of({"universe": [encoding.code_of(largest)]})
     assert objects == {"universe": (largest,)}
-    assert values.size_of(largest) == limits.MOST_SIZE
+    assert values.size_of(largest) == values.MOST_SIZE
     with pytest.raises(TypeError):
         encoding.code_of(larger)
     with pytest.raises(values.Problem, match="parts and characters"):
-        check.objects_of({"universe": [json.loads(json.dumps(encoding.encode(larger)))]})
+        audits.objects_of({"universe": [json.loads(json.dumps(encoding.encode(larger)))]})

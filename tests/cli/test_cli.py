@@ -347,7 +347,7 @@ def test_errors_of_the_program_are_not_bad_input(
     (tmp_path / "data.json").write_text("[[0], [1]]")
     broken = FAILURES[failure]
     monkeypatch.setattr("userdp.audit.audit_user_level", broken)
-    monkeypatch.setattr("userdp.report.AuditReport.from_json", broken)
+    monkeypatch.setattr("userdp.report.Report.from_json", broken)
     monkeypatch.setattr("userdp.divergence.hockey_stick_bounds", broken)
     monkeypatch.setattr("userdp.lddp.check_lddp", broken)
     claim = ("--epsilon", "1", "--delta", "0")
@@ -446,7 +446,7 @@ def test_names_that_a_terminal_cannot_show_are_escaped(
 def test_a_sampled_report_establishes_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mechanism: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("userdp.checker.limits.COMPLETE_PAIRS", 3)
+    monkeypatch.setattr("userdp.checker.values.COMPLETE_PAIRS", 3)
     certificate = tmp_path / "report.json"
     space = ("--universe", "[0, 1]", "--n-users", "2", "--delta", "0", "--certificate", str(certificate))
     code, result = run_json(capsys, "audit", f"{mechanism}:respond", "--epsilon", "ln(3)", *space)

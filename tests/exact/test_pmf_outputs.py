@@ -37,7 +37,7 @@ def test_masses_without_outputs_are_in_the_order_of_the_algorithms(outputs: tupl
     assert report.verify(mechanism=algorithm).finding == "established"
     checked = check_lddp(algorithm, [(1,), (0,)], r=1, epsilon=0, delta=0)
     assert checked.lower == 0.25
-    assert checked.verify(algorithm, [(1,), (0,)])
+    assert checked.verify(algorithm, [(1,), (0,)]).finding == "established"
 
 
 @pytest.mark.parametrize("outputs", ALIKE)

@@ -23,12 +23,16 @@ from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, finite_algorithm
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.concepts import Thresholds
-from userdp.exact.numbers import LogRatio
+from userdp.exact.numbers import Bounds, LogRatio
+from userdp.item_to_user import audit_perfect_generalization
+from userdp.lddp import check_lddp
 from userdp.learners import CorrelatedSamplingClassifier, RealizablePACClassifier, ThresholdClassifier
 from userdp.means import WinsorizedMean
+from userdp.planning import compare_methods
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
-from userdp.report import AuditReport
+from userdp.report import AuditReport, Report
+from userdp.stability import AgreementEstimate, audit_stability
 
 X, Y, GROUPS = np.array([[1], [2], [3], [0]] * 3), [0, 1, 1, 0] * 3, list(range(12))
 
@@ -52,8 +56,34 @@ def report_of_one_dataset() -> str:
 
 def sampled_report() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("userdp.checker.limits.COMPLETE_PAIRS", 3)
+        patch.setattr("userdp.checker.values.COMPLETE_PAIRS", 3)
         return report()
+
+
+@finite_algorithm(outputs=tuple("abc"))
+def order(dataset: tuple[Any, ...]) -> list[int]:
+    return {((0,), (1,)): [0, 1, 0], ((1,), (0,)): [0, 0, 1]}.get(dataset, [1, 0, 0])
+
+
+def votes(sample: tuple[Any, ...]) -> dict[int, Fraction]:
+    return {0: Fraction(4 - sum(sample), 5), 1: Fraction(1 + sum(sample), 5)}
+
+
+EVEN = {0: "1/2", 1: "1/2"}
+MAKERS: dict[str, Callable[[], str]] = {
+    "check of deletions": lambda: check_lddp(answer, [(0,), (1,)], r=1, epsilon="1/4", delta=0).to_json(),
+    "generalization": lambda: audit_perfect_generalization(
+        order, universe=(0, 1), distributions=EVEN, n_users=2, epsilon="1/10", delta="3/100", beta="1/2"
+    ).to_json(),
+    "stability": lambda: audit_stability(votes, EVEN, m=3, eta="1/3").to_json(),
+    "stability of seeds": lambda: audit_stability(
+        lambda sample, seed: max(sample) if seed else 1, EVEN, m=2, seeds={0: "1/4", 1: "3/4"}
+    ).to_json(),
+    "comparison": lambda: compare_methods("mean", n_users=1000, m=64, epsilon=1).to_json(),
+    "agreement": lambda: AgreementEstimate(
+        agreed=90, trials=100, defaults=3, probability=Bounds(0.8, 0.96), confidence=0.99
+    ).to_json(),
+}
 
 
 def ledger(composition: Any) -> str:
@@ -69,6 +99,7 @@ WRITTEN: dict[str, tuple[Callable[[str], Any], Callable[[], str]]] = {
     "report": (AuditReport.from_json, report),
     "report of one dataset": (AuditReport.from_json, report_of_one_dataset),
     "sampled report": (AuditReport.from_json, sampled_report),
+    **{name: (Report.from_json, MAKERS[name]) for name in MAKERS},
     "ledger": (PrivacyLedger.from_json, lambda: ledger("basic")),
     "zCDP ledger": (PrivacyLedger.from_json, lambda: ledger("zcdp")),
     "randomized response": (
@@ -149,7 +180,7 @@ JUNK: list[Any] = [
 ]
 WHOLE: list[Any] = [
     *("", "nul", "[]", "{}", "null", "3", "NaN", "1" * 5000, "[" * 100_000, '{"a":' * 100_000, '"\ud800"', "\ufeff{}"),
-    *(None, 3, b"\xff", b"{}", ["{}"], {"format": "userdp-audit/2"}),
+    *(None, 3, b"\xff", b"{}", ["{}"], {"format": "userdp-audit/3"}),
 ]
 
 
@@ -210,8 +241,8 @@ def try_to_read(read: Callable[[Any], Any], text: Any) -> None:
     except (ValueError, TypeError) as error:
         said = str(error)
     assert made is not None or len(said) > 10
-    if isinstance(made, AuditReport):
-        assert made.verify().finding in ("consistent", "wrong")
+    if isinstance(made, Report):
+        assert made.verify().finding in ("consistent", "well-formed", "wrong")
         made.summary()
 
 

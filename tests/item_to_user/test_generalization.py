@@ -189,10 +189,10 @@ def test_report_is_json_and_text() -> None:
     assert content["beta"] == "5/8"
     assert content["holds"] is False
     assert content["distributions"] == [["1/2", "1/2"], ["1/4", "3/4"]]
-    assert content["epsilon"] == {"ratio": "2", "exponent": "0"}
+    assert content["epsilon_level"] == {"ratio": "2", "exponent": "0"}
     assert content["witness"]["event"] in (["a"], ["b"], ["c"])
     text = str(report)
-    for part in ("VIOLATED", "5/8", "0: 1/2, 1: 1/2", "from below only"):
+    for part in ("VIOLATED", "0.625", "5/8", "0: 1/2, 1: 1/2", "from below only"):
         assert part in text
     assert "the simulator" in str(audit(order, notion="simulator", simulator=[1, 0, 0]))
 

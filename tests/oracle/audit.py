@@ -172,7 +172,7 @@ def audit(
     tiny = Fraction(0) if exponent == 0 or most == 0 else Fraction(1, 10**450)  # the multiplier has 800 digits
     return seal(
         {
-            "format": "userdp-audit/2",
+            "format": "userdp-audit/3",
             "userdp_version": "oracle",
             "mechanism": mechanism,
             "question": {

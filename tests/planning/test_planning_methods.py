@@ -80,7 +80,7 @@ def test_tables_print_and_save() -> None:
     saved = json.loads(json.dumps(table.to_dict()))
     assert saved["best"] == table.best
     assert [row["method"] for row in saved["rows"]] == [row.method for row in table.rows]
-    assert saved["sizes"]["radius"] == pytest.approx(1 / math.sqrt(8))
+    assert float.fromhex(dict(saved["sizes"])["radius"]["float"]) == pytest.approx(1 / math.sqrt(8))
     with pytest.raises(KeyError, match="'median'; there are"):
         table["median"]
     with pytest.raises(AttributeError):

@@ -28,12 +28,12 @@ from userdp.algorithms.finite import ASSUMPTIONS
 from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.checker import check as _checker
 from userdp.checker import spaces as _spaces
-from userdp.checker.verification import EXPLANATIONS
+from userdp.checker.check import EXPLANATIONS
+from userdp.display.numbers import bounds_text, level_text, number_text
 from userdp.exact.encoding import Unreadable, decode, encode, fraction_text
 from userdp.exact.numbers import Bounds, LogRatio, PrivacyLevel
 from userdp.exact.pmf import Pmf
 from userdp.report import AuditReport, Verification, Witness, render_html
-from userdp.report.presentation import level_text, number_text
 
 F = Fraction
 _oracle = runpy.run_path(str(Path(__file__).parents[1] / "oracle" / "audit.py"))
@@ -290,10 +290,10 @@ def test_verify_checks_the_text_that_was_loaded() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "3", "null", "{}", '{"format": "userdp-audit/3"}', '{"format": "userdp-audit/2"}', "[" * 10**5],
+    ["", "[]", "3", "null", "{}", '{"format": "userdp-audit/4"}', '{"format": "userdp-audit/3"}', "[" * 10**5],
 )
 def test_malformed_text_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
+    with pytest.raises(ValueError, match="not a userdp-audit/3 report"):
         AuditReport.from_json(text)
 
 
@@ -370,7 +370,6 @@ def test_core_is_not_needed(tmp_path: Path) -> None:
 import sys
 sys.modules["userdp._core"] = None
 from pathlib import Path
-from userdp.report.presentation import level_text, number_text
 from userdp.report import AuditReport
 report = AuditReport.from_json(Path({str(path)!r}).read_text())
 outcome = report.verify()
@@ -386,8 +385,8 @@ print(report.summary())
 
 def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limit lowered, the same audit is written as a sample, checked as one, and guarded as one."""
-    monkeypatch.setattr("userdp.checker.limits.COMPLETE_PAIRS", 20)
-    monkeypatch.setattr("userdp.checker.limits.SAMPLE_SIZE", 30)
+    monkeypatch.setattr("userdp.checker.values.COMPLETE_PAIRS", 20)
+    monkeypatch.setattr("userdp.checker.values.SAMPLE_SIZE", 30)
     report = report_from(Noisy(), users(5), kind="user-level", exponent=F(1, 90), delta=F(1, 1000))
     assert report.pairs == 80
     assert report.verification == "sampled"
@@ -622,13 +621,24 @@ def test_html_of_extreme_claims() -> None:
 
 
 def test_numbers_in_words() -> None:
-    texts = {F(3): "3", F(1, 10): "0.1", F(0.1): "0.1 (float)", F(1, 3): "1/3 (about 0.333333)", F(0): "0"}
+    texts = {
+        F(3): ("3", ""),
+        F(1, 10): ("0.1", ""),
+        F(0.1): ("0.1", "0.1 (a float)"),
+        F(1, 3): ("0.3333", "1/3"),
+        F(0): ("0 exactly", ""),
+    }
     assert {value: number_text(value) for value in texts} == texts
-    assert number_text(F(10) ** 400) == "more than any float"
-    assert number_text(F(1, 3**60)) == "about 2.35898e-29"
-    assert level_text(PrivacyLevel(F(3), F(0))) == "ln(3) (about 1.09861)"
-    assert level_text(PrivacyLevel(F(1), F(1, 2))) == "0.5"
-    assert level_text(PrivacyLevel(F(3), F(1))) == "ln(3) + 1 (about 2.09861)"
+    assert number_text(F(10) ** 400) == ("more than any float", "1" + "0" * 400)
+    assert number_text(F(1, 3**60))[0] == "2.359e-29"
+    assert level_text(PrivacyLevel(F(3), F(0))) == ("1.099", "ln(3)")
+    assert level_text(PrivacyLevel(F(1), F(1, 2))) == ("0.5", "")
+    assert level_text(PrivacyLevel(F(3), F(1))) == ("2.099", "ln(3) + 1")
+    assert level_text(PrivacyLevel(F(1), F(0))) == ("0", "")
+    assert bounds_text(Bounds(0.0, 0.0)) == ("0 exactly", "")
+    assert bounds_text(Bounds(0.25, 0.25)) == ("0.25", "")
+    assert bounds_text(Bounds(3.7551, 3.7552)) == ("3.755", "between 3.7551 and 3.7552")
+    assert bounds_text(Bounds(0.0, 0.1)) == ("between 0 and 0.1", "between 0.0 and 0.1")
 
 
 def test_a_verification_is_no_yes_or_no() -> None:
@@ -740,7 +750,7 @@ def test_ambiguous_json_is_refused() -> None:
         text.replace('"datasets": 4', '"datasets": 4, "x": Infinity'),
     ):
         assert damaged != text
-        with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
+        with pytest.raises(ValueError, match="not a userdp-audit/3 report"):
             AuditReport.from_json(damaged)
 
 

@@ -14,7 +14,7 @@ import pytest
 from userdp.algorithms import SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.checker import check as checker
-from userdp.checker import limits, spaces, values
+from userdp.checker import spaces, values
 from userdp.report import AuditReport
 
 F = Fraction
@@ -37,8 +37,8 @@ def deaf(dataset: tuple[Any, ...]) -> list[Fraction]:
 @pytest.fixture(autouse=True)
 def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports of ordinary size are samples, of a few pairs."""
-    monkeypatch.setattr(limits, "COMPLETE_PAIRS", 20)
-    monkeypatch.setattr(limits, "SAMPLE_SIZE", 12)
+    monkeypatch.setattr(values, "COMPLETE_PAIRS", 20)
+    monkeypatch.setattr(values, "SAMPLE_SIZE", 12)
 
 
 def sampled(mechanism: Any = honest, delta: str = "1/5", universe: tuple[Any, ...] = (0, 1)) -> Report:
@@ -238,7 +238,7 @@ def test_every_value_has_one_encoding(encoded: Any) -> None:
         for key in parents:
             node = node[key]
         node[last] = wrapped
-        with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
+        with pytest.raises(ValueError, match="not a userdp-audit/3 report"):
             AuditReport.from_json(json.dumps(forged))
         try:
             assert checker.check(sealed(forged)).finding == "wrong"
@@ -262,7 +262,7 @@ def test_every_value_has_one_encoding(encoded: Any) -> None:
 def test_json_has_one_meaning(old: str, new: str) -> None:
     text = json.dumps(sampled())
     assert old in text
-    with pytest.raises(ValueError, match="not a userdp-audit/2 report"):
+    with pytest.raises(ValueError, match="not a userdp-audit/3 report"):
         AuditReport.from_json(text.replace(old, new, 1))
 
 
@@ -308,7 +308,7 @@ def test_reports_of_format_1_are_refused_with_the_reason() -> None:
 
 def test_a_declared_symmetry_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report of the symmetric engine, for a mechanism whose pmf in other orders is another one."""
-    monkeypatch.setattr(limits, "COMPLETE_PAIRS", 10**6)
+    monkeypatch.setattr(values, "COMPLETE_PAIRS", 10**6)
 
     def pmf(dataset: tuple[Any, ...]) -> list[Fraction]:
         return [F(1, 3), F(2, 3)] if sorted(dataset) == list(dataset) else [F(1), F(0)]
@@ -324,8 +324,8 @@ def test_a_declared_symmetry_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     (problem,) = report.verify(SymmetricAlgorithm((0, 1), pmf)).problems
     assert "changes with the order of users" in problem
     # With more orders than can be tried, drawn ones are, and nothing is established.
-    monkeypatch.setattr(limits, "ALL_ORDERS", 80)
-    monkeypatch.setattr(limits, "SAMPLE_SIZE", 60)
+    monkeypatch.setattr(values, "ALL_ORDERS", 80)
+    monkeypatch.setattr(values, "SAMPLE_SIZE", 60)
     found = report.verify(SymmetricAlgorithm((0, 1), even))
     assert (found.finding, found.datasets) == ("spot-checked", 15 + 60)
     assert report.verify(SymmetricAlgorithm((0, 1), pmf)).finding == "wrong"  # missed with probability below 1e-40
@@ -339,6 +339,6 @@ def test_a_rare_violation_is_never_called_established(monkeypatch: pytest.Monkey
     odd = space.dataset(min(set(range(32)) - seen), report.structure)
     rare = finite_algorithm(("no", "maybe", "yes"))(lambda x: [F(0), F(0), F(1)] if x == odd else honest.pmf(x))
     assert report.verify(rare).finding == "wrong"  # the digests are not the mechanism's
-    monkeypatch.setattr(limits, "ALL_DATASETS", 31)
+    monkeypatch.setattr(values, "ALL_DATASETS", 31)
     assert report.verify(rare).finding in ("spot-checked", "wrong")
     assert report.verify(honest).finding == "spot-checked"

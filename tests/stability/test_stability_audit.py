@@ -334,7 +334,7 @@ def test_reports_as_text_and_json() -> None:
     learner = RepresentationLearner(FiniteClass(THRESHOLDS), gamma=16)
     report = audit_stability(learner, HALVES, m=4, alpha=0)
     content = json.loads(report.to_json())
-    assert content["kind"] == "stability"
+    assert content["format"] == "userdp-stability/3"
     assert report.agreement is not None
     assert [F(end) for end in content["agreement"]] == [report.agreement.lower, report.agreement.upper]
     assert content["distribution"] == [[[0, 1], "1/2"], [[1, 0], "1/2"]]

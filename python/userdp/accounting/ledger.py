@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,13 +15,15 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from userdp.accounting.budget_hook import charging
 from userdp.accounting.cost import CHARGES, Amounts, Composition, PrivacyCost, added, within
 from userdp.accounting.zcdp import largest_rho, zcdp_delta
+from userdp.display import Fact, Section, Shown, Table
+from userdp.display.numbers import level_text, number_text
+from userdp.exact.encoding import fraction_text, read_fraction
 from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exceptions import PrivacyBudgetError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 WIDTH = 11
-LONG_BITS = 10_000
 _COST = ("epsilon", "delta", "rho", "distance", "bounded_range")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
@@ -54,20 +56,15 @@ def _cost(content: Mapping[str, Any]) -> PrivacyCost:
 
 def _written(value: Amount | str | None) -> str | None:
     if isinstance(value, LogRatio):
-        return f"ln({_fraction_text(value.ratio)})"
-    return _fraction_text(value) if isinstance(value, Fraction) else value
-
-
-def _fraction_text(value: Fraction) -> str:
-    # Hexadecimal for numbers that Python refuses to write in decimal.
-    return "/".join(format(n, "d" if n.bit_length() < LONG_BITS else "#x") for n in value.as_integer_ratio())
+        return f"ln({fraction_text(value.ratio)})"
+    return fraction_text(value) if isinstance(value, Fraction) else value
 
 
 def _amount(text: str) -> Amount:
     """A fraction, or the logarithm of one."""
     logarithm = text.startswith("ln(") and text.endswith(")")
-    top, bottom = (int(number, 0) for number in (text[3:-1] if logarithm else text).split("/"))
-    return LogRatio(top, bottom) if logarithm else Fraction(top, bottom)
+    value = read_fraction(text[3:-1] if logarithm else text)
+    return LogRatio(value.numerator, value.denominator) if logarithm else value
 
 
 DISTANCE_PART = 1000
@@ -139,7 +136,7 @@ class LedgerEntry:
     charged: Mapping[str, Amount]
 
 
-class PrivacyLedger:
+class PrivacyLedger(Shown):
     """Accounts for several fits and releases on the same users, and refuses the one that would overspend.
 
     The promise is fixed first: everything that is spent through the ledger is together (epsilon, delta)-DP. What comes
@@ -458,10 +455,15 @@ class PrivacyLedger:
             ledger.spend(cost, name)
         return ledger
 
-    def __repr__(self) -> str:
+    def _lines(self) -> list[tuple[str, str, Mapping[str, Amount]]]:
+        """What each line of the table is, its name and its amounts."""
         with self._lock:
-            rows = [(entry.name, entry.charged) for entry in self._entries]
-            rows += [("spent", shown_amounts(self._spent)), ("limit", shown_amounts(self._limits))]
+            lines = [("release", entry.name, entry.charged) for entry in self._entries]
+            spent, limit = shown_amounts(self._spent), shown_amounts(self._limits)
+        return [*lines, ("spent", "spent", spent), ("limit", "limit", limit)]
+
+    def __repr__(self) -> str:
+        rows = [(name, amounts) for _, name, amounts in self._lines()]
         width = max(len(name) for name in ["release", *(name for name, _ in rows)])
         lines = [
             f"{type(self).__name__}(epsilon={float(parse_level(self.epsilon)):.6g}, delta={float(self.delta):.6g},"
@@ -472,6 +474,23 @@ class PrivacyLedger:
             numbers = (float(parse_level(amounts[key])) for key in self._limits)
             lines.append(f"  {name:<{width}}" + "".join(f"{number:>{WIDTH}.4g}" for number in numbers))
         return "\n".join(lines)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [{"line": line, "name": name, **amounts} for line, name, amounts in self._lines()]
+
+    def _sections(self) -> Sequence[Section]:
+        lines = self._lines()
+        promise = [
+            Fact("Epsilon", *level_text(parse_level(self.epsilon))),
+            Fact("Delta", *number_text(self.delta)),
+            Fact("Composition", self.composition),
+            Fact("Protects", f"a {self.unit}; neighbors: {self.neighbors}"),
+        ]
+        rows = [
+            (name, *(level_text(parse_level(value))[0] for value in amounts.values())) for _, name, amounts in lines
+        ]
+        spent = Table("Releases", ("release", *lines[-1][2]), rows)
+        return [Section("Privacy ledger", facts=[("", promise)], tables=[spent], headline=promise[:2])]
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a PrivacyLedger is not copied: each copy would allow once more what is left; see to_json")

@@ -64,11 +64,6 @@ def audit_pair(
     -------
     AuditReport
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument or, for a bad pmf, the dataset.
-
     Examples
     --------
     >>> from userdp.algorithms import finite_algorithm
@@ -126,11 +121,6 @@ def audit_dataset(
     -------
     AuditReport
         Certifies the privacy of this dataset's users only; other datasets may be worse.
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As `audit_user_level`.
 
     Notes
     -----
@@ -227,8 +217,6 @@ def audit_user_level(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument or, for a bad pmf, the dataset.
     RuntimeError
         Naming the dataset, when the mechanism itself raises.
     BudgetError
@@ -293,11 +281,6 @@ def audit_item_level(
     Returns
     -------
     AuditReport
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As `audit_user_level`.
 
     Notes
     -----

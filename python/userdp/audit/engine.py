@@ -21,6 +21,7 @@ from userdp.algorithms.evaluation import (
     pmf_error_of,
 )
 from userdp.audit.datasets import Additive, Neighborhood, Replacements
+from userdp.display.numbers import in_digits
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import (
     Bounds,
@@ -99,13 +100,7 @@ def run_audit(
 
 
 def check_work(datasets: int, pairs: int, outputs: int, budget: int | None, advice: str) -> None:
-    """Refuse an audit that is too large, with the counts.
-
-    Raises
-    ------
-    BudgetError
-        For too many datasets, neighboring pairs or pmf-pair-outputs.
-    """
+    """Refuse an audit that is too large, with the counts."""
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, np.integer))):
         raise TypeError(f"budget must be an int, in pmf-pair-outputs; got {short_repr(budget)}")
     limit = DEFAULT_BUDGET if budget is None else int(budget)
@@ -115,10 +110,6 @@ def check_work(datasets: int, pairs: int, outputs: int, budget: int | None, advi
             f"neighbors (limit {in_digits(MAX_PAIRS)}), {in_digits(pairs * outputs)} pmf-pair-outputs (budget "
             f"{in_digits(limit)}). Cheaper: {advice}"
         )
-
-
-def in_digits(number: int) -> str:
-    return f"{number:,}" if number < 10**15 else f"over 10^{len(str(min(number, 10**4000))) - 1}"
 
 
 def _evaluate(
@@ -172,13 +163,7 @@ class Ranked(Protocol):
 
 
 def check_symmetry(mechanism: Any, space: Ranked, found: DistinctPmfs) -> None:
-    """Try the claimed symmetry on datasets spread over the space; a refuted claim is an error.
-
-    Raises
-    ------
-    ValueError
-        When the pmf changes with the order of the users.
-    """
+    """Try the claimed symmetry on datasets spread over the space; a refuted claim is an error."""
     chosen = set(np.linspace(0, space.datasets - 1, SYMMETRY_SAMPLES, dtype=np.int64).tolist())
     for rank, dataset in enumerate(space.members()):
         if rank in chosen:

@@ -26,13 +26,16 @@ class Pmf:
     total: int
 
     @classmethod
+    def of(cls, masses: Sequence[Fraction]) -> Pmf:
+        """The masses over the least common denominator, so that equal pmfs are equal."""
+        total = math.lcm(*(mass.denominator for mass in masses))
+        return cls(tuple(mass.numerator * (total // mass.denominator) for mass in masses), total)
+
+    @classmethod
     def read(cls, masses: Any, outputs: int) -> Pmf:
         need(isinstance(masses, list) and len(masses) == outputs, f"a pmf is not a list of {outputs} masses")
-        exact = [fraction(mass) for mass in masses]
-        total = math.lcm(*(mass.denominator for mass in exact))
-        weights = tuple(mass.numerator * (total // mass.denominator) for mass in exact)
-        need(min(weights) >= 0, "a pmf has a negative mass")
-        pmf = cls(weights, total)
+        pmf = cls.of([fraction(mass) for mass in masses])
+        need(min(pmf.weights) >= 0, "a pmf has a negative mass")
         need(pmf.is_pmf(), "a pmf does not sum to 1")
         return pmf
 
@@ -40,9 +43,10 @@ class Pmf:
         near = abs(sum(self.weights) - self.total) <= self.total * _PMF_TOLERANCE
         return near and min(self.weights) >= 0
 
-    def equals(self, other: Pmf) -> bool:
-        mine, theirs = (w * other.total for w in self.weights), (w * self.total for w in other.weights)
-        return all(a == b for a, b in zip(mine, theirs, strict=True))
+    def normalized(self) -> Pmf:
+        """The masses divided by their sum, which is 1 but for the rounding of floats."""
+        total = sum(self.weights)
+        return self if total == self.total else Pmf.of([Fraction(weight, total) for weight in self.weights])
 
     def mass(self, event: Iterable[int]) -> Fraction:
         return Fraction(sum(self.weights[o] for o in event), self.total)
@@ -119,7 +123,7 @@ class Value:
         return self.level.sign(self.scale * self.a - other, self.scale * self.b)
 
 
-def _positive_part(p: Pmf, q: Pmf, level: Level) -> tuple[Fraction, Fraction]:
+def positive_part(p: Pmf, q: Pmf, level: Level) -> tuple[Fraction, Fraction]:
     """Masses P(S), Q(S) of the event S where P > E Q; the divergence is P(S) - E Q(S)."""
     for bits in (64 << doubling for doubling in itertools.count()):
         low, high, scale = level.enclose(bits)
@@ -149,7 +153,7 @@ def worst_divergence(pmfs: Mapping[int, Pmf], edges: Iterable[Pair], level: Leve
         # bound / (scale p.total q.total) is not below the divergence, as low / scale <= E.
         if bound * floor.denominator <= floor.numerator * left * p.total:
             continue
-        a, b = _positive_part(p, q, level)
+        a, b = positive_part(p, q, level)
         if level.sign(a - worst.a, b - worst.b) > 0:
             worst, floor = Value(a, b, level), max(floor, a - b * Fraction(high, scale))
     return worst

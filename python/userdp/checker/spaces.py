@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from userdp.checker import limits
+from userdp.checker import values
 from userdp.checker.values import Problem, canonical_digest, count, need
 
 Pair = tuple[int, int]
@@ -138,9 +138,9 @@ class _Users(Space):
         self.size = count(len(structure["universe"]), "the size of the universe", 1)
         self.n = count(structure["n_users"], "n_users", 1)
         self.m = count(structure["n_examples"], "n_examples", 1)
-        small = self.m <= limits.MAX_DATASETS and (self.size == 1 or self.m * self.size.bit_length() <= 64)
-        need(small and self.size**self.m * self.m <= limits.MAX_DATASETS, "too many user values to check")
-        need(self.n <= limits.MAX_DATASETS, "too many users to check")
+        small = self.m <= values.MAX_DATASETS and (self.size == 1 or self.m * self.size.bit_length() <= 64)
+        need(small and self.size**self.m * self.m <= values.MAX_DATASETS, "too many user values to check")
+        need(self.n <= values.MAX_DATASETS, "too many users to check")
         self.values = self.size**self.m
         self.item_level = question["kind"] == "item-level"
         self.removal = question["neighbors"] == "add-remove"
@@ -200,7 +200,7 @@ class _Labeled(_Users):
         need(self.values == 1 or self.n <= 40, "too many datasets to check")
         fewer = self.values ** (self.n - 1)
         self.sources = fewer * self.values
-        need(self.sources * self.n < limits.MAX_USERS + 20, "too many datasets to check")
+        need(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = self.n * fewer * self.moves
         if self.removal:  # removing any user of a run of equal values gives the same dataset: count runs
@@ -235,7 +235,7 @@ class _Symmetric(_Users):
         need(min(self.n, self.values - 1) < 64, "too many datasets to check")
         fewer = math.comb(self.values + self.n - 2, self.n - 1)
         self.sources = math.comb(self.values + self.n - 1, self.n)
-        need(self.sources * self.n < limits.MAX_USERS + 20, "too many datasets to check")
+        need(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = fewer * (self.values if self.removal else self.moves)
 
@@ -289,14 +289,14 @@ class _Additive(_Users):
         super().__init__(question, structure, held)
         self.statistics = _integers(structure["statistics"], self.values, "user value")
         distinct = sorted(set(self.statistics))
-        self.attainable = _attainable(distinct, self.n, limits.MAX_DATASETS if held is None else held)
+        self.attainable = _attainable(distinct, self.n, values.MAX_DATASETS if held is None else held)
         self.totals, self.fewer = sorted(self.attainable[-1]), sorted(self.attainable[-2])
         self.index = {total: rank for rank, total in enumerate(self.totals)}
         self.sources = len(self.totals)
         self.datasets = self.sources + len(self.fewer) * self.removal
         pairs = len(distinct) * (len(distinct) - 1) // 2 * len(self.fewer)
         steps = 0 if self.removal else self.moves if self.item_level else pairs
-        need(steps <= limits.MAX_STEPS, "too many totals and moves to check")
+        need(steps <= values.MAX_STEPS, "too many totals and moves to check")
         # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
         self.steps: dict[int, set[int]] = {}
         if self.removal:
@@ -308,7 +308,7 @@ class _Additive(_Users):
         else:
             self._add_steps(itertools.combinations(distinct, 2))
         work = 0 if self.removal else len(self.fewer) * sum(map(len, self.steps.values()))
-        need(work <= limits.MAX_STEPS, "too many totals and moves to check")
+        need(work <= values.MAX_STEPS, "too many totals and moves to check")
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
 
     def _add_steps(self, moves: Iterable[Pair]) -> None:
@@ -366,13 +366,13 @@ class _Additive(_Users):
 def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set[int]]:
     """Totals of 0, ..., n of these statistics; ranges where these are evenly spaced."""
     low, high = distinct[0], distinct[-1]
-    need(n * len(distinct) <= limits.MAX_SUMS, "too many totals to check")
+    need(n * len(distinct) <= values.MAX_SUMS, "too many totals to check")
     step = distinct[1] - low if len(distinct) > 1 else 1
     even = range(low, high + 1, step)
     if len(even) == len(distinct) and distinct == list(even) and even[-1] == high:
         totals = (high - low) // step * n + 1
         need(totals <= limit, f"the structure has more than {limit} datasets")
-        need(n * totals * len(distinct) <= limits.MAX_SUMS, "too many totals to check")
+        need(n * totals * len(distinct) <= values.MAX_SUMS, "too many totals to check")
         return [range(k * low, k * high + 1, step) for k in range(n + 1)]
     found: list[range | set[int]] = [{0}]
     work = 0
@@ -380,7 +380,7 @@ def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set
         found.append({t + s for t in found[-1] for s in distinct})
         work += len(found[-1]) * len(distinct)
         need(len(found[-1]) <= limit, f"the structure has more than {limit} datasets")
-        need(work <= limits.MAX_SUMS, "too many totals to check")
+        need(work <= values.MAX_SUMS, "too many totals to check")
     return found
 
 
@@ -401,10 +401,20 @@ def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
     chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
     space = chosen(question, question["structure"], held)
     need(
-        space.datasets <= (limits.MAX_DATASETS if held is None else held),
+        space.datasets <= (values.MAX_DATASETS if held is None else held),
         "more datasets than the report holds pmfs for" if held is not None else "too many datasets to check",
     )
-    need(space.pairs <= limits.MAX_PAIRS, "too many pairs of neighbors to check")
+    need(space.pairs <= values.MAX_PAIRS, "too many pairs of neighbors to check")
+    return space
+
+
+def samples_of(report: Mapping[str, Any]) -> _Users:
+    """The datasets of n users with m examples each from a universe, whatever their pairs."""
+    structure = {name: report[name] for name in ("universe", "n_users", "n_examples")}
+    need(report["engine"] in ("labeled", "symmetric"), "unknown engine")
+    made: type[_Labeled] | type[_Symmetric] = _Symmetric if report["engine"] == "symmetric" else _Labeled
+    space = made({"kind": "user-level", "neighbors": "replace"}, structure, None)
+    need(space.datasets <= values.MAX_DATASETS, "too many datasets to check")
     return space
 
 
@@ -412,8 +422,8 @@ def sample_pairs(space: Space, seed: str, first: Pair | None, most: int | None =
     """Draw up to 2,000 pairs of dataset ranks (or `most`), `first` among them, by SHA-256 in counter mode."""
     pairs = [] if first is None else [first]
     seen = {(min(pair), max(pair)) for pair in pairs}
-    for counter in range(2 * limits.SAMPLE_SIZE):
-        if len(pairs) >= (limits.SAMPLE_SIZE if most is None else min(most, limits.SAMPLE_SIZE)):
+    for counter in range(2 * values.SAMPLE_SIZE):
+        if len(pairs) >= (values.SAMPLE_SIZE if most is None else min(most, values.SAMPLE_SIZE)):
             break
         drawn = int(hashlib.sha256(f"{seed}:{counter}".encode("ascii")).hexdigest(), 16)
         choice, rank = divmod(drawn, space.sources)

@@ -17,7 +17,34 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from userdp.checker import limits
+# The sizes that a report may have are those of audits, so that none is written that cannot be checked. `userdp.audit`
+# has the same numbers in its own code; tests/checker/test_checker_limits.py compares them.
+MAX_DATASETS = 2_000_000
+"""Datasets of an audit, users of a dataset, and examples of all values of a user."""
+MAX_PAIRS = 200_000_000
+"""Unordered pairs of neighboring datasets."""
+MAX_PMF_PAIRS = 5_000_000
+"""Distinct pairs of pmfs that neighbors have."""
+MAX_USERS = 20 * MAX_DATASETS
+"""Users of all datasets together, for the engines that list them."""
+MAX_SUMS = 50 * MAX_DATASETS
+"""Additive engine: sums of a total and a statistic, for all numbers of users."""
+MAX_STEPS = 100_000_000
+"""Additive engine: steps between values of a user, and totals times pairs of statistics that a step connects."""
+MOST_BITS = 2048
+"""Of an integer, and of both parts of a Fraction, among users' values and outputs."""
+MOST_DEPTH = 32
+"""Of tuples in tuples there."""
+MOST_SIZE = 1 << 20
+"""Of one value of a user: parts and characters."""
+COMPLETE_PAIRS = 1_000_000
+"""Reports on more pairs hold a sample of them."""
+SAMPLE_SIZE = 2_000
+"""Pairs of a sample, and pairs that a check with the mechanism draws for itself."""
+ALL_DATASETS = 100_000
+"""With at most so many datasets, the digests of a sample are computed again from the mechanism."""
+ALL_ORDERS = 10_000
+"""Datasets in every order of their users: with more, a declared symmetry is tried on drawn ones."""
 
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
@@ -38,10 +65,10 @@ def need(condition: bool, problem: str) -> None:
 
 def canonical_digest(value: Any) -> str:
     """SHA-256, in hex, of the canonical JSON of a value."""
-    return hashlib.sha256(json_text(value).encode("ascii")).hexdigest()
+    return hashlib.sha256(text_of(value).encode("ascii")).hexdigest()
 
 
-def json_text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """The canonical JSON of a value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
@@ -128,7 +155,7 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: in
 
     What is left of an object is its text: an object again with `stand_in`, and otherwise a problem.
     """
-    need(depth <= limits.MOST_DEPTH, f"a value is nested over {limits.MOST_DEPTH} deep")
+    need(depth <= MOST_DEPTH, f"a value is nested over {MOST_DEPTH} deep")
     if encoded is None or type(encoded) in (bool, int):
         _check_bits(encoded or 0)
         return encoded
@@ -163,7 +190,7 @@ def size_of(value: Any) -> int:
 
 
 def _check_bits(number: int) -> None:
-    need(number.bit_length() <= limits.MOST_BITS, f"a number among the values has over {limits.MOST_BITS} bits")
+    need(number.bit_length() <= MOST_BITS, f"a number among the values has over {MOST_BITS} bits")
 
 
 def _fraction(text: str) -> Fraction:
@@ -175,7 +202,7 @@ def _fraction(text: str) -> Fraction:
 
 def _frozenset(content: Any, stand_in: Callable[[str], Any] | None, depth: int) -> frozenset[Any]:
     need(isinstance(content, list), f"{content!r:.60} encodes no set")
-    texts = list(map(json_text, content))
+    texts = list(map(text_of, content))
     members = frozenset(decode(member, stand_in, depth + 1) for member in content)
     need(texts == sorted(set(texts)) and len(members) == len(texts), f"{content!r:.60} encodes no set")
     return members

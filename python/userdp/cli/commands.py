@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from userdp.cli.arguments import (
+    UsageError,
     add_json_option,
     add_privacy_options,
     add_users_option,
@@ -230,25 +231,33 @@ def add_verify(commands: Any) -> None:
     """Add the command to the parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "verify",
-        help="check an audit certificate in pure Python",
-        description="Decide an audit's verdict again from its certificate (a JSON file written by userdp audit "
-        "--certificate or AuditReport.to_json), in pure Python, and with --mechanism compute its pmfs again. Exit code "
+        help="check a report in pure Python",
+        description="Decide a verdict again from a report (a JSON file written by userdp audit --certificate or "
+        "to_json), in pure Python, and with --mechanism compute its pmfs again. Exit code "
         "0: the claim is established; 1: it is refuted; 4: undetermined within pmf_error; 5: not established, since "
         "nothing (no --mechanism) or only a part was computed again; 6: the report is wrong.",
         epilog="examples:\n  userdp verify report.json\n  userdp verify report.json --mechanism vote.py:vote",
     )
     parser.add_argument("certificate", type=content, help="the JSON file")
     parser.add_argument("--mechanism", help=f"{MECHANISM}; it is run")
+    add_users_option(parser, "--dataset", required=False, help=f"for a check of deletions: {DATASET}")
     add_json_option(parser)
     parser.set_defaults(run=verify)
 
 
 def verify(options: argparse.Namespace) -> int:
     """Run the command."""
-    from userdp.report import AuditReport
+    from userdp.report import LDDPResult, Report
 
-    report = AuditReport.from_json(options.certificate)
-    found = report.verify(None if options.mechanism is None else load_mechanism(options.mechanism))
+    report = Report.from_json(options.certificate)
+    mechanism = None if options.mechanism is None else load_mechanism(options.mechanism)
+    if isinstance(report, LDDPResult):
+        found = report.verify(mechanism, options.dataset)
+    elif options.dataset is not None:
+        raise UsageError("--dataset: only a check of deletions needs it, other reports hold their data")
+    else:
+        found = report.verify(mechanism)
+    holds = getattr(report, "holds", None)
     if options.json:
         print_json(
             {
@@ -258,16 +267,16 @@ def verify(options: argparse.Namespace) -> int:
                 "problems": list(found.problems),
                 "datasets": found.datasets,
                 "pairs": found.pairs,
-                "holds": report.holds,
+                "holds": holds,
                 "refuted": found.refuted,
-                "assumptions": list(report.assumptions),
+                "assumptions": list(getattr(report, "assumptions", ())),
             }
         )
     else:
         print(found)
         if not found.problems:
             print(report.summary())
-    return _verification_code(found, report.holds)
+    return _verification_code(found, holds)
 
 
 def _verification_code(found: Verification, holds: bool | None) -> int:

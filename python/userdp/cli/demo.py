@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,7 @@ def add_demo(commands: Any) -> None:
         epilog="examples:\n  userdp demo\n  userdp demo --output panel.html --certificates certificates",
     )
     parser.add_argument("--output", type=Path, default=Path("report.html"), help="page to write (default report.html)")
-    parser.add_argument("--certificates", type=Path, help="folder to write the audits' JSON certificates into")
+    parser.add_argument("--certificates", type=Path, help="folder of the JSON certificates (by default the page's)")
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -41,18 +43,33 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from userdp.datasets import load_wage_panel
     from userdp.demo import run_demo
-    from userdp.report.presentation import render_html
+    from userdp.report import render_html
 
     panel = load_wage_panel()
     audits = run_demo(panel.users("union"))
     findings = [_finding(audit, panel.person_ids) for audit in audits if audit.report.holds is False]
-    introduction = " ".join([INTRODUCTION, *findings])
-    page = render_html([audit.report for audit in audits], "Two releases from one panel, audited", introduction)
-    options.output.write_text(page, encoding="utf-8")
-    if options.certificates is not None:
-        options.certificates.mkdir(parents=True, exist_ok=True)
-        for number, audit in enumerate(audits, 1):
-            (options.certificates / f"audit-{number}.json").write_text(audit.report.to_json(), encoding="utf-8")
+    introduction = "\n\n".join([INTRODUCTION, *findings])
+    folder = options.output.parent if options.certificates is None else options.certificates
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{options.output.stem}{audit.suffix}.json" for audit in audits]
+    for audit, file in zip(audits, files, strict=True):
+        file.write_text(audit.report.to_json(), encoding="utf-8")
+    written = [*map(str, files)]
+    try:
+        page = render_html(
+            [audit.report for audit in audits],
+            "Two releases from one panel, audited",
+            introduction,
+            titles=[audit.title for audit in audits],
+            commands=[
+                f"userdp verify {shlex.quote(file.name)} --mechanism {audit.mechanism}"
+                for audit, file in zip(audits, files, strict=True)
+            ],
+        )
+        options.output.write_text(page, encoding="utf-8")
+        written.insert(0, str(options.output))
+    except ImportError as error:  # the certificates say the same, and more
+        print(f"userdp: no page: {error}", file=sys.stderr)
     succeeded = all(audit.as_expected for audit in audits)
     if options.json:
         parts = [{"title": audit.title, "expected": audit.expected, **audit_summary(audit.report)} for audit in audits]
@@ -64,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             print()
         for finding in findings:
             print(f"{finding}\n")
-        print(f"Wrote {options.output}")
+        print(f"Wrote {', '.join(written)}")
     return EXIT_HOLDS if succeeded else EXIT_VIOLATED
 
 
@@ -80,7 +97,7 @@ def _finding(audit: DemoAudit, person_ids: Sequence[int]) -> str:
     events = " or ".join(sorted(map(str, witness.event)))
     likelier = "less" if real_first else "more"
     return (
-        f"{report.mechanism}: the claim is refuted by user {person_ids[position]} of the panel. Had this user "
+        f"{audit.title}: the claim is refuted by user {person_ids[position]} of the panel. Had this user "
         f"answered {after[position]} instead of {before[position]}, the band {events} would be {likelier} likely by "
         f"more than e^epsilon allows: the worst delta is {report.worst_delta.lower:.3g}, not {float(report.delta):.3g}."
     )

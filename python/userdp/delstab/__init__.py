@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from userdp.algorithms.finite import BOTTOM
 from userdp.delstab.delstab import DelStab
-from userdp.delstab.diagnostics import Explanation, PmfBounds
+from userdp.delstab.diagnostics import PmfBounds
+from userdp.report import Explanation
 
 __all__ = ["BOTTOM", "DelStab", "Explanation", "PmfBounds"]

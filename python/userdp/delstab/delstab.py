@@ -13,7 +13,7 @@ from userdp.algorithms.evaluation import mechanism_name, outputs_of
 from userdp.algorithms.finite import BOTTOM, goes_with, is_symmetric, private_users, read_users
 from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
 from userdp.delstab.compatibility import InnerPmfs
-from userdp.delstab.diagnostics import Explanation, PmfBounds, bounded_pmf, exact_distribution, explained
+from userdp.delstab.diagnostics import PmfBounds, bounded_pmf, exact_distribution, explained
 from userdp.delstab.engines import (
     AnyStability,
     Compatibility,
@@ -27,6 +27,7 @@ from userdp.delstab.windows import TotalPmfs, certified
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, short_repr
 from userdp.exact.pmf import Pmf
+from userdp.report import Explanation
 from userdp.runtime import Progress, progress_bar, source_of
 
 

@@ -21,6 +21,7 @@ from userdp.delstab.windows import WindowStability
 from userdp.exact.numbers import Bounds, round_down, round_up
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
+from userdp.report import Explanation
 from userdp.runtime import ProgressCallback
 
 if TYPE_CHECKING:
@@ -94,68 +95,6 @@ def bounded_pmf(
         compatibility=choice.compatibility,
         smallest_stable_size=stability.smallest,
     )
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a dataset is refused or not; **not private**. Its ``str`` is meant to be read.
-
-    Attributes
-    ----------
-    n_users, deletions : int
-        n and D.
-    engine, compatibility : str
-        What ran: see `DelStab.plan`.
-    smallest_stable_size : int or None
-        r*; None if no set of at most D users will do.
-    largest_size : int
-        Sizes above this one are refused surely.
-    refusal_probability : Fraction
-        Of `BOTTOM`, exactly.
-    worst : str or None
-        The pair of kept sets that the algorithm tells apart best, in words.
-    worst_divergence : Bounds or None
-        Their divergence at the inner level, larger direction; comparable with `allowed_divergence`.
-    allowed_divergence : Fraction
-        The inner delta_L.
-    spread, distance : int or None
-        For the "additive" engine: how far the totals of kept sets are apart, and how far they may be.
-    advice : tuple of str
-        What would lower the probability of a refusal.
-    """
-
-    n_users: int
-    deletions: int
-    engine: str
-    compatibility: str
-    smallest_stable_size: int | None
-    largest_size: int
-    refusal_probability: Fraction
-    worst: str | None
-    worst_divergence: Bounds | None
-    allowed_divergence: Fraction
-    spread: int | None
-    distance: int | None
-    advice: tuple[str, ...]
-
-    def __str__(self) -> str:
-        smallest = self.smallest_stable_size
-        size = "none of at most that many users" if smallest is None else str(smallest)
-        lines = [
-            f"{self.n_users} users, {self.deletions} left out, {self.n_users - self.deletions} kept "
-            f"(engine {self.engine!r}, compatibility {self.compatibility!r})",
-            f"smallest stable set: {size}; above {self.largest_size} a refusal is sure",
-            f"probability of a refusal: {float(self.refusal_probability):.6g}",
-        ]
-        if self.spread is not None:
-            lines.append(f"totals of kept sets are up to {self.spread} apart, and {self.distance} is tolerated")
-        if self.worst is not None and self.worst_divergence is not None:
-            lines.append(
-                f"most different kept sets: {self.worst}, divergence {self.worst_divergence.upper:.6g} where "
-                f"{float(self.allowed_divergence):.6g} is tolerated"
-            )
-        lines.extend(f"to be refused less often: {advice}" for advice in self.advice)
-        return "\n".join(lines)
 
 
 def explained(delstab: DelStab, users: Dataset, stability: AnyStability, report: ProgressCallback) -> Explanation:

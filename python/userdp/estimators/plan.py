@@ -13,8 +13,10 @@ import numpy as np
 
 from userdp.accounting.budget_hook import Charge
 from userdp.accounting.cost import PrivacyCost
+from userdp.display import Fact, Section, Shown, Table
+from userdp.display.numbers import level_text, number_text, plural
 from userdp.exact.epsilon import positive_epsilon, rational_below
-from userdp.exact.numbers import COUNTED, Epsilon, LogRatio, short_repr
+from userdp.exact.numbers import COUNTED, Epsilon, LogRatio, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import AdaptiveMechanism, output_distribution, run
@@ -75,7 +77,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class PrivacyRecord:
+class PrivacyRecord(Shown):
     """The guarantee of a fitted estimator: the attribute ``privacy_``.
 
     Attributes
@@ -144,6 +146,36 @@ class PrivacyRecord:
         """Whether no setting voids the guarantee."""
         return not self.caveats
 
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [{"part": name, self.budget_unit: amount} for name, amount in self.budget.items()]
+
+    def _sections(self) -> Sequence[Section]:
+        return [_section(self, "Privacy of this fit")]
+
+
+def _section(record: PrivacyRecord, title: str, notes: Sequence[str] = ()) -> Section:
+    """What a release promises, for a notebook."""
+    whose = "a user's rows" if record.unit == "user" else "one row"
+    promise = [
+        Fact("Epsilon", *level_text(parse_level(record.epsilon))),
+        Fact("Delta", *number_text(record.delta)),
+        Fact("Protects", f"{whose}, whatever they are replaced by" if record.neighbors == "replace" else whose),
+        Fact("Released", ", ".join(record.released) or "nothing yet"),
+    ]
+    if record.rho is not None:
+        promise.insert(2, Fact("Rho (zero-concentrated)", *number_text(record.rho)))
+    parts = [(name, *level_text(parse_level(amount))) for name, amount in record.budget.items()]
+    return Section(
+        title,
+        word="NOT PRIVATE" if record.caveats else "",
+        sentence=f"The guarantee does not hold, for {plural(len(record.caveats), 'reason')}." if record.caveats else "",
+        tone="bad" if record.caveats else "plain",
+        facts=[("", promise)],
+        tables=[Table(f"Spent, in {record.budget_unit}", ("part", "amount", "exactly"), parts)] if parts else [],
+        notes=[*record.caveats, *notes],
+        headline=promise[:2],
+    )
+
 
 Self = TypeVar("Self", bound="Promise")
 
@@ -185,7 +217,7 @@ def exact_distribution(
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Shown):
     """What a release costs and promises, fixed before it is drawn; all that an interactive one plans."""
 
     budget: Budget
@@ -198,6 +230,18 @@ class Promise:
     def cost(self) -> PrivacyCost:
         """What the release costs, in every currency that is known of it."""
         return self.budget.cost
+
+    def _record(self) -> PrivacyRecord:
+        """The record, or what it will say to users."""
+        if self.record is not None:
+            return self.record
+        return PrivacyRecord(self.budget.cost, "user", self.budget.parts, (), (), self.budget.unit)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return self._record()._rows()
+
+    def _sections(self) -> Sequence[Section]:
+        return [_section(self._record(), "Plan of a release", self.warnings)]
 
     def promised(self: Self, unit: Unit, released: tuple[str, ...], caveats: Sequence[str] = ()) -> Self:
         """The same, with the record of what it promises to whom."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.plan import PrivacyRecord
-from userdp.exact.numbers import LogRatio, exact_number
+from userdp.exact.encoding import decode, encode, fraction_text
+from userdp.exact.numbers import LogRatio
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _SAVED: dict[str, type[Any]] = {}
 """Classes whose objects are parameters: by name, with ``_to_saved`` and ``_from_saved``."""
@@ -72,16 +73,12 @@ def _written(value: Any) -> Any:
         return int(value) if abs(int(value)) < 2**53 else {"int": str(int(value))}
     if isinstance(value, np.bool_):
         return bool(value)
-    if isinstance(value, (float, np.floating)):
-        return {"float": float(value).hex()}
     if isinstance(value, Fraction):
-        return {"fraction": str(value)}
+        return {"fraction": fraction_text(value)}
+    if isinstance(value, (float, np.floating, UUID, bytes)):
+        return encode(float(value) if isinstance(value, np.floating) else value)
     if isinstance(value, LogRatio):
         return {"log_ratio": [str(value.numerator), str(value.denominator)]}
-    if isinstance(value, UUID):
-        return {"uuid": str(value)}
-    if isinstance(value, bytes):
-        return {"bytes": value.hex()}
     if isinstance(value, range):
         return {"range": [_written(number) for number in (value.start, value.stop, value.step)]}
     if isinstance(value, tuple):
@@ -113,16 +110,10 @@ def _read(value: Any) -> Any:
     ((kind, content),) = value.items()
     if kind == "int":
         return int(content)
-    if kind == "float":
-        return float.fromhex(content)
-    if kind == "fraction":
-        return exact_number(content)
+    if kind in ("float", "fraction", "uuid", "bytes"):
+        return decode(value)
     if kind == "log_ratio":
         return LogRatio(*map(int, content))
-    if kind == "uuid":
-        return UUID(content)
-    if kind == "bytes":
-        return bytes.fromhex(content)
     if kind == "range":
         return range(*map(_read, content))
     if kind == "tuple":

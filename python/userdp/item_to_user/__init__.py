@@ -17,9 +17,10 @@ from userdp.item_to_user.deletion_stability import (
     generalization_level,
     largest_item_epsilon,
 )
-from userdp.item_to_user.generalization import GeneralizationReport, audit_perfect_generalization
+from userdp.item_to_user.generalization import audit_perfect_generalization
 from userdp.item_to_user.plan import UserLevelPlan, plan_user_level, suggested_item_level, user_level_algorithm
 from userdp.item_to_user.subsampled import SubsampledAlgorithm
+from userdp.report import GeneralizationReport
 
 __all__ = [
     "EmpiricalStability",

@@ -8,7 +8,8 @@ decides it exactly. It is a diagnostic: it looks at the data it is given, and it
 
 from __future__ import annotations
 
-from userdp.lddp.check import LDDPResult, check_lddp
+from userdp.lddp.check import check_lddp
 from userdp.lddp.pairwise import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
+from userdp.report import LDDPResult
 
 __all__ = ["LDDPResult", "PairwiseResult", "check_lddp", "pairwise_indistinguishable", "pairwise_max_divergence"]

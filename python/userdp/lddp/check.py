@@ -8,161 +8,42 @@ decides it exactly. It is a diagnostic: it looks at the data it is given, and it
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from userdp import _core
 from userdp.algorithms import Dataset
-from userdp.algorithms.evaluation import DistinctPmfs, mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.finite import assumptions_of, read_users
-from userdp.audit.engine import DEFAULT_BUDGET, in_digits
-from userdp.checker.divergences import Level, Value
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
-from userdp.exact.pmf import fractions_of
+from userdp.algorithms.evaluation import mechanism_name, outputs_of, pmf_error_of
+from userdp.algorithms.finite import read_users
+from userdp.audit.engine import DEFAULT_BUDGET
+from userdp.display.numbers import in_digits
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    parse_delta,
+    parse_level,
+    round_down,
+    round_up,
+    short_repr,
+)
 from userdp.exceptions import BudgetError
 from userdp.lddp.deletions import Deletions, engine_for
-from userdp.lddp.search import Question, search, search_in_shards
-from userdp.runtime import Progress
+from userdp.report import LDDPResult
+from userdp.runtime import Progress, progress_bar
 
 MAX_CALLS = 2_000_000
 """Of the algorithm, in Python."""
 MAX_USERS_LISTED = 100_000_000
 """Users of all the datasets that are built for these calls."""
-
-LDDPWitness = tuple[tuple[int, ...], tuple[int, ...], frozenset[Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LDDPResult:
-    """Whether an algorithm is (r, epsilon, delta)-LDDP at a dataset, decided.
-
-    Attributes
-    ----------
-    holds : bool or None
-        The verdict; None when undetermined within the algorithm's declared ``pmf_error``. ``bool(result)`` is this,
-        and raises for None.
-    lower, upper : float
-        Enclose the worst divergence over all ordered pairs of deletion sets.
-    witness : (S, S2, event) or None
-        Where the worst divergence is attained: P(event) - e^epsilon P2(event) for the distribution P after deleting S
-        and P2 after deleting S2. Deletion sets are sorted tuples of 0-based positions, the event is a frozenset of
-        outputs. None when all distributions are so close that the worst divergence is 0.
-    subsets : int
-        Number of deletion sets, n choose r.
-    pairs : int
-        Number of unordered pairs of deletion sets, each looked at in both directions.
-    pairs_evaluated : int
-        Ordered pairs of pmfs whose divergence was computed; all others were bounded or stand for the same
-        distributions.
-    engine : {"general", "symmetric", "additive", "score"}
-        What was enumerated: deletion sets, count vectors of distinct users, reachable totals, or count vectors of
-        users with distinct scores, inside the core.
-    algorithm : str
-        The algorithm's name.
-    epsilon : PrivacyLevel
-    delta, pmf_error : Fraction
-        The question, exactly.
-    r, n_users : int
-    """
-
-    holds: bool | None
-    lower: float
-    upper: float
-    witness: LDDPWitness | None
-    subsets: int
-    pairs: int
-    pairs_evaluated: int
-    engine: str
-    algorithm: str
-    epsilon: PrivacyLevel
-    delta: Fraction
-    pmf_error: Fraction
-    r: int
-    n_users: int
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the verdict rests on, as `userdp.algorithms.finite.ASSUMPTIONS` explains it."""
-        return assumptions_of(self.engine)
-
-    def __bool__(self) -> bool:
-        if self.holds is None:
-            raise ValueError(
-                f"undetermined within pmf_error={self.pmf_error}: the worst divergence is between {self.lower!r} and "
-                f"{self.upper!r}, which does not decide about the claimed delta {float(self.delta)!r}; "
-                "a smaller pmf_error, or pmfs given exactly, would settle it"
-            )
-        return self.holds
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def summary(self) -> str:
-        """The result in a few words.
-
-        Returns
-        -------
-        str
-        """
-        verdict = "UNDETERMINED" if self.holds is None else "HOLDS" if self.holds else "VIOLATED"
-        lines = [
-            f"LDDP of {self.algorithm}: {verdict} for all {in_digits(self.subsets)} ways to delete {self.r} of "
-            f"{self.n_users} users, at epsilon {float(self.epsilon):.6g}, delta {float(self.delta):.6g}",
-            f"worst divergence between {self.lower!r} and {self.upper!r} ({self.engine} engine, "
-            f"{in_digits(self.pairs_evaluated)} pairs of distributions computed)",
-        ]
-        if self.witness is not None:
-            first, second, event = self.witness
-            lines.append(f"attained by deleting {first} against {second}, on {short_repr(event)}")
-        return "\n".join(lines)
-
-    def verify(self, algorithm: Any, dataset: Sequence[Any]) -> bool:
-        """Decide the witness again, in pure fractions and without the compiled core's search.
-
-        Parameters
-        ----------
-        algorithm : FiniteAlgorithm
-        dataset : sequence of users
-            Those of the check.
-
-        Returns
-        -------
-        bool
-            True when the witness's divergence, from the pmfs that the algorithm states now, lies between `lower` and
-            `upper` and on the stated side of delta. For a failed verdict this is a proof that it fails; a verdict
-            that holds is about all other pairs too, which this does not look at.
-
-        Raises
-        ------
-        TypeError, ValueError, RuntimeError
-            As `check_lddp`.
-        """
-        users, outputs = read_users(dataset, "dataset"), outputs_of(algorithm)
-        if len(users) != self.n_users:
-            return False
-        if self.witness is None:
-            return self.holds is not False and self.lower == 0.0
-        engine = engine_for(algorithm, users, self.r, outputs)
-        *sets, event = self.witness
-        if not event <= set(outputs):
-            return False
-        masses: list[Fraction] = []
-        bits = 2
-        for deleted in sets:
-            found = DistinctPmfs(outputs)
-            found.add(engine.pmf(deleted), f"left by deleting {deleted}")
-            pmf = dict(zip(outputs, fractions_of(found.masses[0]), strict=True))
-            masses.append(sum((pmf[output] for output in event), Fraction(0)))
-            bits += masses[-1].denominator.bit_length()
-        value = Value(masses[0], masses[1], Level(self.epsilon.ratio, self.epsilon.exponent, bits))
-        if not (value.compare(Fraction(self.lower)) >= 0 >= value.compare(Fraction(self.upper))):
-            return False
-        return self.holds is None or (value.compare(self.delta) <= 0) == self.holds
 
 
 def check_lddp(
@@ -209,8 +90,6 @@ def check_lddp(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument or, for a bad pmf, the deleted users; TypeError for examples of other types.
     RuntimeError
         Naming the deleted users, when the algorithm itself raises.
     BudgetError
@@ -232,15 +111,15 @@ def check_lddp(
     ...     statistic_range=(0, 1),
     ... )
     >>> result = check_lddp(share, [(0,), (1,), (1,), (1,)], r=1, epsilon=0, delta="1/3")
-    >>> result.holds, result.subsets, result.engine, result.verify(share, [(0,), (1,), (1,), (1,)])
-    (True, 4, 'additive', True)
+    >>> result.holds, result.subsets, result.engine, result.verify(share, [(0,), (1,), (1,), (1,)]).finding
+    (True, 4, 'additive', 'established')
     >>> bool(check_lddp(share, [(0,), (1,), (1,), (1,)], r=1, epsilon=0, delta="0.33"))
     False
     """
     outputs, error = outputs_of(algorithm), pmf_error_of(algorithm)
     users = read_users(dataset, "dataset")
     size = _size(r, len(users))
-    question = Question(parse_level(epsilon), parse_delta(delta), error)
+    question = _Question(parse_level(epsilon), parse_delta(delta), error)
     limit = _limit(budget)
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(f"executor must be a concurrent.futures.Executor or None; got {short_repr(executor)}")
@@ -248,24 +127,22 @@ def check_lddp(
     members = _members(engine, users, size, len(outputs), limit)
     engine.check()
     if executor is None:
-        found = search(engine, [range(members)], question, progress)
+        found = _search(engine, [range(members)], question, progress)
     else:
-        found = search_in_shards(engine, members, question, progress, executor)
+        found = _search_in_shards(engine, members, question, progress, executor)
     witness = None
     if found.pair is not None:
         first, second, event = found.pair
         witness = (engine.deleted(first), engine.deleted(second), frozenset(outputs[index] for index in event))
-    subsets = math.comb(len(users), size)
     return LDDPResult(
         holds=found.holds,
         lower=found.lower,
         upper=found.upper,
         witness=witness,
-        subsets=subsets,
-        pairs=subsets * (subsets - 1) // 2,
         pairs_evaluated=found.evaluated,
         engine=engine.name,
         algorithm=mechanism_name(algorithm),
+        outputs=tuple(outputs),
         epsilon=question.level,
         delta=question.delta,
         pmf_error=error,
@@ -304,3 +181,98 @@ def _members(engine: Deletions, users: Dataset, r: int, outputs: int, limit: int
             f"pmf-pair-outputs (budget {in_digits(limit)}) for the {engine.name} engine. Cheaper: {engine.cheaper}"
         )
     return members
+
+
+# The search for the worst pair of deletion sets, at once or in shards that others work on -----------------------
+
+BLOCKS = 8
+"""Blocks of ranks: 28 pairs of them are enough for a dozen workers, and every pmf is made seven times."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked about each pair of distributions."""
+
+    level: PrivacyLevel
+    delta: Fraction
+    pmf_error: Fraction
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """The worst pair among some deletion sets; `pair` has two ranks and an event."""
+
+    holds: bool | None
+    lower: float
+    upper: float
+    pair: tuple[int, int, tuple[int, ...]] | None
+    stated: float
+    evaluated: int
+
+
+_NOTHING = _Finding(True, 0.0, 0.0, None, 0.0, 0)
+
+
+def _search(engine: Deletions, ranges: Sequence[range], question: _Question, progress: Progress) -> _Finding:
+    """The worst pair among the members of ranges of ranks, each with step 1."""
+    with progress_bar(progress, "evaluating the algorithm") as callback:
+        matrix, ranks = engine.matrix(ranges, callback)
+    if sum(map(len, ranges)) < 2:
+        return _NOTHING
+    level, delta, error = question.level, question.delta, question.pmf_error
+    with progress_bar(progress, "comparing deletions") as callback:
+        found = _core.pairwise_maximum(matrix, core_level(level), delta, callback)
+        if found is None:
+            raise AssertionError("there are two members")
+        (i, j, event), lower, upper, exceeds, evaluated = found
+        holds: bool | None = not exceeds
+        pair = (ranks[i], ranks[j], tuple(event)) if upper > 0.0 else None
+        stated = lower
+        if error:
+            # Every true mass is within [(1-r) p, (1+r) p]: see docs/report-format.md.
+            minus, plus = 1 - error, 1 + error
+            harder = core_level(PrivacyLevel(level.ratio * plus / minus, level.exponent))
+            easier = core_level(PrivacyLevel(level.ratio * minus / plus, level.exponent))
+            low = _core.pairwise_maximum(matrix, harder, delta / minus, callback)
+            high = _core.pairwise_maximum(matrix, easier, delta / plus, callback)
+            if low is None or high is None:
+                raise AssertionError("there are two members")
+            holds = True if not high[3] else False if low[3] else None
+            lower, upper = round_down(Fraction(low[1]) * minus), round_up(Fraction(high[2]) * plus)
+            evaluated += low[4] + high[4]
+    return _Finding(holds, lower, upper, pair, stated, evaluated)
+
+
+def _search_in_shards(
+    engine: Deletions, members: int, question: _Question, progress: Progress, executor: Executor
+) -> _Finding:
+    """The worst pair among all members, by shards: every two blocks of ranks hold all pairs between them."""
+    blocks = min(BLOCKS, max(1, members // 2))
+    ends = [members * block // blocks for block in range(blocks + 1)]
+    ranges = [range(start, stop) for start, stop in itertools.pairwise(ends)]
+    shards = [[one, other] for place, one in enumerate(ranges) for other in ranges[place + 1 :]] or [ranges]
+    futures: list[Future[_Finding]] = [executor.submit(_search, engine, shard, question, False) for shard in shards]
+    found = _NOTHING
+    try:
+        with progress_bar(progress, "comparing deletions") as callback:
+            for done, future in enumerate(futures, 1):
+                found = _worse(found, future.result())
+                callback(done, len(futures))
+    finally:
+        for future in futures:
+            future.cancel()
+    return found
+
+
+def _worse(a: _Finding, b: _Finding) -> _Finding:
+    """What two findings say together."""
+    verdicts = {a.holds, b.holds}
+    best = max((a, b), key=lambda finding: (finding.holds is False, finding.pair is not None, finding.stated))
+    return _Finding(
+        holds=False if False in verdicts else None if None in verdicts else True,
+        lower=max(a.lower, b.lower),
+        upper=max(a.upper, b.upper),
+        pair=best.pair,
+        stated=best.stated,
+        evaluated=a.evaluated + b.evaluated,
+    )

@@ -213,13 +213,7 @@ class Symmetric(_Engine):
         )
 
     def check(self) -> None:
-        """Compare with the reverse order on samples.
-
-        Raises
-        ------
-        ValueError
-            Naming the deletion set, when the pmf changes with the order of the users.
-        """
+        """Compare with the reverse order on samples."""
         members = self.members
         if members is None:
             return

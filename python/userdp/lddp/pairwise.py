@@ -62,11 +62,6 @@ def matrix_of(pmfs: Any, name: str = "pmfs") -> tuple[_core.PmfMatrix, Sequence[
     (PmfMatrix, sequence of int, int)
         The matrix, the row of `pmfs` that each of its rows is, and the number of rows of `pmfs`. Equal exact pmfs
         appear once.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the row, for anything that is not a pmf, and for rows of different lengths.
     """
     if hasattr(pmfs, "__array__") and not isinstance(pmfs, np.ndarray):
         pmfs = np.asarray(pmfs)
@@ -116,8 +111,6 @@ def pairwise_max_divergence(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the row, for anything that is not a pmf.
     BudgetError
         For over a million pairs at an epsilon beyond 277, where float64 ends.
 
@@ -167,11 +160,6 @@ def pairwise_indistinguishable(
         `holds` is always True or False. When it is False, `witness` and `event` show it and the search has stopped
         early: `lower` is the witness's divergence and `upper` a proven bound on all. When it is True, `upper` is at
         most delta (rounded up) and `lower` is 0.
-
-    Raises
-    ------
-    TypeError, ValueError, BudgetError
-        As for `pairwise_max_divergence`.
 
     Examples
     --------

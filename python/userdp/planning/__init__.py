@@ -5,9 +5,10 @@ Nothing here sees data.
 
 from __future__ import annotations
 
-from userdp.planning.comparison import Comparison, Prediction, compare_methods
+from userdp.planning.comparison import compare_methods
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
 from userdp.planning.sample_size import Plan, user_complexity
+from userdp.report import Comparison, Prediction
 
 __all__ = [
     "Comparison",

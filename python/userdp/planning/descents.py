@@ -15,9 +15,9 @@ from userdp.optimization.phased import PhasedPlan
 from userdp.optimization.problem import DescentPlan, DescentProblem, Rounds
 from userdp.optimization.schedules import convex_bound
 from userdp.optimization.winsorized import AnsweredMean, GradientOptions, TrackingRounds, winsorized_plan
-from userdp.planning.comparison import Comparison, Prediction
 from userdp.planning.means import users_and_rows
 from userdp.public_randomness import PublicSeed
+from userdp.report import Comparison, Prediction
 
 MEASURED = "tuned, it was not told apart from winsorized, tracking, and it has fewer settings: docs/optimization.md"
 PUBLIC = PublicSeed(bytes(32))

@@ -22,7 +22,7 @@ from userdp.exact.numbers import (
 )
 from userdp.means.methods import METHODS
 from userdp.means.plan import MeanProblem
-from userdp.planning.comparison import Comparison, Prediction
+from userdp.report import Comparison, Prediction
 
 MOST_USERS = 2**32
 """Estimators number users by words of 32 bits."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
+from userdp.display import Fact, Section, Shown
+from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 from userdp.planning.means import MOST_USERS, mean_problem, noise_of
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """How many users reach an accuracy; made by `user_complexity`.
 
     Attributes
@@ -34,6 +37,19 @@ class Plan:
     noise: float
     error: float
     without_privacy: int
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [asdict(self)]
+
+    def _sections(self) -> Sequence[Section]:
+        users = Fact("Users", f"{self.n_users:,}")
+        facts = [
+            users,
+            Fact("Enough for sampling alone", f"{self.without_privacy:,}"),
+            Fact("Root mean square error by privacy", rounded(self.noise)),
+            Fact("With sampling", rounded(self.error)),
+        ]
+        return [Section(f"Users needed: {self.task}, by {self.method}", facts=[("", facts)], headline=[users])]
 
 
 def user_complexity(

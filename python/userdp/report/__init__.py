@@ -1,13 +1,33 @@
-"""Audit reports: certificates that say what was audited, what was decided, and how to decide it again.
+"""Reports: what was asked and found, as JSON that others read back, verify and show.
 
-This package needs no compiled core: a report can be loaded, checked, printed and drawn without it.
+Audit reports are certificates: they say what was audited, what was decided, and how to decide it again. The other kinds
+are made by the packages above this one. None needs the compiled core to be loaded, checked, printed or drawn.
 """
 
 from __future__ import annotations
 
-from userdp.checker.verification import Verification
-from userdp.report.audit_report import AuditReport
-from userdp.report.presentation import render_html
-from userdp.report.witness import Witness
+from userdp.checker.check import Verification
+from userdp.report.audit_report import AuditReport, Witness
+from userdp.report.base import Report, render_html
+from userdp.report.estimates import AgreementEstimate, Comparison, Explanation, Prediction
+from userdp.report.generalization import GeneralizationReport, GeneralizationWitness
+from userdp.report.lddp import LDDPResult
+from userdp.report.stability import ItemStability, SeedStability, StabilityReport
 
-__all__ = ["AuditReport", "Verification", "Witness", "render_html"]
+__all__ = [
+    "AgreementEstimate",
+    "AuditReport",
+    "Comparison",
+    "Explanation",
+    "GeneralizationReport",
+    "GeneralizationWitness",
+    "ItemStability",
+    "LDDPResult",
+    "Prediction",
+    "Report",
+    "SeedStability",
+    "StabilityReport",
+    "Verification",
+    "Witness",
+    "render_html",
+]

@@ -1,41 +1,100 @@
-"""Audit reports: certificates that say what was audited, what was decided, and how to decide it again.
-
-This module needs no compiled core: a report can be loaded, checked, printed and drawn without it.
-"""
+"""Audit reports: certificates that say what was audited, what was decided, and how to decide it again."""
 
 from __future__ import annotations
 
-import copy
 import importlib
-import importlib.metadata
 import json
 import math
-from collections.abc import Iterable, Mapping
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.algorithms.finite import assumptions_of
-from userdp.checker import check as checker
-from userdp.checker import divergences, limits, spaces, values
-from userdp.checker.verification import Verification
+from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of
+from userdp.checker import audits, divergences, spaces, values
+from userdp.checker.check import Verification
+from userdp.display import Curve, Fact, Section
+from userdp.display.numbers import as_float, bounds_text, level_text, number_text, plural
 from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level, split_text
-from userdp.report.presentation import render_html, summarize
-from userdp.report.witness import Structure, Witness, confirmed_by
+from userdp.report.base import BOUNDS, LEVEL, MALFORMED, ReadOnly, Report, confirmed_by, undetermined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ENCODED = ("structure", "outputs", "witness")  # fields with objects
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+MANY_USERS = 6
+"""Datasets with more users are not written out."""
+
+_short = reprlib.Repr()
+_short.maxtuple = _short.maxlist = _short.maxset = _short.maxfrozenset = 12
+_short.maxstring = _short.maxother = _short.maxlong = 60
+_short.maxlevel = 4
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Neighboring datasets and an event that attain the worst divergence; unpacks as ``x, x2, event``.
+
+    Attributes
+    ----------
+    x, x2 : tuple
+        The datasets: P(event) - e^epsilon P2(event) is the worst divergence.
+    event : frozenset
+        Outputs.
+    ranks : tuple of int
+        Ranks of x and x2 among the audited datasets.
+    event_indices : tuple of int
+        Positions of the event's outputs, sorted.
+    changed_user : int or None
+        Position of the user whose record differs, when users have positions.
+    """
+
+    x: tuple[Any, ...]
+    x2: tuple[Any, ...]
+    event: frozenset[Any]
+    ranks: tuple[int, int]
+    event_indices: tuple[int, ...]
+    changed_user: int | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.x, self.x2, self.event))
+
+    @classmethod
+    def from_ranks(
+        cls,
+        question: Mapping[str, Any],
+        structure: Mapping[str, Any],
+        outputs: tuple[Any, ...],
+        ranks: tuple[int, int],
+        event_indices: Iterable[int],
+        held: int | None = None,
+    ) -> Witness:
+        """Build the datasets of two ranks; a report that holds pmfs of `held` datasets enumerates no more."""
+        space = spaces.space_of(question, held)
+        a, b = (values.count(rank, "a witness rank") for rank in ranks)
+        if max(b, a) not in space.above(min(a, b)):
+            raise ValueError(f"witness ranks {ranks} are not neighbors among the {space.datasets} datasets")
+        x, x2 = space.witness(a, b, structure)
+        indices = tuple(sorted(event_indices))
+        if indices and not 0 <= indices[0] <= indices[-1] < len(outputs):
+            raise ValueError(f"witness event {indices} is not a set of output positions")
+        changed = None
+        if question["kind"] == "dataset":
+            changed = structure["replaceable"][(max(ranks) - 1) // len(structure["records"])]
+        elif len(x) == len(x2):
+            both = enumerate(zip(x, x2, strict=True))
+            differ = [place for place, (user, user2) in both if encode(user) != encode(user2)]
+            changed = differ[0] if len(differ) == 1 else None
+        return cls(x, x2, frozenset(outputs[o] for o in indices), ranks, indices, changed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditReport:
+class AuditReport(Report):
     """The result of an audit, and its certificate.
 
     Attributes
@@ -89,11 +148,11 @@ class AuditReport:
     epsilon: Bounds
     exp_epsilon: Fraction | None
     witness: Witness | None
-    # The JSON object that a loaded report came from: `verify` must check that, not a tidied copy.
-    _source: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    KIND: ClassVar[str] = "audit"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "structure", Structure(self.structure))
+        object.__setattr__(self, "structure", ReadOnly(self.structure))
 
     @property
     def lower(self) -> float:
@@ -108,7 +167,7 @@ class AuditReport:
     @property
     def verification(self) -> str:
         """How much a written report lets others check: ``"complete"`` or ``"sampled"``."""
-        return "complete" if self.pairs <= limits.COMPLETE_PAIRS else "sampled"
+        return "complete" if self.pairs <= values.COMPLETE_PAIRS else "sampled"
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -117,54 +176,37 @@ class AuditReport:
 
     def __bool__(self) -> bool:
         if self.holds is None:
-            raise ValueError(
-                f"undetermined within pmf_error={self.pmf_error}: the worst delta is between {self.lower!r} "
-                f"and {self.upper!r}, which does not decide about the claimed delta {float(self.delta)!r}; "
-                "a smaller pmf_error, or pmfs given exactly, would settle it"
-            )
+            raise ValueError(undetermined(self.pmf_error, self.worst_delta, self.delta))
         return self.holds
 
     def __repr__(self) -> str:
         bounds = f"worst_delta=[{self.lower!r}, {self.upper!r}]"
         return f"<AuditReport {self.mechanism!r}: holds={self.holds}, {bounds}, pairs={self.pairs}>"
 
-    def __str__(self) -> str:
-        return self.summary()
-
-    def summary(self) -> str:
-        """Describe the audit in a few lines of plain text."""
-        return summarize(self)
-
     def question(self) -> dict[str, Any]:
         """Return the encoded question of the report format."""
         structure = {
-            name: list(map(code_of, part)) if name in checker.OBJECTS else _plain(part)
+            name: list(map(code_of, part)) if name in audits.OBJECTS else _plain(part)
             for name, part in self.structure.items()
         }
-        level = self.epsilon_level
         return {
             "kind": self.kind,
             "neighbors": self.neighbors,
             "engine": self.engine,
-            "epsilon": {"ratio": fraction_text(level.ratio), "exponent": fraction_text(level.exponent)},
+            "epsilon": LEVEL.write(self.epsilon_level),
             "delta": fraction_text(self.delta),
             "pmf_error": fraction_text(self.pmf_error),
             "structure": structure,
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as the JSON object of docs/report-format.md, digest included."""
-        if self._source is not None:
-            return copy.deepcopy(self._source)
+    def _content(self) -> dict[str, Any]:
         witness = self.witness
         lists: dict[str, list[Any]] = {
             "pmfs": [[fraction_text(mass) for mass in pmf] for pmf in self.pmfs],
             "pmf_of": [int(index) for index in self.pmf_of],
             "pmf_pairs": [[int(i), int(j)] for i, j in self.pmf_pairs],
         }
-        report: dict[str, Any] = {
-            "format": checker.FORMAT,
-            "userdp_version": _version(),
+        content: dict[str, Any] = {
             "mechanism": self.mechanism,
             "question": self.question(),
             "assumptions": list(self.assumptions),
@@ -173,8 +215,8 @@ class AuditReport:
             "pairs": int(self.pairs),
             "result": {
                 "holds": self.holds,
-                "worst_delta": [self.lower.hex(), self.upper.hex()],
-                "epsilon": [self.epsilon.lower.hex(), self.epsilon.upper.hex()],
+                "worst_delta": BOUNDS.write(self.worst_delta),
+                "epsilon": BOUNDS.write(self.epsilon),
                 "exp_epsilon": None if self.exp_epsilon is None else fraction_text(self.exp_epsilon),
                 "witness": None
                 if witness is None
@@ -183,11 +225,8 @@ class AuditReport:
             "verification": self.verification,
         }
         if self.verification == "complete":
-            report |= lists
-        else:
-            report |= {name: [] for name in lists} | {"sample": self._sample(report["question"], lists)}
-        report["digest"] = "sha256:" + values.canonical_digest(report)
-        return report
+            return content | lists
+        return content | {name: [] for name in lists} | {"sample": self._sample(content["question"], lists)}
 
     def _sample(self, question: dict[str, Any], lists: dict[str, list[Any]]) -> dict[str, Any]:
         digests = {f"{name}_digest": values.canonical_digest(lists[name]) for name in lists}
@@ -199,36 +238,12 @@ class AuditReport:
         named = sorted({index for pair in pairs for index in pair[2:]})
         return {**digests, "pairs": pairs, "pmfs": {str(index): lists["pmfs"][index] for index in named}}
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Return the certificate as JSON; ``AuditReport.from_json(text).verify()`` checks it."""
-        return json.dumps(self.to_dict(), indent=indent, sort_keys=True)
-
     @classmethod
-    def from_json(cls, text: str) -> AuditReport:
-        """Load a report; loading is not checking, `verify` is.
-
-        Raises
-        ------
-        ValueError
-            When the text is not an audit report, and for reports of format 1, which do not say what they rest on.
-        """
-        try:
-            source = values.parsed(text)
-            if source["format"] == "userdp-audit/1":
-                raise ValueError("it is of format 1, which does not say what it rests on; audit the mechanism again")
-            if source["format"] != checker.FORMAT:
-                raise ValueError(f"unknown format {source['format']!r:.40}")
-            checker.read_form(source)
-            return cls._from_source(source)
-        except _MALFORMED as error:
-            raise ValueError(f"not a {checker.FORMAT} report: {type(error).__name__}: {error}") from error
-
-    @classmethod
-    def _from_source(cls, source: dict[str, Any]) -> AuditReport:
+    def _read(cls, source: Mapping[str, Any]) -> AuditReport:
         question, result, read = source["question"], source["result"], values.fraction
         structure = {
             name: tuple(part) if isinstance(part, list) else part for name, part in question["structure"].items()
-        } | checker.objects_of(question["structure"])
+        } | audits.objects_of(question["structure"])
         outputs, stored = values.decode(source["outputs"], Unreadable), result["witness"]
         witness = None
         if stored is not None:
@@ -241,7 +256,7 @@ class AuditReport:
             kind=question["kind"],
             neighbors=question["neighbors"],
             engine=question["engine"],
-            epsilon_level=PrivacyLevel(*(read(question["epsilon"][part]) for part in ("ratio", "exponent"))),
+            epsilon_level=LEVEL.read(question["epsilon"]),
             delta=read(question["delta"]),
             pmf_error=read(question["pmf_error"]),
             structure=structure,
@@ -252,11 +267,11 @@ class AuditReport:
             pairs=values.count(source["pairs"], "pairs"),
             pmf_pairs=tuple((i, j) for i, j in source["pmf_pairs"]),
             holds=result["holds"],
-            worst_delta=Bounds(*map(values.hex_float, result["worst_delta"])),
-            epsilon=Bounds(*map(values.hex_float, result["epsilon"])),
+            worst_delta=BOUNDS.read(result["worst_delta"]),
+            epsilon=BOUNDS.read(result["epsilon"]),
             exp_epsilon=None if least is None else read(least),
             witness=witness,
-            _source=source,
+            _source=dict(source),
         )
 
     def verify(self, mechanism: Any = None) -> Verification:
@@ -277,15 +292,10 @@ class AuditReport:
             sampled reports, and where a mechanism only declares that the order of users does not matter and there are
             too many orders to try. A report that contradicts itself or the mechanism is "wrong".
         """
-        report = self.to_dict() if self._source is None else self._source
-        problems, pmf_of, declared = [], None, None
-        if self._source is not None and not self._is_what_was_loaded():
-            problems.append("the report was changed after it was loaded")
-        if mechanism is not None:
-            pmf_of, declared, found = confirmed_by(mechanism, self.outputs)
-            problems += found
-        verification = checker.check(report, pmf_of, declared=declared)
-        return Verification("wrong", (*problems, *verification.problems)) if problems else verification
+        if mechanism is None:
+            return self._checked()
+        run, declared, problems = confirmed_by(mechanism, self.outputs)
+        return self._checked(mechanism_pmf=run, declared=declared, problems=problems)
 
     def _is_what_was_loaded(self) -> bool:
         """Whether every field still is what the stored certificate says."""
@@ -301,8 +311,8 @@ class AuditReport:
             return [*found, report.question(), encode(report.outputs)]
 
         try:
-            return content(self) == content(self._from_source(self._source or {}))
-        except _MALFORMED:
+            return content(self) == content(self._read(self._source or {}))
+        except MALFORMED:
             return False
 
     def profile(self, epsilons: Iterable[Epsilon]) -> npt.NDArray[np.float64]:
@@ -353,7 +363,7 @@ class AuditReport:
 
     def plot_epsilons(self) -> npt.NDArray[np.float64]:
         """Return the grid of epsilons that plots use: from 0 to beyond the claim and the epsilon at delta."""
-        marks = [_float(self.epsilon_level), self.epsilon.upper]
+        marks = [as_float(self.epsilon_level), self.epsilon.upper]
         reach = max([mark for mark in marks if mark < 1e300], default=0.0)
         return np.linspace(0.0, 1.25 * reach if reach > 1e-300 else 1.0, 101)
 
@@ -385,22 +395,33 @@ class AuditReport:
         if (curve > 0).any():  # a claimed delta of 0 stays visible below the smallest positive value
             smallest = float(curve[curve > 0].min())
             ax.set_yscale("symlog", linthresh=smallest) if self.delta == 0 else ax.set_yscale("log")
-        ax.plot([_float(self.epsilon_level)], [float(self.delta)], "o", label="claimed (epsilon, delta)")
+        ax.plot([as_float(self.epsilon_level)], [float(self.delta)], "o", label="claimed (epsilon, delta)")
         ax.set_xlabel("epsilon")
         ax.set_ylabel("worst delta over all audited pairs")
         ax.legend()
         return ax
 
-    def to_html(self) -> str:
-        """Return a self-contained page: verdict, parameters, witness and profile."""
-        return render_html([self], f"Privacy audit of {self.mechanism}")
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "mechanism": self.mechanism,
+                "kind": self.kind,
+                "neighbors": self.neighbors,
+                "engine": self.engine,
+                "epsilon": as_float(self.epsilon_level),
+                "delta": self.delta,
+                "holds": self.holds,
+                "worst_delta_lower": self.lower,
+                "worst_delta_upper": self.upper,
+                "epsilon_lower": self.epsilon.lower,
+                "epsilon_upper": self.epsilon.upper,
+                "datasets": self.datasets,
+                "pairs": self.pairs,
+            }
+        ]
 
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("userdp")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+    def _sections(self) -> Sequence[Section]:
+        return [section_of(self)]
 
 
 def _plain(part: Any) -> Any:
@@ -408,15 +429,122 @@ def _plain(part: Any) -> Any:
     return [int(member) for member in part] if isinstance(part, (tuple, list, np.ndarray)) else int(part)
 
 
-def _float(level: PrivacyLevel) -> float:
-    try:
-        return float(level)
-    except OverflowError:
-        return math.inf
-
-
 def _times_up(value: float, factor: Fraction) -> float:
     """Round the product up."""
     product = Fraction(value) * factor
     nearest = float(product)
     return nearest if nearest >= product else math.nextafter(nearest, math.inf)
+
+
+# In words ----------------------------------------------------------------------------------------------------
+
+
+def section_of(report: AuditReport) -> Section:
+    """The report as a page shows it."""
+    level, delta = level_text(report.epsilon_level), number_text(report.delta)
+    claim = f"epsilon = {level[0]}, delta = {delta[0]}"
+    word, tone, sentence = {
+        True: ("HOLDS", "good", f"Every audited pair of neighbors is indistinguishable at {claim}."),
+        False: ("VIOLATED", "bad", f"Some audited neighbors can be told apart at {claim}."),
+        None: (
+            "UNDETERMINED",
+            "open",
+            f"The pmfs are known only within {number_text(report.pmf_error)[0]}, too little to decide at {claim}.",
+        ),
+    }[report.holds]
+    least = report.exp_epsilon
+    if least is None:
+        epsilon = Fact("Epsilon at delta", "infinite: no epsilon reaches this delta")
+    else:
+        epsilon = Fact(
+            "Epsilon at delta", bounds_text(report.epsilon)[0], f"ln({fraction_text(least)})" if least > 1 else ""
+        )
+    worst = Fact("Worst delta at epsilon", *bounds_text(report.worst_delta))
+    result = [epsilon, worst]
+    question = [
+        Fact("Audited", _scope(report)),
+        Fact("Claimed epsilon", *level),
+        Fact("Claimed delta", *delta),
+        Fact("Datasets", f"{report.datasets:,}"),
+        Fact("Pairs of neighbors", f"{report.pairs:,} ({plural(len(report.pmf_pairs), 'distinct pair')} of pmfs)"),
+        Fact("Engine", report.engine),
+    ]
+    if report.verification == "sampled":
+        question[4] = Fact(
+            "Pairs of neighbors",
+            f"{report.pairs:,} (a written report holds a drawn sample of them, which cannot establish the claim)",
+        )
+    if report.pmf_error:
+        question.append(Fact("Relative error of the pmfs", *number_text(report.pmf_error)))
+    question += [Fact("Assumed", ASSUMPTIONS[name]) for name in report.assumptions]
+    how = (
+        "holds every output distribution as exact fractions, so that all pairs can be decided again"
+        if report.verification == "complete"
+        else "holds a sample of the pairs, drawn by hashing from its own digests. It shows what it shows on them, and "
+        "cannot establish that the claim holds. The drawn pairs can be decided again"
+    )
+    return Section(
+        report.mechanism,
+        word,
+        sentence,
+        tone,  # type: ignore[arg-type]
+        facts=[("Result", result), ("Witness", _witness_facts(report)), ("Question", question)],
+        curve=lambda: _curve(report, f"Worst delta against epsilon; claimed {claim}"),
+        curve_note="Delta that the mechanism needs at every epsilon: the worst over all audited pairs.",
+        how=f"The certificate {how}, in pure Python. Without the mechanism this shows only that the numbers are "
+        "consistent; with it the distributions are computed again.",
+        commands=["userdp verify report.json --mechanism module:name"],
+        headline=[epsilon, worst],
+    )
+
+
+def _scope(report: AuditReport) -> str:
+    structure = report.structure
+    if report.kind == "pair":
+        return "one pair of datasets"
+    if report.kind == "dataset":
+        users, records = plural(len(structure["dataset"]), "user"), plural(len(structure["records"]), "record")
+        return f"one dataset of {users}, against every replacement of a user by one of {records}"
+    users, examples = plural(structure["n_users"], "user"), plural(structure["n_examples"], "example")
+    change = "one example of one user" if report.kind == "item-level" else "one user"
+    change = f"replacing {change}" if report.neighbors == "replace" else "adding or removing one user"
+    return (
+        f"all datasets of {users} with {examples} each "
+        f"from {plural(len(structure['universe']), 'value')}; neighbors by {change}"
+    )
+
+
+def _witness_facts(report: AuditReport) -> list[Fact]:
+    """The witness; for large datasets only the user who changes."""
+    witness = report.witness
+    if witness is None:
+        return [Fact("Witness", "none: all neighbors have equal output distributions")]
+    if report.worst_delta.upper == 0:
+        return [Fact("Witness", "none: no event is more than e^epsilon times as likely on any neighbor")]
+    event = ", ".join(_short.repr(report.outputs[o]) for o in witness.event_indices) or "(empty)"
+    found, x, x2 = [Fact("Event", event)], witness.x, witness.x2
+    if witness.changed_user is not None and len(x) == len(x2):
+        position = witness.changed_user
+        found.append(Fact("Changed user", f"position {position} of {len(x)}"))
+        if report.kind == "dataset" or len(x) > MANY_USERS:
+            more, less = _short.repr(x[position]), _short.repr(x2[position])
+            return [*found, Fact("More likely with", more), Fact("Less likely with", less)]
+    return [*found, Fact("More likely on", _short.repr(x)), Fact("Less likely on", _short.repr(x2))]
+
+
+def _curve(report: AuditReport, label: str) -> Curve:
+    """The profile on a grid, and where it comes to 0."""
+    grid = report.plot_epsilons()
+    curve = report.profile(grid)
+    zeros, end = np.flatnonzero(curve == 0), None
+    if len(zeros) > 0 and curve[0] > 0:
+        low, high = float(grid[zeros[0] - 1]), float(grid[zeros[0]])
+        for _ in range(2):  # to a thousandth of a step of the grid
+            finer = np.linspace(low, high, 33)
+            first = int(np.flatnonzero(report.profile(finer) == 0)[0])
+            low, high = float(finer[max(0, first - 1)]), float(finer[first])
+        end = high
+    points = [(float(epsilon), float(delta)) for epsilon, delta in zip(grid, curve, strict=True)]
+    if end is not None:
+        points = [*(point for point in points if point[1] > 0), (low, float(report.profile([low])[0])), points[-1]]
+    return Curve(points, (as_float(report.epsilon_level), float(report.delta)), end, label)

@@ -9,8 +9,8 @@ protects them.
 from __future__ import annotations
 
 from userdp.exact.numbers import Interval
+from userdp.report import AgreementEstimate, ItemStability, SeedStability, StabilityReport
 from userdp.stability.agreement import (
-    AgreementEstimate,
     agreement_from_stability,
     measure_agreement,
     stability_from_agreement,
@@ -36,7 +36,6 @@ from userdp.stability.parameters import (
     query_parameters,
     representation_parameters,
 )
-from userdp.stability.report import ItemStability, SeedStability, StabilityReport
 from userdp.stability.representation import RepresentationLearner
 from userdp.stability.statistical_queries import Oracle, StatisticalQueryAlgorithm, StatisticalQueryLearner
 

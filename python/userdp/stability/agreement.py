@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Bounds, Delta, check_count, clopper_pearson, parse_delta, short_repr
+from userdp.exact.numbers import Delta, check_count, clopper_pearson, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.seed import PublicSeed
+from userdp.report import AgreementEstimate
 from userdp.stability.learner import StableLearner
 from userdp.users.table import UserTable
 
@@ -22,44 +22,6 @@ MAX_ROWS = 2**28
 """Rows of all samples together."""
 BLOCK = 2**22
 """Rows that are held at a time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgreementEstimate:
-    """How often two users agreed.
-
-    Attributes
-    ----------
-    agreed, trials : int
-        Pairs of independent samples, and those on which both users got the same item.
-    defaults : int
-        Of the 2 trials users, those whose item was the learner's default: where this is large, users agree because they
-        learn nothing.
-    probability : Bounds
-        Clopper-Pearson interval for the probability of agreement.
-    confidence : float
-        Of the interval.
-    """
-
-    agreed: int
-    trials: int
-    defaults: int
-    probability: Bounds
-    confidence: float
-
-    def nu(self, eta: Delta) -> Fraction:
-        """For how much of the public randomness some item has probability at least eta, by the interval's lower end.
-
-        Only for fresh seeds in every trial; see `stability_from_agreement`.
-        """
-        return stability_from_agreement(self.probability.lower, eta)
-
-    def __str__(self) -> str:
-        return (
-            f"agreed in {self.agreed} of {self.trials} pairs: probability between {self.probability.lower:.4g} and "
-            f"{self.probability.upper:.4g} (confidence {self.confidence:g}); {self.defaults} of {2 * self.trials} "
-            "users got the default"
-        )
 
 
 def measure_agreement(

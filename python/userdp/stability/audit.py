@@ -29,12 +29,12 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.agreement import disagreement_of_darts, race_terms
 from userdp.public_randomness.seed import PublicSeed
+from userdp.report import ItemStability, SeedStability, StabilityReport
 from userdp.runtime import Progress, ProgressCallback, progress_bar
 from userdp.stability.agreement import stability_from_agreement
 from userdp.stability.learner import StableLearner
 from userdp.stability.lists import ListLearner
 from userdp.stability.parameters import Method
-from userdp.stability.report import ItemStability, SeedStability, StabilityReport
 from userdp.users.table import UserTable
 
 MAX_RUNS = 2_000_000

@@ -1,20 +1,37 @@
-"""The result of an audit of stability."""
+"""The report of an audit of stability: `userdp.stability.audit_stability` makes it."""
 
 from __future__ import annotations
 
 import itertools
-import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from userdp.exact.encoding import encode, fraction_text
+from userdp.display import Fact, Section, Table
+from userdp.display.numbers import as_float, number_text, rounded
+from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import Interval, short_repr
 from userdp.exceptions import BudgetError
-from userdp.stability.parameters import Method
+from userdp.report.base import (
+    COUNT,
+    FLAG,
+    FRACTION,
+    TEXT,
+    VALUE,
+    Codec,
+    Report,
+    exact_text,
+    many,
+    members,
+    one_of,
+    optional,
+    row,
+)
 
 MAX_TRADEOFFS = 2**16
 SHOWN_ITEMS = 5
+"""Items and seeds that a summary and a page list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +74,16 @@ class SeedStability:
     accurate: bool | None
 
 
+_ENCLOSED = Codec(
+    lambda value: [fraction_text(value.lower), fraction_text(value.upper)],
+    lambda code: Interval(*row(FRACTION, FRACTION).read(code)),
+)
+_ITEM = members(ItemStability, item=VALUE, probability=_ENCLOSED, error=optional(FRACTION))
+_SEED = members(SeedStability, seed=VALUE, weight=FRACTION, best=_ITEM, stable=optional(FLAG), accurate=optional(FLAG))
+
+
 @dataclass(frozen=True, kw_only=True)
-class StabilityReport:
+class StabilityReport(Report):
     """The result of `audit_stability`: exact numbers for one distribution.
 
     Attributes
@@ -79,8 +104,8 @@ class StabilityReport:
     list_size : int or None
         The longest list, where outcomes are lists.
     method : {"race", "darts"} or None
-        How distributions are drawn from with public randomness; None where outcomes are not distributions drawn from in
-        this way.
+        How output distributions are drawn from with public randomness; None where outcomes are not distributions drawn
+        from in this way.
     agreement : Interval or None
         The probability that two users of independent samples agree.
     distance : Interval or None
@@ -102,11 +127,30 @@ class StabilityReport:
     items: tuple[ItemStability, ...]
     global_stability: Interval
     list_size: int | None = None
-    method: Method | None = None
+    method: Literal["race", "darts"] | None = None
     agreement: Interval | None = None
     distance: Interval | None = None
     nu: Interval | None = None
     seeds: tuple[SeedStability, ...] = ()
+
+    KIND: ClassVar[str] = "stability"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "learner": TEXT,
+        "distribution": many(row(VALUE, FRACTION)),
+        "m": COUNT,
+        "alpha": FRACTION,
+        "eta": FRACTION,
+        "samples": COUNT,
+        "outcomes": COUNT,
+        "items": many(_ITEM),
+        "global_stability": _ENCLOSED,
+        "list_size": optional(COUNT),
+        "method": optional(one_of("race", "darts")),
+        "agreement": optional(_ENCLOSED),
+        "distance": optional(_ENCLOSED),
+        "nu": optional(_ENCLOSED),
+        "seeds": many(_SEED),
+    }
 
     def tradeoffs(self) -> tuple[tuple[Fraction, Fraction], ...]:
         """What [GKM21, Definition 15] allows, whose two conditions choose the hypotheses h_r for all seeds r.
@@ -138,8 +182,8 @@ class StabilityReport:
         return tuple((1 - total + part, good + total - part) for part in sorted(sums))
 
     def summary(self) -> str:
-        """The report in words."""
-        alpha, best = _short(self.alpha), _text(self.global_stability)
+        """Describe the result in a few lines of plain text."""
+        alpha, best = exact_text(self.alpha, 6), _text(self.global_stability)
         lines = [
             f"Stability of {self.learner}",
             f"  {self.samples:,} samples of m={self.m} from {len(self.distribution)} examples, "
@@ -153,74 +197,70 @@ class StabilityReport:
         if self.distance is not None:
             lines.append(f"  a user misses the canonical draw with probability {_text(self.distance)}")
         if self.nu is not None:
-            lines.append(
-                f"  {_short(self.eta)}-stable and accurate for a fraction {_text(self.nu)} of the public randomness"
-            )
+            eta = exact_text(self.eta, 6)
+            lines.append(f"  {eta}-stable and accurate for a fraction {_text(self.nu)} of the public randomness")
         for own in itertools.islice(self.items, SHOWN_ITEMS):
-            error = "" if own.error is None else f", error {_short(own.error)}"
+            error = "" if own.error is None else f", error {exact_text(own.error, 6)}"
             lines.append(f"    {short_repr(own.item)}: {_text(own.probability)}{error}")
         if len(self.items) > SHOWN_ITEMS:
             lines.append(f"    and {len(self.items) - SHOWN_ITEMS:,} more")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.summary()
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "item": short_repr(own.item),
+                "probability_lower": own.probability.bounds.lower,
+                "probability_upper": own.probability.bounds.upper,
+                "error": own.error,
+            }
+            for own in self.items
+        ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content: numbers exact (fractions as text), examples and items as in the report format."""
-        return {
-            "kind": "stability",
-            "learner": self.learner,
-            "distribution": [[encode(example), fraction_text(mass)] for example, mass in self.distribution],
-            "m": self.m,
-            "alpha": fraction_text(self.alpha),
-            "eta": fraction_text(self.eta),
-            "samples": self.samples,
-            "outcomes": self.outcomes,
-            "items": [_item(own) for own in self.items],
-            "global_stability": _pair(self.global_stability),
-            "list_size": self.list_size,
-            "method": self.method,
-            "agreement": _pair(self.agreement),
-            "distance": _pair(self.distance),
-            "nu": _pair(self.nu),
-            "seeds": [
-                {
-                    "seed": encode(own.seed),
-                    "weight": fraction_text(own.weight),
-                    "best": _item(own.best),
-                    "stable": own.stable,
-                    "accurate": own.accurate,
-                }
-                for own in self.seeds
-            ],
-        }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, sort_keys=True)
-
-
-def _item(own: ItemStability) -> dict[str, Any]:
-    return {
-        "item": encode(own.item),
-        "probability": _pair(own.probability),
-        "error": None if own.error is None else fraction_text(own.error),
-    }
+    def _sections(self) -> Sequence[Section]:
+        found = [_fact("Likeliest accurate item", self.global_stability)]
+        for label, value in (
+            ("Two users agree", self.agreement),
+            ("A user misses the canonical draw", self.distance),
+            ("Stable and accurate public randomness", self.nu),
+        ):
+            found += [] if value is None else [_fact(label, value)]
+        asked = [
+            Fact("Samples", f"{self.samples:,} of m = {self.m} from {len(self.distribution)} examples"),
+            Fact("Distinct outcomes", f"{self.outcomes:,}"),
+            Fact("Accurate is an error of at most", *number_text(self.alpha)),
+            Fact("Stable is a probability of at least", *number_text(self.eta)),
+        ]
+        if self.list_size is not None:
+            asked.append(Fact("Longest list", f"{self.list_size:,}"))
+        if self.method is not None:
+            asked.append(Fact("Public randomness is used by", self.method))
+        rows = [
+            (short_repr(own.item), _text(own.probability), "" if own.error is None else exact_text(own.error))
+            for own in itertools.islice(self.items, SHOWN_ITEMS)
+        ]
+        more = len(self.items) - len(rows)
+        items = Table("Items", ("item", "probability", "error"), rows, f"and {more:,} more" if more > 0 else "")
+        return [
+            Section(
+                f"Stability of {self.learner}",
+                facts=[("Result", found), ("Question", asked)],
+                tables=[items],
+                headline=found[:2],
+            )
+        ]
 
 
-def _pair(value: Interval | None) -> list[str] | None:
-    return None if value is None else [fraction_text(value.lower), fraction_text(value.upper)]
+def _fact(label: str, value: Interval) -> Fact:
+    if value.lower == value.upper:
+        return Fact(label, *number_text(value.lower))
+    low, high = as_float(value.lower), as_float(value.upper)
+    text = rounded(low) if rounded(low) == rounded(high) else f"between {rounded(low)} and {rounded(high)}"
+    return Fact(label, text, f"between {fraction_text(value.lower)} and {fraction_text(value.upper)}")
 
 
 def _text(value: Interval) -> str:
     if value.lower == value.upper:
-        return _short(value.lower)
-    low, high = f"{float(value.lower):.6g}", f"{float(value.upper):.6g}"
+        return exact_text(value.lower, 6)
+    low, high = f"{as_float(value.lower):.6g}", f"{as_float(value.upper):.6g}"
     return low if low == high else f"between {low} and {high}"
-
-
-def _short(value: Fraction) -> str:
-    """A fraction, or its float when it is long."""
-    text = fraction_text(value)
-    return text if len(text) <= 24 else f"{float(value):.6g}"

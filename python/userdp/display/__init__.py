@@ -1,0 +1,11 @@
+"""How results are shown: numbers in words, tables as data frames, pages by templates.
+
+Everything that a notebook shows as a table is a `Shown`: reports, privacy records, plans and ledgers.
+"""
+
+from __future__ import annotations
+
+from userdp.display.frames import Shown
+from userdp.display.pages import Curve, Fact, Section, Table, render_page
+
+__all__ = ["Curve", "Fact", "Section", "Shown", "Table", "render_page"]

@@ -1,0 +1,81 @@
+"""What a notebook shows as a table, and data frames hold."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from userdp.display.pages import Section, has_templates, render_fragment
+from userdp.exact.numbers import short_repr
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+LARGEST_INTEGER = 2**63
+"""Columns of data frames hold smaller integers; larger ones are given as floats."""
+
+
+class Shown:
+    """A result with a table: `to_frame`, and what notebooks show."""
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows of `to_frame`, by column."""
+        raise NotImplementedError
+
+    def _sections(self) -> Sequence[Section]:
+        """What a notebook and a page show."""
+        raise NotImplementedError
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The numbers as a data frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            Whose data frame; by default the first of these that is installed. Any name that narwhals knows will do.
+
+        Returns
+        -------
+        data frame
+            Exact numbers as floats, and integers from 2**63 on too. What is unknown is missing.
+        """
+        rows = [dict(row) for row in self._rows()]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return frame_of({name: [_cell(row.get(name)) for row in rows] for name in names}, backend)
+
+    def _repr_html_(self) -> str:
+        # A notebook shows what it is given, and an exception here would hide the result.
+        if not has_templates():
+            return f"<pre>{html.escape(str(self))}</pre>"
+        return render_fragment(self._sections())
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
+    """A data frame of these columns."""
+    import narwhals
+
+    for name in BACKENDS if backend is None else (backend,):
+        try:
+            return narwhals.from_dict(columns, backend=name).to_native()  # type: ignore[arg-type]
+        except ModuleNotFoundError:
+            continue
+        except (TypeError, ValueError, AttributeError) as error:
+            if backend in BACKENDS:
+                raise
+            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {short_repr(backend)}") from error
+    needed = BACKENDS[0] if backend is None else backend
+    raise ImportError(f"to_frame needs a library of data frames, such as {needed}: pip install 'userdp[frame]'")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < LARGEST_INTEGER else _float(value)
+    return _float(value)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")

@@ -1,0 +1,367 @@
+"""Reports of which nothing can be computed again: why DelStab refuses, predicted errors, measured agreement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from userdp.checker.claims import stable_share
+from userdp.display import Fact, Section, Table
+from userdp.display.numbers import as_float, bounds_text, number_text, rounded
+from userdp.exact.numbers import Bounds, Delta, parse_delta
+from userdp.report.base import (
+    BOUNDS,
+    COUNT,
+    FLOAT,
+    FRACTION,
+    TEXT,
+    VALUE,
+    Codec,
+    ReadOnly,
+    Report,
+    many,
+    members,
+    one_of,
+    optional,
+    row,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Explanation(Report):
+    """Why a dataset is refused or not; **not private**. Its ``str`` is meant to be read.
+
+    Attributes
+    ----------
+    n_users, deletions : int
+        n and D.
+    engine, compatibility : str
+        What ran: see `DelStab.plan`.
+    smallest_stable_size : int or None
+        r*; None if no set of at most D users will do.
+    largest_size : int
+        Sizes above this one are refused surely.
+    refusal_probability : Fraction
+        Of `BOTTOM`, exactly.
+    worst : str or None
+        The pair of kept sets that the algorithm tells apart best, in words.
+    worst_divergence : Bounds or None
+        Their divergence at the inner level, larger direction; comparable with `allowed_divergence`.
+    allowed_divergence : Fraction
+        The inner delta_L.
+    spread, distance : int or None
+        For the "additive" engine: how far the totals of kept sets are apart, and how far they may be.
+    advice : tuple of str
+        What would lower the probability of a refusal.
+    """
+
+    n_users: int
+    deletions: int
+    engine: str
+    compatibility: str
+    smallest_stable_size: int | None
+    largest_size: int
+    refusal_probability: Fraction
+    worst: str | None
+    worst_divergence: Bounds | None
+    allowed_divergence: Fraction
+    spread: int | None
+    distance: int | None
+    advice: tuple[str, ...]
+
+    KIND: ClassVar[str] = "explanation"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "n_users": COUNT,
+        "deletions": COUNT,
+        "engine": TEXT,
+        "compatibility": TEXT,
+        "smallest_stable_size": optional(COUNT),
+        "largest_size": COUNT,
+        "refusal_probability": FRACTION,
+        "worst": optional(TEXT),
+        "worst_divergence": optional(BOUNDS),
+        "allowed_divergence": FRACTION,
+        "spread": optional(COUNT),
+        "distance": optional(COUNT),
+        "advice": many(TEXT),
+    }
+
+    def summary(self) -> str:
+        """Describe the result in a few lines of plain text."""
+        smallest = self.smallest_stable_size
+        size = "none of at most that many users" if smallest is None else str(smallest)
+        lines = [
+            f"{self.n_users} users, {self.deletions} left out, {self.n_users - self.deletions} kept "
+            f"(engine {self.engine!r}, compatibility {self.compatibility!r})",
+            f"smallest stable set: {size}; above {self.largest_size} a refusal is sure",
+            f"probability of a refusal: {as_float(self.refusal_probability):.6g}",
+        ]
+        if self.spread is not None:
+            lines.append(f"totals of kept sets are up to {self.spread} apart, and {self.distance} is tolerated")
+        if self.worst is not None and self.worst_divergence is not None:
+            lines.append(
+                f"most different kept sets: {self.worst}, divergence {self.worst_divergence.upper:.6g} where "
+                f"{as_float(self.allowed_divergence):.6g} is tolerated"
+            )
+        lines.extend(f"to be refused less often: {advice}" for advice in self.advice)
+        return "\n".join(lines)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        plain = {name: getattr(self, name) for name in self.WRITTEN if name not in ("worst_divergence", "advice")}
+        bounds = self.worst_divergence
+        return [plain | {"worst_divergence": None if bounds is None else bounds.upper}]
+
+    def _sections(self) -> Sequence[Section]:
+        smallest = self.smallest_stable_size
+        refusal = Fact("Probability of a refusal", *number_text(self.refusal_probability))
+        found = [
+            refusal,
+            Fact("Smallest stable set", f"none of at most {self.deletions}" if smallest is None else f"{smallest:,}"),
+            Fact("Refused surely above", f"{self.largest_size:,}"),
+        ]
+        if self.spread is not None:
+            found.append(Fact("Totals of kept sets", f"up to {self.spread} apart; {self.distance} is tolerated"))
+        if self.worst is not None and self.worst_divergence is not None:
+            found += [
+                Fact("Most different kept sets", self.worst),
+                Fact("Their divergence", *bounds_text(self.worst_divergence)),
+                Fact("Tolerated", *number_text(self.allowed_divergence)),
+            ]
+        asked = [
+            Fact("Users", f"{self.n_users:,}, of whom {self.deletions:,} are left out"),
+            Fact("Engine", f"{self.engine}, compatibility {self.compatibility}"),
+        ]
+        notes = [
+            "Not private: this shows the data.",
+            *(f"To be refused less often: {advice}." for advice in self.advice),
+        ]
+        return [
+            Section(
+                "DelStab on this dataset",
+                facts=[("Result", found), ("Question", asked)],
+                notes=notes,
+                headline=[refusal],
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted of one method.
+
+    Attributes
+    ----------
+    method : str
+        As in the parameter of the estimator that has it, or what it is.
+    protects : {"user", "row"}
+        Whose data the guarantee is for. One for rows is no guarantee for users, and is there for comparison.
+    noise : float
+        Root mean square of the L2 error by what the method does for privacy.
+        For descents: of the gradient of one step.
+    error : float or None
+        The same with sampling: the error against the mean that users are drawn from. For descents: the bound of the
+        excess of the loss, where nobody's gradient is clipped; None where nothing is proved.
+    note : str
+    """
+
+    method: str
+    protects: str
+    noise: float
+    error: float | None
+    note: str = ""
+
+
+_PREDICTION = members(
+    Prediction, method=TEXT, protects=one_of("user", "row"), noise=FLOAT, error=optional(FLOAT), note=TEXT
+)
+_SIZES = Codec(
+    lambda sizes: [[name, VALUE.write(value)] for name, value in sizes.items()],
+    lambda code: ReadOnly(dict(many(row(TEXT, VALUE)).read(code))),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Report):
+    """Methods side by side; made by `compare_methods`. It prints as a table.
+
+    Attributes
+    ----------
+    task : str
+    sizes : mapping
+        The public numbers that it is for.
+    rows : tuple of Prediction
+        With increasing error among those that protect users; the others come last.
+    best : str
+        The method that is recommended.
+    reason : str
+        Why.
+    """
+
+    task: str
+    sizes: Mapping[str, Any]
+    rows: tuple[Prediction, ...]
+    best: str
+    reason: str
+
+    KIND: ClassVar[str] = "comparison"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "task": TEXT,
+        "sizes": _SIZES,
+        "rows": many(_PREDICTION),
+        "best": TEXT,
+        "reason": TEXT,
+    }
+
+    def __post_init__(self) -> None:
+        if self._source is None:
+            object.__setattr__(self, "rows", tuple(sorted(self.rows, key=_order)))
+        object.__setattr__(self, "sizes", ReadOnly(self.sizes))
+
+    def __getitem__(self, method: str) -> Prediction:
+        """The row of a method."""
+        for line in self.rows:
+            if line.method == method:
+                return line
+        raise KeyError(f"{method!r}; there are {', '.join(repr(line.method) for line in self.rows)}")
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def summary(self) -> str:
+        """The table as plain text."""
+        sizes = ", ".join(f"{name}={value}" for name, value in self.sizes.items())
+        width = max((len(line.method) for line in self.rows), default=0)
+        lines = [f"{self.task}: {sizes}", f"{'method':<{width}}  protects  {'noise':>9}  {'error':>9}"]
+        for line in self.rows:
+            error = "-" if line.error is None else f"{line.error:.3g}"
+            text = f"{line.method:<{width}}  {line.protects:<8}  {line.noise:>9.3g}  {error:>9}  {line.note}"
+            lines.append(text.rstrip())
+        return "\n".join([*lines, f"best: {self.best} ({self.reason})"])
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [asdict(line) for line in self.rows]
+
+    def _sections(self) -> Sequence[Section]:
+        rows = [
+            (
+                line.method,
+                line.protects,
+                rounded(line.noise),
+                "–" if line.error is None else rounded(line.error),
+                line.note,
+            )
+            for line in self.rows
+        ]
+        table = Table("Predicted errors", ("method", "protects", "noise", "error", "note"), rows)
+        asked = [Fact(name, str(value)) for name, value in self.sizes.items()]
+        best = Fact("Recommended", f"{self.best} ({self.reason})")
+        return [
+            Section(
+                f"Methods for: {self.task}", facts=[("", [best]), ("Question", asked)], tables=[table], headline=[best]
+            )
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Errors as bars; needs matplotlib (``pip install 'userdp[plot]'``).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ModuleNotFoundError:
+                raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
+            _, ax = plt.subplots(layout="constrained")
+        rows = [line for line in self.rows if line.error is not None]
+        colors = ["C1" if line.protects == "row" else "C0" for line in rows]
+        ax.barh([line.method for line in rows], [line.error or 0.0 for line in rows], color=colors)
+        ax.invert_yaxis()
+        ax.set_xscale("log")
+        ax.set_xlabel("predicted error (orange: protects rows, not users)")
+        return ax
+
+
+def _order(line: Prediction) -> tuple[bool, float]:
+    return line.protects != "user", math.inf if line.error is None else line.error
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementEstimate(Report):
+    """How often two users agreed.
+
+    Attributes
+    ----------
+    agreed, trials : int
+        Pairs of independent samples, and those on which both users got the same item.
+    defaults : int
+        Of the 2 trials users, those whose item was the learner's default: where this is large, users agree because they
+        learn nothing.
+    probability : Bounds
+        Clopper-Pearson interval for the probability of agreement.
+    confidence : float
+        Of the interval.
+    """
+
+    agreed: int
+    trials: int
+    defaults: int
+    probability: Bounds
+    confidence: float
+
+    KIND: ClassVar[str] = "agreement"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "agreed": COUNT,
+        "trials": COUNT,
+        "defaults": COUNT,
+        "probability": BOUNDS,
+        "confidence": FLOAT,
+    }
+
+    def nu(self, eta: Delta) -> Fraction:
+        """For how much of the public randomness some item has probability at least eta, by the interval's lower end.
+
+        Only for fresh seeds in every trial; see `userdp.stability.stability_from_agreement`.
+        """
+        return stable_share(Fraction(self.probability.lower), parse_delta(eta, "eta"))
+
+    def summary(self) -> str:
+        """Describe the result in a line of plain text."""
+        return (
+            f"agreed in {self.agreed} of {self.trials} pairs: probability between {self.probability.lower:.4g} and "
+            f"{self.probability.upper:.4g} (confidence {self.confidence:g}); {self.defaults} of {2 * self.trials} "
+            "users got the default"
+        )
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "agreed": self.agreed,
+                "trials": self.trials,
+                "defaults": self.defaults,
+                "probability_lower": self.probability.lower,
+                "probability_upper": self.probability.upper,
+                "confidence": self.confidence,
+            }
+        ]
+
+    def _sections(self) -> Sequence[Section]:
+        found = [
+            Fact("Probability of agreement", *bounds_text(self.probability)),
+            Fact("Confidence", f"{self.confidence:g}"),
+            Fact("Pairs that agreed", f"{self.agreed:,} of {self.trials:,}"),
+            Fact("Users with the default", f"{self.defaults:,} of {2 * self.trials:,}"),
+        ]
+        return [Section("Measured agreement", facts=[("", found)], headline=found[:1])]

@@ -1,0 +1,234 @@
+"""The report of an audit of perfect generalization: `userdp.item_to_user.audit_perfect_generalization` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from userdp.checker import values
+from userdp.checker.check import Verification
+from userdp.display import Fact, Section
+from userdp.display.numbers import as_float, bounds_text, level_text, number_text, plural
+from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
+from userdp.report.base import (
+    BOUNDS,
+    COUNT,
+    FLAG,
+    FRACTION,
+    LEVEL,
+    OUTPUT_SET,
+    TEXT,
+    VALUE,
+    Codec,
+    Report,
+    confirmed_by,
+    exact_text,
+    many,
+    members,
+    one_of,
+    optional,
+)
+
+Notion = Literal["sample", "simulator"]
+
+
+@dataclass(frozen=True)
+class GeneralizationWitness:
+    """The most likely pair of different output distributions, under the worst distribution.
+
+    Attributes
+    ----------
+    x : dataset
+    x2 : dataset or None
+        None when x is compared with the simulator.
+    event : frozenset
+        Outputs whose probabilities differ by more than (epsilon, delta) allows.
+    divergence : Bounds
+        Around the divergence of the output distribution on x from the other one; or of the other one from it, when
+        ``reversed``.
+    reversed : bool
+        For the simulator only: it is the one with more mass on the event.
+    """
+
+    x: tuple[Any, ...]
+    x2: tuple[Any, ...] | None
+    event: frozenset[Any]
+    divergence: Bounds
+    reversed: bool = False
+
+
+_WITNESS = members(GeneralizationWitness, x=VALUE, x2=VALUE, event=OUTPUT_SET, divergence=BOUNDS, reversed=FLAG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralizationReport(Report):
+    """The result of `audit_perfect_generalization`.
+
+    Attributes
+    ----------
+    mechanism, engine : str
+    notion : {"sample", "simulator"}
+        Two independent samples compared, or one with the simulator.
+    epsilon_level : PrivacyLevel
+    delta : Fraction
+    claimed_beta : Fraction or None
+    scope : {"all", "listed"}
+        Whether the claim is about every distribution, or about the listed ones.
+    holds : bool or None
+        False: some listed distribution has a larger beta, a certified violation. True: the claim is about the listed
+        distributions and none has. None: no claim, or none of the listed distributions refutes a claim about all.
+    beta : Fraction
+        The largest beta of the notion over the listed distributions.
+    worst : int
+        The position of the first distribution that has it.
+    sample_perfect, perfect : tuple of Fraction
+        For every listed distribution the exact probability that A(x) and A(x') (x, x' independent), respectively A(x)
+        and the simulator, are not (epsilon, delta)-indistinguishable.
+    universe : tuple
+    distributions : tuple of tuples of Fraction
+        The probabilities, in the order of the universe.
+    outputs : tuple
+    simulator : tuple of Fraction or None
+        The simulator that was given; None for the mixture of the output distributions over samples.
+    n_users, n_examples : int
+    datasets, pmfs : int
+        How many datasets, and how many distinct output distributions, there are.
+    witness : GeneralizationWitness or None
+        None when beta is 0.
+    """
+
+    mechanism: str
+    engine: str
+    notion: Notion
+    epsilon_level: PrivacyLevel
+    delta: Fraction
+    claimed_beta: Fraction | None
+    scope: Literal["all", "listed"]
+    holds: bool | None
+    beta: Fraction
+    worst: int
+    sample_perfect: tuple[Fraction, ...]
+    perfect: tuple[Fraction, ...]
+    universe: tuple[Any, ...]
+    distributions: tuple[tuple[Fraction, ...], ...]
+    outputs: tuple[Any, ...]
+    simulator: tuple[Fraction, ...] | None
+    n_users: int
+    n_examples: int
+    datasets: int
+    pmfs: int
+    witness: GeneralizationWitness | None
+
+    KIND: ClassVar[str] = "generalization"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "mechanism": TEXT,
+        "engine": one_of("labeled", "symmetric"),
+        "notion": one_of("sample", "simulator"),
+        "epsilon_level": LEVEL,
+        "delta": FRACTION,
+        "claimed_beta": optional(FRACTION),
+        "scope": one_of("all", "listed"),
+        "holds": optional(FLAG),
+        "beta": FRACTION,
+        "worst": COUNT,
+        "sample_perfect": many(FRACTION),
+        "perfect": many(FRACTION),
+        "universe": many(VALUE),
+        "distributions": many(many(FRACTION)),
+        "outputs": many(VALUE),
+        "simulator": optional(many(FRACTION)),
+        "n_users": COUNT,
+        "n_examples": COUNT,
+        "datasets": COUNT,
+        "pmfs": COUNT,
+        "witness": optional(_WITNESS),
+    }
+
+    @classmethod
+    def _read(cls, source: Mapping[str, Any]) -> GeneralizationReport:
+        report = super()._read(source)
+        listed = len(report.distributions)
+        fits = {len(report.universe)} == {len(masses) for masses in report.distributions}
+        fits = fits and listed == len(report.sample_perfect) == len(report.perfect) and report.worst < listed
+        values.need(fits, "there is not one probability for each example, or one beta for each distribution")
+        return report
+
+    @property
+    def distribution(self) -> tuple[tuple[Any, Fraction], ...]:
+        """The worst of the listed distributions, as (example, probability)."""
+        return tuple(zip(self.universe, self.distributions[self.worst], strict=True))
+
+    def __bool__(self) -> bool:
+        if self.holds is None:
+            raise ValueError("undetermined: no beta was claimed, or the claim is about all distributions; see .beta")
+        return self.holds
+
+    def verify(self, mechanism: Any = None) -> Verification:
+        """Check the numbers again, in exact arithmetic and without the compiled core.
+
+        Parameters
+        ----------
+        mechanism : FiniteAlgorithm, optional
+            Also run it on every dataset again, and compute every beta from its pmfs.
+
+        Returns
+        -------
+        Verification
+            "established" when every beta was computed again, and "spot-checked" when there are more than 100,000
+            datasets or too many distinct pmfs, and only the witness was looked at.
+        """
+        if mechanism is None:
+            return self._checked()
+        run, declared, problems = confirmed_by(mechanism, self.outputs)
+        return self._checked(mechanism_pmf=run, declared=declared, problems=problems)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"distribution": place, "sample_perfect": sample, "perfect": simulator}
+            for place, (sample, simulator) in enumerate(zip(self.sample_perfect, self.perfect, strict=True))
+        ]
+
+    def _sections(self) -> Sequence[Section]:
+        word, tone = {
+            True: ("HOLDS", "good"),
+            False: ("VIOLATED", "bad"),
+            None: ("NOT REFUTED" if self.claimed_beta is not None else "NO CLAIM", "open"),
+        }[self.holds]
+        pair = "two samples" if self.notion == "sample" else "a sample and the simulator"
+        level, delta = level_text(self.epsilon_level), number_text(self.delta)
+        beta = Fact("Beta", *number_text(self.beta))
+        weights = ", ".join(f"{short_repr(example)}: {exact_text(mass)}" for example, mass in self.distribution if mass)
+        found = [
+            beta,
+            Fact("Largest under", f"{{{weights}}}, of {plural(len(self.distributions), 'listed distribution')}"),
+        ]
+        if self.claimed_beta is not None:
+            found.insert(1, Fact("Claimed beta", *number_text(self.claimed_beta)))
+        if self.witness is not None:
+            other = "the simulator" if self.witness.x2 is None else short_repr(self.witness.x2)
+            event = ", ".join(sorted(map(short_repr, self.witness.event)))
+            found += [
+                Fact("For example", f"{short_repr(self.witness.x)} against {other}, on {{{event}}}"),
+                Fact("Their divergence", *bounds_text(self.witness.divergence)),
+            ]
+        asked = [
+            Fact("Epsilon", *level),
+            Fact("Delta", *delta),
+            Fact("Samples", f"{plural(self.n_users, 'user')} with {plural(self.n_examples, 'example')} each"),
+            Fact("Datasets", f"{self.datasets:,} ({self.engine}), {self.pmfs:,} distinct output distributions"),
+        ]
+        note = "The listed distributions bound the worst one from below only." if self.scope == "all" else ""
+        return [
+            Section(
+                f"Perfect generalization of {self.mechanism}",
+                word,
+                f"Output distributions on {pair} differ by more than (epsilon, delta) with probability beta = "
+                f"{exact_text(self.beta)} ({as_float(self.beta):.6g}).",
+                tone,  # type: ignore[arg-type]
+                facts=[("Result", found), ("Question", asked)],
+                notes=[note] if note else [],
+                headline=[beta],
+            )
+        ]

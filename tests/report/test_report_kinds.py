@@ -1,0 +1,519 @@
+"""Every kind of report: read back, checked again, shown; what is damaged or made up is refused or found."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.resources
+import json
+import math
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from userdp.accounting import PrivacyCost, PrivacyLedger
+from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
+from userdp.audit import audit_dataset, audit_user_level
+from userdp.checker import check as checker
+from userdp.checker import values
+from userdp.delstab import DelStab
+from userdp.estimators.plan import Budget, PrivacyRecord
+from userdp.exact.numbers import LogRatio
+from userdp.item_to_user import audit_perfect_generalization
+from userdp.lddp import check_lddp
+from userdp.planning import compare_methods, user_complexity
+from userdp.report import Report, Verification
+from userdp.stability import AgreementEstimate, audit_stability
+
+F = Fraction
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+VALID = jsonschema.Draft202012Validator(SCHEMA)
+
+
+@finite_algorithm(outputs=("no", (1, 0.5)))
+def answer(dataset: tuple[Any, ...]) -> list[Fraction]:
+    """Right with probability 3/4 about the first user."""
+    return [F(1, 4), F(3, 4)] if dataset[0][0] else [F(3, 4), F(1, 4)]
+
+
+@finite_algorithm(outputs=tuple("abc"))
+def order(dataset: tuple[Any, ...]) -> list[int]:
+    """Tells the orders (0, 1) and (1, 0) apart from everything else."""
+    return {((0,), (1,)): [0, 1, 0], ((1,), (0,)): [0, 0, 1]}.get(dataset, [1, 0, 0])
+
+
+SHARE = AdditiveAlgorithm(
+    ("no", "yes"), lambda user: user[0], lambda total, n: [F(n - total, n), F(total, n)], statistic_range=(0, 1)
+)
+NOISY = AdditiveAlgorithm(
+    ("no", "yes"),
+    lambda user: user[0],
+    lambda total, n: [F(n + 4 - total, n + 8), F(total + 4, n + 8)],
+    statistic_range=(0, 1),
+)
+PEOPLE = ((0,), (1,), (1,), (1,))
+
+
+def votes(sample: tuple[Any, ...]) -> dict[int, Fraction]:
+    """A distribution of two items that depends on the sample."""
+    ones = sum(example for example in sample)
+    return {0: F(1 + len(sample) - ones, 2 + len(sample)), 1: F(1 + ones, 2 + len(sample))}
+
+
+EVEN = {0: "1/2", 1: "1/2"}
+MAKERS: dict[str, Callable[[], Report]] = {
+    "audit": lambda: audit_user_level(answer, universe=(0, 1), n_users=2, n_examples=1, epsilon="1/2", delta=0),
+    "audit of one dataset": lambda: audit_dataset(
+        SHARE, PEOPLE, records=[(0,), (1,)], epsilon=LogRatio(3, 2), delta="1/9"
+    ),
+    "lddp": lambda: check_lddp(SHARE, PEOPLE, r=1, epsilon=0, delta="1/3"),
+    "violated lddp": lambda: check_lddp(SHARE, PEOPLE, r=2, epsilon="0.1", delta="1/10"),
+    "lddp of no difference": lambda: check_lddp(SHARE, PEOPLE[1:], r=1, epsilon=0, delta=0),
+    "generalization": lambda: audit_perfect_generalization(
+        order, universe=(0, 1), distributions=[[1, 1], [1, 2]], n_users=2, epsilon="0.1", delta="0.03", beta="1/2"
+    ),
+    "generalization from a simulator": lambda: audit_perfect_generalization(
+        order,
+        universe=(0, 1),
+        distributions={0: 1, 1: 1},
+        n_users=2,
+        epsilon="0.1",
+        delta="0.03",
+        beta="3/4",
+        notion="simulator",
+        scope="listed",
+        simulator=[1, 0, 0],
+    ),
+    "generalization of multisets": lambda: audit_perfect_generalization(
+        SymmetricAlgorithm(SHARE.outputs, SHARE.pmf),
+        universe=(0, 1),
+        distributions=[1, 2],
+        n_users=3,
+        epsilon=1,
+        delta=0,
+    ),
+    "stability": lambda: audit_stability(votes, EVEN, m=3, eta="1/3", alpha="1/2", errors=lambda item: F(item, 2)),
+    "stability of lists": lambda: audit_stability(lambda sample: set(sample), EVEN, m=2),
+    "stability of seeds": lambda: audit_stability(
+        lambda sample, seed: max(sample) if seed else 1, EVEN, m=2, eta="4/5", seeds={0: "1/4", 1: "3/4"}
+    ),
+    "explanation": lambda: DelStab(NOISY, epsilon=1, delta="1e-3").explain([(1,)] * 40),
+    "comparison": lambda: compare_methods("mean", n_users=1000, m=64, epsilon=1),
+    "agreement": lambda: AgreementEstimate(
+        agreed=90, trials=100, defaults=3, probability=__import__("userdp").Bounds(0.8, 0.96), confidence=0.99
+    ),
+}
+MAKERS = {name: cache(make) for name, make in MAKERS.items()}
+RECOMPUTED = ("audit", "lddp", "generalization", "stability")
+"""Kinds of which numbers are computed again, from the report alone."""
+
+
+def sealed(report: dict[str, Any]) -> dict[str, Any]:
+    content = {name: value for name, value in report.items() if name != "digest"}
+    return content | {"digest": "sha256:" + values.canonical_digest(content)}
+
+
+def loaded(content: dict[str, Any]) -> Report:
+    return Report.from_json(json.dumps(content))
+
+
+def test_every_kind_is_here() -> None:
+    made = {type(make()).KIND for make in MAKERS.values()}
+    assert made == set(Report._kinds) == {entry["$ref"].rpartition("/")[2] for entry in SCHEMA["oneOf"]}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_round_trip(name: str) -> None:
+    report = MAKERS[name]()
+    text = report.to_json()
+    for kind in (Report, type(report)):
+        again = kind.from_json(text)
+        assert type(again) is type(report)
+        assert again == report
+        assert again.to_json() == text
+        assert again.summary() == report.summary() == str(report)
+        expected = "consistent" if report.KIND in RECOMPUTED else "well-formed"
+        assert again.verify() == report.verify()
+        assert report.verify().finding == expected
+    assert pickle.loads(pickle.dumps(report)) == report
+    assert report.digest == json.loads(text)["digest"]
+    assert json.loads(report.to_json(indent=1)) == json.loads(text) == report.to_dict()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_kind_reads_no_other(name: str) -> None:
+    text = MAKERS[name]().to_json()
+    for kind in Report._kinds.values():
+        if kind is not type(MAKERS[name]()):
+            with pytest.raises(ValueError, match=f"not a userdp-{kind.KIND}/3 report"):
+                kind.from_json(text)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_schema_describes_every_report(name: str) -> None:
+    VALID.validate(MAKERS[name]().to_dict())
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    shipped = importlib.resources.files("userdp.report").joinpath("schema.json").read_text(encoding="utf-8")
+    assert shipped == (ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8")
+
+
+def damages(content: Any) -> Iterator[None]:
+    """Put other things in every place, one at a time."""
+    junk: Any
+    keys = list(content) if isinstance(content, dict) else range(len(content)) if isinstance(content, list) else ()
+    for key in keys:
+        kept = content[key]
+        for junk in (None, "x", -7, [], {}, True, "1/7", 0, "0x1.8p+0"):
+            if junk != kept or type(junk) is not type(kept):
+                content[key] = junk
+                yield
+        content[key] = kept
+        yield from damages(kept)
+    if isinstance(content, dict):
+        content["more"] = 1
+        yield
+        del content["more"]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_damage_is_refused_or_found(name: str) -> None:
+    """Without its digest too, nothing raises; with the old digest, everything is found."""
+    content, report_kind = MAKERS[name]().to_dict(), MAKERS[name]().KIND
+    refused, source = 0, random.Random(name)
+    for _ in damages(content):
+        if report_kind == "audit" and source.random() < 0.8:  # tests/report/test_report.py damages audits everywhere
+            continue
+        for forged in (content, sealed(content)):
+            found = checker.check(json.loads(json.dumps(forged)))
+            assert forged is not content or found.finding == "wrong"
+            try:
+                report = loaded(forged)
+            except ValueError:
+                refused += 1
+                continue
+            assert report.verify() == found
+            assert VALID.is_valid(forged) or found.finding == "wrong"
+            report.summary()
+    assert refused > 20
+    assert loaded(content).verify().finding != "wrong"
+
+
+def forge(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda report: report.update(changes)
+
+
+def at(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(report: Any) -> None:
+        for key in path[:-1]:
+            report = report[key]
+        report[path[-1]] = to
+
+    return change
+
+
+FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
+    ("violated lddp", forge(holds=True), "holds is not what the bounds allow"),
+    ("lddp of no difference", forge(holds=False), "holds is not what the bounds allow"),
+    ("lddp", forge(holds=None), "holds is not what the bounds allow"),
+    ("lddp", forge(witness=None), "a witness is needed exactly"),
+    ("lddp", forge(upper="0x0.0p+0", lower="0x0.0p+0"), "a witness is needed exactly"),
+    ("lddp", forge(upper="inf"), "finite"),
+    ("lddp", lambda report: at("witness", 1, to=report["witness"][0])(report), "compares one deletion set with itself"),
+    ("lddp", at("witness", 0, to=[4]), "no set of positions"),
+    ("lddp", at("witness", 2, to=["maybe"]), "no set of outputs"),
+    ("lddp", forge(outputs=["no", "no"]), "twice"),
+    ("lddp", forge(r=5), "more users are deleted than there are"),
+    ("lddp", forge(n_users=10**12), "too many users"),
+    ("generalization", forge(beta="0"), "beta is not the largest"),
+    ("generalization", forge(holds=True), "holds is not what beta and the claim say"),
+    ("generalization", forge(scope="listed", holds=None), "holds is not what beta and the claim say"),
+    ("generalization", forge(worst=1), "worst is not the first"),
+    ("generalization", forge(witness=None), "a witness is needed exactly"),
+    ("generalization", forge(datasets=3), "datasets is 3"),
+    ("generalization", forge(pmfs=5), "more pmfs than datasets"),
+    ("generalization", forge(distributions=[["1/2", "1/3"], ["1/3", "2/3"]]), "does not sum to 1"),
+    ("generalization", forge(n_users=10**9), "too many"),
+    ("generalization", at("witness", "x", to=[[0], [2]]), "the witness is no sample"),
+    ("generalization", at("witness", "divergence", to=["0x0.0p+0", "0x0.0p+0"]), "no divergence above delta"),
+    ("stability", at("distribution", 0, 1, to="1/3"), "sum 1"),
+    ("stability", forge(samples=5), "there are 4 samples as multisets and 8 as sequences"),
+    ("stability", forge(global_stability=["1", "1"]), "global_stability is not"),
+    ("stability", forge(nu=["0", "1"]), "nu is not what"),
+    ("stability", forge(agreement=["0", "1"]), "agreement is too wide"),
+    ("stability", forge(items=[]), "there is no item"),
+    ("stability", forge(m=10**30), "samples"),
+    ("stability", forge(method=None), "the method is unknown"),
+    ("stability of lists", forge(list_size=0), "more often than lists have places"),
+    ("stability of lists", forge(nu=["0", "1"]), "lists have no method"),
+    ("stability of seeds", at("seeds", 0, "weight", to="1/2"), "probabilities with the sum 1"),
+    ("stability of seeds", at("seeds", 1, "stable", to=True), "stable is not what"),
+    ("stability of seeds", forge(nu=["1", "1"]), "nu is not the weight"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "problem"), FORGERIES)
+def test_forgeries_are_found(name: str, change: Callable[[dict[str, Any]], None], problem: str) -> None:
+    report = MAKERS[name]().to_dict()
+    change(report)
+    forged = sealed(report)
+    found = checker.check(forged)
+    assert found.finding == "wrong"
+    assert any(problem in said for said in found.problems), found.problems
+    with contextlib.suppress(ValueError):
+        assert loaded(forged).verify().finding == "wrong"
+
+
+# With what the report is about -------------------------------------------------------------------------------
+
+
+def test_generalization_is_established_from_the_mechanism() -> None:
+    multisets = SymmetricAlgorithm(SHARE.outputs, SHARE.pmf)
+    for name, mechanism, refuted in (
+        ("generalization", order, True),
+        ("generalization from a simulator", order, False),
+        ("generalization of multisets", multisets, False),
+        ("generalization of multisets", SHARE, False),
+    ):
+        report: Any = MAKERS[name]()
+        found = Report.from_json(report.to_json()).verify(mechanism)
+        assert (found.finding, found.refuted) == ("established", refuted and report.holds is False), found
+        assert found.datasets >= report.datasets
+    holds: Any = MAKERS["generalization from a simulator"]()
+    assert holds.holds is True
+
+
+def test_generalization_of_another_mechanism() -> None:
+    @finite_algorithm(outputs=tuple("abc"))
+    def other(dataset: tuple[Any, ...]) -> list[int]:
+        return [0, 1, 0] if dataset == ((1,), (0,)) else order.pmf(dataset)  # type: ignore[return-value]
+
+    report: Any = MAKERS["generalization"]()
+    assert "another sample_perfect" in report.verify(other).problems[0]
+    plain = MAKERS["generalization of multisets"]()
+    assert "the order of users" in plain.verify(finite_algorithm(SHARE.outputs)(SHARE.pmf)).problems[0]
+    rounded = finite_algorithm(outputs=tuple("abc"), pmf_error="1e-9")(order.pmf)
+    assert "pmf_error" in report.verify(rounded).problems[0]
+    renamed = finite_algorithm(outputs=tuple("abd"))(order.pmf)
+    assert report.verify(renamed).problems == ("the mechanism has other outputs than the report states",)
+
+
+def test_generalization_forged_to_be_consistent() -> None:
+    """Numbers that agree with each other, and with no mechanism."""
+    report = MAKERS["generalization"]().to_dict()
+    report |= {"sample_perfect": ["1/4", "1/9"], "beta": "1/4", "holds": None}
+    made_up = loaded(sealed(report))
+    assert made_up.verify().finding == "consistent"
+    assert made_up.verify(order).finding == "wrong"
+
+
+def test_generalization_of_many_datasets_is_spot_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "ALL_DATASETS", 3)
+    report: Any = MAKERS["generalization"]()
+    assert report.verify(order).finding == "spot-checked"
+    monkeypatch.undo()
+    monkeypatch.setattr(values, "COMPLETE_PAIRS", 1)
+    assert report.verify(order).finding == "spot-checked"
+    monkeypatch.undo()
+    monkeypatch.setattr(values, "ALL_ORDERS", 1)
+    multisets: Any = MAKERS["generalization of multisets"]()
+    assert multisets.verify(SymmetricAlgorithm(SHARE.outputs, SHARE.pmf)).finding == "spot-checked"
+    assert multisets.verify(SHARE).finding == "established"  # its class makes it so
+
+
+def test_deletions_are_established_from_the_algorithm_and_the_data() -> None:
+    for name, dataset in (("lddp", PEOPLE), ("violated lddp", PEOPLE), ("lddp of no difference", PEOPLE[1:])):
+        report: Any = MAKERS[name]()
+        found = Report.from_json(report.to_json()).verify(SHARE, dataset)  # type: ignore[call-arg]
+        assert (found.finding, found.datasets, found.pairs) == ("established", report.subsets, report.pairs), found
+        assert found.refuted is (report.holds is False)
+
+
+def test_deletions_of_another_algorithm_or_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    report: Any = MAKERS["lddp"]()
+    assert report.verify(SHARE, PEOPLE[:3]).problems == ("the dataset has 3 users, and the report is about 4",)
+    assert "another divergence" in report.verify(NOISY, PEOPLE).problems[0]
+    # A pair that is worse than the witness, which is still right.
+    worse = finite_algorithm(SHARE.outputs)(
+        lambda x: [1, 0] if x == ((0,), (1,), (1,)) and x.index((1,)) == 1 and False else SHARE.pmf(x)
+    )
+    assert report.verify(worse, PEOPLE).finding == "established"
+    # Of three deletion sets the witness compares two; the third one is the bad one.
+    quiet = {**report.to_dict(), "upper": report.lower.hex()}
+    assert loaded(sealed(quiet)).verify(SHARE, PEOPLE).finding in ("established", "wrong")  # type: ignore[call-arg]
+    monkeypatch.setattr(values, "ALL_DATASETS", 3)
+    found = report.verify(SHARE, PEOPLE)
+    assert (found.finding, found.datasets, found.pairs, found.refuted) == ("spot-checked", 2, 1, False)
+    violated: Any = MAKERS["violated lddp"]()
+    assert violated.verify(SHARE, PEOPLE).refuted is True
+    with pytest.raises(TypeError, match="or neither"):
+        report.verify(SHARE)
+    with pytest.raises(TypeError, match="or neither"):
+        report.verify(dataset=PEOPLE)
+
+
+def test_a_worse_pair_than_the_witness_is_found() -> None:
+    """The report of an algorithm that is worse on one deletion set than the one that is shown."""
+    users = tuple((place,) for place in range(5))
+
+    def pmf(dataset: tuple[Any, ...], odd: Fraction) -> list[Fraction]:
+        p = F(1, 2) if (0,) in dataset else F(3, 5)
+        return [odd, 1 - odd] if (3,) not in dataset else [p, 1 - p]
+
+    mild = finite_algorithm((0, 1))(lambda x: pmf(x, F(11, 20)))
+    harsh = finite_algorithm((0, 1))(lambda x: pmf(x, F(1, 1)))
+    report = check_lddp(mild, users, r=1, epsilon=0, delta="1/5")
+    assert report.verify(mild, users).finding == "established"
+    found = report.verify(harsh, users)
+    assert found.finding == "wrong"
+    assert "worst divergence" in found.problems[0]
+
+
+@pytest.mark.parametrize("name", ["stability", "explanation", "comparison", "agreement"])
+def test_what_is_not_computed_again_says_so(name: str) -> None:
+    with pytest.raises(TypeError, match="computes nothing again from a mechanism"):
+        MAKERS[name]().verify(answer)
+
+
+def test_a_changed_report_is_noticed() -> None:
+    for make in MAKERS.values():
+        report = loaded(make().to_dict())
+        field = "mechanism" if hasattr(report, "mechanism") else next(iter(type(report).WRITTEN))
+        object.__setattr__(report, field, "better" if isinstance(getattr(report, field), str) else 7)
+        found = report.verify()
+        assert found.finding == "wrong"
+        assert "the report was changed after it was loaded" in found.problems
+
+
+def test_well_formed_is_a_finding_of_its_own() -> None:
+    found = MAKERS["comparison"]().verify()
+    assert found == Verification("well-formed")
+    assert "not computed again" in str(found)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"format": "userdp-poem/3"}', '{"format": "userdp-audit/4"}'])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a userdp report"):
+        Report.from_json(text)
+    assert checker.check(json.loads(text or "null")).finding == "wrong"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_earlier_formats_are_refused_with_a_reason(version: int) -> None:
+    with pytest.raises(ValueError, match=f"format {version}.*audit the mechanism again"):
+        Report.from_json(json.dumps({"format": f"userdp-audit/{version}"}))
+
+
+def test_reports_are_read_without_the_core(tmp_path: Path) -> None:
+    for name, make in MAKERS.items():
+        (tmp_path / f"{name}.json").write_text(make().to_json())
+    program = f"""
+import sys
+sys.modules["userdp._core"] = None
+from pathlib import Path
+from userdp.report import Report
+for path in sorted(Path({str(tmp_path)!r}).iterdir()):
+    report = Report.from_json(path.read_text())
+    assert report.verify().finding in ("consistent", "well-formed")
+    print(report.summary())
+    report.to_html()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "NOT REFUTED" in done.stdout or "VIOLATED" in done.stdout
+
+
+# How they are shown ------------------------------------------------------------------------------------------
+
+
+def shown_things() -> dict[str, Any]:
+    ledger = PrivacyLedger(1, "1e-6", composition="zcdp")
+    ledger.spend(PrivacyCost(rho="1/50"), "<mean> of all")
+    budget = Budget.of("1/2", {"threshold": 1, "selection": 2})
+    record = PrivacyRecord(budget.cost, "user", budget.parts, ("threshold_",), ("<caveat>",))
+    plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01)
+    return {name: make() for name, make in MAKERS.items()} | {"ledger": ledger, "record": record, "plan": plan}
+
+
+@pytest.mark.parametrize("name", [*MAKERS, "ledger", "record", "plan"])
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frames(name: str, backend: str) -> None:
+    pytest.importorskip(backend)
+    frame = shown_things()[name].to_frame(backend)
+    assert type(frame).__module__.split(".")[0] == backend
+    assert min(frame.shape) >= 1
+
+
+def test_frames_hold_the_numbers() -> None:
+    frame = MAKERS["audit"]().to_frame()
+    assert type(frame).__module__.split(".")[0] == "pandas"
+    (row,) = frame.to_dict("records")
+    assert (row["holds"], row["datasets"], row["pairs"]) == (False, 4, 4)
+    assert math.isclose(row["epsilon_upper"], math.log(3))
+    stable = MAKERS["stability"]().to_frame("polars")
+    assert stable["probability_lower"].to_list() == pytest.approx([0.5, 0.5])
+    ledger = shown_things()["ledger"].to_frame()
+    assert ledger["name"].tolist() == ["<mean> of all", "spent", "limit"]
+    assert ledger["rho"].tolist()[0] == 0.02
+    with pytest.raises(ValueError, match="backend must be one of pandas, polars, pyarrow"):
+        MAKERS["audit"]().to_frame("excel")
+
+
+@pytest.mark.parametrize("name", [*MAKERS, "ledger", "record", "plan"])
+def test_notebooks_show_html(name: str) -> None:
+    page = shown_things()[name]._repr_html_()
+    assert page.startswith("<div")
+    assert page.rstrip().endswith("</div>")
+    assert not [text for text in ("<mean>", "<caveat>", "<script") if text in page]
+
+
+def test_without_jinja_pages_name_the_extra_and_notebooks_show_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    from userdp.display import pages
+
+    pages._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    try:
+        with pytest.raises(ImportError, match=r"pip install 'userdp\[report\]'"):
+            MAKERS["audit"]().to_html()
+        text = shown_things()["ledger"]._repr_html_()
+        assert text.startswith("<pre>PrivacyLedger(")
+        assert "&lt;mean&gt;" in text
+    finally:
+        pages._environment.cache_clear()
+
+
+def test_without_data_frames_the_extra_is_named() -> None:
+    program = """
+import sys
+for name in ("pandas", "polars", "pyarrow"):
+    sys.modules[name] = None
+from userdp.planning import user_complexity
+user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01).to_frame()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "ImportError: to_frame needs a library of data frames" in done.stderr
+    assert "pip install 'userdp[frame]'" in done.stderr
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_pages_have_their_own_date_and_reports_have_none(name: str) -> None:
+    report = MAKERS[name]()
+    date = datetime.date(2031, 2, 3)
+    page = report.to_html(date=date)
+    assert "2031-02-03" in page
+    assert page == report.to_html(date=date)
+    assert "2031" not in report.to_json()
+    assert np.char.count(page, "<section") == 1
