@@ -596,7 +596,7 @@ def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
             raise ValueError(f"{name}: {short_repr(cut)} is {error}") from None
         if numbers[-1] == float("inf"):
             raise ValueError(f"{name} must be finite; got {short_repr(cut)}")
-    listed = np.sort(np.array(numbers, dtype=np.float64))
-    if np.any(listed[1:] == listed[:-1]):
+    ordered = np.sort(np.array(numbers, dtype=np.float64))
+    if np.any(ordered[1:] == ordered[:-1]):
         raise ValueError(f"{name} has equal cuts; give every cut once")
-    return listed
+    return ordered

@@ -172,10 +172,6 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     base_log_size : float
         The natural logarithm of the number of hypotheses of one draw of the base, >= 0.
 
-    Returns
-    -------
-    BoostedSize
-
     Notes
     -----
     T is the least odd number with (sqrt(3) / 2)**T <= alpha and R the least with 4**-R <= beta / T; both are found in
@@ -297,10 +293,10 @@ class MajorityVotes(ConceptClass):
     def describe(self, index: int) -> str:
         """What is voted on."""
         known = np.array([self._known(index)])
-        chosen = (
+        members = (
             member.describe(int(digit[0])) for member, digit in zip(self.classes, self._digits(known), strict=True)
         )
-        return f"most of: {'; '.join(chosen)}"
+        return f"most of: {'; '.join(members)}"
 
     def _digits(self, hypotheses: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
         """The hypothesis of each class; the last class varies fastest."""

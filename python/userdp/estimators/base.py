@@ -305,10 +305,6 @@ class UserLevelEstimator(UserLevelMechanism):
             The user id of every row: integers, texts, bytes, UUIDs, dates, bools, or tuples of these. A str names a
             column of X, a frame.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         TypeError, ValueError

@@ -152,7 +152,7 @@ def _documented(text: str, fields: tuple[dataclasses.Field[Any], ...]) -> str:
             lines.append(f"    {each.name} : {each.metadata['kind']}{default}")
             lines.extend(f"        {line}".rstrip() for line in inspect.cleandoc(each.metadata["doc"]).split("\n"))
     section = "\n".join(lines) + "\n"
-    found = _SECTION.search(text)
-    if found is None:
+    first = _SECTION.search(text)
+    if first is None:
         return text.rstrip() + "\n" + section + "    "
-    return text[: found.start()] + section + text[found.start() :]
+    return text[: first.start()] + section + text[first.start() :]

@@ -81,8 +81,8 @@ class ClippedScoreEM:
 
     def choose(self, draw: Sampler, scores: Integers) -> int:
         """The candidate that is drawn."""
-        chosen: int = draw(self.mechanism, scores)
-        return chosen
+        candidate: int = draw(self.mechanism, scores)
+        return candidate
 
     def check_size(self, n_users: int) -> None:
         """Refuse what does not fit 64 bits; depends on public numbers only."""
@@ -294,8 +294,8 @@ class ClippedPairwiseEM(SymbolSelector):
     >>> import numpy as np
     >>> psi = lambda a, b: [1 if z == a else -1 for z in range(2)]
     >>> selector = ClippedPairwiseEM(epsilon=1, psi=psi, n_hypotheses=2, m=3)
-    >>> X, people = np.array([[0], [0], [1]] * 100), np.repeat(np.arange(100), 3)
-    >>> selector.fit(X, groups=people).selected_
+    >>> X, users = np.array([[0], [0], [1]] * 100), np.repeat(np.arange(100), 3)
+    >>> selector.fit(X, groups=users).selected_
     1
     """
 
@@ -330,8 +330,8 @@ def _table(psi: Psi, n_hypotheses: Any, unit: int) -> npt.NDArray[np.int64]:
         if n_hypotheses is None:
             raise ValueError("n_hypotheses must be the number of hypotheses when psi is a callable; got None")
         k = check_count(n_hypotheses, "n_hypotheses", 2)
-        own = np.zeros_like(psi(0, 1))
-        rows: Any = [[own if a == b else psi(a, b) for b in range(k)] for a in range(k)]
+        nobody = np.zeros_like(psi(0, 1))
+        rows: Any = [[nobody if a == b else psi(a, b) for b in range(k)] for a in range(k)]
     else:
         rows = psi
     try:
@@ -437,14 +437,14 @@ class HypothesisSelector(SymbolSelector):
 def _candidate_masses(candidates: npt.ArrayLike, unit: int) -> npt.NDArray[np.int64]:
     """Distinct distributions in units, each of total unit."""
     try:
-        given = np.asarray(candidates)
+        table = np.asarray(candidates)
     except ValueError:
         raise ValueError("candidates must have the shape (K, Z)") from None
-    if given.ndim != 2 or given.shape[1] == 0:
-        raise ValueError(f"candidates must have the shape (K, Z); got {given.shape}")
-    if len(given) < 2:
-        raise ValueError(f"candidates must be at least two, as one leaves no choice; got {len(given)}")
-    masses = np.array([on_grid(row, unit, f"candidates[{index}]") for index, row in enumerate(given)])
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(f"candidates must have the shape (K, Z); got {table.shape}")
+    if len(table) < 2:
+        raise ValueError(f"candidates must be at least two, as one leaves no choice; got {len(table)}")
+    masses = np.array([on_grid(row, unit, f"candidates[{index}]") for index, row in enumerate(table)])
     first_at: dict[bytes, int] = {}
     for index, row in enumerate(masses):
         first = first_at.setdefault(row.tobytes(), index)

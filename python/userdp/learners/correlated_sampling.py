@@ -129,11 +129,11 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
                 f"{short_repr(self.stable_learner)} are bytes, like its default, and would all count as one for the "
                 "default"
             )
-        own = getattr(self.stable_learner, "hypotheses", None)
-        if isinstance(own, ConceptClass) and own.size != self.hypotheses.size:
+        hypotheses = getattr(self.stable_learner, "hypotheses", None)
+        if isinstance(hypotheses, ConceptClass) and hypotheses.size != self.hypotheses.size:
             raise ValueError(
                 f"stable_learner must vote for the {self.hypotheses.size} hypotheses of this classifier; its own class "
-                f"has {own.size}"
+                f"has {hypotheses.size}"
             )
 
     def _learner(self) -> StableLearner:

@@ -179,9 +179,9 @@ class RealizablePACClassifier(ConceptClassifier):
         rows = math.floor(1 / float(self.alpha))
 
         def program(table: UserTable) -> AdaptiveMechanism:
-            kept = table.first(min(table.m, rows))
-            check_work(hypotheses, kept.n_users, kept.m)
-            scores = ClassErrors(hypotheses, kept).above(0)
+            counted = table.first(min(table.m, rows))
+            check_work(hypotheses, counted.n_users, counted.m)
+            scores = ClassErrors(hypotheses, counted).above(0)
             return lambda draw: draw(mechanism, scores)
 
         return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})
@@ -307,8 +307,8 @@ class AgnosticPACClassifier(ConceptClassifier):
 
         def program(draw: Sampler) -> int:
             t = tolerance.choose(draw, table.m, least)
-            chosen: int = draw(selection, above(t))
-            return chosen
+            hypothesis: int = draw(selection, above(t))
+            return hypothesis
 
         return program
 
@@ -334,7 +334,7 @@ class AgnosticPACClassifier(ConceptClassifier):
             t = t_of_least_error(draw, budget, table, least, alpha)
             if t is None:  # every hypothesis is good enough
                 return FIXED
-            chosen: int = draw(selection, scores(t))
-            return chosen
+            hypothesis: int = draw(selection, scores(t))
+            return hypothesis
 
         return program

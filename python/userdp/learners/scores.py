@@ -76,20 +76,20 @@ def user_level_errors(
         raise ValueError(f"m must be below 2^31; got {short_repr(m)}")
     if not isinstance(scaled, (bool, np.bool_)):
         raise TypeError(f"scaled must be a bool; got {short_repr(scaled)}")
-    said = _binary(predictions, "predictions", 2)
+    table = _binary(predictions, "predictions", 2)
     labels = read_labels(y, BINARY, rows_in(y, "y"))
-    if said.shape[1] != len(labels):
-        raise ValueError(f"predictions has {said.shape[1]} columns for {len(labels)} labels in y; one each is needed")
+    if table.shape[1] != len(labels):
+        raise ValueError(f"predictions has {table.shape[1]} columns for {len(labels)} labels in y; one each is needed")
     users = encode_users(groups, len(labels))
     # A row takes 32 bytes for any number of hypotheses up to 256.
-    size = max(len(said) * users.n_users * np.min_scalar_type(most).itemsize, max(len(said), 32) * len(labels))
+    size = max(len(table) * users.n_users * np.min_scalar_type(most).itemsize, max(len(table), 32) * len(labels))
     if size > MAX_BYTES:
         raise BudgetError(
-            f"{len(said)} hypotheses on {len(labels)} rows of {users.n_users} users: {size:.2g} bytes, more than "
+            f"{len(table)} hypotheses on {len(labels)} rows of {users.n_users} users: {size:.2g} bytes, more than "
             f"{MAX_BYTES:.2g}; take fewer hypotheses at a time, fewer rows, or m below 256 or 65536"
         )
     points = np.arange(len(labels), dtype=np.uint32)
-    return _core.user_errors(said, labels, (points, users.codes, users.n_users, most), bool(scaled))
+    return _core.user_errors(table, labels, (points, users.codes, users.n_users, most), bool(scaled))
 
 
 def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:
@@ -222,10 +222,6 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
         Rows of each user, >= 1.
     alpha, beta : float
         Accuracy and failure probability, in (0, 1).
-
-    Returns
-    -------
-    UniformConvergence
 
     Raises
     ------

@@ -227,11 +227,11 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> people = np.repeat(np.arange(500), 8)
+    >>> users = np.repeat(np.arange(500), 8)
     >>> hours = np.random.default_rng(1).integers(1, 101, size=4000)
     >>> passed = hours > 60
     >>> learner = ThresholdClassifier(epsilon=1, domain_size=100, m=8, classes=(False, True))
-    >>> learner = learner.fit(hours[:, None], passed, groups=people)
+    >>> learner = learner.fit(hours[:, None], passed, groups=users)
     >>> 50 <= learner.threshold_ <= 70
     True
     >>> learner.predict([[5], [95]])

@@ -215,10 +215,6 @@ class PrivateMistakeTolerance(ComposedMechanism):
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
             tests only, and warns.
-
-        Returns
-        -------
-        int
         """
         return int(self._sample(random_state, minimal_errors))
 

@@ -208,8 +208,8 @@ class VotingClassifier(UserLevelClassifier):
             return (*self._selected(), BOTTOM)
 
         def fitted(vote: Any) -> dict[str, Any]:
-            found = vote is not BOTTOM
-            kept = vote if found else self._default
-            return {"public_seed_": seed.hex, "selected_": found, self._vote_name: kept}
+            selected = vote is not BOTTOM
+            item = vote if selected else self._default
+            return {"public_seed_": seed.hex, "selected_": selected, self._vote_name: item}
 
         return ReleasePlan(budget, program, outcomes, fitted)

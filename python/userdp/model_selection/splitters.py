@@ -74,8 +74,8 @@ class PublicSplitter(BaseCrossValidator):  # type: ignore[misc]
         codes, keys = read_ids(groups, X.shape[0] if hasattr(X, "shape") else len(X))
         users = [key_bytes(key) for key in keys]
         for number, (train, test) in enumerate(self._parts(users)):
-            for part, chosen in (("train", train), ("test", test)):
-                if not chosen.any():
+            for part, members in (("train", train), ("test", test)):
+                if not members.any():
                     raise ValueError(
                         f"groups: none of the {len(users)} users is in the {part} part of split {number}, as sizes are "
                         "random; use fewer or larger parts, or another random_state"

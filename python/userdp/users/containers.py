@@ -56,10 +56,10 @@ class Column:
         """The values as doubles, NaN for what is no number."""
         if self.values.dtype.kind in "biuf":
             with np.errstate(all="ignore"):
-                found = self.values.astype(np.float64)
+                doubles = self.values.astype(np.float64)
             if self.missing is not None:
-                found[self.missing] = np.nan
-            return found
+                doubles[self.missing] = np.nan
+            return doubles
         return to_numeric(self.values, len(self))
 
     def wholes(self, *, exact_integers: bool = False) -> npt.NDArray[np.uint64]:
@@ -67,47 +67,47 @@ class Column:
         # Exactly if the type of the column says for good what they are, or its owner does; otherwise as doubles.
         exact = self.fixed or exact_integers
         if exact and self.values.dtype.kind in "iu":
-            found = np.maximum(self.values, 0).astype(np.uint64)
+            wholes = np.maximum(self.values, 0).astype(np.uint64)
             if self.missing is not None:
-                found[self.missing] = 0
-            return found
+                wholes[self.missing] = 0
+            return wholes
         if exact and self.values.dtype.kind == "O":
             return np.fromiter(map(_whole, self.values), dtype=np.uint64, count=len(self))
         with np.errstate(all="ignore"):
             up = np.ceil(self.numbers())
         beyond = up >= 2.0**64
-        found = np.where((up > 0) & ~beyond, up, 0.0).astype(np.uint64)
-        found[beyond] = 2**64 - 1
-        return found
+        wholes = np.where((up > 0) & ~beyond, up, 0.0).astype(np.uint64)
+        wholes[beyond] = 2**64 - 1
+        return wholes
 
     def items(self, *, exact_integers: bool = False) -> list[int | str | bytes | None]:
         """Return the values as integers, texts or bytes, None for all else."""
         # Integers beyond 2**53 - 1 are items only where the type of the column says so for good: see the module.
-        found = [item_of(value) for value in self.objects()]
+        items = [item_of(value) for value in self.objects()]
         if self.fixed or exact_integers:
-            return found
-        return [None if isinstance(item, int) and abs(item) > LARGEST_WHOLE else item for item in found]
+            return items
+        return [None if isinstance(item, int) and abs(item) > LARGEST_WHOLE else item for item in items]
 
     def codes(self) -> npt.NDArray[np.int64]:
         """Return the values as integers from 0 up, negative ones for all else; for small public ranges."""
         # Bools and whole floats are integers. Arrays of int64 are taken as they are: what is in them decides nothing.
         if self.values.dtype.kind in "biu":
-            found = self.values.astype(np.int64, copy=False)
+            codes = self.values.astype(np.int64, copy=False)
         elif self.values.dtype.kind == "f":
             with np.errstate(all="ignore"):
                 doubles = self.values.astype(np.float64)
                 whole = (doubles >= 0) & (doubles <= LARGEST_WHOLE) & (doubles == np.floor(doubles))
-            found = np.where(whole, doubles, -1.0).astype(np.int64)
+            codes = np.where(whole, doubles, -1.0).astype(np.int64)
         else:
-            found = np.fromiter(map(code_of, self.values), dtype=np.int64, count=len(self))
-        return found if self.missing is None else np.where(self.missing, -1, found)
+            codes = np.fromiter(map(code_of, self.values), dtype=np.int64, count=len(self))
+        return codes if self.missing is None else np.where(self.missing, -1, codes)
 
     def objects(self) -> list[object]:
         """The values one by one, None for those that are missing."""
-        found = as_objects(self.values)
+        objects = as_objects(self.values)
         if self.missing is None:
-            return found
-        return [None if gone else value for value, gone in zip(found, self.missing.tolist(), strict=True)]
+            return objects
+        return [None if gone else value for value, gone in zip(objects, self.missing.tolist(), strict=True)]
 
 
 def _whole(value: object) -> int:
@@ -267,21 +267,21 @@ def as_objects(vector: Array) -> list[Any]:
     if vector.dtype.kind not in "biufUST":
         return list(vector)
     try:
-        found: list[Any] = vector.tolist()
-        return found
+        objects: list[Any] = vector.tolist()
+        return objects
     except (ValueError, SystemError):
         return _one_by_one(lambda place: vector[place : place + 1].tolist()[0], len(vector))
 
 
 def _one_by_one(get: Callable[[int], object], length: int) -> list[object]:
     """Values by place, None where a look at one raises."""
-    found: list[object] = []
+    values: list[object] = []
     for place in range(length):
         try:
-            found.append(get(place))
+            values.append(get(place))
         except Exception:
-            found.append(None)
-    return found
+            values.append(None)
+    return values
 
 
 # --- vectors
@@ -359,8 +359,8 @@ def select_column(frame: Any, column: str, name: str) -> tuple[Any, Any]:
         )
     eager = _narwhals(frame, "X")
     if column not in eager.columns:
-        listed = ", ".join(map(repr, eager.columns))
-        raise ValueError(f"{name}={column!r} is no column of X, whose columns are {listed}")
+        names = ", ".join(map(repr, eager.columns))
+        raise ValueError(f"{name}={column!r} is no column of X, whose columns are {names}")
     return eager.drop(column), eager.get_column(column)
 
 
@@ -374,13 +374,13 @@ def collected(container: Any) -> Any:
     return wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else container
 
 
-def take(container: Any, kept: npt.NDArray[np.bool_], *, lazy: bool = False) -> Any:
-    """The rows that are kept, in a container of the same kind, or in a lazy frame."""
+def take(container: Any, mask: npt.NDArray[np.bool_], *, lazy: bool = False) -> Any:
+    """Return the rows of a mask, in a container of the same kind, or in a lazy frame."""
     if isinstance(container, np.ndarray):
-        return container[kept]
+        return container[mask]
     if is_sequence(container):
-        return [value for value, keep in zip(container, kept.tolist(), strict=True) if keep]
-    bounded = _narwhals(container, "X").filter(kept.tolist())
+        return [value for value, keep in zip(container, mask.tolist(), strict=True) if keep]
+    bounded = _narwhals(container, "X").filter(mask.tolist())
     return (bounded.lazy() if lazy else bounded).to_native()
 
 
@@ -572,14 +572,14 @@ class Classes:
 def read_classes(classes: Any) -> Classes:
     """Read a pair of labels: two distinct numbers or two distinct texts."""
     try:
-        listed = list(classes)
+        pair = list(classes)
         labels = np.asarray(classes)
-        plain = labels.shape == (2,) and len(listed) == 2 and labels.tolist() == listed
+        plain = labels.shape == (2,) and len(pair) == 2 and labels.tolist() == pair
     except (TypeError, ValueError):
         plain = False
     if plain:
-        texts = [text_of(label) for label in listed]
-        numbers = [real_of(label) for label in listed]
+        texts = [text_of(label) for label in pair]
+        numbers = [real_of(label) for label in pair]
         if None not in texts and texts[0] != texts[1] and type(texts[0]) is type(texts[1]):
             return Classes(labels, "text", texts[0], texts[1])
         # Labels are compared as doubles, and NaN equals nothing.

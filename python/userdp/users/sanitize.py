@@ -124,10 +124,10 @@ def code_of(value: object) -> int:
 
 def to_numeric(values: Iterable[object], count: int) -> npt.NDArray[np.float64]:
     """`number_of` of many values, with shape (count,)."""
-    listed = list(values)
-    if set(map(id, map(type, listed))) <= _PLAIN:
+    objects = list(values)
+    if set(map(id, map(type, objects))) <= _PLAIN:
         try:
-            return np.array(listed, dtype=np.float64).reshape(count)
+            return np.array(objects, dtype=np.float64).reshape(count)
         except OverflowError:  # an integer beyond doubles
             pass
-    return np.fromiter(map(number_of, listed), dtype=np.float64, count=count)
+    return np.fromiter(map(number_of, objects), dtype=np.float64, count=count)

@@ -238,12 +238,12 @@ def _reading(text: str) -> str:
     bare = unicodedata.normalize("NFKC", text).strip().lower()
     if bare in _BOOLS:
         return _BOOLS[bare]
-    if found := _UUID.fullmatch(bare):
-        return found[1].replace("-", "")
-    if found := _INTEGER.fullmatch(bare):
-        return (found[1] or "") + found[2] if found[2] != "0" else "0"
-    if found := _CLOCK.fullmatch(bare):
-        day, minutes, seconds, parts = found.groups()
+    if match := _UUID.fullmatch(bare):
+        return match[1].replace("-", "")
+    if match := _INTEGER.fullmatch(bare):
+        return (match[1] or "") + match[2] if match[2] != "0" else "0"
+    if match := _CLOCK.fullmatch(bare):
+        day, minutes, seconds, parts = match.groups()
         clock = f"{minutes}:{seconds or '00'}.{(parts or '').rstrip('0')}"
         return day if clock == "00:00:00." else f"{day} {clock}"
     return text
@@ -308,11 +308,11 @@ def _vector(groups: Any, name: str) -> Column:
             raise TypeError(f"{name} is an array of dtype {groups.dtype}; ids are {ACCEPTED}")
         return Column(groups, "object", None, str(groups.dtype), fixed=True)
     if is_sequence(groups):
-        listed = list(groups)
-        kinds = set(map(type, listed))
-        if kinds == {int} and max(map(abs, listed)) < 2**63:
-            return Column(np.array(listed, dtype=np.int64), "number", None, "int", fixed=True)
-        return _as_objects(listed)
+        ids = list(groups)
+        kinds = set(map(type, ids))
+        if kinds == {int} and max(map(abs, ids)) < 2**63:
+            return Column(np.array(ids, dtype=np.int64), "number", None, "int", fixed=True)
+        return _as_objects(ids)
     column = read_column(groups, name, unwrap=False, others=True)
     return _as_objects(column.objects()) if column.values.dtype.kind in "bmM" else column
 
@@ -377,9 +377,9 @@ def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None
     if enrolled is None:
         codes, keys = read_ids(groups, n_rows)
         return Users(codes, len(keys))
-    listed = _enrolled(enrolled)
-    code_of = {user: code for code, user in enumerate(listed)}
-    if len(code_of) != len(listed):
+    everybody = _enrolled(enrolled)
+    code_of = {user: code for code, user in enumerate(everybody)}
+    if len(code_of) != len(everybody):
         raise ValueError("enrolled lists a user twice; give every user id once")
     codes, keys = read_ids(groups, n_rows, compared=False)
     strangers = [code for code, key in enumerate(keys) if key not in code_of]
@@ -387,7 +387,7 @@ def encode_users(groups: Any, n_rows: int, enrolled: Iterable[Any] | None = None
         row = np.flatnonzero(np.isin(codes, strangers))[0]
         raise ValueError(f"groups: the user id in row {row} is not among those enrolled")
     table = np.array([code_of[key] for key in keys], dtype=np.uint32)
-    return Users(table[codes] if len(keys) else codes, len(listed))
+    return Users(table[codes] if len(keys) else codes, len(everybody))
 
 
 def _enrolled(enrolled: Any) -> list[Key]:
@@ -468,10 +468,6 @@ class UserTable:
         capped : bool
             Whether only the first m rows of each user are kept.
 
-        Returns
-        -------
-        UserTable
-
         Notes
         -----
         What a container *is* decides how it is read: its type, its shape, and the types of its columns, which are
@@ -514,10 +510,10 @@ class UserTable:
         """The same with the first m rows of each user."""
         if len(self.users) <= self.m:
             return self
-        kept = first_rows(Users(self.users, self.n_users), self.m)
-        if kept.all():
+        counted = first_rows(Users(self.users, self.n_users), self.m)
+        if counted.all():
             return self
-        return UserTable(self.X[kept], self.labels[kept], self.users[kept], self.n_users, self.m)
+        return UserTable(self.X[counted], self.labels[counted], self.users[counted], self.n_users, self.m)
 
     def first(self, m: int) -> UserTable:
         """The same with at most m rows of each user: the first."""
@@ -530,8 +526,8 @@ def first_rows(users: Users, m: int) -> npt.NDArray[np.bool_]:
     """Whether a row is among its user's first m."""
     from userdp import _core
 
-    kept, _ = _core.first_rows(users.codes, users.n_users, min(m, 2**32 - 1))
-    return kept
+    first, _ = _core.first_rows(users.codes, users.n_users, min(m, 2**32 - 1))
+    return first
 
 
 Rule = Literal["first", "random"]
@@ -588,11 +584,11 @@ def bound_contributions(
     column = isinstance(groups, str)
     ids = select_column(rows, groups, "groups")[1] if column else collected(groups)
     users = encode_users(ids, n_rows, enrolled)
-    kept = first_rows(users, most) if rule == "first" else _random_rows(users, most)
+    counted = first_rows(users, most) if rule == "first" else _random_rows(users, most)
     return (
-        take(rows, kept, lazy=rows is not X),
-        None if y is None else take(labels, kept, lazy=labels is not y),
-        groups if column else take(ids, kept, lazy=ids is not groups),
+        take(rows, counted, lazy=rows is not X),
+        None if y is None else take(labels, counted, lazy=labels is not y),
+        groups if column else take(ids, counted, lazy=ids is not groups),
     )
 
 
@@ -601,6 +597,6 @@ def _random_rows(users: Users, m: int) -> npt.NDArray[np.bool_]:
     n_rows = len(users.codes)
     keys = np.frombuffer(os.urandom(8 * n_rows), dtype=np.uint64)
     order = np.lexsort((keys, users.codes))
-    kept = np.zeros(n_rows, dtype=np.bool_)
-    kept[order] = first_rows(Users(users.codes[order], users.n_users), m)
-    return kept
+    drawn = np.zeros(n_rows, dtype=np.bool_)
+    drawn[order] = first_rows(Users(users.codes[order], users.n_users), m)
+    return drawn

@@ -120,8 +120,8 @@ class UserVectors(ABC):
         for start in range(0, self.dimension, at_once):
             end = min(self.dimension, start + at_once)
             with progress_bar(None, "bins") as progress:
-                listed = self._vectors.occupied_bins(start, end, bins, bound, progress)
-            yield from listed
+                occupied = self._vectors.occupied_bins(start, end, bins, bound, progress)
+            yield from occupied
 
     def counts_within(self, center: npt.ArrayLike, radii: npt.ArrayLike) -> Integers:
         """How many users are at most at each distance from a public center; sensitivity 1 in each count.
