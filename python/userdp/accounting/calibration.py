@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from userdp.accounting.composition import compose_advanced, optimal_delta, optimal_delta_of_groups
 from userdp.exact.epsilon import ln_enclosure, ln_float, root_above, shortened, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_level, parse_positive, short_repr
+from userdp.exact.numbers import Delta, Epsilon, check_count, nonzero_level, parse_delta, parse_positive, short_repr
 from userdp.exceptions import BudgetError
 
 Shares: TypeAlias = "Iterable[tuple[float | int | Fraction | str, int]]"
@@ -49,13 +49,11 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
     >>> float(largest_epsilon_each([("1/4", 64), ("3/4", 64)], 1, "1e-6"))  # doctest: +ELLIPSIS
     0.0381...
     """
-    level, target = parse_level(epsilon), parse_delta(delta)
+    level, target = nonzero_level(epsilon), parse_delta(delta)
     each = parse_delta(delta_each, "delta_each")
     groups = [_share(group) for group in k] if isinstance(k, Iterable) else [(Fraction(1), check_count(k, "k"))]
     if not groups:
         raise ValueError("k must have a group")
-    if level.ratio == 1 and level.exponent == 0:
-        raise ValueError("epsilon must be > 0")
     if target == 1:
         raise ValueError("delta must be below 1: every epsilon serves at delta = 1")
 
@@ -152,10 +150,8 @@ def dimension_epsilon(epsilon: Epsilon, delta: Delta, dimension: int) -> Fractio
     >>> float(dimension_epsilon(1, "1e-6", 64))  # doctest: +ELLIPSIS
     0.011889991...
     """
-    level, target = parse_level(epsilon), parse_delta(delta)
+    level, target = nonzero_level(epsilon), parse_delta(delta)
     count = check_count(dimension, "dimension")
-    if level.ratio == 1 and level.exponent == 0:
-        raise ValueError("epsilon must be > 0")
     if not 0 < target < 1:
         raise ValueError(
             f"delta must be in (0, 1); got {short_repr(delta)}. At delta = 0 each coordinate gets epsilon / d"

@@ -19,7 +19,16 @@ from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import level_text, number_text
 from userdp.exact.encoding import fraction_text, read_fraction
 from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level, short_repr
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    LogRatio,
+    PrivacyLevel,
+    nonzero_level,
+    parse_delta,
+    parse_level,
+    short_repr,
+)
 from userdp.exceptions import PrivacyBudgetError
 
 SCHEMA_VERSION = 2
@@ -211,9 +220,7 @@ class PrivacyLedger(Shown):
         added_delta: Delta = 0,
         distance: Delta | None = None,
     ) -> None:
-        level, threshold = parse_level(epsilon), parse_delta(delta)
-        if level == PrivacyLevel(Fraction(1), Fraction(0)):
-            raise ValueError("epsilon must be > 0")
+        level, threshold = nonzero_level(epsilon), parse_delta(delta)
         for name, value, accepted in (
             ("composition", composition, tuple(CHARGES)),
             ("unit", unit, UNITS),

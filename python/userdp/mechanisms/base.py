@@ -130,6 +130,15 @@ class IntegerDistribution(Distribution[int, np.int64]):
         return draws.reshape(shape)
 
 
+class TableDistribution(IntegerDistribution):
+    """A certified table of integers over 2**128, of which every draw reads all."""
+
+    def pmf(self) -> Pmf:
+        """The distribution that is drawn from: outputs 0, 1, ... and integer weights of total 2**128."""
+        numerators = self._core_sampler.numerators
+        return Pmf(tuple(range(len(numerators))), tuple(numerators))
+
+
 class AdditiveNoise(Mechanism):
     """Noise that is added to integers, which are clamped to a public range before."""
 
@@ -180,12 +189,14 @@ class AdditiveNoise(Mechanism):
             return self._release_many(values, source_of(random_state))
         clamped = self._clamped(value)
         if size is None:
-            released: int = self._core_noise.release(clamped, source_of(random_state))
-            return released
+            return self._draw(source_of(random_state), clamped)  # type: ignore[no-any-return]
         shape = shape_of(size)
         source = source_of(random_state)
         _refuse_above_limit(number_of(shape), "size")
         return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
+
+    def _draw(self, source: _core.Source, value: Any) -> Any:
+        return self._core_noise.release(self._clamped(value), source)
 
     def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
         flat = np.require(values.reshape(-1), requirements=["C", "A"])

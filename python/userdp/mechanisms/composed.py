@@ -1,10 +1,9 @@
-"""Programs that draw: the same function is run to fit and enumerated to audit.
+"""Adaptive mechanisms: the same function is run to fit and enumerated to audit.
 
-A *program* is a function of one argument ``draw`` that reaches private data only to make arguments for exact
-mechanisms, calls ``draw(mechanism, *arguments)`` for each of them, and returns an outcome that depends on what was
-drawn only.
-`run` lets the mechanisms draw. `output_distribution` follows every path through the program with its exact probability.
-So the distribution that is audited is the distribution that is drawn from, whatever the program does.
+An *adaptive mechanism* is a function of one argument ``draw`` that reaches private data only to make arguments for
+exact mechanisms, calls ``draw(mechanism, *arguments)`` for each of them, and returns an outcome that depends on what
+was drawn only. `run` lets the mechanisms draw. `output_distribution` follows every path with its exact probability. So
+the distribution that is audited is the distribution that is drawn from, whatever the function does.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_PATHS = 2**20
 
 
 class Sampler(Protocol):
-    """What a program calls to draw from a mechanism."""
+    """What an adaptive mechanism calls to draw from an exact one."""
 
     def __call__(self, mechanism: SupportsDraw, /, *arguments: Any) -> Any:
         """The outcome of the mechanism on these arguments."""
@@ -33,12 +32,12 @@ class Sampler(Protocol):
 AdaptiveMechanism: TypeAlias = Callable[[Sampler], Hashable]
 
 
-def run(program: AdaptiveMechanism, source: _core.Source) -> Any:
-    """The outcome of a program whose mechanisms draw from a source."""
-    return program(lambda mechanism, *arguments: mechanism._draw(source, *arguments))
+def run(adaptive: AdaptiveMechanism, source: _core.Source) -> Any:
+    """The outcome where all mechanisms draw from one source."""
+    return adaptive(lambda mechanism, *arguments: mechanism._draw(source, *arguments))
 
 
-def output_distribution(program: AdaptiveMechanism, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
+def output_distribution(adaptive: AdaptiveMechanism, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
     """The exact distribution of the outcome over its possible outputs, which follow from public parameters only."""
     masses: dict[Hashable, Fraction] = dict.fromkeys(outputs, Fraction(0))
     prefixes: list[_Path] = [_Path((), Fraction(1))]
@@ -46,11 +45,11 @@ def output_distribution(program: AdaptiveMechanism, outputs: Sequence[Hashable],
     while prefixes:
         path = prefixes.pop()
         branches: list[_Path] = []
-        outcome = program(PathEnumerator(path, branches, done + len(prefixes), max_paths))
+        outcome = adaptive(PathEnumerator(path, branches, done + len(prefixes), max_paths))
         prefixes.extend(branches)
         done += 1
         if outcome not in masses:
-            raise RuntimeError(f"a program returned {outcome!r}, which is not among its public outputs")
+            raise RuntimeError(f"an adaptive mechanism returned {outcome!r}, which is not among its public outputs")
         masses[outcome] += path.mass
     return _pmf(masses)
 
@@ -61,7 +60,7 @@ def _pmf(masses: dict[Hashable, Fraction]) -> Pmf:
 
 
 class _Path:
-    """The first outcomes of a program's draws, and their probability together."""
+    """The first outcomes of the draws, and their probability together."""
 
     def __init__(self, outcomes: tuple[Any, ...], mass: Fraction) -> None:
         self.outcomes = outcomes

@@ -181,10 +181,6 @@ class DiscreteLaplace(AdditiveNoise):
         low, high = self._range
         return Pmf(tuple(range(low, high + 1)), tuple(weights))
 
-    def _draw(self, source: _core.Source, value: int) -> int:
-        """One release from a source that several mechanisms share."""
-        return self._core_noise.release(self._clamped(value), source)
-
 
 def _bounds(bounds: Any) -> tuple[int, int]:
     """Read the public range."""

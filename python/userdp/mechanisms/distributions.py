@@ -25,7 +25,7 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import Distribution, IntegerDistribution
+from userdp.mechanisms.base import Distribution, IntegerDistribution, TableDistribution
 from userdp.runtime import number_of
 
 SIZE_LIMIT = 2**20
@@ -302,7 +302,7 @@ EXACT_BITS = 2**24
 """Exact probabilities are refused when they have more bits than this."""
 
 
-class NegativeBinomial(IntegerDistribution):
+class NegativeBinomial(TableDistribution):
     """A table of integers over 2**128 next to P[k] = C(k + r - 1, k) (1 - p)**r p**k, k = 0, 1, ....
 
     The mean of that ideal distribution is r p / (1 - p) and its variance r p / (1 - p)**2. **NumPy and SciPy call the
@@ -365,11 +365,6 @@ class NegativeBinomial(IntegerDistribution):
     def certified_distance(self) -> Fraction:
         """At least the total variation distance to the ideal distribution."""
         return Fraction(self._core_sampler.remainder, 2**128)
-
-    def pmf(self) -> Pmf:
-        """The distribution that is drawn from: outputs 0, 1, ... and integer weights of total 2**128."""
-        numerators = self._core_sampler.numerators
-        return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
 
 class Geometric(IntegerDistribution):

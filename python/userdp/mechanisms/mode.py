@@ -73,7 +73,7 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
         """The distribution of a draw."""
 
     def tally(self, items: Any, *, exact_integers: bool = False) -> Counter[ItemT | None]:
-        """Count the items, as `release` does. Not private: for programs that draw, and for audits.
+        """Count the items, as `release` does. Not private: for adaptive mechanisms, and for audits.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from userdp.exact.epsilon import core_level, float_above
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, nonzero_level, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import IntegerDistribution
+from userdp.mechanisms.base import TableDistribution
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
@@ -62,7 +62,7 @@ def noise_parameters(epsilon: Any, delta: Any) -> tuple[PrivacyLevel, Fraction]:
     return level, probability
 
 
-class TruncatedDiscreteLaplace(IntegerDistribution):
+class TruncatedDiscreteLaplace(TableDistribution):
     """Truncated discrete Laplace noise, shifted to the support 0, 1, ..., 2 kappa.
 
     The ideal noise has P[x] proportional to e**(-epsilon |x - kappa|) ([GKKMMZ23, Definition 8]). What is drawn here,
@@ -141,11 +141,6 @@ class TruncatedDiscreteLaplace(IntegerDistribution):
     def certified_delta(self) -> Fraction:
         """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
         return Fraction(self._core_sampler.numerators[0], 2**128)
-
-    def pmf(self) -> Pmf:
-        """The distribution that is drawn from: outputs 0, ..., 2 kappa and integer weights of total 2**128."""
-        numerators = self._core_sampler.numerators
-        return Pmf(tuple(range(len(numerators))), tuple(numerators))
 
     def ideal_pmf(self) -> Pmf:
         """[GKKMMZ23, Definition 8] with this kappa, exactly, for comparison; nothing is drawn from it.
