@@ -12,7 +12,7 @@ from userdp.algorithms import AdditiveAlgorithm, FiniteAlgorithm, SummedScoreEM,
 from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of, form_of, goes_with, is_symmetric
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.delstab import DelStab
-from userdp.exact.pmf import Pmf
+from userdp.exact import Pmf
 from userdp.lddp import check_lddp
 
 SURE = {0: [1, 0], 1: [0, 1]}

@@ -12,7 +12,7 @@ import pytest
 
 from userdp.concepts import Thresholds
 from userdp.estimators.saving import _read, _written
-from userdp.exact.numbers import LogRatio
+from userdp.exact import LogRatio
 from userdp.learners import ThresholdClassifier
 from userdp.public_randomness import PublicSeed
 from userdp.stability import (

@@ -11,7 +11,8 @@ import pytest
 
 from oracle import divergence as oracle
 from userdp import _core
-from userdp.exact.numbers import LogRatio, parse_delta, parse_level, round_down, round_up
+from userdp.exact import LogRatio
+from userdp.exact.numbers import parse_delta, parse_level, round_down, round_up
 
 F = Fraction
 

@@ -10,7 +10,8 @@ import pytest
 
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_pair
-from userdp.exact.pmf import Pmf, aligned
+from userdp.exact import Pmf
+from userdp.exact.pmf import aligned
 from userdp.lddp import check_lddp
 from userdp.mechanisms import ExponentialMechanism, exact_pmf
 

@@ -23,7 +23,7 @@ from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, finite_algorithm
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.concepts import Thresholds
-from userdp.exact.numbers import Bounds, LogRatio
+from userdp.exact import Bounds, LogRatio
 from userdp.item_to_user import audit_perfect_generalization
 from userdp.lddp import check_lddp
 from userdp.learners import CorrelatedSamplingClassifier, RealizablePACClassifier, ThresholdClassifier

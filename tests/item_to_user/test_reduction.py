@@ -20,10 +20,12 @@ from userdp import LogRatio, Pmf
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.exceptions import BudgetError
-from userdp.item_to_user.deletion_stability import deletion_level, empirical_stability, generalization_level
-from userdp.item_to_user.plan import (
+from userdp.item_to_user import (
     SubsampledAlgorithm,
     UserLevelPlan,
+    deletion_level,
+    empirical_stability,
+    generalization_level,
     largest_item_epsilon,
     plan_user_level,
     suggested_item_level,

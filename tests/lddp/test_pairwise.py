@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from oracle.divergence import hockey_stick as exact_hockey_stick
 from userdp import LogRatio, _core
+from userdp.exact import Pmf
 from userdp.exact.epsilon import level_of
-from userdp.exact.pmf import Pmf
 from userdp.lddp import PairwiseResult, pairwise_indistinguishable, pairwise_max_divergence
 from userdp.lddp.pairwise import matrix_of
 

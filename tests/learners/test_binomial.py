@@ -14,7 +14,7 @@ import pytest
 
 from oracle import thresholds as oracle
 from userdp import _core
-from userdp.learners.tolerance import best_separating_threshold
+from userdp.learners import best_separating_threshold
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "agnostic_threshold_cases.json").read_text())["cases"]

@@ -23,7 +23,7 @@ from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.protocols import local
 from userdp.public_randomness import PublicSeed
 from userdp.stability import ListStabilityLearner, RepresentationLearner, StableLearner, TournamentLearner, VersionSpace
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 SEED = PublicSeed(bytes(range(32)))
 EXAMPLES = [(1, 0), (1, 1), (2, 0), (2, 1)]

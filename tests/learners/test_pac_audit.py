@@ -26,7 +26,7 @@ from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier
 from userdp.learners import pac as pac_module
 from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 # Twelve functions on twelve points, but examples at two of them only: one user can then move a hypothesis one way
 # and all others the other way, which spends most of epsilon.

@@ -21,7 +21,7 @@ from userdp.concepts import errors as class_errors
 from userdp.concepts.errors import ClassErrors, surrogate_scores
 from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, ThresholdClassifier, clipped_pairwise_scores
 from userdp.mechanisms import ExponentialMechanism
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 DATA = Path(__file__).parents[1] / "data"
 SCORE_CASES = json.loads((DATA / "hypothesis_score_cases.json").read_text())["cases"]

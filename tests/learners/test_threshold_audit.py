@@ -22,7 +22,7 @@ from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.report import AuditReport
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 F = Fraction
 Dataset = tuple[tuple[tuple[int, int], ...], ...]

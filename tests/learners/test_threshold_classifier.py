@@ -17,8 +17,8 @@ from oracle.thresholds import errors, minimal_errors
 from userdp import Pmf
 from userdp.concepts.classes import points_of
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
-from userdp.learners import ThresholdClassifier
-from userdp.learners.tolerance import candidates_for_t, first_crossing_scores
+from userdp.learners import ThresholdClassifier, candidates_for_t
+from userdp.learners.tolerance import first_crossing_scores
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism, GroupedScores
 
 F = Fraction

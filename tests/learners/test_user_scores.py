@@ -21,8 +21,8 @@ import pytest
 from oracle import user_scores as oracle
 from userdp import _core
 from userdp.exceptions import BudgetError
+from userdp.learners import clipped_pairwise_scores, user_level_errors
 from userdp.learners import scores as _scores
-from userdp.learners.scores import clipped_pairwise_scores, user_level_errors
 
 Row = tuple[int, int]
 User = tuple[Row, ...]

@@ -28,7 +28,7 @@ from userdp.means.rounds import GaussianRounds, RoundPlan
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.optimization.gradients import RememberedVectors
 from userdp.report import AuditReport
-from userdp.users.vectors import MeanVectors
+from userdp.users import MeanVectors
 
 F = Fraction
 

@@ -23,7 +23,7 @@ from userdp.means.rounds import DISTANCE, GaussianRounds, LaplaceRounds, NoiseSi
 from userdp.means.winsorized import plan_laplace, plan_practical
 from userdp.mechanisms.composed import run
 from userdp.runtime import source_of
-from userdp.users.vectors import GivenVectors
+from userdp.users import GivenVectors
 
 F = Fraction
 

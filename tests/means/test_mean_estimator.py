@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.means import WinsorizedMean
-from userdp.users.vectors import MeanVectors
+from userdp.users import MeanVectors
 
 SETTINGS: list[dict[str, Any]] = [
     {},

@@ -23,7 +23,7 @@ from userdp.audit import audit_user_level
 from userdp.exceptions import PrivacyBudgetError
 from userdp.means import WinsorizedQueries
 from userdp.means import answers as answers_module
-from userdp.users.vectors import GivenVectors
+from userdp.users import GivenVectors
 
 F = Fraction
 

@@ -31,7 +31,7 @@ from userdp.means.winsorized_columns import WinsorizedColumns
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import output_distribution, run
 from userdp.report import AuditReport
-from userdp.users.vectors import GivenVectors
+from userdp.users import GivenVectors
 
 F = Fraction
 TINY = Lattice(0.5, 1, 2, 4)

@@ -87,10 +87,13 @@ def test_uniform_integers(low: int, high: int) -> None:
 def test_uniform_integers_of_a_wide_range() -> None:
     # Three quarters of the range of int64: rejection without it would favor a third of the integers.
     low, high = -(2**62), 2**63 - 1
-    offsets = seeded(UniformInteger(low=low, high=high).sample).astype(object) - low
-    parts = np.array([offset * 300 // (high - low + 1) for offset in offsets])
-    assert_follows(histogram(parts, [F(1, 300)] * 300), [F(1, 300)] * 300)
-    digits = np.array([offset % 1000 for offset in offsets])
+    offsets = seeded(UniformInteger(low=low, high=high).sample).astype(np.uint64) - np.uint64(2**64 + low)
+    # Which of 300 equal parts: floor(offset 100 / 2^62), by the upper and the lower half of the offset in 64 bits.
+    upper, lower = offsets >> np.uint64(32), offsets & np.uint64(2**32 - 1)
+    parts = (upper * np.uint64(100) + (lower * np.uint64(100) >> np.uint64(32))) >> np.uint64(30)
+    assert parts[:100].tolist() == [offset * 300 // (high - low + 1) for offset in offsets[:100].tolist()]
+    assert_follows(histogram(parts.astype(np.int64), [F(1, 300)] * 300), [F(1, 300)] * 300)
+    digits = (offsets % np.uint64(1000)).astype(np.int64)
     assert_follows(histogram(digits, [F(1, 1000)] * 1000), [F(1, 1000)] * 1000)
 
 

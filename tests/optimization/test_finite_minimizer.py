@@ -17,7 +17,7 @@ from userdp.mechanisms import PrivateBestOf
 from userdp.optimization import FiniteMinimizer
 from userdp.optimization import finite as finite_module
 from userdp.optimization.gradients import RememberedVectors
-from userdp.users.vectors import GivenVectors
+from userdp.users import GivenVectors
 
 LOSSES = [(0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (-3.0, 0.0), (float("nan"), 7.0)]
 

@@ -15,7 +15,7 @@ pytest.importorskip("sklearn")
 
 from userdp.optimization import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
 from userdp.optimization.gradients import GradientRows
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 oracle = importlib.import_module("oracle.descents")
 

@@ -30,9 +30,9 @@ from userdp.checker import check as _checker
 from userdp.checker import spaces as _spaces
 from userdp.checker.check import EXPLANATIONS
 from userdp.display.numbers import bounds_text, level_text, number_text
+from userdp.exact import Bounds, LogRatio, Pmf
 from userdp.exact.encoding import Unreadable, decode, encode, fraction_text
-from userdp.exact.numbers import Bounds, LogRatio, PrivacyLevel
-from userdp.exact.pmf import Pmf
+from userdp.exact.numbers import PrivacyLevel
 from userdp.report import AuditReport, Verification, Witness, render_html
 
 F = Fraction

@@ -26,7 +26,7 @@ from userdp.stability import (
     measure_agreement,
 )
 from userdp.stability import representation as _representation
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 SEED = PublicSeed(bytes(range(32)))
 

@@ -16,7 +16,7 @@ from oracle import statistical_queries as oracle
 from support.query_people import ALGORITHMS, OneMean, data_of, lists
 from userdp.public_randomness import PublicSeed
 from userdp.stability import MarginPerceptronQueries, StatisticalQueryLearner
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 CASES = json.loads((Path(__file__).parents[1] / "data/correlated_sampling/rounding.json").read_text())
 

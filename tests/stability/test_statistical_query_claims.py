@@ -15,7 +15,7 @@ import pytest
 from oracle import statistical_queries as oracle
 from userdp.public_randomness import PublicSeed
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner, query_parameters
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 
 class Adversary:

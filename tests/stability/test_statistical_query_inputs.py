@@ -15,7 +15,7 @@ from userdp.exceptions import BudgetError
 from userdp.public_randomness import PublicSeed
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryLearner, query_parameters
 from userdp.stability.statistical_queries import bits_of_digits, bytes_of_digits, digits_of_bytes
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 # --- hypotheses as bytes
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from userdp.stability import DecisionListQueries, MarginPerceptronQueries, StatisticalQueryAlgorithm
-from userdp.users.table import UserTable
+from userdp.users import UserTable
 
 
 class OneMean(StatisticalQueryAlgorithm):

@@ -18,8 +18,7 @@ import pytest
 from oracle import vectors as oracle
 from userdp import BudgetError
 from userdp.means.rotation import padded
-from userdp.users.table import UserTable
-from userdp.users.vectors import GivenVectors, MeanVectors, UserVectors
+from userdp.users import GivenVectors, MeanVectors, UserTable, UserVectors
 
 CASES = json.loads((Path(__file__).parents[1] / "data/mean_erm_sco/vectors.json").read_text())
 ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0]
