@@ -15,7 +15,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test quick test-durations lint cargo-test pytest stubtest evidence constant-time \
+.PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest stubtest evidence constant-time \
 	constant-time-leaks constant-time-welch architecture packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
@@ -57,18 +57,20 @@ demo: build-demo ## run the demo on the wage panel and write report.html and rep
 
 test: ## lint, cargo test, pytest, the stub check and the evidence on constant time, from nothing
 	$(MAKE) --no-print-directory venv build
-	$(MAKE) --no-print-directory lint
-	$(MAKE) --no-print-directory cargo-test
-	$(MAKE) --no-print-directory stubtest
+	$(MAKE) --no-print-directory -j2 lint-rust lint-python cargo-test stubtest
 	$(MAKE) --no-print-directory -j2 pytest evidence
 
 # A worker takes tests from the others when its own are done. What forks, sends signals or watches threads runs alone.
 IN_PARALLEL := $(PY) -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 SERIAL := $(PY) -m pytest -m serial $$(grep -rl --include='test_*.py' 'mark\.serial' tests)
 
-lint: $(VENV)/.stamp-check ## rustfmt, clippy, ruff and mypy
+lint: lint-rust lint-python ## rustfmt, clippy, ruff and mypy
+
+lint-rust: $(VENV)/.stamp-check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+lint-python: $(VENV)/.stamp-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
