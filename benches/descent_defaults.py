@@ -29,7 +29,7 @@ def main() -> None:
     for size in arguments.cells.split(","):
         n, m = map(int, size.split("x"))
         learner = ClippedGradientDescent(**SHARED, m=m)
-        plan = learner._plan_of(learner._problem(n, D))
+        plan = learner._descent(learner._problem(n, D))
         found: list[list[float]] = [[], []]
         for _ in range(arguments.seeds):
             data = sample(n, m, rng)

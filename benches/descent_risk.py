@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, PhasedERM, WinsorizedGradientDescent
-from userdp.optimization.gradients import GradientRows
-from userdp.optimization.projected import ProjectedDescent
+from userdp.optimization.losses import GradientRows
+from userdp.optimization.schedules import ProjectedDescent
 from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ SHARED: dict[str, Any] = {
     "delta": DELTA,
     "loss": LogisticLoss(),
     "constraint": L2Ball(RADIUS),
-    "bound": 1.0,
+    "max_norm": 1.0,
 }
 
 
@@ -88,12 +88,12 @@ def without_noise(data: tuple[Any, Any, Any], m: int, steps: int) -> Floats:
     """The clipped descent's own code with neither clipping nor noise."""
     X, y, groups = data
     table = UserTable.read(X, y, groups=groups, m=m, capped=False)
-    rows = GradientRows(table, loss=SHARED["loss"], bound=1.0, fit_intercept=False)
+    rows = GradientRows(table, loss=SHARED["loss"], max_norm=1.0, fit_intercept=False)
     tail = [float(2 * (t + 1) > steps) for t in range(steps)]
     descent = ProjectedDescent((0.0,) * D, SHARED["constraint"], [4.0] * steps, tail)
     state = descent.begin()
     for _ in range(steps):
-        total = rows.at(descent.query(state)).clipped_sum(np.zeros(D), 1.0, 2.0**-28)
+        total = rows.at(state.theta).clipped_sum(np.zeros(D), 1.0, 2.0**-28)
         state = descent.update(state, total * (2.0**-28 / rows.n_users))
     return descent.aggregate(state)
 
@@ -108,18 +108,18 @@ def settings(m: int) -> dict[str, list[tuple[str, Maker]]]:
     """
 
     def clipped(share: float, average: str, steps: int) -> tuple[str, Maker]:
-        given = {"clip": share / np.sqrt(m), "average": average, "steps": steps}
+        given = {"clip": share / np.sqrt(m), "average": average, "n_iterations": steps}
         name = f"C = {given['clip']:.3g}, average of {average}, T = {steps}"
         return name, lambda: ClippedGradientDescent(**SHARED, m=m, **given)
 
     def winsorized(method: str, share: float, average: str, steps: int) -> tuple[str, Maker]:
         variant = "convex" if average == "all" else "convex-tail"
-        given = {"method": method, "radius": share / np.sqrt(m), "variant": variant, "steps": steps}
-        name = f"{method}, u = {given['radius']:.3g}, average of {average}, T = {steps}"
+        given = {"method": method, "concentration": share / np.sqrt(m), "variant": variant, "n_iterations": steps}
+        name = f"{method}, u = {given['concentration']:.3g}, average of {average}, T = {steps}"
         return name, lambda: WinsorizedGradientDescent(**SHARED, m=m, **given)
 
     def phased(method: str, sigma: float, steps: int) -> tuple[str, Maker]:
-        given = {"method": method, "radius": 0.4 / np.sqrt(m), "sub_gaussian": sigma, "steps": steps}
+        given = {"method": method, "concentration": 0.4 / np.sqrt(m), "sub_gaussian": sigma, "n_iterations": steps}
         return f"{method}, sigma = {sigma:g}, T = {steps}", lambda: PhasedERM(**SHARED, m=m, **given)
 
     paths = (("all", 40), ("tail", 40), ("tail", 160))

@@ -15,7 +15,7 @@ import numpy as np
 from rounds import described, environment, human
 
 from userdp.optimization import LogisticLoss
-from userdp.optimization.gradients import GradientRows
+from userdp.optimization.losses import GradientRows
 from userdp.users.table import UserTable
 
 USERS, ROWS, COLUMNS = 10_000, 16, 64
@@ -38,7 +38,7 @@ def main() -> None:
     y = rng.choice([-1.0, 1.0], size=USERS * ROWS)
     theta = rng.normal(size=COLUMNS) / 4
     users = np.repeat(np.arange(USERS, dtype=np.uint32), ROWS)
-    rows = GradientRows(UserTable(X, y, users, USERS, ROWS), loss=LogisticLoss(), bound=BOUND, fit_intercept=False)
+    rows = GradientRows(UserTable(X, y, users, USERS, ROWS), loss=LogisticLoss(), max_norm=BOUND, fit_intercept=False)
     # numpy gets rows that are clipped already.
     clipped = X * np.minimum(1, BOUND / np.linalg.norm(X, axis=1))[:, None]
 

@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 
 from userdp.means.methods import METHODS
-from userdp.means.plan import MeanMethod, MeanProblem
-from userdp.means.rotation import rotated_back, signs_of
+from userdp.means.problem import MeanMethod, MeanProblem
+from userdp.means.winsorized import rotated_back, signs_of
 from userdp.mechanisms.composed import run
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import source_of
@@ -40,7 +40,7 @@ def signs(n: int, m: int, rng: np.random.Generator) -> People:
 
 
 def centered(n: int, m: int, rng: np.random.Generator) -> People:
-    """As "signs" with mean 0: users are exactly as far from the mean as the default radius promises."""
+    """As "signs" with mean 0: users are exactly as far from the mean as the default concentration promises."""
     counts = rng.binomial(m, 0.5, size=(n, D))
     return (2 * counts - m) / (m * math.sqrt(D)), np.zeros(D)
 
@@ -91,18 +91,18 @@ PMFS: dict[str, Distribution] = {
 CELLS = [(n, m, epsilon) for n in (1000, 10_000) for m in (1, 16, 256) for epsilon in ("0.5", "1")]
 
 
-def planned(method: str, n: int, m: int, epsilon: str, private_radius: bool = False) -> MeanMethod:
+def planned(method: str, n: int, m: int, epsilon: str, private_concentration: bool = False) -> MeanMethod:
     """What `WinsorizedMean` plans with its defaults."""
     problem = MeanProblem(
         n_users=n,
         dimension=D,
-        bound=1.0,
+        max_norm=1.0,
         norm="l2",
-        spread=1 / math.sqrt(m),
+        concentration=1 / math.sqrt(m),
         epsilon=epsilon,
         delta=DELTA,
         beta=0.01,
-        private_radius=private_radius,
+        private_concentration=private_concentration,
     )
     return METHODS[method](problem)
 

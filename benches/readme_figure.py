@@ -24,7 +24,7 @@ def measured(m: int, method: str) -> float:
     errors = []
     for _ in range(REPETITIONS):
         records = truth + rng.uniform(-1, 1, size=(len(users), DIMENSION)) * 0.15
-        mean = WinsorizedMean(epsilon=1, bound=1, m=m, method=method).fit(records, groups=users)
+        mean = WinsorizedMean(epsilon=1, max_norm=1, m=m, method=method).fit(records, groups=users)
         errors.append(np.sum((mean.mean_ - truth) ** 2))
     return float(np.sqrt(np.mean(errors)))
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from userdp.means.methods import METHODS
-from userdp.means.plan import MeanProblem
+from userdp.means.problem import MeanProblem
 from userdp.mechanisms.composed import run
 from userdp.runtime import source_of
 from userdp.users.vectors import GivenVectors
@@ -40,9 +40,9 @@ def main() -> None:
         problem = MeanProblem(
             n_users=n,
             dimension=1,
-            bound=1.0,
+            max_norm=1.0,
             norm="l2",
-            spread=1 / math.sqrt(m),
+            concentration=1 / math.sqrt(m),
             epsilon=epsilon,
             delta=Fraction(0),
             beta=0.01,

@@ -33,7 +33,7 @@ REPEATS = 200
 # possible. In surveys of the time, log wages of men had a standard deviation of about one half: that is how far men are
 # from their mean, however many years they report.
 RANGES = {"1 to 30": (1.0, 30.0), "0.1 to 1000": (0.1, 1000.0)}
-RADIUS = 0.5
+CONCENTRATION = 0.5
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,14 +59,14 @@ def mean_of_means(wages: Floats, years: int, dollars: str) -> float:
 def user_level(dollars: str, years: int) -> WinsorizedMean:
     """Private for each man."""
     center, bound = ends(dollars)
-    return WinsorizedMean(epsilon=EPSILON, bound=bound, center=center, radius=RADIUS, m=years)
+    return WinsorizedMean(epsilon=EPSILON, max_norm=bound, center=center, concentration=CONCENTRATION, m=years)
 
 
 def group_privacy(dollars: str, years: int) -> WinsorizedMean:
     """A mean of rows with so little budget that all rows of a man together have epsilon."""
     center, bound = ends(dollars)
     return WinsorizedMean(
-        epsilon=EPSILON / years, bound=bound, center=center, m=1, method="laplace", require_groups=False
+        epsilon=EPSILON / years, max_norm=bound, center=center, m=1, method="laplace", require_groups=False
     )
 
 
@@ -98,7 +98,7 @@ def plot(path: str) -> None:
         for name, values in errors(dollars, YEARS).items():
             ax.plot(YEARS, values, "--" if "predicted" in name else "o-", label=name)
         alike = [
-            compare_methods("mean", n_users=545, m=m, bound=ends(dollars)[1], epsilon=EPSILON)["iterated"].noise
+            compare_methods("mean", n_users=545, m=m, max_norm=ends(dollars)[1], epsilon=EPSILON)["iterated"].noise
             for m in YEARS
         ]
         ax.plot(YEARS, alike, ":", label="predicted for men who differ by chance only")
@@ -116,7 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wages, people = panel(8)
     spread = float(np.std(wages.reshape(-1, 8).mean(axis=1)))
     print(f"{len(wages)} log wages of {len(set(people.tolist()))} men; the mean of their means is {wages.mean():.3f}")
-    print(f"Not private, to check the public radius of {RADIUS}: men are {spread:.2f} from it with all 8 years\n")
+    print(
+        f"Not private, to check the public radius of {CONCENTRATION}: men are {spread:.2f} from it with all 8 years\n"
+    )
     print(f"Error by privacy at epsilon = {EPSILON}, root mean square of {REPEATS} fits, x 1000")
     print(
         f"{'dollars an hour':<16} {'years':>5} {'group privacy':>14} {'user level':>11} {'predicted':>10} {'ratio':>6}"
@@ -126,7 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             group, user, predicted = (1000 * value for value in row)
             print(f"{dollars:<16} {years:>5} {group:>14.1f} {user:>11.1f} {predicted:>10.1f} {user / group:>6.2f}")
     wide = "0.1 to 1000"
-    print(f"\n{compare_methods('mean', n_users=545, m=8, bound=ends(wide)[1], radius=RADIUS, epsilon=EPSILON)}")
+    longest = ends(wide)[1]
+    print()
+    print(compare_methods("mean", n_users=545, m=8, max_norm=longest, concentration=CONCENTRATION, epsilon=EPSILON))
     released = user_level(wide, 8).fit(wages, groups=people)
     print(f"\nOne release: {released.mean_[0]:.3f}, by the method {released.method_!r}, private for each man")
     if asked.plot:

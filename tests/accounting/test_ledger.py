@@ -398,15 +398,15 @@ def test_fit_asks_before_anything_is_drawn() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        WinsorizedMean(epsilon=1, delta="1e-7", bound=1, m=4, method="gaussian"),
-        WinsorizedMean(epsilon=1, bound=1, m=4, private_radius=True),
-        ClippedGradientDescent(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
-        WinsorizedGradientDescent(epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
-        PhasedERM(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), bound=10, m=4),
+        WinsorizedMean(epsilon=1, delta="1e-7", max_norm=1, m=4, method="gaussian"),
+        WinsorizedMean(epsilon=1, max_norm=1, m=4, private_concentration=True),
+        ClippedGradientDescent(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
+        WinsorizedGradientDescent(epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
+        PhasedERM(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
         FiniteMinimizer(epsilon=1, loss_bounds=(0, 10), m=4),
-        UserLevelLogisticRegression(epsilon=1, delta="1e-7", feature_bound=10, m=4, classes=(0, 1)),
+        UserLevelLogisticRegression(epsilon=1, delta="1e-7", max_feature_norm=10, m=4, classes=(0, 1)),
         UserLevelLinearRegression(
-            epsilon=1, delta="1e-7", feature_bound=10, m=4, target_bounds=(0, 1), solver="winsorized"
+            epsilon=1, delta="1e-7", max_feature_norm=10, m=4, target_bounds=(0, 1), solver="winsorized"
         ),
     ],
     ids=lambda model: type(model).__name__,
@@ -430,14 +430,14 @@ def test_fits_of_every_kind_are_charged_once_what_they_say_in_advance(model: Any
 
 def test_sessions_are_charged_for_all_questions_when_they_open() -> None:
     ledger = PrivacyLedger("3/2")
-    queries = WinsorizedQueries(epsilon=1, n_queries=3, bound=10, m=4)
+    queries = WinsorizedQueries(epsilon=1, n_queries=3, max_norm=10, m=4)
     with pytest.raises(TypeError, match="a method fit"):
         ledger.fit(queries, HOURS[:, None], groups=PEOPLE)
     with pytest.raises(TypeError, match="a method open"):
         ledger.open(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
     with ledger.open(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
         assert [(entry.name, entry.cost) for entry in ledger.entries] == [("questions", session.privacy_.cost)]
-        session.ask(lambda rows: rows.mean())
+        session.release(lambda rows: rows.mean())
     with pytest.raises(PrivacyBudgetError):
         ledger.open(queries, HOURS[:, None], groups=PEOPLE)
     assert ledger.remaining()["epsilon"] == F(1, 2)
@@ -460,7 +460,7 @@ def test_what_a_fit_fits_on_the_way_is_charged_and_what_other_threads_fit_is_not
         return np.zeros((len(X), len(theta)))
 
     loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
-    model = WinsorizedGradientDescent(epsilon=1, loss=loss, constraint=L2Ball(1), bound=10, m=4)
+    model = WinsorizedGradientDescent(epsilon=1, loss=loss, constraint=L2Ball(1), max_norm=10, m=4)
     ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
     assert done == ["inside", "ThresholdClassifier"]
     assert sorted(entry.name for entry in ledger.entries) == ["WinsorizedGradientDescent"] * 2
@@ -580,7 +580,15 @@ def test_what_a_callback_changes_during_a_fit_changes_nothing() -> None:
 
     loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
     model = ClippedGradientDescent(
-        epsilon=1, delta=1e-7, loss=loss, constraint=L2Ball(1), bound=10, m=4, steps=3, clip=1.0, step_size=0.1
+        epsilon=1,
+        delta=1e-7,
+        loss=loss,
+        constraint=L2Ball(1),
+        max_norm=10,
+        m=4,
+        n_iterations=3,
+        clip=1.0,
+        step_size=0.1,
     )
     ledger = PrivacyLedger(2, "1e-6")
     ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)

@@ -14,10 +14,10 @@ from oracle.scheffe import grid_distributions, total_variation
 from userdp.audit import audit_user_level
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.distributions import line_selection as _lines
-from userdp.distributions.covers import gaussian_cover_size, grid_of, grid_size, members, near, near_size
-from userdp.distributions.discrete import CoarseToFine, JointCover, SymbolBySymbol, plan_of
-from userdp.distributions.gaussian import Projections
-from userdp.distributions.line_selection import Location, Scale
+from userdp.distributions.covers import grid_of, grid_size, members, near, near_size
+from userdp.distributions.discrete import CoarseToFine, JointCover, SymbolBySymbol, selections_of
+from userdp.distributions.gaussian import Projections, gaussian_cover_size
+from userdp.distributions.line_selection import LocationSearch, ScaleSearch
 from userdp.estimators import as_finite_algorithm
 from userdp.learners import clipped_pairwise as _clipped
 from userdp.mechanisms import ExponentialMechanism
@@ -79,14 +79,14 @@ def test_rounds_reach_every_distribution():
 def test_sizes_and_the_choice_of_a_method():
     assert JointCover(3, Fraction(1, 10)).size == math.comb(77, 2)
     assert CoarseToFine(2, Fraction(1, 100)).size < 100
-    assert isinstance(plan_of("auto", 3, Fraction(1, 10), 4096), JointCover)
-    assert isinstance(plan_of("auto", 3, Fraction(1, 100), 4096), CoarseToFine)
-    assert isinstance(plan_of("auto", 50, Fraction(1, 10), 4096), SymbolBySymbol)
+    assert isinstance(selections_of("auto", 3, Fraction(1, 10), 4096), JointCover)
+    assert isinstance(selections_of("auto", 3, Fraction(1, 100), 4096), CoarseToFine)
+    assert isinstance(selections_of("auto", 50, Fraction(1, 10), 4096), SymbolBySymbol)
     # Means 0 and +-0.1 sqrt(2 pi) for alpha = 0.5, variances 1, 1 + step, ...
     step = 0.2 * 0.5 * 0.95
     means = math.ceil(2 / (0.05 * math.sqrt(2 * math.pi))) + 1
     assert gaussian_cover_size(1, 1, 2, 0.5) == means * (math.ceil(1 / step) + 1)
-    learner = GaussianDistribution(epsilon=1, radius=10, kappa=4, n_columns=3)
+    learner = GaussianDistribution(epsilon=1, mean_bound=10, kappa=4, n_columns=3)
     assert learner.joint_cover_size() > 10**15
 
 
@@ -111,7 +111,7 @@ def test_a_location_is_within_its_bound(alpha):
     step = 0.2 * math.sqrt(2 * math.pi) * alpha
     reach = step / 2 + NORMAL.inv_cdf(0.5 + alpha / 2)
     assert 2 * NORMAL.cdf(reach / 2) - 1 <= 0.66 * alpha
-    search = Location("x", 3.0, 1.0, alpha)
+    search = LocationSearch("x", 3.0, 1.0, alpha)
     (part,) = search.rounds
     points = [part.offset(index) for index in range(part.n_points)]
     assert np.diff(points) == pytest.approx(step)
@@ -132,7 +132,7 @@ def test_a_scale_is_within_its_bound(accuracy):
     def quantile(p):
         return NORMAL.inv_cdf(0.5 + p / 2)
 
-    search = Scale("x", 2.0, accuracy)
+    search = ScaleSearch("x", 2.0, accuracy)
     assert search.value(0) == 1
     assert search.value(search.n_points - 1) == pytest.approx(2)
     assert search.ratio <= 0.1 * accuracy
@@ -158,7 +158,7 @@ def test_total_variation_of_scales():
 class CoarseGaussian(GaussianDistribution):
     """With few candidates on every line."""
 
-    def _searches(self):
+    def _selections(self):
         return Projections(2, 0.3, 1.05, 0.9)
 
 
@@ -182,15 +182,15 @@ LEARNERS = {
         [(0, 0), (0, 1), (1, 0), (1, 1)],
         1,
     ),
-    "mean": (lambda: GaussianMean(epsilon=1, radius=1, m=2, alpha=0.9), GAUSSIAN, 2),
+    "mean": (lambda: GaussianMean(epsilon=1, mean_bound=1, m=2, alpha=0.9), GAUSSIAN, 2),
     "mean-2": (
-        lambda: GaussianMean(epsilon=1, radius=1, n_columns=2, m=1, alpha=0.9, covariance=[[2.0, 0.5], [0.5, 1.0]]),
+        lambda: GaussianMean(epsilon=1, mean_bound=1, n_columns=2, m=1, alpha=0.9, covariance=[[2.0, 0.5], [0.5, 1.0]]),
         [(-3.0, 1.0), (0.2, -2.0), (math.inf, 5.0)],
         1,
     ),
-    "normal": (lambda: GaussianDistribution(epsilon=1, radius=0.5, kappa=1.5, m=2, alpha=0.9), GAUSSIAN, 2),
+    "normal": (lambda: GaussianDistribution(epsilon=1, mean_bound=0.5, kappa=1.5, m=2, alpha=0.9), GAUSSIAN, 2),
     "normal-2": (
-        lambda: CoarseGaussian(epsilon=1, radius=0.3, kappa=1.1, n_columns=2, m=1, alpha=0.99),
+        lambda: CoarseGaussian(epsilon=1, mean_bound=0.3, kappa=1.1, n_columns=2, m=1, alpha=0.99),
         [(-9.0, -9.0), (0.1, 0.1), (0.6, math.inf)],
         1,
     ),
@@ -224,7 +224,7 @@ def test_exact_audit(name, monkeypatch):
 def test_rounds_of_a_line_are_audited(monkeypatch):
     monkeypatch.setattr(_lines, "FINE_POINTS", 4)
     monkeypatch.setattr(_lines, "COARSE_POINTS", 5)
-    learner = GaussianMean(epsilon=1, radius=4, m=1, alpha=0.9)
+    learner = GaussianMean(epsilon=1, mean_bound=4, m=1, alpha=0.9)
     assert len(learner.release_plan(n_users=2, n_features=1).budget.parts) == 2
     report = audit_user_level(
         as_finite_algorithm(learner), universe=GAUSSIAN, n_users=2, n_examples=1, epsilon=1, delta=0
@@ -318,7 +318,7 @@ def test_a_mean_far_away_is_found():
     covariance = np.array([[4.0, 1.0], [1.0, 2.0]])
     mean = np.array([3e6, -1e6])
     X = rng.multivariate_normal(mean, covariance, size=20000)
-    learner = GaussianMean(epsilon=20, radius=1e7, n_columns=2, covariance=covariance, m=10, alpha=0.2)
+    learner = GaussianMean(epsilon=20, mean_bound=1e7, n_columns=2, covariance=covariance, m=10, alpha=0.2)
     learner.fit(X, groups=np.arange(20000) // 10)
     assert len(learner.privacy_.budget) > 4
     white = np.linalg.solve(np.linalg.cholesky(covariance), learner.mean_ - mean)
@@ -329,7 +329,7 @@ def test_a_normal_distribution_is_found():
     rng = np.random.default_rng(8)
     covariance = np.array([[2.0, 0.6, 0.0], [0.6, 1.5, -0.2], [0.0, -0.2, 1.2]])
     X = rng.multivariate_normal([1.0, -1.0, 0.5], covariance, size=60000)
-    learner = GaussianDistribution(epsilon=40, radius=3, kappa=3, n_columns=3, m=20, alpha=0.3)
+    learner = GaussianDistribution(epsilon=40, mean_bound=3, kappa=3, n_columns=3, m=20, alpha=0.3)
     learner.fit(X, groups=np.arange(60000) // 20)
     assert np.abs(learner.mean_ - [1.0, -1.0, 0.5]).max() < 0.1
     assert np.abs(learner.covariance_ - covariance).max() < 0.2
@@ -339,7 +339,7 @@ def test_a_normal_distribution_is_found():
 def test_rows_of_other_users_do_not_change_how_a_row_is_read():
     """Whitening is done entry by entry: a row has the same bits wherever it stands."""
     rng = np.random.default_rng(9)
-    learner = GaussianMean(epsilon=1, radius=5, n_columns=3, covariance=np.cov(rng.normal(size=(3, 9))), m=1)
+    learner = GaussianMean(epsilon=1, mean_bound=5, n_columns=3, covariance=np.cov(rng.normal(size=(3, 9))), m=1)
     row = rng.normal(size=(1, 3))
     wanted = None
     for before in range(20):

@@ -26,16 +26,16 @@ from userdp.exceptions import BudgetError
         (DiscreteDistribution(epsilon=0, n_symbols=2, m=1), "epsilon"),
         (ProductDistribution(epsilon=1, n_symbols=2, n_columns=0, m=1), "n_columns"),
         (ProductDistribution(epsilon=1, n_symbols=2, n_columns=1, m=1, method="symbols"), "method"),
-        (GaussianMean(epsilon=1, radius=0, m=1), "radius"),
-        (GaussianMean(epsilon=1, radius=1e300, m=1), r"radius must be at most 2\*\*48 steps"),
-        (GaussianMean(epsilon=1, radius=math.inf, m=1), "radius must be finite"),
-        (GaussianMean(epsilon=1, radius=math.nan, m=1), "radius"),
-        (GaussianMean(epsilon=1, radius=1, m=1, covariance=[[0.0]]), "positive definite"),
-        (GaussianMean(epsilon=1, radius=1, m=1, covariance=[[1.0, 0.0]]), "shape"),
-        (GaussianMean(epsilon=1, radius=1, m=1, n_columns=2, covariance=[[1, 0.5], [0, 1]]), "symmetric"),
-        (GaussianDistribution(epsilon=1, radius=1, kappa=0.5, m=1), "kappa"),
-        (GaussianDistribution(epsilon=1, radius=1, kappa=math.inf, m=1), "kappa must be finite"),
-        (GaussianDistribution(epsilon=1, radius=math.inf, kappa=2, m=1), "radius must be finite"),
+        (GaussianMean(epsilon=1, mean_bound=0, m=1), "mean_bound"),
+        (GaussianMean(epsilon=1, mean_bound=1e300, m=1), r"mean_bound must be at most 2\*\*48 steps"),
+        (GaussianMean(epsilon=1, mean_bound=math.inf, m=1), "mean_bound must be finite"),
+        (GaussianMean(epsilon=1, mean_bound=math.nan, m=1), "mean_bound"),
+        (GaussianMean(epsilon=1, mean_bound=1, m=1, covariance=[[0.0]]), "positive definite"),
+        (GaussianMean(epsilon=1, mean_bound=1, m=1, covariance=[[1.0, 0.0]]), "shape"),
+        (GaussianMean(epsilon=1, mean_bound=1, m=1, n_columns=2, covariance=[[1, 0.5], [0, 1]]), "symmetric"),
+        (GaussianDistribution(epsilon=1, mean_bound=1, kappa=0.5, m=1), "kappa"),
+        (GaussianDistribution(epsilon=1, mean_bound=1, kappa=math.inf, m=1), "kappa must be finite"),
+        (GaussianDistribution(epsilon=1, mean_bound=math.inf, kappa=2, m=1), "mean_bound must be finite"),
     ],
 )
 def test_bad_parameters(estimator, message):
@@ -50,7 +50,7 @@ def test_bad_parameters(estimator, message):
         (DiscreteDistribution(epsilon=1, n_symbols=6, m=1, method="coarse-to-fine"), None, "symbols"),
         (ProductDistribution(epsilon=1, n_symbols=2, n_columns=3, m=1, method="joint"), 151**3, "coordinate"),
         (DiscreteDistribution(epsilon=1, n_symbols=2, m=1, alpha=1e-9, method="symbols"), None, "larger alpha"),
-        (GaussianMean(epsilon=1, radius=1, m=1, alpha=1e-8), None, "larger alpha"),
+        (GaussianMean(epsilon=1, mean_bound=1, m=1, alpha=1e-8), None, "larger alpha"),
     ],
 )
 def test_covers_beyond_the_cap_are_refused_with_their_size(estimator, size, instead):
@@ -74,18 +74,18 @@ def test_without_scikit_learn_the_error_says_what_to_install():
 
 
 def test_a_variance_of_1_is_known():
-    learner = GaussianDistribution(epsilon=1, radius=1, kappa=1, n_columns=2, m=1)
+    learner = GaussianDistribution(epsilon=1, mean_bound=1, kappa=1, n_columns=2, m=1)
     learner.fit(np.zeros((50, 2)), groups=np.arange(50))
     assert learner.covariance_ == pytest.approx(np.eye(2))
 
 
 def test_pmfs_that_are_too_large_are_refused():
     with pytest.raises(BudgetError, match="outcomes"):
-        GaussianMean(epsilon=1, radius=1, n_columns=5, m=1).output_distribution(np.zeros((2, 5)), groups=[0, 1])
+        GaussianMean(epsilon=1, mean_bound=1, n_columns=5, m=1).output_distribution(np.zeros((2, 5)), groups=[0, 1])
 
 
 def test_bad_shapes():
     with pytest.raises(ValueError, match="2 columns"):
-        GaussianMean(epsilon=1, radius=1, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])
+        GaussianMean(epsilon=1, mean_bound=1, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])
     with pytest.raises(ValueError, match="2 columns"):
         ProductDistribution(epsilon=1, n_symbols=2, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])

@@ -35,12 +35,12 @@ def fits(start: threading.Barrier) -> None:
     start.wait()
     for _ in range(FITS):
         ThresholdClassifier(epsilon=1, domain_size=10, m=2, exact_integers=True).fit(X, Y, groups=PEOPLE)
-        WinsorizedMean(epsilon=1, bound=1, m=2, method="laplace").fit(X, groups=PEOPLE)
+        WinsorizedMean(epsilon=1, max_norm=1, m=2, method="laplace").fit(X, groups=PEOPLE)
         ClippedGradientDescent(
-            epsilon=1, delta=1e-6, loss=loss, constraint=L2Ball(1), bound=1.0, m=2, steps=2, step_size=0.1
+            epsilon=1, delta=1e-6, loss=loss, constraint=L2Ball(1), max_norm=1.0, m=2, n_iterations=2, step_size=0.1
         ).fit(X, Y, groups=PEOPLE)
-        with WinsorizedQueries(epsilon=1, n_queries=1, bound=1, m=2).open(X, Y, groups=PEOPLE) as session:
-            session.ask(lambda rows, y: np.exp(np.full(1, -1e4)) * rows.sum())
+        with WinsorizedQueries(epsilon=1, n_queries=1, max_norm=1, m=2).open(X, Y, groups=PEOPLE) as session:
+            session.release(lambda rows, y: np.exp(np.full(1, -1e4)) * rows.sum())
 
 
 @pytest.mark.serial

@@ -88,7 +88,7 @@ def test_a_value_in_X_moves_nobody(kind: str) -> None:
     for learner in (
         ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=1),
         ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, m=8, n_features=1, exact_integers=True),
-        GaussianMean(epsilon=1, radius=10, n_columns=1, m=8),
+        GaussianMean(epsilon=1, mean_bound=10, n_columns=1, m=8),
     ):
         y = labels_for(learner)
         plain = read(learner, make(POINTS), y)
@@ -185,7 +185,7 @@ def test_a_value_in_y_moves_nobody(kind: str) -> None:
     X = np.array(POINTS)[:, None]
     for learner in (
         ThresholdClassifier(epsilon=1, domain_size=10, m=8),
-        UserLevelLinearRegression(epsilon=4, delta=1e-3, feature_bound=10, m=8, target_bounds=(0, 1)),
+        UserLevelLinearRegression(epsilon=4, delta=1e-3, max_feature_norm=10, m=8, target_bounds=(0, 1)),
     ):
         plain = read(learner, X, make(LABELS))
         same(plain, read(learner, X, LABELS), (0, 1, 2))
@@ -240,7 +240,7 @@ def test_no_value_stops_a_fit(name: str) -> None:
             warnings.filterwarnings("ignore", "(X may have whole numbers|.*users)", UserWarning)
             if isinstance(made, WinsorizedQueries):
                 with made.open(X, groups=USERS) as session:
-                    session.ask(lambda rows: rows.mean(axis=0))
+                    session.release(lambda rows: rows.mean(axis=0))
             elif y is None:
                 made.fit(X, groups=USERS)
             else:
@@ -423,8 +423,8 @@ def test_no_callback_sees_where_rows_are() -> None:
         users = [user for user in range(n_users) for _ in range(1 + user % 5)]
         X, y = np.ones((len(users), 3)), np.ones(len(users))
         Addresses().items(UserTable.read(X, y, groups=users, m=9, classes=(0, 1)), PublicSeed(SEED))
-        with WinsorizedQueries(epsilon=2, n_queries=1, bound=2, m=9).open(X, y, groups=users) as session:
-            session.ask(asked)
+        with WinsorizedQueries(epsilon=2, n_queries=1, max_norm=2, m=9).open(X, y, groups=users) as session:
+            session.release(asked)
     assert found == {0}
 
 

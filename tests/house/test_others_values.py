@@ -38,7 +38,7 @@ LEARNERS = [
     HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.1, 0.9]], m=2),
     DiscreteDistribution(epsilon=1, n_symbols=2, m=2, alpha=0.9),
     ProductDistribution(epsilon=1, n_symbols=2, n_columns=1, m=2, alpha=0.9),
-    GaussianMean(epsilon=1, radius=2, m=2, alpha=0.9),
+    GaussianMean(epsilon=1, mean_bound=2, m=2, alpha=0.9),
 ]
 
 USERS = [0, 0, 1, 1, 2, 2, 3]
@@ -177,7 +177,7 @@ def test_a_missing_value_in_a_frame_changes_no_others(missing: bool) -> None:
 
 def test_rows_of_lists_may_be_of_any_kind() -> None:
     pandas = pytest.importorskip("pandas")
-    learner = GaussianMean(epsilon=1, radius=2, n_columns=2, m=1)
+    learner = GaussianMean(epsilon=1, mean_bound=2, n_columns=2, m=1)
     rows = [[0.5, 1.0], [0.0, 2.0]]
     for kind in (tuple, np.array, pandas.Series):
         table, _ = learner._read([kind(row) for row in rows], None, [0, 1])

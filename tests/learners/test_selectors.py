@@ -14,7 +14,7 @@ from sklearn.base import clone
 from oracle.scheffe import clip, largest_change, midpoint_psi, pairwise_scores, scheffe_psi
 from userdp import LogRatio
 from userdp.audit import audit_user_level
-from userdp.distributions.line_selection import Median, Proportion
+from userdp.distributions.line_selection import MedianSelection, ProportionSelection
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.learners import ClippedPairwiseEM, HypothesisSelector
@@ -106,7 +106,7 @@ def test_lines_have_the_scores_of_all_pairs(seed):
     users = [rng.integers(2, size=rng.integers(m + 1)).tolist() for _ in range(7)]
     tau = Fraction(int(rng.integers(1, m * unit + 1)), unit)
     counts = symbols_of(users, 2, m).histograms.astype(np.int64)
-    found = Proportion(unit, epsilon=Fraction(1), m=m, tau=tau).scores(counts[:, 1], counts.sum(axis=1))
+    found = ProportionSelection(unit, epsilon=Fraction(1), m=m, tau=tau).scores(counts[:, 1], counts.sum(axis=1))
     bernoulli = [[1 - Fraction(a, unit), Fraction(a, unit)] for a in range(unit + 1)]
     assert fractions(found, unit) == pairwise_scores(users, unit + 1, scheffe_psi(bernoulli), tau)
 
@@ -117,7 +117,7 @@ def test_lines_have_the_scores_of_all_pairs(seed):
     values = np.array([float(x) for user in people for x in user])
     codes = np.array([i for i, user in enumerate(people) for _ in user], dtype=np.uint32)
     thresholds = np.array([2.0 * a + 1 for a in range(k - 1)])
-    found = Median(thresholds, epsilon=Fraction(1), m=m, tau=tau).scores(values, codes, len(people))
+    found = MedianSelection(thresholds, epsilon=Fraction(1), m=m, tau=tau).scores(values, codes, len(people))
     assert fractions(found, 2) == pairwise_scores(people, k, midpoint_psi(points), tau)
 
 
@@ -153,7 +153,7 @@ SENSITIVITIES = {
         4,
     ),
     "proportion": lambda m, tau: (
-        Proportion(4, epsilon=Fraction(1), m=m, tau=tau),
+        ProportionSelection(4, epsilon=Fraction(1), m=m, tau=tau),
         lambda users: pairwise_scores(
             users, 5, scheffe_psi([[Fraction(4 - a, 4), Fraction(a, 4)] for a in range(5)]), tau
         ),
@@ -161,7 +161,7 @@ SENSITIVITIES = {
         4,
     ),
     "median": lambda m, tau: (
-        Median(np.array([1.0, 3.0]), epsilon=Fraction(1), m=m, tau=tau),
+        MedianSelection(np.array([1.0, 3.0]), epsilon=Fraction(1), m=m, tau=tau),
         lambda users: pairwise_scores(users, 3, midpoint_psi([0, 2, 4]), tau),
         (0, 2, 4),
         2,

@@ -21,12 +21,10 @@ from userdp.estimators import as_finite_algorithm
 from userdp.means import WinsorizedMean
 from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
-from userdp.means import private_radius as radius_module
-from userdp.means.full_range import FullRangeLaplace
-from userdp.means.private_radius import RadiusSearch
-from userdp.means.rounds import GaussianRounds, RoundPlan
+from userdp.means.iterated import GaussianRounds, RadiusSearch, RoundSchedule
+from userdp.means.winsorized import FullRangeLaplace
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
-from userdp.optimization.gradients import RememberedVectors
+from userdp.optimization.finite import CachedUserVectors
 from userdp.report import AuditReport
 from userdp.users import MeanVectors
 
@@ -36,7 +34,7 @@ EPSILON, DELTA = 2, F(1, 10)
 LOUD = {"epsilon": 5, "delta": F(3, 10)}
 """So little noise that distributions of two rounds and a search are short."""
 
-TWO_ROUNDS = RoundPlan((F(3, 10), F(7, 10)), (1.0, 0.5), 1.0, 0.5)
+TWO_ROUNDS = RoundSchedule((F(3, 10), F(7, 10)), (1.0, 0.5), 1.0, 0.5)
 LINE = [-1.0, 0.25, 1.0]
 PLANE = [(-1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
 
@@ -50,7 +48,7 @@ def _forget_plans() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """A distribution has thousands of paths, and the same few sums along them."""
-    monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: RememberedVectors(MeanVectors(*a, **given)))
+    monkeypatch.setattr(mean_module, "MeanVectors", lambda *a, **given: CachedUserVectors(MeanVectors(*a, **given)))
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def audited(learner: WinsorizedMean, universe: Sequence[Any], n_users: int = 2, 
 
 def learner(method: str, **more: Any) -> WinsorizedMean:
     given = {"epsilon": EPSILON, "delta": DELTA} | more
-    return WinsorizedMean(bound=1, m=2, method=method, steps=1, **given)
+    return WinsorizedMean(max_norm=1, m=2, method=method, grid_resolution=1, **given)
 
 
 def shown(name: str, report: Any, promise: float | None = None) -> None:
@@ -107,19 +105,19 @@ def test_two_rounds(two_rounds: None) -> None:
     assert report.worst_delta.upper > 0.01 * DELTA
 
 
-def test_two_rounds_and_a_private_radius(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_rounds_and_a_private_concentration(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # two candidates of fifteen, so that the distribution can be listed; half of the budget, so that the search is seen
-    monkeypatch.setattr(radius_module, "STEPS", range(-4, 5, 8))
+    monkeypatch.setattr(iterated_module, "RADIUS_EXPONENTS", range(-4, 5, 8))
     monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
-    report = audited(learner("iterated", private_radius=True, **LOUD), [-1.0, 1.0])
+    report = audited(learner("iterated", private_concentration=True, **LOUD), [-1.0, 1.0])
     shown("two rounds and a private radius", report)
     assert report.holds
     assert report.worst_delta.upper > 0
 
 
 def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: RoundPlan((F(1),), (1.0,), 1.0, 0.5))
-    made = WinsorizedMean(epsilon=EPSILON, bound=1, m=2, method="iterated", steps=1)
+    monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: RoundSchedule((F(1),), (1.0,), 1.0, 0.5))
+    made = WinsorizedMean(epsilon=EPSILON, max_norm=1, m=2, method="iterated", grid_resolution=1)
     report = audit_user_level(
         as_finite_algorithm(made), universe=LINE, n_users=2, n_examples=2, epsilon=EPSILON, delta=0
     )
@@ -193,7 +191,7 @@ def test_reference_divergences() -> None:
 
 
 def test_pmfs_with_default_steps_are_refused() -> None:
-    made = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, method="iterated")
+    made = WinsorizedMean(epsilon=1, delta=1e-6, max_norm=1, m=2, method="iterated")
     with pytest.raises(exceptions.BudgetError):
         made.output_distribution(np.array([[1.0], [0.0]]), groups=[0, 1])
 
@@ -264,16 +262,23 @@ PERSONS_ON_A_LINE: list[Person] = [(), ((-9.0,), (math.nan,)), ((1.5,),)]
 @pytest.fixture
 def all_radii(monkeypatch: pytest.MonkeyPatch) -> WinsorizedMean:
     """Two rounds around a center that is not 0, and a search among all radii."""
-    plan = RoundPlan((F(1, 2), F(1, 2)), (1.0, 0.5), 1.0, 0.5)
+    plan = RoundSchedule((F(1, 2), F(1, 2)), (1.0, 0.5), 1.0, 0.5)
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: plan)
     monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 10))
     return WinsorizedMean(
-        epsilon=HOT, bound=1, center=0.5, m=2, method="iterated", private_radius=True, steps=1, norm="max"
+        epsilon=HOT,
+        max_norm=1,
+        center=0.5,
+        m=2,
+        method="iterated",
+        private_concentration=True,
+        grid_resolution=1,
+        norm="max",
     )
 
 
 def test_all_radii_of_a_search(all_radii: WinsorizedMean) -> None:
-    assert RadiusSearch(F(1)).n_candidates == 15
+    assert len(RadiusSearch(F(1)).candidates(1.0)) == 15
     worst = worst_loss(all_radii, PERSONS_ON_A_LINE, 1)
     print(f"two rounds and a search among 15 radii: worst loss {worst:.6g} of {HOT}")
     assert 0.5 * HOT < worst <= HOT
@@ -299,13 +304,13 @@ IN_THE_PLANE: list[Person] = [(), ((9.0, -9.0), (math.nan, -math.inf)), ((1.0, -
 def test_two_columns_around_a_center(method: str, norm: str, steps: int, least: float) -> None:
     learner = WinsorizedMean(
         epsilon=4,
-        bound=1,
+        max_norm=1,
         center=(1, -2),
         m=2,
         method=method,
-        steps=steps,
+        grid_resolution=steps,
         norm=norm,
-        radius=0.5,
+        concentration=0.5,
         public_seed=bytes(32),
     )
     worst = worst_loss(learner, IN_THE_PLANE, 2)
@@ -323,5 +328,7 @@ def test_half_the_sensitivity_shows_in_two_columns(monkeypatch: pytest.MonkeyPat
         )
 
     monkeypatch.setattr(FullRangeLaplace, "__init__", too_quiet)
-    learner = WinsorizedMean(epsilon=4, bound=1, center=(1, -2), m=2, method="laplace", steps=1, norm="max", radius=1)
+    learner = WinsorizedMean(
+        epsilon=4, max_norm=1, center=(1, -2), m=2, method="laplace", grid_resolution=1, norm="max", concentration=1
+    )
     assert worst_loss(learner, IN_THE_PLANE, 2) > 4

@@ -15,11 +15,19 @@ from oracle import iterated_mean as reference
 from userdp.accounting import PrivacyLedger, largest_rho, zcdp_delta
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean
-from userdp.means.iterated import IteratedMean, plan_gaussian, plan_iterated
+from userdp.means.iterated import (
+    RADIUS_EXPONENTS,
+    GaussianRounds,
+    IteratedMean,
+    LaplaceRounds,
+    NoiseSize,
+    RadiusSearch,
+    plan_gaussian,
+    plan_iterated,
+    planned_rounds,
+)
 from userdp.means.methods import CLEARLY, choose
-from userdp.means.plan import MeanMethod, MeanProblem
-from userdp.means.private_radius import STEPS, RadiusSearch, search_epsilon
-from userdp.means.rounds import DISTANCE, GaussianRounds, LaplaceRounds, NoiseSize, planned_rounds
+from userdp.means.problem import NOISE_DISTANCE, MeanMethod, MeanProblem
 from userdp.means.winsorized import plan_laplace, plan_practical
 from userdp.mechanisms.composed import run
 from userdp.runtime import source_of
@@ -29,7 +37,7 @@ F = Fraction
 
 
 def problem(n: int = 1000, d: int = 64, m: int = 16, epsilon: Any = 1, delta: Any = "1e-6", **more: Any) -> Any:
-    given = {"bound": 1.0, "norm": "l2", "spread": m**-0.5, "beta": 0.01} | more
+    given = {"max_norm": 1.0, "norm": "l2", "concentration": m**-0.5, "beta": 0.01} | more
     return MeanProblem(n_users=n, dimension=d, epsilon=epsilon, delta=F(delta), **given)
 
 
@@ -59,7 +67,7 @@ def test_plans_are_rounds_of_shrinking_radii_that_share_the_budget() -> None:
     for d in (1, 8, 1024):
         for n in (100, 10**5):
             for m in (1, 64):
-                plan = iterated(n, d, m).plan
+                plan = iterated(n, d, m).schedule
                 assert sum(plan.shares) == 1
                 assert min(plan.shares) > 0
                 assert plan.radii[0] == 1
@@ -70,14 +78,14 @@ def test_plans_are_rounds_of_shrinking_radii_that_share_the_budget() -> None:
 def test_one_round_is_the_gaussian_mechanism() -> None:
     one, other = iterated(10_000, 64, 1), plan_gaussian(problem(10_000, 64, 1))
     assert isinstance(other, IteratedMean)
-    assert one.plan == other.plan
+    assert one.schedule == other.schedule
     assert one.rounds[0][0].mechanism.sigma_squared == other.rounds[0][0].mechanism.sigma_squared
     rho = float(largest_rho(1, "1e-6"))
     assert one.predicted_error() == pytest.approx(math.sqrt(64 * 2 / (10_000**2 * rho)))
 
 
 def test_kappa_grows_where_noise_is_small_and_tails_are_long() -> None:
-    kappas = [iterated(10_000, d, 256).plan.kappa for d in (1, 8, 64)]
+    kappas = [iterated(10_000, d, 256).schedule.kappa for d in (1, 8, 64)]
     assert kappas == sorted(kappas, reverse=True)
     assert kappas[0] >= 1.75
     assert kappas[-1] <= 1.1
@@ -111,12 +119,12 @@ def steady(noise: Callable[[int], int]) -> tuple[list[Any], Callable[..., Any]]:
     return seen, draw
 
 
-@pytest.mark.parametrize("private_radius", [False, True])
+@pytest.mark.parametrize("private_concentration", [False, True])
 @pytest.mark.parametrize("d", [2, 3, 8])
-def test_rounds_are_those_of_the_slow_reference(d: int, private_radius: bool) -> None:
+def test_rounds_are_those_of_the_slow_reference(d: int, private_concentration: bool) -> None:
     rng = np.random.default_rng(d)
     n = 40
-    plan = iterated(n, d, 64, 40, "1e-2", steps=32, private_radius=private_radius)
+    plan = iterated(n, d, 64, 40, "1e-2", grid_resolution=32, private_concentration=private_concentration)
     assert len(plan.rounds) > 1
     # a center far from 0, so that rounds clip, and dyadic numbers, so that the reference has them exactly
     people = np.round((0.3 + rng.normal(size=(n, d)) / 8) / math.sqrt(d) * 2**20) / 2**20
@@ -145,11 +153,11 @@ def test_the_center_stays_in_the_ball() -> None:
 
 
 @pytest.mark.parametrize("d", [1, 3, 64, 1000])
-@pytest.mark.parametrize("private_radius", [False, True])
-def test_what_is_spent_is_within_the_claim(d: int, private_radius: bool) -> None:
+@pytest.mark.parametrize("private_concentration", [False, True])
+def test_what_is_spent_is_within_the_claim(d: int, private_concentration: bool) -> None:
     for delta in (F(1, 10), F(1, 10**12)):
-        given = problem(500, d, 100, "0.7", delta, private_radius=private_radius)
-        noise = GaussianRounds.of(given, F(3, 100) if private_radius else F(0))
+        given = problem(500, d, 100, "0.7", delta, private_concentration=private_concentration)
+        noise = GaussianRounds.of(given, F(3, 100) if private_concentration else F(0))
         plan = planned_rounds(d, 1.0, 0.1, noise.size())
         method = IteratedMean("iterated", given, noise, plan)
         cost = method.budget().cost
@@ -161,7 +169,7 @@ def test_what_is_spent_is_within_the_claim(d: int, private_radius: bool) -> None
             assert max(each) <= noise.rho * noise.rest * share
             drawn += max(each)
             for this in possible:
-                assert this.mechanism.distance <= DISTANCE
+                assert this.mechanism.distance <= NOISE_DISTANCE
                 assert this.reach == math.floor(F(this.radius) / F(this.grid))
                 assert 500 * this.reach < 2**61
         if method.search:
@@ -185,7 +193,7 @@ def test_laplace_rounds_spend_epsilon(d: int) -> None:
 
 def test_search_costs_what_it_is_given() -> None:
     for rho in (F(1, 1000), F(2, 7), F(1, 10**9)):
-        epsilon = search_epsilon(rho)
+        epsilon = GaussianRounds(100, 1, F(1, 2), 2 * rho, F(0)).search_epsilon()
         assert F(999, 1000) * rho < epsilon**2 / 8 <= rho
 
 
@@ -196,7 +204,7 @@ def test_search_scores_move_by_two_at_most_and_prefer_the_median() -> None:
     for change in (-1, 0, 1):
         assert np.max(np.abs(search.scores(counts + change, 10) - search.scores(counts, 10))) <= 2
     candidates = search.candidates(0.8)
-    assert len(candidates) == search.n_candidates == len(STEPS)
+    assert len(candidates) == len(RADIUS_EXPONENTS)
     assert candidates[8] == 0.8
     np.testing.assert_allclose(candidates[1:] / candidates[:-1], 2**0.25)
     # the root mean square of a normal vector over its median
@@ -205,7 +213,7 @@ def test_search_scores_move_by_two_at_most_and_prefer_the_median() -> None:
 
 
 def test_no_search_is_paid_where_nobody_is_clipped() -> None:
-    plan = iterated(1000, 64, 1, private_radius=True)
+    plan = iterated(1000, 64, 1, private_concentration=True)
     assert len(plan.rounds) == 1
     assert list(plan.budget().parts) == ["round 1"]
 
@@ -236,9 +244,9 @@ def test_errors_are_those_predicted(d: int, n: int, epsilon: float, delta: Any) 
     assert 0.8 < ratio < 1.15
 
 
-def test_private_radius_repairs_a_wrong_promise() -> None:
+def test_private_concentration_repairs_a_wrong_promise() -> None:
     # users at three times the distance that is promised; the factor is near 5 in the table of docs/mean_error.md
-    plain, searched = (iterated(4000, 16, 256, 1, private_radius=private) for private in (False, True))
+    plain, searched = (iterated(4000, 16, 256, 1, private_concentration=private) for private in (False, True))
     wrong = [np.mean(errors(plan, 3 / 16, 30, 0)) for plan in (plain, searched)]
     assert wrong[1] < wrong[0]
 
@@ -251,7 +259,7 @@ def test_auto_takes_the_least_predicted_error_and_prefers_the_iterated_mean() ->
         auto = choose(given)
         assert auto.predicted_error() <= min(own, least / CLEARLY)
         assert (auto.name == "iterated") == (least >= CLEARLY * own)
-    assert choose(problem(private_radius=True)).name == "iterated"
+    assert choose(problem(private_concentration=True)).name == "iterated"
 
 
 def test_auto_is_within_three_percent_of_all_others_by_prediction() -> None:
@@ -268,15 +276,15 @@ def test_auto_is_within_three_percent_of_all_others_by_prediction() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"gaussian.*delta > 0"):
         plan_gaussian(problem(delta=0))
-    with pytest.raises(ValueError, match="steps must be at most"):
-        problem(steps=2**40)
+    with pytest.raises(ValueError, match="grid_resolution must be at most"):
+        problem(grid_resolution=2**40)
 
 
 @pytest.mark.parametrize("bound", [1e-310, 1e-91, 1e91, 1e300])
 def test_bounds_beyond_floats_are_refused_before_anything_is_drawn(bound: float) -> None:
     ledger = PrivacyLedger(1)
-    with pytest.raises(ValueError, match=r"bound must be from 2\*\*-300 to 2\*\*300"):
-        ledger.fit(WinsorizedMean(epsilon=1, bound=bound, m=1), np.array([[1.0], [2.0]]), groups=[1, 2])
+    with pytest.raises(ValueError, match=r"max_norm must be from 2\*\*-300 to 2\*\*300"):
+        ledger.fit(WinsorizedMean(epsilon=1, max_norm=bound, m=1), np.array([[1.0], [2.0]]), groups=[1, 2])
     with pytest.raises(ValueError, match=r"center must be finite, and at most 2\*\*300"):
         ledger.fit(WinsorizedMean(epsilon=1, center=1e300, m=1), np.array([[1.0], [2.0]]), groups=[1, 2])
     assert not ledger.entries
@@ -284,7 +292,7 @@ def test_bounds_beyond_floats_are_refused_before_anything_is_drawn(bound: float)
 
 @pytest.mark.parametrize("radius", [1e-320, 1e-100, 1e100, 1e300])
 def test_radii_that_cannot_be_are_the_nearest_that_can(radius: float) -> None:
-    learner = WinsorizedMean(epsilon=1, bound=1, radius=radius, m=1, method="iterated")
+    learner = WinsorizedMean(epsilon=1, max_norm=1, concentration=radius, m=1, method="iterated")
     assert np.isfinite(learner.fit(np.array([[1.0], [2.0]]), groups=[1, 2]).mean_[0])
 
 
@@ -299,20 +307,20 @@ def test_a_delta_too_small_for_gaussian_noise_leaves_laplace_noise(epsilon: int,
 
 def test_little_epsilon_takes_coarser_grids_and_is_refused_before_anything_is_drawn() -> None:
     people = {"X": np.array([[1.0], [2.0]]), "groups": [1, 2]}
-    made = WinsorizedMean(epsilon="1e-6", bound=1, m=1, method="iterated").fit(**people)
+    made = WinsorizedMean(epsilon="1e-6", max_norm=1, m=1, method="iterated").fit(**people)
     assert np.isfinite(made.mean_[0])
     ledger = PrivacyLedger(1)
     with pytest.raises(BudgetError, match="larger epsilon"):
-        ledger.fit(WinsorizedMean(epsilon="1e-9", bound=1, m=1, method="iterated"), **people)
+        ledger.fit(WinsorizedMean(epsilon="1e-9", max_norm=1, m=1, method="iterated"), **people)
     assert not ledger.entries
 
 
 def test_equal_problems_have_equal_plans() -> None:
     first, again = iterated(), iterated()
     assert first is not again
-    assert first.plan == again.plan
+    assert first.schedule == again.schedule
     assert first.budget() == again.budget()
-    assert replace(first.plan, kappa=2.0) != first.plan
+    assert replace(first.schedule, kappa=2.0) != first.schedule
 
 
 @pytest.mark.parametrize("method", ["gaussian", "iterated", "auto"])
@@ -320,7 +328,7 @@ def test_estimator_from_rows(method: str) -> None:
     rng = np.random.default_rng(0)
     people = np.repeat(np.arange(2000), 16)
     rows = np.where(rng.random((len(people), 4)) < 0.6, 0.5, -0.5)
-    learner = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=16, method=method).fit(rows, groups=people)
+    learner = WinsorizedMean(epsilon=1, delta=1e-6, max_norm=1, m=16, method=method).fit(rows, groups=people)
     truth = rows.reshape(2000, 16, 4).mean(axis=(0, 1))
     assert np.linalg.norm(learner.mean_ - truth) < 8 * learner.predicted_error_
     assert learner.method_ == ("gaussian" if method == "gaussian" else "iterated")

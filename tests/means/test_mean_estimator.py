@@ -23,7 +23,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"method": "practical"},
     {"method": "gaussian", "delta": 1e-6},
     {"method": "laplace"},
-    {"delta": 1e-6, "private_radius": True},
+    {"delta": 1e-6, "private_concentration": True},
 ]
 
 
@@ -44,8 +44,8 @@ def test_all_checks_pass_without_privacy_settings(given: dict[str, Any]) -> None
         ({"delta": 1}, "delta must be below 1"),
         ({"method": ["auto"]}, "method must be one of"),
         ({"center": 2.0**301}, "center must be finite"),
-        ({"steps": 2**31}, "steps must be at most"),
-        ({"bound": 1e200}, "bound must be from"),
+        ({"grid_resolution": 2**31}, "grid_resolution must be at most"),
+        ({"max_norm": 1e200}, "max_norm must be from"),
     ],
 )
 def test_bad_parameters_are_named(given: dict[str, Any], message: str) -> None:
@@ -64,7 +64,7 @@ ROWS = np.random.default_rng(0).integers(-(2**20), 2**20, size=(60, 3)) / 2**21
 
 def bits(X: Any, groups: Any = PEOPLE, **given: Any) -> list[list[int]]:
     """Every user's integers, as `fit` sums them."""
-    learner = WinsorizedMean(epsilon=1, delta=1e-6, bound=1, m=2, n_features=3, **given)
+    learner = WinsorizedMean(epsilon=1, delta=1e-6, max_norm=1, m=2, n_features=3, **given)
     assert np.all(np.isfinite(learner.fit(X, groups=groups).mean_))
     data, _ = learner._read(X, None, groups)
     vectors = MeanVectors(data, 1.0)
@@ -129,11 +129,13 @@ def test_users_with_very_different_numbers_of_rows() -> None:
     assert bits(ROWS, enrolled=[99, *range(30)])[0] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("given", [*SETTINGS, {"center": [0.1, 0.2, 0.3], "norm": "max", "radius": "0.1"}], ids=str)
+@pytest.mark.parametrize(
+    "given", [*SETTINGS, {"center": [0.1, 0.2, 0.3], "norm": "max", "concentration": "0.1"}], ids=str
+)
 def test_copies_and_json(given: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*users are too few for")
-        learner = WinsorizedMean(epsilon="0.5", bound=1, m=2, **given).fit(ROWS, groups=PEOPLE)
+        learner = WinsorizedMean(epsilon="0.5", max_norm=1, m=2, **given).fit(ROWS, groups=PEOPLE)
     for copied in (pickle.loads(pickle.dumps(learner)), WinsorizedMean.from_json(learner.to_json())):
         assert copied.get_params() == learner.get_params()
         assert copied.mean_.tolist() == learner.mean_.tolist()

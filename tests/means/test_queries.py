@@ -22,7 +22,7 @@ from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.exceptions import PrivacyBudgetError
 from userdp.means import WinsorizedQueries
-from userdp.means import answers as answers_module
+from userdp.means import methods as methods_module
 from userdp.users import GivenVectors
 
 F = Fraction
@@ -55,8 +55,8 @@ def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = 
 
 @pytest.fixture(params=[1, 2], ids=["all noise", "half noise"])
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    part = answers_module.equal_part
-    monkeypatch.setattr(answers_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
+    part = methods_module.equal_part
+    monkeypatch.setattr(methods_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
     with forgotten_plans():
         yield request.param
 
@@ -71,7 +71,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 def _replaced(problem: Any) -> Any:
     from dataclasses import replace
 
-    return replace(problem, steps=1)
+    return replace(problem, grid_resolution=1)
 
 
 @pytest.mark.usefixtures("coarse")
@@ -91,7 +91,7 @@ def test_audit_with_gaussian_noise() -> None:
 def session(**given: Any) -> Any:
     X = np.arange(12.0).reshape(6, 2) / 12
     about = WinsorizedQueries(
-        **{"epsilon": 1, "delta": 1e-6, "n_queries": 3, "dimension": 2, "bound": 2, "m": 2, **given}
+        **{"epsilon": 1, "delta": 1e-6, "n_queries": 3, "dimension": 2, "max_norm": 2, "m": 2, **given}
     )
     return about.open(X, groups=[1, 1, 2, 2, 3, 3])
 
@@ -99,10 +99,10 @@ def session(**given: Any) -> Any:
 def test_the_budget_refuses_one_question_more() -> None:
     about = session()
     for left in (2, 1, 0):
-        assert about.ask(lambda rows: rows.mean(axis=0)).shape == (2,)
+        assert about.release(lambda rows: rows.mean(axis=0)).shape == (2,)
         assert about.remaining == left
     with pytest.raises(PrivacyBudgetError, match="3 questions"):
-        about.ask(lambda rows: rows.mean(axis=0))
+        about.release(lambda rows: rows.mean(axis=0))
     assert repr(about) == "<QuerySession: 0 of 3 questions left>"
 
 
@@ -119,12 +119,12 @@ def test_questions_ask_no_questions(asks_when_tried: bool) -> None:
     def nested(rows: Any) -> Any:
         if asks_when_tried or rows.any():
             try:
-                about.ask(lambda others: others.mean(axis=0) * rows[0])
+                about.release(lambda others: others.mean(axis=0) * rows[0])
             except RuntimeError as error:
                 errors.append(str(error))
         return mean_of(rows)
 
-    about.ask(nested)
+    about.release(nested)
     assert about.remaining == 2
     assert len(errors) == 3 + asks_when_tried
     assert all("questions ask none themselves" in error for error in errors)
@@ -141,17 +141,17 @@ def test_threads_have_one_budget_and_take_turns() -> None:
         return mean_of(rows)
 
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(about.ask, slow)
+        first = pool.submit(about.release, slow)
         tried.wait()
         try:
             with pytest.raises(RuntimeError, match="being asked"):
-                about.ask(mean_of)
+                about.release(mean_of)
         finally:
             go_on.set()
         assert first.result().shape == (2,)
-    about.ask(mean_of)
+    about.release(mean_of)
     with pytest.raises(PrivacyBudgetError):
-        about.ask(mean_of)
+        about.release(mean_of)
     assert about.remaining == 0
 
 
@@ -165,15 +165,15 @@ def test_another_process_has_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     about = session()
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="process"):
-        about.ask(lambda rows: rows.mean(axis=0))
+        about.release(lambda rows: rows.mean(axis=0))
     assert about.remaining == 3
 
 
 def test_a_closed_session_has_no_data() -> None:
     with session() as about:
-        about.ask(lambda rows: rows.mean(axis=0))
+        about.release(lambda rows: rows.mean(axis=0))
     with pytest.raises(RuntimeError, match="closed"):
-        about.ask(lambda rows: rows.mean(axis=0))
+        about.release(lambda rows: rows.mean(axis=0))
     assert about._data is None
     assert not any(isinstance(value, np.ndarray) for value in vars(about).values())
 
@@ -181,11 +181,11 @@ def test_a_closed_session_has_no_data() -> None:
 def test_bad_questions_cost_nothing() -> None:
     about = session()
     with pytest.raises(TypeError, match="callable"):
-        about.ask(3)
+        about.release(3)
     with pytest.raises(ValueError, match="shape"):
-        about.ask(lambda rows: rows.mean())
+        about.release(lambda rows: rows.mean())
     with pytest.raises(ValueError, match="row of 2 zeros"):
-        about.ask(lambda rows: 1 // 0)
+        about.release(lambda rows: 1 // 0)
     assert about.remaining == 3
 
 
@@ -193,7 +193,7 @@ def test_bad_questions_cost_nothing() -> None:
 def test_what_no_answer_can_be_is_refused(value: Any) -> None:
     about = WinsorizedQueries(epsilon=1, m=1).open(np.array([[1.0], [2.0]]), groups=[1, 2])
     with pytest.raises(ValueError, match="public row"):
-        about.ask(lambda rows: value)
+        about.release(lambda rows: value)
     assert about.remaining == 1
 
 
@@ -207,7 +207,7 @@ def test_questions_get_doubles(kind: str) -> None:
         return rows.mean()
 
     X = np.array([[1], [0]]).astype(kind)
-    WinsorizedQueries(epsilon=1, m=1).open(X, X[:, 0], groups=[1, 2]).ask(question)
+    WinsorizedQueries(epsilon=1, m=1).open(X, X[:, 0], groups=[1, 2]).release(question)
     assert kinds == [np.dtype(np.float64)] * 6
     assert vectors_of(lambda rows: rows.mean() / 2, X, [1, 2]) == [[2**19], [0]]
 
@@ -277,8 +277,8 @@ def test_questions_get_copies_and_targets() -> None:
 
     about = WinsorizedQueries(epsilon=1, n_queries=2, m=2, n_features=1, enrolled=[1, 2, 3])
     with about.open([[1.0], [2.0], ["x"]], [0.5, 1.5, 2.5], groups=[3, 1, 3]) as asked:
-        asked.ask(question)
-        asked.ask(question)
+        asked.release(question)
+        asked.release(question)
     assert seen[1:3] == [([[2.0]], [1.5]), ([[1.0], [seen[2][0][1][0]]], [0.5, 2.5])]
     assert np.isnan(seen[2][0][1][0])
     assert str(seen[1:3]) == str(seen[4:])
@@ -286,7 +286,7 @@ def test_questions_get_copies_and_targets() -> None:
 
 @pytest.mark.parametrize("method", ["auto", "gaussian", "practical"])
 def test_one_flat_account(method: str) -> None:
-    about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=100, dimension=8, bound=1, m=1, method=method)
+    about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=100, dimension=8, max_norm=1, m=1, method=method)
     answers = about._plan(10_000, 1).answers
     cost = answers.budget.cost
     assert cost.rho is not None
@@ -299,13 +299,13 @@ def test_answers_are_near() -> None:
     rng = np.random.default_rng(1)
     X, groups = rng.uniform(-1, 1, size=(20_000, 3)) + 0.2, np.repeat(np.arange(2000), 10)
     about = WinsorizedQueries(
-        epsilon=2, delta=1e-6, n_queries=3, dimension=3, bound=2, m=10, random_state=1, public_seed=bytes(32)
+        epsilon=2, delta=1e-6, n_queries=3, dimension=3, max_norm=2, m=10, random_state=1, public_seed=bytes(32)
     )
     with pytest.warns(InsecureRandomnessWarning):
         asked = about.open(X, groups=groups)
     with asked:
         for power in (1, 2, 3):
-            answer = asked.ask(lambda rows, power=power: (rows**power).mean(axis=0))
+            answer = asked.release(lambda rows, power=power: (rows**power).mean(axis=0))
             assert np.linalg.norm(answer - (X**power).mean(axis=0)) < 0.1
         assert asked.predicted_error < 0.05
         assert not asked.privacy_.is_private
@@ -329,7 +329,7 @@ def test_progress_counts_all_users() -> None:
     calls: list[tuple[int, int]] = []
     about = WinsorizedQueries(epsilon=1, m=1, enrolled=range(4))
     with about.open(np.array([[0.5]]), groups=[2], progress=lambda done, total: calls.append((done, total))) as asked:
-        asked.ask(lambda rows: rows.mean())
+        asked.release(lambda rows: rows.mean())
     assert calls == list(itertools.product([1, 2, 3, 4], [4]))
 
 
@@ -340,8 +340,8 @@ def test_progress_counts_all_users() -> None:
         ({"delta": 2}, "delta"),
         ({"n_queries": 0}, "n_queries"),
         ({"dimension": 0}, "dimension"),
-        ({"bound": 0}, "bound"),
-        ({"radius": -1}, "radius"),
+        ({"max_norm": 0}, "max_norm"),
+        ({"concentration": -1}, "concentration"),
         ({"method": "median"}, "method"),
         ({"beta": 0}, "beta"),
         ({"delta": 0, "method": "gaussian"}, "delta"),

@@ -23,11 +23,10 @@ from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean, range_search
-from userdp.means.plan import MeanMethod, MeanProblem
+from userdp.means.problem import MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch
-from userdp.means.winsorized import WinsorizedBall, plan_laplace, plan_paper, plan_practical
+from userdp.means.winsorized import WinsorizedBall, WinsorizedColumns, plan_laplace, plan_paper, plan_practical
 from userdp.means.winsorized_budget import ColumnBudget, best_column_budget
-from userdp.means.winsorized_columns import WinsorizedColumns
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import output_distribution, run
 from userdp.report import AuditReport
@@ -42,9 +41,9 @@ def problem_of(n: int = 1000, d: int = 1, **changes: Any) -> MeanProblem:
     given: dict[str, Any] = {
         "n_users": n,
         "dimension": d,
-        "bound": 1.0,
+        "max_norm": 1.0,
         "norm": "l2",
-        "spread": 0.25,
+        "concentration": 0.25,
         "epsilon": 1,
         "delta": F(0),
         "beta": 0.01,
@@ -82,7 +81,7 @@ def with_noise(method: Any, noise: Any) -> Any:
 def test_exact_audit_of_range_and_sum_with_users_without_rows(n: int) -> None:
     universe = [(-1.7,), (-0.2,), (0.3,), (1.9,), (math.nan,), (math.inf,), None]
     parts = ColumnBudget(1, F(1, 3), F(2, 3), "pure", 0.5)
-    method = WinsorizedColumns("practical", problem_of(n, bound=2.0), TINY, parts)
+    method = WinsorizedColumns("practical", problem_of(n, max_norm=2.0), TINY, parts)
     report = audited(method, universe, 1)
     print(f"n = {n}: worst delta {report.worst_delta} at epsilon 1, epsilon {report.epsilon}")
     assert report.holds
@@ -97,7 +96,14 @@ def test_exact_audit_of_range_and_sum_with_users_without_rows(n: int) -> None:
 @pytest.mark.parametrize(("n", "m", "values"), [(2, 1, 4), (3, 1, 4), (2, 2, 3), (3, 2, 2)])
 @pytest.mark.parametrize("method", ["paper", "laplace"])
 def test_exact_audit_of_the_estimator(n: int, m: int, values: int, method: str) -> None:
-    given: dict[str, Any] = {"bound": 1, "m": m, "radius": 0.15, "beta": 0.9, "steps": 4, "method": method}
+    given: dict[str, Any] = {
+        "max_norm": 1,
+        "m": m,
+        "concentration": 0.15,
+        "beta": 0.9,
+        "grid_resolution": 4,
+        "method": method,
+    }
     universe = [-1.0, 1.0, math.nan, 0.1][:values]
     holding = as_finite_algorithm(WinsorizedMean(epsilon=1, **given), n_users=n)
     report = audit_user_level(holding, universe=universe, n_users=n, n_examples=m, epsilon=1, delta=0)
@@ -114,7 +120,7 @@ def test_exact_audit_of_the_ball() -> None:
     lattice = Lattice(0.5, 2, 2, 2)
 
     def ball(rho: Fraction) -> WinsorizedBall:
-        problem = problem_of(2, bound=2.0, delta=delta)
+        problem = problem_of(2, max_norm=2.0, delta=delta)
         return WinsorizedBall("practical", problem, 1, lattice, 1.0, 2, F(1, 4), rho, F(1, 2**90))
 
     report = audited(ball(rho), universe, epsilon, delta)
@@ -130,7 +136,7 @@ def test_exact_audit_of_two_columns_under_optimal_composition() -> None:
     universe, epsilon, delta = [(-1.0, -1.0), (1.0, 1.0), (1.0, -1.0)], F(1), F(1, 50)
     lattice = Lattice(1.0, 1, 1, 2)
     method, weak = (
-        WinsorizedColumns("practical", problem_of(2, 2, bound=1.4, delta=delta), lattice, budget)
+        WinsorizedColumns("practical", problem_of(2, 2, max_norm=1.4, delta=delta), lattice, budget)
         for budget in (
             _two_groups(epsilon, delta),
             ColumnBudget(2, F(1, 2), 2 * _two_groups(epsilon, delta).epsilon_noise, "", 1.0),
@@ -223,7 +229,7 @@ def test_lattices_are_of_whole_steps_and_reach_as_far_as_asked() -> None:
 
 def test_the_error_is_as_predicted_and_far_below_that_of_the_full_range() -> None:
     n, m, epsilon, runs = 1000, 256, 0.5, 12_000
-    problem = problem_of(n, spread=1 / math.sqrt(m), epsilon=epsilon)
+    problem = problem_of(n, concentration=1 / math.sqrt(m), epsilon=epsilon)
     practical, full = plan_practical(problem), plan_laplace(problem)
     assert isinstance(practical, WinsorizedColumns)
     noise = float(practical.each.epsilon_noise)
@@ -260,7 +266,7 @@ def test_errors_of_several_columns_are_as_predicted(delta: Fraction) -> None:
     means = 0.2 + rng.normal(size=(n, d)) / math.sqrt(m * d)
     vectors = GivenVectors(means, np.ones(n, dtype=bool))
     plans = [
-        plan_practical(problem_of(n, d, spread=1 / math.sqrt(m), delta=delta)),
+        plan_practical(problem_of(n, d, concentration=1 / math.sqrt(m), delta=delta)),
         plan_laplace(problem_of(n, d)),
         plan_laplace(problem_of(n, d, norm="max")),
     ]
@@ -277,7 +283,7 @@ def test_errors_of_several_columns_are_as_predicted(delta: Fraction) -> None:
 
 def test_vectors_are_not_clipped_where_the_mean_is_at_the_end_of_all_bins() -> None:
     n, d, u = 20_000, 64, 1 / 16
-    plan = plan_practical(problem_of(n, d, spread=u, epsilon=4, delta=F(1, 10**6)))
+    plan = plan_practical(problem_of(n, d, concentration=u, epsilon=4, delta=F(1, 10**6)))
     assert isinstance(plan, WinsorizedBall)
     search = plan.search
     ends = search.middles((search.lattice.n_bins // 2,) * d) + search.lattice.length / 2
@@ -300,9 +306,9 @@ def test_fits_in_one_and_several_columns(method: str) -> None:
         learner = WinsorizedMean(
             epsilon=8,
             delta=delta,
-            bound=2,
+            max_norm=2,
             m=4,
-            radius=0.1,
+            concentration=0.1,
             method=method,
             norm="max",
             enrolled=tuple(range(4001)),
@@ -320,7 +326,7 @@ def test_fits_in_one_and_several_columns(method: str) -> None:
 def test_too_few_users_are_warned_about_from_public_numbers() -> None:
     rows, people = np.zeros((60, 4)), np.arange(60)
     for method, delta in (("practical", 0), ("paper", 0), ("practical", "1e-3")):
-        few = WinsorizedMean(epsilon="0.5", delta=delta, m=1, radius=0.01, method=method)
+        few = WinsorizedMean(epsilon="0.5", delta=delta, m=1, concentration=0.01, method=method)
         columns = rows[:, :1] if method == "paper" else rows
         with pytest.warns(UserWarning, match=r"60 users are too few .*: \d+ are needed") as caught:
             few.fit(columns, groups=people)
@@ -336,7 +342,9 @@ def test_too_few_users_are_warned_about_from_public_numbers() -> None:
 def test_enough_users_are_not_warned_about() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        WinsorizedMean(epsilon=1, m=1, radius=0.05, method="practical").fit(np.zeros((3000, 1)), groups=np.arange(3000))
+        WinsorizedMean(epsilon=1, m=1, concentration=0.05, method="practical").fit(
+            np.zeros((3000, 1)), groups=np.arange(3000)
+        )
 
 
 def test_what_methods_cannot_do_is_refused() -> None:
@@ -351,33 +359,35 @@ def test_what_methods_cannot_do_is_refused() -> None:
             {"d": 64, "delta": F(1, 100), "epsilon": 60},
             r"epsilon=60 is too large .* method='practical' has no",
         ),
-        (plan_paper, {"private_radius": True}, "private_radius goes with"),
-        (plan_practical, {"private_radius": True}, "private_radius goes with"),
-        (plan_laplace, {"private_radius": True}, "private_radius goes with"),
+        (plan_paper, {"private_concentration": True}, "private_concentration goes with"),
+        (plan_practical, {"private_concentration": True}, "private_concentration goes with"),
+        (plan_laplace, {"private_concentration": True}, "private_concentration goes with"),
     ]:
         with pytest.raises(ValueError, match=match):
             plan(problem_of(**changes))
     plan_paper(problem_of(d=3, delta=F(1, 100)))
     for plan in (plan_paper, plan_practical, plan_laplace):
-        with pytest.raises(BudgetError, match=r"steps=\d+ of the grid .* take fewer steps"):
-            plan(problem_of(steps=2**27))
+        with pytest.raises(BudgetError, match=r"grid steps .* take a smaller grid_resolution"):
+            plan(problem_of(grid_resolution=2**27))
 
 
 @pytest.mark.parametrize("radius", [1e-250, 1e250])
 def test_fits_take_extreme_radii(radius: float) -> None:
     rows = np.full((4000, 1), 0.25)
     for method in ("paper", "practical"):
-        learner = WinsorizedMean(epsilon=4, m=1, radius=radius, method=method).fit(rows, groups=np.arange(4000))
+        learner = WinsorizedMean(epsilon=4, m=1, concentration=radius, method=method).fit(rows, groups=np.arange(4000))
         assert abs(learner.mean_[0] - 0.25) < (0.01 if radius < 1 else 0.1)
 
 
 def test_plans_take_extreme_numbers() -> None:
-    for n, d, epsilon, bound, spread in itertools.product(
+    for n, d, epsilon, bound, share in itertools.product(
         (2, 10**6), (1, 5), ("1e-5", "0.01", 1, 400), (1e-6, 1e6), (1e-3, 1.0)
     ):
         for plan in (plan_practical, plan_laplace):
             for delta in (F(0), F(1, 10**9)):
-                method = plan(problem_of(n, d, epsilon=F(epsilon), bound=bound, spread=spread * bound, delta=delta))
+                method = plan(
+                    problem_of(n, d, epsilon=F(epsilon), max_norm=bound, concentration=share * bound, delta=delta)
+                )
                 assert math.isfinite(method.predicted_error())
                 if isinstance(method.noise, DiscreteLaplace):  # type: ignore[attr-defined]
                     assert method.noise.scale <= 2**24  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from support.forgotten_plans import little_noise
 from userdp.accounting import largest_epsilon_each, zcdp_delta
 from userdp.exceptions import InsecureRandomnessWarning
+from userdp.means.problem import NOISE_DISTANCE
 from userdp.mechanisms.composed import run
 from userdp.optimization import (
     Box,
@@ -29,7 +30,7 @@ from userdp.optimization import (
     SmoothedHingeLoss,
     SquaredLoss,
 )
-from userdp.optimization.clipped import DISTANCE, _amplified_rho
+from userdp.optimization.clipped import _amplified_rho
 from userdp.runtime import source_of
 
 N, M, D = 40, 3, 2
@@ -50,7 +51,7 @@ def learner(**given: Any) -> ClippedGradientDescent:
 
 def planned(model: ClippedGradientDescent, n_users: int, n_features: int) -> Any:
     """The rounds that a fit makes."""
-    return model._plan_of(model._problem(n_users, n_features))
+    return model._descent(model._problem(n_users, n_features))
 
 
 FREE: dict[str, Any] = {"epsilon": 10, "delta": "1/10", "clip": 20.0}
@@ -67,14 +68,14 @@ def _quiet() -> Iterator[None]:
 def test_the_optimum_is_found_when_noise_is_little() -> None:
     X, y, users = people()
     best, *_ = np.linalg.lstsq(X, y, rcond=None)
-    found = learner(**FREE, steps=400, average="last").fit(X, y, groups=users)
+    found = learner(**FREE, n_iterations=400, average="last").fit(X, y, groups=users)
     assert np.linalg.norm(found.theta_ - best) < 1e-4
     # The constraint binds.
-    held = learner(**FREE, steps=400, average="last", constraint=Box(-0.25, 0.25)).fit(X, y, groups=users)
+    held = learner(**FREE, n_iterations=400, average="last", constraint=Box(-0.25, 0.25)).fit(X, y, groups=users)
     assert np.all(np.abs(held.theta_) <= 0.25)
     assert np.abs(held.theta_[0] - 0.25) < 1e-4
     # Ridge, with every user of the same weight.
-    ridge = learner(**FREE, steps=400, average="last", regularization=0.5).fit(X, y, groups=users)
+    ridge = learner(**FREE, n_iterations=400, average="last", regularization=0.5).fit(X, y, groups=users)
     exact = np.linalg.solve(X.T @ X / len(y) + 0.5 * np.eye(D), X.T @ y / len(y))
     assert np.linalg.norm(ridge.theta_ - exact) < 1e-4
 
@@ -84,9 +85,9 @@ def test_users_have_the_same_weight_whatever_they_give() -> None:
     X = np.ones((12, 1))
     y = np.array([1.0] * 10 + [0.0, -1.0])
     users = [0] * 10 + [1, 2]
-    found = learner(**FREE, steps=100, average="last").fit(X, y, groups=users)
+    found = learner(**FREE, n_iterations=100, average="last").fit(X, y, groups=users)
     assert abs(found.theta_[0]) < 1e-4
-    absent = learner(**FREE, steps=100, average="last", enrolled=range(4), regularization=1.0)
+    absent = learner(**FREE, n_iterations=100, average="last", enrolled=range(4), regularization=1.0)
     # (3/4) theta + theta = (1 + 0 - 1/2) / 4: who has no rows has the gradient 0.
     y[-1] = -0.5
     assert abs(absent.fit(X, y, groups=users).theta_[0] - 0.125 / 1.75) < 1e-4
@@ -97,7 +98,7 @@ def test_users_have_the_same_weight_whatever_they_give() -> None:
 @pytest.mark.parametrize("batch_users", [None, 30])
 def test_losses_of_labels_fall(loss: Any, batch_users: Any) -> None:
     X, y, users = people()
-    fitted = learner(**FREE, loss=loss, fit_intercept=True, steps=50, batch_users=batch_users)
+    fitted = learner(**FREE, loss=loss, fit_intercept=True, n_iterations=50, batch_users=batch_users)
     theta = fitted.fit(X, np.sign(y), groups=users).theta_
     assert theta.shape == (D + 1,)
     with_constant = np.column_stack([X, np.ones(len(X))])
@@ -109,7 +110,7 @@ def test_losses_of_labels_fall(loss: Any, batch_users: Any) -> None:
 def test_a_loss_of_ones_own_is_the_same_descent() -> None:
     X, y, users = people()
     own = CustomLoss(lambda theta, X, y: (X @ theta - y)[:, None] * X, lipschitz=4.0, smoothness=1.0)
-    given = {**FREE, "steps": 30, "step_size": 0.5}
+    given = {**FREE, "n_iterations": 30, "step_size": 0.5}
     found = learner(**given, loss=own).fit(X, y, groups=users)
     assert np.allclose(found.theta_, learner(**given).fit(X, y, groups=users).theta_, atol=1e-4)
 
@@ -119,7 +120,7 @@ def test_a_loss_of_ones_own_is_the_same_descent() -> None:
 )
 def test_theta_is_a_function_of_the_transcript(given: dict[str, Any]) -> None:
     X, y, users = people()
-    model = learner(steps=5, **given)
+    model = learner(n_iterations=5, **given)
     table, _ = model._read(X, y, users)
     release = model._plan(N, D)
     outcome = run(release.program(table), source_of(None))
@@ -128,7 +129,7 @@ def test_theta_is_a_function_of_the_transcript(given: dict[str, Any]) -> None:
     theta_ = release.fitted(outcome)["theta_"]
     # By hand, from integers and public numbers only.
     plan = planned(model, N, D)
-    size, grid = plan.optimizer.steps[0], plan.step.grid
+    size, grid = plan.optimizer.step_sizes[0], plan.step.grid
     theta, visited = np.zeros(D + bool(model.fit_intercept)), []
     for answer in outcome:
         theta = theta - size * grid * np.array(answer) / (model.batch_users or N)
@@ -154,12 +155,12 @@ def test_what_is_kept() -> None:
 
 
 def test_budget_of_full_batches() -> None:
-    budget = learner(steps=7).release_plan(n_users=N, n_features=D).budget
+    budget = learner(n_iterations=7).release_plan(n_users=N, n_features=D).budget
     cost = budget.cost
     assert budget.parts == {"gradients": cost.rho}
     assert budget.unit == "rho"
     assert cost.rho is not None
-    step = planned(learner(steps=7), N, D).step
+    step = planned(learner(n_iterations=7), N, D).step
     sensitivity = 2 * math.floor(step.clip / step.grid)
     assert 7 * step.noise.rho(sensitivity) <= cost.rho
     assert 7 * D * step.noise.distance <= cost.distance
@@ -169,7 +170,7 @@ def test_budget_of_full_batches() -> None:
 
 def test_budget_of_batches() -> None:
     n, batch, steps = 100_000, 100, 20
-    full, part = (planned(learner(steps=steps, clip=1.0, batch_users=b), n, D) for b in (None, batch))
+    full, part = (planned(learner(n_iterations=steps, clip=1.0, batch_users=b), n, D) for b in (None, batch))
     assert part.budget().parts == {"gradients": Fraction(1)}
     assert part.budget().cost.rho is None
     rho = part.step.noise.rho(2 * math.floor(part.step.clip / part.step.grid))
@@ -178,10 +179,10 @@ def test_budget_of_batches() -> None:
     each = float(largest_epsilon_each(steps, 1, Fraction(1e-6) / 2))
     on_batch = math.log1p(math.expm1(each) * n / batch)
     delta_on_batch = Fraction(1e-6) / 2 / steps * n / batch
-    assert zcdp_delta(rho, on_batch * (1 + 1e-9), distance=D * DISTANCE) <= delta_on_batch
+    assert zcdp_delta(rho, on_batch * (1 + 1e-9), distance=D * NOISE_DISTANCE) <= delta_on_batch
     assert zcdp_delta(rho * Fraction(101, 100), on_batch) > delta_on_batch
     # All users in every batch: no amplification, and no other rule.
-    every = planned(learner(steps=steps, clip=1.0, batch_users=n), n, D)
+    every = planned(learner(n_iterations=steps, clip=1.0, batch_users=n), n, D)
     assert every.budget() == full.budget()
 
 
@@ -227,12 +228,12 @@ def test_what_is_not_valid_counts_as_it_says() -> None:
         ({"loss": "logistic"}, TypeError, "loss must be"),
         ({"constraint": 3.0}, TypeError, "constraint must be"),
         ({"constraint": L2Ball(1.0, (0.0,) * 5)}, ValueError, "center must have 2 entries"),
-        ({"bound": 0}, ValueError, "bound must be > 0"),
-        ({"bound": np.nan}, ValueError, "bound"),
+        ({"max_norm": 0}, ValueError, "max_norm must be > 0"),
+        ({"max_norm": np.nan}, ValueError, "max_norm"),
         ({"clip": 0.0}, ValueError, "clip must be > 0"),
         ({"clip": np.inf}, ValueError, "clip"),
-        ({"steps": 0}, ValueError, "steps"),
-        ({"steps": 2.5}, TypeError, "steps"),
+        ({"n_iterations": 0}, ValueError, "n_iterations"),
+        ({"n_iterations": 2.5}, TypeError, "n_iterations"),
         ({"step_size": -1.0}, ValueError, "step_size"),
         ({"batch_users": 41}, ValueError, "batch_users must be at most the number of users, 40"),
         ({"batch_users": 0}, ValueError, "batch_users"),

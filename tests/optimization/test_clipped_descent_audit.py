@@ -17,7 +17,8 @@ from userdp.estimators import as_finite_algorithm
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression
 from userdp.optimization import clipped as module
 from userdp.optimization import linear_models as _linear_models
-from userdp.optimization.gradients import GradientRows, RememberedVectors
+from userdp.optimization.finite import CachedUserVectors
+from userdp.optimization.losses import GradientRows
 from userdp.report import AuditReport
 
 EPSILON, DELTA = 6, Fraction(1, 5)
@@ -27,7 +28,7 @@ UNIVERSE = [(1.0, 1.0), (1.0, -1.0)]
 class Coarse(ClippedGradientDescent):
     """On a grid of few steps, so that all transcripts can be listed."""
 
-    grid_steps = 1
+    grid_resolution = 1
 
 
 def descent(**given: Any) -> Coarse:
@@ -60,14 +61,14 @@ def audited(n_users: int, *, epsilon: int = EPSILON, delta: Fraction = DELTA, **
 
 
 CASES: list[tuple[int, dict[str, Any]]] = [
-    (2, {"steps": 1}),
-    (3, {"steps": 1}),
-    (2, {"steps": 1, "m": 2}),
-    (3, {"steps": 1, "m": 2}),
-    (2, {"steps": 2}),
-    (2, {"steps": 2, "m": 2, "epsilon": 10}),
-    (3, {"steps": 1, "batch_users": 2}),
-    (3, {"steps": 2, "batch_users": 2, "epsilon": 16, "delta": Fraction(1, 4)}),
+    (2, {"n_iterations": 1}),
+    (3, {"n_iterations": 1}),
+    (2, {"n_iterations": 1, "m": 2}),
+    (3, {"n_iterations": 1, "m": 2}),
+    (2, {"n_iterations": 2}),
+    (2, {"n_iterations": 2, "m": 2, "epsilon": 10}),
+    (3, {"n_iterations": 1, "batch_users": 2}),
+    (3, {"n_iterations": 2, "batch_users": 2, "epsilon": 16, "delta": Fraction(1, 4)}),
 ]
 
 
@@ -83,10 +84,10 @@ def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     fair, known = GradientRows.at, {}
 
     def at(self: Any, theta: Any) -> Any:
-        chosen = None if self._chosen is None else tuple(self._chosen.tolist())
+        chosen = None if self._selected is None else tuple(self._selected.tolist())
         key = (id(self._X), chosen, theta.tobytes())
         if key not in known:
-            known[key] = (self._X, RememberedVectors(fair(self, theta)))  # the array, so that its id stays its own
+            known[key] = (self._X, CachedUserVectors(fair(self, theta)))  # the array, so that its id stays its own
         return known[key][1]
 
     monkeypatch.setattr(GradientRows, "at", at)
@@ -122,7 +123,7 @@ def test_a_share_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     """Amplification as if one user in a hundred were drawn, when two of three are."""
     fair = module._amplified_rho
     monkeypatch.setattr(module, "_amplified_rho", lambda e, d, steps, share, k: fair(e, d, steps, Fraction(1, 100), k))
-    assert not audited(3, steps=1, batch_users=2).holds
+    assert not audited(3, n_iterations=1, batch_users=2).holds
 
 
 def test_a_batch_that_is_released_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +149,7 @@ def test_a_batch_that_is_released_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     estimate = module.ClippedMean.estimate
     monkeypatch.setattr(module.ClippedMean, "estimate", lambda self, *a: estimate(self, *a[:-1], a[-1][:1]))
     monkeypatch.setattr(Coarse, "_symmetric", lambda self: False)
-    assert not audited(5, epsilon=1, delta=Fraction(1, 1000), steps=1, batch_users=1).holds
+    assert not audited(5, epsilon=1, delta=Fraction(1, 1000), n_iterations=1, batch_users=1).holds
 
 
 @pytest.mark.parametrize(("steps", "m"), [(1, 2), (2, 1)])
@@ -157,13 +158,13 @@ def test_linear_regression(steps: int, m: int, share: int, monkeypatch: pytest.M
     """The regressor, with targets in units of their range, on a coarse grid; four times rho, half the noise, fails."""
     fair = module._noise_of_rounds
     monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=share * fair(*a).rho))
-    coarse = {"clip": 0.5, "steps": steps, "step_size": 1.0, "grid_steps": 1}
-    solvers = {"auto": lambda problem, seed: module.clipped_plan(problem, **coarse)}
+    coarse = {"clip": 0.5, "n_iterations": steps, "step_size": 1.0, "grid_resolution": 1}
+    solvers = {"auto": lambda problem, seed: module.clipped_descent(problem, **coarse)}
     monkeypatch.setattr(_linear_models, "SOLVERS", solvers)
     model = UserLevelLinearRegression(
         epsilon=EPSILON,
         delta=DELTA,
-        feature_bound=2.0,
+        max_feature_norm=2.0,
         target_bounds=(-3, 5),
         fit_intercept=False,
         m=m,

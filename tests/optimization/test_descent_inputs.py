@@ -26,7 +26,7 @@ from userdp.optimization import (
     UserLevelLogisticRegression,
     WinsorizedGradientDescent,
 )
-from userdp.optimization.gradients import GradientRows
+from userdp.optimization.losses import GradientRows
 from userdp.users import UserTable
 
 DESCENTS = (ClippedGradientDescent, WinsorizedGradientDescent, PhasedERM)
@@ -44,9 +44,9 @@ def fitted(kind: Any, **given: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"steps": 10**9}, BudgetError, "steps must be at most"),
-        ({"steps": 10**40}, BudgetError, "steps must be at most"),
-        ({"bound": 1e-300}, ValueError, "bound must be > 0"),
+        ({"n_iterations": 10**9}, BudgetError, "n_iterations must be at most"),
+        ({"n_iterations": 10**40}, BudgetError, "n_iterations must be at most"),
+        ({"max_norm": 1e-300}, ValueError, "max_norm must be > 0"),
         ({"start": [3.0, 0.0]}, ValueError, "start must be in the constraint"),
         ({"constraint": Box(2.0, 3.0), "start": [0.0, 0.0]}, ValueError, "start must be in the constraint"),
         ({"target_bounds": (-1e200, 1e200)}, ValueError, "target_bounds must be"),
@@ -71,12 +71,15 @@ def test_a_start_on_the_edge_is_in_the_constraint() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (UserLevelLogisticRegression(epsilon=1, m=2, feature_bound=1e-300), "feature_bound must be > 0"),
+        (UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=1e-300), "max_feature_norm must be > 0"),
         (UserLevelLogisticRegression(epsilon=1, m=2, feature_bounds=(0, 5e-324)), "low < high"),
-        (UserLevelLogisticRegression(epsilon=1, m=2, feature_bound=1, solver=[1]), "solver must be one of"),
-        (UserLevelLinearRegression(epsilon=1, m=2, feature_bound=1, target_bounds=(0, 1e308)), "target_bounds"),
-        (UserLevelLinearRegression(epsilon=1, m=2, feature_bound=1, target_bounds=(0, 5e-324)), "target_bounds"),
-        (WinsorizedGradientDescent(epsilon=1, loss=LogisticLoss(), constraint=L2Ball(1), grid_steps=2**60), "2..28"),
+        (UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=1, solver=[1]), "solver must be one of"),
+        (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 1e308)), "target_bounds"),
+        (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 5e-324)), "target_bounds"),
+        (
+            WinsorizedGradientDescent(epsilon=1, loss=LogisticLoss(), constraint=L2Ball(1), grid_resolution=2**60),
+            "2..28",
+        ),
         (FiniteMinimizer(epsilon=1, m=2, loss_bounds=(0, 5e-324)), "loss_bounds"),
         (FiniteMinimizer(epsilon=1, m=2, method=[1]), "method must be one of"),
     ],
@@ -98,11 +101,16 @@ VALUES = (1e308, -1e308, 1e-308, 5e-324, np.inf, np.nan)
 @pytest.mark.parametrize(
     "model",
     [
-        UserLevelLogisticRegression(epsilon=1, m=2, feature_bound=0.1),
+        UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=0.1),
         UserLevelLogisticRegression(epsilon=1, m=2, feature_bounds=([-1e-3, -1e3], [3e-3, 1e4])),
-        UserLevelLinearRegression(epsilon=1, m=2, feature_bound=1e-3, target_bounds=(0, 1e-3)),
+        UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1e-3, target_bounds=(0, 1e-3)),
         ClippedGradientDescent(
-            epsilon=1, delta=1e-6, m=2, steps=2, constraint=L2Ball(1.0), loss=own(lambda t, X, y: (X @ t - y) @ X)
+            epsilon=1,
+            delta=1e-6,
+            m=2,
+            n_iterations=2,
+            constraint=L2Ball(1.0),
+            loss=own(lambda t, X, y: (X @ t - y) @ X),
         ),
     ],
     ids=["bound", "bounds", "targets", "own"],
@@ -121,7 +129,7 @@ def test_no_value_warns_or_raises(model: Any, value: float, numpy_says: Any) -> 
 
 def means(gradient: Any) -> Any:
     data = UserTable.read([[1.0], [7.0], [2.0]], [0, 0, 0], groups=[0, 1, 2], m=2, n_features=1)
-    return GradientRows(data, loss=own(gradient), bound=9.0, fit_intercept=False).at(np.zeros(1))
+    return GradientRows(data, loss=own(gradient), max_norm=9.0, fit_intercept=False).at(np.zeros(1))
 
 
 def test_a_callback_that_exits_on_somebodys_rows_counts_as_zero() -> None:
@@ -186,13 +194,25 @@ def test_few_runs_are_no_great_work() -> None:
     "model",
     [
         WinsorizedGradientDescent(
-            epsilon="1/10", delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1), m=20, method="practical", radius=0.01
+            epsilon="1/10",
+            delta=1e-6,
+            loss=LogisticLoss(),
+            constraint=L2Ball(1),
+            m=20,
+            method="practical",
+            concentration=0.01,
         ),
         PhasedERM(
-            epsilon="1/10", delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1), m=20, method="practical", radius=0.01
+            epsilon="1/10",
+            delta=1e-6,
+            loss=LogisticLoss(),
+            constraint=L2Ball(1),
+            m=20,
+            method="practical",
+            concentration=0.01,
         ),
-        FiniteMinimizer(epsilon="1/10", m=2, method="paper", radius=0.001, stopping_probability="1/2"),
-        UserLevelLogisticRegression(epsilon="1/10", m=200, feature_bound=1.0, solver="winsorized"),
+        FiniteMinimizer(epsilon="1/10", m=2, method="paper", concentration=0.001, stopping_probability="1/2"),
+        UserLevelLogisticRegression(epsilon="1/10", m=200, max_feature_norm=1.0, solver="winsorized"),
     ],
     ids=lambda model: type(model).__name__,
 )

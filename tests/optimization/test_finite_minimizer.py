@@ -16,14 +16,16 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms import PrivateBestOf
 from userdp.optimization import FiniteMinimizer
 from userdp.optimization import finite as finite_module
-from userdp.optimization.gradients import RememberedVectors
+from userdp.optimization.finite import CachedUserVectors
 from userdp.users import GivenVectors
 
 LOSSES = [(0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (-3.0, 0.0), (float("nan"), 7.0)]
 
 
 def audited(n_users: int, m: int, **parameters: Any) -> Any:
-    learner = FiniteMinimizer(**{"epsilon": 3, "m": m, "steps": 1, "stopping_probability": "1/4", **parameters})
+    learner = FiniteMinimizer(
+        **{"epsilon": 3, "m": m, "grid_resolution": 1, "stopping_probability": "1/4", **parameters}
+    )
     algorithm = as_finite_algorithm(learner, n_users=n_users, n_features=2)
     universe = LOSSES if m == 1 else LOSSES[:3]
     return audit_user_level(algorithm, universe=universe, n_users=n_users, n_examples=m, epsilon=3, delta=0)
@@ -42,7 +44,7 @@ def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
         (2, 1, {"method": "laplace"}),
         (2, 1, {"method": "laplace", "most_runs": 5}),
         (2, 1, {"method": "laplace", "most_runs": 5, "hide_time": True}),
-        (2, 1, {"method": "practical", "steps": 2}),
+        (2, 1, {"method": "practical", "grid_resolution": 2}),
         (3, 1, {"method": "laplace"}),
         (2, 2, {"method": "laplace"}),
     ],
@@ -55,8 +57,8 @@ def test_audit(n_users: int, m: int, parameters: dict[str, Any], noise: int) -> 
 
 def test_audit_with_a_range() -> None:
     # Several bins, found privately in each run.
-    report = audited(2, 1, method="paper", radius=0.02, steps=4)
-    plan: Any = FiniteMinimizer(epsilon=3, m=1, method="paper", radius=0.02, steps=4)._method(2, 2)
+    report = audited(2, 1, method="paper", concentration=0.02, grid_resolution=4)
+    plan: Any = FiniteMinimizer(epsilon=3, m=1, method="paper", concentration=0.02, grid_resolution=4)._method(2, 2)
     print(plan.lattice)
     assert plan.lattice.n_bins > 1
     assert report.holds
@@ -82,7 +84,9 @@ def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_users_without_rows_are_in_the_middle() -> None:
-    learner = FiniteMinimizer(epsilon=3, m=1, method="laplace", steps=4, stopping_probability="1/2", enrolled=[1, 2, 3])
+    learner = FiniteMinimizer(
+        epsilon=3, m=1, method="laplace", grid_resolution=4, stopping_probability="1/2", enrolled=[1, 2, 3]
+    )
     with_nobody = learner.output_distribution(np.array([[0.0, 1.0], [1.0, 1.0]]), groups=[1, 2])
     in_the_middle = learner.output_distribution(np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 0.5]]), groups=[1, 2, 3])
     assert with_nobody == in_the_middle
@@ -90,7 +94,7 @@ def test_users_without_rows_are_in_the_middle() -> None:
 
 def test_rows_count_by_user() -> None:
     # A user's mean loss counts, not rows: three rows of one user are one of 2 users.
-    learner = FiniteMinimizer(epsilon=3, m=1, method="laplace", steps=4, stopping_probability="1/2")
+    learner = FiniteMinimizer(epsilon=3, m=1, method="laplace", grid_resolution=4, stopping_probability="1/2")
     a = learner.output_distribution(np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.0, 0.25]]), groups=[1, 2, 2, 2])
     b = learner.output_distribution(np.array([[0.0, 1.0], [0.5, 0.25]]), groups=[1, 2])
     assert a == b
@@ -111,7 +115,9 @@ def test_the_best_candidate_is_found(method: str) -> None:
 
 def test_the_pmf_is_drawn_from() -> None:
     rows, groups = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]), [1, 2, 3]
-    learner = FiniteMinimizer(epsilon=6, m=1, method="laplace", steps=1, stopping_probability="1/3", random_state=1)
+    learner = FiniteMinimizer(
+        epsilon=6, m=1, method="laplace", grid_resolution=1, stopping_probability="1/3", random_state=1
+    )
     pmf = learner.output_distribution(rows, groups=groups)
     expected: dict[int, Fraction] = {}
     for (_, index), mass in zip(pmf.outputs, pmf.fractions(), strict=True):
@@ -137,7 +143,7 @@ def test_nothing_tells_how_many_runs_there_were() -> None:
 
 def test_sums_are_remembered() -> None:
     vectors = GivenVectors(np.array([[0.25], [0.5], [-1.0]]), np.array([True, True, False]))
-    remembered = RememberedVectors(vectors)
+    remembered = CachedUserVectors(vectors)
     for _ in range(2):
         assert remembered.winsorized_sum(-1.0, 8, 0.25).tolist() == vectors.winsorized_sum(-1.0, 8, 0.25).tolist()
         assert remembered.clipped_sum(0.0, 1.0, 0.25).tolist() == vectors.clipped_sum(0.0, 1.0, 0.25).tolist()
@@ -145,7 +151,7 @@ def test_sums_are_remembered() -> None:
         assert remembered.counts_within(0.0, [0.3, 1.0]).tolist() == vectors.counts_within(0.0, [0.3, 1.0]).tolist()
         (got,), (expected,) = remembered.occupied_bins(4, 1.0), vectors.occupied_bins(4, 1.0)
         assert [part.tolist() for part in got] == [part.tolist() for part in expected]
-    assert len(remembered._known) == 5
+    assert len(remembered._cache) == 5
 
 
 @pytest.mark.parametrize(
@@ -155,10 +161,10 @@ def test_sums_are_remembered() -> None:
         ({"loss_bounds": (1, 1)}, ValueError, "loss_bounds"),
         ({"loss_bounds": (0, float("inf"))}, ValueError, "loss_bounds"),
         ({"loss_bounds": None}, ValueError, "loss_bounds"),
-        ({"radius": 0}, ValueError, "radius"),
+        ({"concentration": 0}, ValueError, "concentration"),
         ({"method": "median"}, ValueError, "method"),
         ({"alpha": 1}, ValueError, "alpha"),
-        ({"steps": 3}, ValueError, "steps"),
+        ({"grid_resolution": 3}, ValueError, "grid_resolution"),
         ({"stopping_probability": 2}, ValueError, "stopping_probability"),
         ({"most_runs": 0}, ValueError, "most_runs"),
         ({"hide_time": True}, ValueError, "most_runs"),

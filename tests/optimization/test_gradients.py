@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 from userdp.optimization import CustomLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-from userdp.optimization.gradients import GradientRows
+from userdp.optimization.losses import GradientRows
 from userdp.users import UserTable
 
 oracle = importlib.import_module("oracle.descents")
@@ -52,7 +52,7 @@ def people(seed: int = 0, n: int = 7, d: int = 11) -> tuple[Any, Any, Any]:
 def test_against_fractions(loss: Any, intercept: bool) -> None:
     X, y, users = people()
     theta = np.random.default_rng(5).normal(size=11 + intercept)
-    rows = GradientRows(data_of(X, y, users, 7), loss=loss, bound=3.0, fit_intercept=intercept)
+    rows = GradientRows(data_of(X, y, users, 7), loss=loss, max_norm=3.0, fit_intercept=intercept)
     found = np.array(integers(rows, theta, 7, radius=64.0, grid=2.0**-24)) * 2.0**-24
     for user in range(7):
         own = users == user
@@ -74,7 +74,7 @@ def test_gradients_are_those_of_the_values(loss: Any) -> None:
     X, y, users = people(3, n=1, d=4)
     X = X * (2.0 / np.maximum(2.0, np.linalg.norm(X, axis=1)))[:, None]
     theta, step = np.array([0.3, -0.2, 0.5, 0.1]), 2.0**-14
-    rows = GradientRows(data_of(X, y, users, 1), loss=loss, bound=2.0, fit_intercept=False)
+    rows = GradientRows(data_of(X, y, users, 1), loss=loss, max_norm=2.0, fit_intercept=False)
     found = np.array(integers(rows, theta, 1, radius=64.0, grid=2.0**-24)[0]) * 2.0**-24
     for entry in range(4):
         moved = [theta + sign * step * np.eye(4)[entry] for sign in (1, -1)]
@@ -88,7 +88,7 @@ def test_lipschitz_and_smooth(loss: Any) -> None:
     for _ in range(200):
         x, y = rng.normal(size=3), rng.choice([-1.0, 1.0])
         x *= 2.0 / np.linalg.norm(x)
-        rows = GradientRows(data_of([x], [y], [0], 1), loss=loss, bound=2.0, fit_intercept=False)
+        rows = GradientRows(data_of([x], [y], [0], 1), loss=loss, max_norm=2.0, fit_intercept=False)
         points = rng.normal(size=(2, 3)) * 2
         one, other = (np.array(integers(rows, theta, 1, 64.0, 2.0**-24)[0]) * 2.0**-24 for theta in points)
         assert np.linalg.norm(one) <= loss.lipschitz(2.0) + 1e-6
@@ -108,7 +108,7 @@ def test_other_people_change_no_bit(loss: Any) -> None:
     theta = np.random.default_rng(2).normal(size=14)
 
     def of(X: Any, y: Any, users: Any, n: int) -> list[Any]:
-        return integers(GradientRows(data_of(X, y, users, n), loss=loss, bound=3.0, fit_intercept=True), theta, n)
+        return integers(GradientRows(data_of(X, y, users, n), loss=loss, max_norm=3.0, fit_intercept=True), theta, n)
 
     before = of(X, y, users, 12)
     assert len(set(before)) == 12
@@ -132,7 +132,7 @@ def test_some_users_only() -> None:
     X, y, users = people()
     theta = np.linspace(-1, 1, 11)
     for loss in (LogisticLoss(), own_loss()):
-        rows = GradientRows(data_of(X, y, users, 7), loss=loss, bound=3.0, fit_intercept=False)
+        rows = GradientRows(data_of(X, y, users, 7), loss=loss, max_norm=3.0, fit_intercept=False)
         each = np.array(integers(rows, theta, 7))
         assert rows.of([4, 1]).of([1]).n_users == 1
         assert np.array_equal(rows.of((4, 1)).at(theta).clipped_sum(0.0, 2.0, GRID), each[4] + each[1])
@@ -151,7 +151,7 @@ def test_one_user_moves_the_sum_by_two_radii_at_most(loss: Any) -> None:
     for radius, grid in ((0.4, 0.25), (1.0, 0.25), (0.3, 2.0**-10)):
         steps = math.floor(radius / grid)
         worst = 0
-        vectors = GradientRows(data_of(X, y, codes, len(users)), loss=loss, bound=1.5, fit_intercept=False)
+        vectors = GradientRows(data_of(X, y, codes, len(users)), loss=loss, max_norm=1.5, fit_intercept=False)
         for theta in ((0.0, 0.0), (3.0, -2.0)):
             each = np.array(integers(vectors, theta, len(users), radius, grid))
             assert not each[-1].any()
@@ -174,7 +174,7 @@ def test_called_once_for_each_user_with_that_users_rows() -> None:
         return np.ones(len(theta))
 
     data = data_of([[1.0], [2.0], [3.0]], [1, 0, -1], [1, 0, 1], 3)
-    rows = GradientRows(data, loss=CustomLoss(gradient, lipschitz=1, smoothness=1), bound=5.0, fit_intercept=False)
+    rows = GradientRows(data, loss=CustomLoss(gradient, lipschitz=1, smoothness=1), max_norm=5.0, fit_intercept=False)
     seen.clear()
     for _ in range(2):
         assert rows.at(np.zeros(1)).clipped_sum(0.0, 1.0, 0.5).tolist() == [4]
@@ -201,7 +201,7 @@ def failing(kind: str) -> Any:
 def test_what_fails_counts_as_zero(kind: str) -> None:
     data = data_of([[1.0, 0.0], [7.0, 0.0], [1.0, 1.0]], [1, 1, 1], [0, 1, 2], 3)
     loss = CustomLoss(failing(kind), lipschitz=1, smoothness=1)
-    rows = GradientRows(data, loss=loss, bound=9.0, fit_intercept=False)
+    rows = GradientRows(data, loss=loss, max_norm=9.0, fit_intercept=False)
     assert integers(rows, np.zeros(2), 3, 2.0, 0.5) == [(2, 2), (0, 0), (2, 2)]
 
 
@@ -209,4 +209,4 @@ def test_what_fails_counts_as_zero(kind: str) -> None:
 def test_wrong_shapes_are_found_on_public_rows(found: Any) -> None:
     loss = CustomLoss(lambda theta, X, y: found, lipschitz=1, smoothness=1)
     with pytest.raises(ValueError, match=r"gradient must return an array of shape \(rows, 2\) or \(2,\)"):
-        GradientRows(data_of([[1.0, 2.0]], [0], [0], 1), loss=loss, bound=1.0, fit_intercept=False)
+        GradientRows(data_of([[1.0, 2.0]], [0], [0], 1), loss=loss, max_norm=1.0, fit_intercept=False)

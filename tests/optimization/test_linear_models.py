@@ -21,7 +21,7 @@ from userdp.exceptions import InsecureRandomnessWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
 from userdp.optimization.linear_models import SOLVERS
 
-CLASSIFIER = UserLevelLogisticRegression(epsilon=1, feature_bound=5.0)
+CLASSIFIER = UserLevelLogisticRegression(epsilon=1, max_feature_norm=5.0)
 REGRESSOR = UserLevelLinearRegression(epsilon=1, feature_bounds=(-5, 5), target_bounds=(-100, 100))
 
 
@@ -64,7 +64,7 @@ def test_linear_regression_near_least_squares(fit_intercept: bool, short: float)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("given", [{"feature_bound": 8.0}, {"feature_bounds": ([0.0, -1.0], [10.0, 0.0])}])
+@pytest.mark.parametrize("given", [{"max_feature_norm": 8.0}, {"feature_bounds": ([0.0, -1.0], [10.0, 0.0])}])
 @pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR], ids=lambda model: type(model).__name__)
 def test_units_do_not_matter(model: Any, given: dict[str, Any], fit_intercept: bool) -> None:
     X, y, users = people(40)
@@ -72,7 +72,7 @@ def test_units_do_not_matter(model: Any, given: dict[str, Any], fit_intercept: b
 
     def fitted(unit: float, of_targets: float) -> Any:
         scaled = {name: (np.asarray(value) * unit).tolist() for name, value in given.items()}
-        given_now = {"feature_bound": None, "feature_bounds": None, **scaled, "fit_intercept": fit_intercept}
+        given_now = {"max_feature_norm": None, "feature_bounds": None, **scaled, "fit_intercept": fit_intercept}
         if model is REGRESSOR:
             given_now["target_bounds"] = (-8 * of_targets, 40 * of_targets)
         learner = clone(model).set_params(m=4, random_state=1, **given_now)
@@ -85,7 +85,7 @@ def test_units_do_not_matter(model: Any, given: dict[str, Any], fit_intercept: b
     assert np.array_equal(other.intercept_, one.intercept_ * of_targets)
 
 
-@pytest.mark.parametrize("given", [{"feature_bound": 12.0}, {"feature_bounds": ([0, -1], [10, 0])}])
+@pytest.mark.parametrize("given", [{"max_feature_norm": 12.0}, {"feature_bounds": ([0, -1], [10, 0])}])
 def test_logistic_regression_in_the_units_of_the_data(given: dict[str, Any]) -> None:
     X, y, users = people()
     names = np.where(y > 19, "high", "low")
@@ -144,12 +144,12 @@ def test_every_solver(solver: str) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"feature_bound": None}, ValueError, "exactly one of feature_bound"),
-        ({"feature_bounds": (0, 1)}, ValueError, "exactly one of feature_bound"),
-        ({"feature_bound": 0.0}, ValueError, "feature_bound must be > 0"),
-        ({"feature_bound": None, "feature_bounds": 3}, ValueError, "feature_bounds"),
-        ({"feature_bound": None, "feature_bounds": (1, 1)}, ValueError, "low < high"),
-        ({"feature_bound": None, "feature_bounds": ([0, 0, 0], 1)}, ValueError, "low must be one number or 2"),
+        ({"max_feature_norm": None}, ValueError, "exactly one of max_feature_norm"),
+        ({"feature_bounds": (0, 1)}, ValueError, "exactly one of max_feature_norm"),
+        ({"max_feature_norm": 0.0}, ValueError, "max_feature_norm must be > 0"),
+        ({"max_feature_norm": None, "feature_bounds": 3}, ValueError, "feature_bounds"),
+        ({"max_feature_norm": None, "feature_bounds": (1, 1)}, ValueError, "low < high"),
+        ({"max_feature_norm": None, "feature_bounds": ([0, 0, 0], 1)}, ValueError, "low must be one number or 2"),
         ({"radius": 0}, ValueError, "radius must be > 0"),
         ({"solver": "newton"}, ValueError, "solver must be one of"),
         ({"delta": 0}, ValueError, "delta must be > 0"),
@@ -160,6 +160,6 @@ def test_every_solver(solver: str) -> None:
 def test_refused(kind: Any, given: dict[str, Any], error: type[Exception], words: str) -> None:
     X, y, users = people(10)
     extra = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {}
-    model = kind(**{"epsilon": 1, "feature_bound": 1.0, "m": 4, **extra, **given})
+    model = kind(**{"epsilon": 1, "max_feature_norm": 1.0, "m": 4, **extra, **given})
     with pytest.raises(error, match=words):
         model.fit(X, (y > 19).astype(int), groups=users)

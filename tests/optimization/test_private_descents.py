@@ -14,11 +14,11 @@ import pytest
 from support.forgotten_plans import forgotten_plans
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
-from userdp.means import answers as answers_module
+from userdp.means import methods as methods_module
 from userdp.optimization import Box, L2Ball, LogisticLoss, PhasedERM, SquaredLoss, WinsorizedGradientDescent
 from userdp.optimization import phased as phased_module
 from userdp.optimization import winsorized as winsorized_module
-from userdp.optimization.phased import blocks_of, default_least_users, phase_steps, phases
+from userdp.optimization.phased import blocks_of, default_least_users, phase_iterations, phases
 from userdp.optimization.winsorized import gradient_options
 from userdp.public_randomness import PublicSeed
 
@@ -29,7 +29,7 @@ TINY: dict[str, Any] = {
     "loss": SquaredLoss(1.0),
     "constraint": L2Ball(2.0),
     "public_seed": bytes(32),
-    "grid_steps": 1,
+    "grid_resolution": 1,
     "method": "laplace",
 }
 CASES = json.loads((Path(__file__).parents[1] / "data" / "mean_erm_sco" / "optimization.json").read_text())["cases"]
@@ -46,8 +46,8 @@ def audited(learner: Any, n_users: int, m: int, rows: Any = ROWS, delta: Any = 0
 
 @pytest.fixture(params=[1, 2], ids=["all noise", "half noise"])
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    part, gaussian = answers_module.equal_part, winsorized_module._noise
-    monkeypatch.setattr(answers_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
+    part, gaussian = methods_module.equal_part, winsorized_module._noise
+    monkeypatch.setattr(methods_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
     monkeypatch.setattr(winsorized_module, "_noise", lambda rho, reach: gaussian(rho * request.param**2, reach))
     with forgotten_plans():
         yield request.param
@@ -55,13 +55,13 @@ def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.mark.parametrize(("n_users", "m", "steps"), [(2, 1, 1), (2, 1, 2), (2, 2, 1), (3, 1, 1), (4, 1, 1)])
 def test_audit_of_descent(n_users: int, m: int, steps: int, noise: int) -> None:
-    report = audited(WinsorizedGradientDescent(steps=steps, **TINY), n_users, m)
+    report = audited(WinsorizedGradientDescent(n_iterations=steps, **TINY), n_users, m)
     assert report.holds is (noise == 1)
 
 
 def test_audit_of_tracking(noise: int) -> None:
     learner = WinsorizedGradientDescent(
-        **{**TINY, "method": "tracking", "epsilon": 6, "delta": F(1, 10)}, steps=2, radius=0.1
+        **{**TINY, "method": "tracking", "epsilon": 6, "delta": F(1, 10)}, n_iterations=2, concentration=0.1
     )
     assert audited(learner, 2, 1, ROWS[:2], F(1, 10)).holds is (noise == 1)
 
@@ -69,8 +69,8 @@ def test_audit_of_tracking(noise: int) -> None:
 @pytest.mark.parametrize("assignment", ["random", "enrolled"])
 def test_audit_of_phases(assignment: str, noise: int) -> None:
     # Two rounds on three users and on one; each has the whole budget.
-    learner = PhasedERM(**TINY, steps=1, least_users=1, assignment=assignment)
-    plan = phased_module.PhasedPlan(
+    learner = PhasedERM(**TINY, n_iterations=1, least_users=1, assignment=assignment)
+    plan = phased_module.PhasedDescent(
         learner._problem(4, 1),
         gradient_options(learner, variant="strongly-convex"),
         PublicSeed(bytes(32)),
@@ -88,9 +88,9 @@ def test_blocks_by_the_data_fail_the_audit(monkeypatch: pytest.MonkeyPatch) -> N
         self.blocks = [np.array(order[:3], dtype=np.uint32), np.array(order[3:], dtype=np.uint32)]
         return planned(self, rows)
 
-    planned = phased_module.PhasedPlan.program
-    monkeypatch.setattr(phased_module.PhasedPlan, "program", program)
-    parameters = {**TINY, "steps": 1, "least_users": 1, "assignment": "enrolled"}
+    planned = phased_module.PhasedDescent.program
+    monkeypatch.setattr(phased_module.PhasedDescent, "program", program)
+    parameters = {**TINY, "n_iterations": 1, "least_users": 1, "assignment": "enrolled"}
     assert not audited(PhasedERM(**parameters), 4, 1, ROWS[:2]).holds
     monkeypatch.undo()
     assert audited(PhasedERM(**parameters), 4, 1, ROWS[:2]).holds
@@ -131,8 +131,8 @@ def test_numbers_of_phases() -> None:
         "smoothness": 1.0, "n_users": 100, "m": 4, "lipschitz": 1.0, "sub_gaussian": 0.5, "dimension": 2,
         "epsilon": 1.0, "radius": 1.0,
     }  # fmt: skip
-    assert phase_steps(regularization=1.0, most=1000, **given) == 22  # 2 ln(100^2 4 / (0.5 2)^2) = 21.2
-    assert phase_steps(regularization=1e-3, most=50, **given) == 50
+    assert phase_iterations(regularization=1.0, most=1000, **given) == 22  # 2 ln(100^2 4 / (0.5 2)^2) = 21.2
+    assert phase_iterations(regularization=1e-3, most=50, **given) == 50
     assert default_least_users(8, 1.0, 1e-6) == 119
     assert default_least_users(8, 1.0, 0.0) == 256
 
@@ -156,11 +156,11 @@ def test_descents_find_the_direction(method: str, variant: str) -> None:
         delta=1e-6,
         loss=LogisticLoss(),
         constraint=Box(-3.0, 3.0),
-        bound=1.5,
+        max_norm=1.5,
         m=64,
         method=method,
         variant=variant,
-        steps=16,
+        n_iterations=16,
         regularization=0.1 if variant == "strongly-convex" else 0.0,
         # The public query point of this seed is one of the last.
         public_seed=bytes([7] * 32),
@@ -177,11 +177,13 @@ def test_all_of_the_budget_is_spent_and_no_more() -> None:
 
     X, y, groups = people(200, 8)
     for learner in (
-        WinsorizedGradientDescent(epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, steps=5),
         WinsorizedGradientDescent(
-            epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, steps=5, method="tracking"
+            epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, n_iterations=5
         ),
-        PhasedERM(epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, steps=3),
+        WinsorizedGradientDescent(
+            epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, n_iterations=5, method="tracking"
+        ),
+        PhasedERM(epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, n_iterations=3),
     ):
         record = learner.fit(X, y, groups=groups).privacy_
         delta = zcdp_delta(record.rho, record.epsilon, distance=record.distance)
@@ -194,15 +196,15 @@ def test_all_of_the_budget_is_spent_and_no_more() -> None:
         (WinsorizedGradientDescent, {"variant": "concave"}, "variant"),
         (WinsorizedGradientDescent, {"method": "mean"}, "method"),
         (WinsorizedGradientDescent, {"variant": "strongly-convex"}, "strong_convexity"),
-        (WinsorizedGradientDescent, {"steps": 0}, "steps"),
+        (WinsorizedGradientDescent, {"n_iterations": 0}, "n_iterations"),
         (WinsorizedGradientDescent, {"gamma": 0}, "gamma"),
         (WinsorizedGradientDescent, {"kappa": -1}, "kappa"),
-        (WinsorizedGradientDescent, {"grid_steps": 3}, "grid_steps"),
+        (WinsorizedGradientDescent, {"grid_resolution": 3}, "grid_resolution"),
         (WinsorizedGradientDescent, {"method": "tracking", "delta": 0}, "delta"),
         (WinsorizedGradientDescent, {"public_seed": "0"}, "public_seed"),
         (PhasedERM, {"assignment": "rows"}, "assignment"),
         (PhasedERM, {"least_users": 0}, "least_users"),
-        (PhasedERM, {"most_steps": 0}, "most_steps"),
+        (PhasedERM, {"max_iterations": 0}, "max_iterations"),
         (PhasedERM, {"epsilon": 0}, "epsilon"),
     ],
 )

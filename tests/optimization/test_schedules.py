@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from oracle import descent as oracle
-from userdp.means.radii import gradient_radius
+from userdp.means.concentration import gradient_radius
 from userdp.optimization.schedules import (
     Schedule,
     convex_bound,
@@ -63,7 +63,7 @@ def test_convex_bound(
     made: Callable[..., Schedule], bounded: Callable[..., float], steps: int, noise: float, radius: float
 ) -> None:
     schedule = made(steps, smoothness=2.0, radius=radius, noise=noise)
-    assert schedule.steps == steps
+    assert len(schedule.step_sizes) == steps
     assert math.isclose(math.fsum(schedule.weights), 1)
     bound = bounded(steps, smoothness=2.0, radius=radius, noise=noise)
     worst = max(excess(schedule, [c], radius, noise) for c in (2.0, 1.0, 0.25, 1 / 16, 1 / 64))
@@ -85,7 +85,7 @@ def test_a_step_that_is_too_long_breaks_the_convex_bound() -> None:
 @pytest.mark.parametrize("mu", [2.0, 1.0, 0.125])
 def test_strongly_convex_bound(steps: int, noise: float, mu: float) -> None:
     schedule = strongly_convex_schedule(steps, smoothness=2.0, strong_convexity=mu)
-    assert schedule.steps == steps
+    assert len(schedule.step_sizes) == steps
     assert math.isclose(math.fsum(schedule.weights), 1)
     assert all(size <= 0.5 for size in schedule.step_sizes)
     bound = strongly_convex_bound(steps, smoothness=2.0, strong_convexity=mu, radius=1.0, noise=noise)
@@ -127,7 +127,7 @@ def test_nonconvex_bound(steps: int, noise: float) -> None:
     assert schedules[0].weights == (1.0,)
     values = []
     for index, schedule in enumerate(schedules):
-        assert schedule.steps == max(index, 1)
+        assert len(schedule.step_sizes) == max(index, 1)
         assert schedule.weights[-1] == 1
         values.append(oracle.expected_over_signs(mapping, math.sin, project, start, noise, schedule.step_sizes)[-1])
     bound = nonconvex_bound(steps, smoothness=smoothness, gap=gap, noise=noise)

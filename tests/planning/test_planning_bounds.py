@@ -35,12 +35,14 @@ def test_published_few_users() -> None:
 
 def test_published_finite_class() -> None:
     case = CASES["finite-class"]
-    assert lower_bound("finite-class", **case["input"]).value == pytest.approx(float(case["expected"]), rel=1e-13)
+    given = {"max_loss" if name == "bound" else name: value for name, value in case["input"].items()}
+    assert lower_bound("finite-class", **given).value == pytest.approx(float(case["expected"]), rel=1e-13)
 
 
 def test_published_heterogeneity() -> None:
     case = CASES["heterogeneity"]
-    found = heterogeneity_bound(**case["input"])
+    given = {"max_loss" if name == "bound" else name: value for name, value in case["input"].items()}
+    found = heterogeneity_bound(**given)
     assert [found.paper, found.sharper] == pytest.approx(list(map(float, case["expected"])), rel=1e-13)
 
 
@@ -81,8 +83,8 @@ def test_numbers_beyond_floats() -> None:
     assert lower_bound("testing", n_users=3, epsilon="1e400").value == 0
     with pytest.raises(ValueError, match="n_users must be at most"):
         lower_bound("mean", n_users=10**400, epsilon=1)
-    with pytest.raises(ValueError, match="bound must be at most"):
-        lower_bound("mean", n_users=1, epsilon=1, bound="1e400")
+    with pytest.raises(ValueError, match="max_norm must be at most"):
+        lower_bound("mean", n_users=1, epsilon=1, max_norm="1e400")
     with pytest.raises(ValueError, match="n_users"):
         heterogeneity_bound(0.1, n_users=10**400, m=1, distance="1e-6")
 
@@ -119,12 +121,14 @@ def test_few_users_holds_for_any_pair() -> None:
 
 def test_tasks_scale_with_their_units() -> None:
     test = lower_bound("testing", n_users=4, epsilon=0.25, delta=1e-6).value
-    assert lower_bound("mean", n_users=4, epsilon=0.25, delta=1e-6, bound=3).value == pytest.approx(36 * test)
-    descent = lower_bound("sco", n_users=4, epsilon=0.25, delta=1e-6, bound=3, radius=2)
+    assert lower_bound("mean", n_users=4, epsilon=0.25, delta=1e-6, max_norm=3).value == pytest.approx(36 * test)
+    descent = lower_bound("sco", n_users=4, epsilon=0.25, delta=1e-6, lipschitz=3, radius=2)
     assert descent.value == pytest.approx(12 * test)
     assert all(name.startswith("few users") for name in descent.terms)
     # More rows of few users do not help.
-    assert lower_bound("mean", n_users=4, epsilon=0.25, delta=1e-6, bound=3, m=10**9).value == pytest.approx(36 * test)
+    assert lower_bound("mean", n_users=4, epsilon=0.25, delta=1e-6, max_norm=3, m=10**9).value == pytest.approx(
+        36 * test
+    )
     assert lower_bound("testing", n_users=10**9, epsilon=1).value == 0
 
 
@@ -172,7 +176,7 @@ def test_users_who_differ() -> None:
         users = {row: math.prod(shift if value else 1 - shift for value in row) for row in rows}
         apart = sum(abs(common[row] - users[row]) for row in rows) / 2
         assert apart == 1 - (1 - shift) ** (n * m)
-        found = heterogeneity_bound(0, n_users=n, m=m, distance=shift, bound=2)
+        found = heterogeneity_bound(0, n_users=n, m=m, distance=shift, max_loss=2)
         assert found.sharper == pytest.approx(float(2 * (apart + 2 * shift)))
         assert found.sharper <= found.paper
     assert heterogeneity_bound(0, n_users=10**6, m=10**6, distance=1).sharper == 3
@@ -192,7 +196,7 @@ def test_radii_of_fair_signs(m: int, n: int) -> None:
     """On fair signs: no user is outside but for probability gamma, and half of the radius is too small."""
     gamma = 0.01
     for kind in ("scalar", "ball"):
-        radius = concentration_radius(kind, m=m, n_users=n, gamma=gamma, bound=1)
+        radius = concentration_radius(kind, m=m, n_users=n, gamma=gamma, max_norm=1)
         assert 1 - (1 - tail(m, radius)) ** n <= gamma
         if m > 1:
             assert 1 - (1 - tail(m, radius / 2)) ** n > gamma
@@ -228,7 +232,7 @@ def test_radii_of_gradients() -> None:
         (lambda: lower_bound("mean", n_users=0, epsilon=1), "n_users must be at least 1"),
         (lambda: lower_bound("mean", n_users=1, epsilon=0), "epsilon must be > 0"),
         (lambda: lower_bound("mean", n_users=1, epsilon=1, delta=2), "delta"),
-        (lambda: lower_bound("mean", n_users=1, epsilon=1, bound=0), "bound must be > 0"),
+        (lambda: lower_bound("mean", n_users=1, epsilon=1, max_norm=0), "max_norm must be > 0"),
         (lambda: lower_bound("finite-class", n_users=1, epsilon=1), "n_hypotheses must be given"),
         (lambda: lower_bound("finite-class", n_users=1, epsilon=1, n_hypotheses=99, delta=0.1), "delta must be 0"),
         (lambda: lower_bound("sco", n_users=1, epsilon=1, sigma=0), "sigma must be > 0"),
@@ -238,8 +242,8 @@ def test_radii_of_gradients() -> None:
         (lambda: heterogeneity_bound(0, n_users=1, m=1, distance=2), "distance"),
         (lambda: heterogeneity_bound(0, n_users=1, m=0, distance=0), "m must be at least 1"),
         (lambda: concentration_radius("box", m=1, n_users=1), "kind must be one of"),
-        (lambda: concentration_radius("ball", m=1, n_users=1), "bound must be given for 'ball'"),
-        (lambda: concentration_radius("ball", m=1, n_users=1, bound=1, gamma=1), "gamma must be strictly between"),
+        (lambda: concentration_radius("ball", m=1, n_users=1), "max_norm must be given for 'ball'"),
+        (lambda: concentration_radius("ball", m=1, n_users=1, max_norm=1, gamma=1), "gamma must be strictly between"),
         (lambda: concentration_radius("sub-gaussian", m=1, n_users=1, dimension=2), "sigma must be given"),
         (lambda: concentration_radius("gradients", m=1, n_users=1, sigma=1, dimension=2), "smoothness must be given"),
     ],

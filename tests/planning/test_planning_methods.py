@@ -18,10 +18,10 @@ from userdp.planning import Comparison, compare_methods, user_complexity
 
 def test_means_are_predicted_by_the_plans_that_run() -> None:
     """The table has what `predicted_error_` says after a fit, which depends on public numbers only."""
-    given: dict[str, Any] = {"bound": 2.0, "epsilon": 0.5, "delta": 1e-6}
+    given: dict[str, Any] = {"max_norm": 2.0, "epsilon": 0.5, "delta": 1e-6}
     table = compare_methods("mean", n_users=300, m=4, dimension=3, **given)
     rows, people = np.zeros((1200, 3)), np.repeat(np.arange(300), 4)
-    found = {row.method for row in table.rows} - {"group privacy", "rows only"}
+    found = {row.method for row in table.rows} - {"group privacy", "records only"}
     assert found == {"iterated", "gaussian", "practical", "paper", "laplace"}
     for method in ("iterated", "gaussian", "laplace"):
         fitted = WinsorizedMean(method=method, m=4, **given).fit(rows, groups=people)
@@ -36,12 +36,12 @@ def test_means_are_predicted_by_the_plans_that_run() -> None:
 @pytest.mark.parametrize("m", [1, 16, 256])
 def test_group_privacy_gains_nothing_from_rows(m: int) -> None:
     """In closed form: Laplace noise of scale 2 B / (n epsilon), whatever m is, up to rounding to a grid."""
-    table = compare_methods("mean", n_users=1000, m=m, bound=3, epsilon=0.5)
+    table = compare_methods("mean", n_users=1000, m=m, max_norm=3, epsilon=0.5)
     assert table["group privacy"].noise == pytest.approx(math.sqrt(2) * 6 / (1000 * 0.5), rel=1e-3)
-    assert table["rows only"].noise == pytest.approx(math.sqrt(2) * 6 / (1000 * m * 0.5), rel=1e-3)
-    assert table.rows[-1].method == "rows only"
-    assert table.rows[-1].protects == "row"
-    assert table.best != "rows only"
+    assert table["records only"].noise == pytest.approx(math.sqrt(2) * 6 / (1000 * m * 0.5), rel=1e-3)
+    assert table.rows[-1].method == "records only"
+    assert table.rows[-1].protects == "record"
+    assert table.best != "records only"
 
 
 def test_group_privacy_with_a_delta() -> None:
@@ -64,7 +64,9 @@ def test_many_rows_pay() -> None:
     assert noise[2] < noise[1] / 2.5
     # Users who differ more than chance: rows help no more than that.
     differ = [
-        compare_methods("mean", n_users=2000, m=m, dimension=16, epsilon=1, delta=1e-6, radius=0.3)["iterated"].noise
+        compare_methods("mean", n_users=2000, m=m, dimension=16, epsilon=1, delta=1e-6, concentration=0.3)[
+            "iterated"
+        ].noise
         for m in (16, 256)
     ]
     assert differ[0] == differ[1] > noise[1]
@@ -80,7 +82,7 @@ def test_tables_print_and_save() -> None:
     saved = json.loads(json.dumps(table.to_dict()))
     assert saved["best"] == table.best
     assert [row["method"] for row in saved["rows"]] == [row.method for row in table.rows]
-    assert float.fromhex(dict(saved["sizes"])["radius"]["float"]) == pytest.approx(1 / math.sqrt(8))
+    assert float.fromhex(dict(saved["sizes"])["concentration"]["float"]) == pytest.approx(1 / math.sqrt(8))
     with pytest.raises(KeyError, match="'median'; there are"):
         table["median"]
     with pytest.raises(AttributeError):
@@ -163,15 +165,17 @@ def test_descents() -> None:
         ({"m": 2**40}, "m must be at most"),
         ({"epsilon": "1e-400"}, "epsilon must be from"),
         ({"epsilon": "1e400"}, "epsilon must be from"),
-        ({"bound": "1e308"}, "bound must be from"),
+        ({"max_norm": "1e308"}, "max_norm must be from"),
         ({"task": "descent", "delta": 1e-6, "n_users": 10**400}, "n_users must be at most"),
         ({"task": "descent", "delta": 1e-6, "epsilon": "1e400"}, "epsilon must be from"),
         ({"m": 0}, "m must be at least 1"),
         ({"dimension": 0}, "dimension must be at least 1"),
-        ({"bound": -1}, "bound must be > 0"),
+        ({"max_norm": -1}, "max_norm must be > 0"),
         ({"epsilon": 0}, "epsilon must be > 0"),
         ({"delta": 2}, "delta must be in"),
-        ({"radius": 0}, "radius must be > 0"),
+        ({"concentration": 0}, "concentration must be > 0"),
+        ({"radius": 1}, "radius is for task='descent'"),
+        ({"task": "descent", "delta": 1e-6, "concentration": 1}, "concentration is for task='mean'"),
         ({"norm": "l1"}, "norm must be"),
         ({"beta": 1}, "beta must be strictly between"),
         ({"task": "descent"}, "delta must be > 0 for descents"),
@@ -182,9 +186,9 @@ def test_bad_numbers(changed: dict[str, Any], message: str) -> None:
         compare_methods(**({"task": "mean", "n_users": 100, "m": 2, "epsilon": 1} | changed))
 
 
-def test_private_radius_is_a_bool() -> None:
-    with pytest.raises(TypeError, match="private_radius"):
-        compare_methods("mean", n_users=100, m=2, epsilon=1, private_radius="yes")  # type: ignore[arg-type]
+def test_private_concentration_is_a_bool() -> None:
+    with pytest.raises(TypeError, match="private_concentration"):
+        compare_methods("mean", n_users=100, m=2, epsilon=1, private_concentration="yes")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -34,21 +34,23 @@ def estimators() -> dict[str, UserLevelMechanism]:
         "selector": HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.9, 0.1]], m=8),
         "discrete": DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4),
         "product": ProductDistribution(epsilon=2, n_symbols=3, n_columns=1, m=8, alpha=0.5),
-        "gaussian mean": GaussianMean(epsilon=1, radius=10, n_columns=1, m=8),
-        "gaussian": GaussianDistribution(epsilon=4, radius=2, kappa=3, n_columns=1, m=8, alpha=0.5),
-        "mean": WinsorizedMean(epsilon=4, delta="1e-3", bound=1, m=8, public_seed=SEED),
-        "mean, laplace": WinsorizedMean(epsilon=4, bound=1, m=8, method="laplace"),
-        "queries": WinsorizedQueries(epsilon=2, n_queries=1, dimension=1, bound=2, m=8),
-        "clipped": ClippedGradientDescent(epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, bound=2.0, m=8),
+        "gaussian mean": GaussianMean(epsilon=1, mean_bound=10, n_columns=1, m=8),
+        "gaussian": GaussianDistribution(epsilon=4, mean_bound=2, kappa=3, n_columns=1, m=8, alpha=0.5),
+        "mean": WinsorizedMean(epsilon=4, delta="1e-3", max_norm=1, m=8, public_seed=SEED),
+        "mean, laplace": WinsorizedMean(epsilon=4, max_norm=1, m=8, method="laplace"),
+        "queries": WinsorizedQueries(epsilon=2, n_queries=1, dimension=1, max_norm=2, m=8),
+        "clipped": ClippedGradientDescent(
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, max_norm=2.0, m=8
+        ),
         "winsorized": WinsorizedGradientDescent(
-            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, bound=2.0, m=8, public_seed=SEED
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, max_norm=2.0, m=8, public_seed=SEED
         ),
         "phased": PhasedERM(
-            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, m=8, most_steps=5, public_seed=SEED
+            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, m=8, max_iterations=5, public_seed=SEED
         ),
         "finite": FiniteMinimizer(epsilon=2, m=8, alpha=0.3),
         "linear": UserLevelLinearRegression(
-            epsilon=4, delta=1e-3, feature_bound=10, target_bounds=(0, 1), m=8, public_seed=SEED
+            epsilon=4, delta=1e-3, max_feature_norm=10, target_bounds=(0, 1), m=8, public_seed=SEED
         ),
     }
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
 
-from userdp.means.answers import plan_answers
-from userdp.means.methods import planned_method
+from userdp.means.methods import plan_answers, planned_method
 from userdp.optimization import clipped as module
-from userdp.optimization.clipped import clipped_plan
-from userdp.optimization.winsorized import winsorized_plan
+from userdp.optimization.clipped import clipped_descent
+from userdp.optimization.winsorized import winsorized_descent
 
 
 @contextmanager
@@ -24,7 +23,7 @@ def forgotten_plans() -> Iterator[None]:
 
 
 def _forget() -> None:
-    for cache in (planned_method, plan_answers, clipped_plan, winsorized_plan):
+    for cache in (planned_method, plan_answers, clipped_descent, winsorized_descent):
         cache.cache_clear()
 
 

@@ -288,7 +288,7 @@ def audits() -> Any:
 @case
 def audits_of_learners() -> Any:
     learner = ThresholdClassifier(epsilon=1, domain_size=3, m=2)
-    mean = WinsorizedMean(epsilon=1, bound=1, m=1, method="laplace", steps=4)
+    mean = WinsorizedMean(epsilon=1, max_norm=1, m=1, method="laplace", grid_resolution=4)
     algorithm = as_finite_algorithm(learner)
     values = [(x, y) for x in (1, 3) for y in (0, 1)]
     pmfs = [
@@ -363,7 +363,7 @@ def classifiers() -> dict[str, Any]:
             public_seed=SEED,
             m=8,
         ),
-        "logistic": UserLevelLogisticRegression(epsilon=4, delta=1e-3, feature_bound=10, m=8, public_seed=SEED),
+        "logistic": UserLevelLogisticRegression(epsilon=4, delta=1e-3, max_feature_norm=10, m=8, public_seed=SEED),
         "logistic bounds": UserLevelLogisticRegression(
             epsilon=4, delta=1e-3, feature_bounds=(0, 11), m=8, public_seed=SEED, solver="phased"
         ),
@@ -433,8 +433,8 @@ def fits_of_selectors_and_distributions() -> Any:
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4, method="coarse-to-fine"), symbols % 3),
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4, method="symbols"), symbols % 3),
             (ProductDistribution(epsilon=2, n_symbols=2, n_columns=2, m=8, alpha=0.5), RNG_SYMBOLS[:, :2] % 2),
-            (GaussianMean(epsilon=1, radius=10, n_columns=2, m=8), NUMBERS),
-            (GaussianDistribution(epsilon=4, radius=2, kappa=3, n_columns=2, m=8, alpha=0.5), NUMBERS),
+            (GaussianMean(epsilon=1, mean_bound=10, n_columns=2, m=8), NUMBERS),
+            (GaussianDistribution(epsilon=4, mean_bound=2, kappa=3, n_columns=2, m=8, alpha=0.5), NUMBERS),
         ):
             found.append(fitted(learner, X, None, groups))
     return found
@@ -471,13 +471,13 @@ def fits_of_means() -> Any:
             for X in (wide[:, :1], wide):
                 alone = X.shape[1] == 1
                 delta = 0 if method == "laplace" or (alone and method in ("paper", "practical")) else "1e-3"
-                learner = WinsorizedMean(epsilon=4, delta=delta, bound=1, m=8, method=method, public_seed=SEED)
+                learner = WinsorizedMean(epsilon=4, delta=delta, max_norm=1, m=8, method=method, public_seed=SEED)
                 try:
                     found.append(fitted(learner, X, None, groups))
                 except ValueError as error:
                     found.append(type(error).__name__)
     learner = WinsorizedMean(
-        epsilon=4, delta="1e-3", bound=2, m=8, private_radius=True, center=0.1, norm="max", public_seed=SEED
+        epsilon=4, delta="1e-3", max_norm=2, m=8, private_concentration=True, center=0.1, norm="max", public_seed=SEED
     )
     found.append(fitted(learner, wide, None, RAGGED))
     return found
@@ -488,7 +488,7 @@ def queries() -> Any:
     found = []
     for dimension in (1, 3):
         about = WinsorizedQueries(
-            epsilon=2, delta=1e-3, n_queries=2, dimension=dimension, bound=2, m=8, public_seed=SEED, random_state=5
+            epsilon=2, delta=1e-3, n_queries=2, dimension=dimension, max_norm=2, m=8, public_seed=SEED, random_state=5
         )
         with about.open(np.column_stack([NUMBERS, NUMBERS[:, 0]]), NUMBERS[:, 1], groups=RAGGED) as session:
             for power in (1, 2):
@@ -496,7 +496,7 @@ def queries() -> Any:
                 def question(rows: Any, y: Any, d: int = dimension, p: int = power) -> Any:
                     return (rows[:, :d] ** p).mean(axis=0) / 4 + y.mean() / 9
 
-                found.append(session.ask(question))
+                found.append(session.release(question))
     return found
 
 
@@ -509,7 +509,7 @@ def fits_of_models() -> Any:
         for learner, target in (
             (
                 ClippedGradientDescent(
-                    epsilon=4, delta=1e-3, loss=LogisticLoss(), constraint=L2Ball(5.0), bound=2.0, m=8
+                    epsilon=4, delta=1e-3, loss=LogisticLoss(), constraint=L2Ball(5.0), max_norm=2.0, m=8
                 ),
                 signs,
             ),
@@ -519,9 +519,9 @@ def fits_of_models() -> Any:
                     delta=1e-3,
                     loss=SmoothedHingeLoss(),
                     constraint=Box(-1, 1),
-                    bound=2.0,
+                    max_norm=2.0,
                     m=8,
-                    steps=4,
+                    n_iterations=4,
                     batch_users=20,
                     fit_intercept=True,
                 ),
@@ -529,7 +529,13 @@ def fits_of_models() -> Any:
             ),
             (
                 WinsorizedGradientDescent(
-                    epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=L2Ball(3.0), bound=2.0, m=8, public_seed=SEED
+                    epsilon=4,
+                    delta=1e-3,
+                    loss=SquaredLoss(),
+                    constraint=L2Ball(3.0),
+                    max_norm=2.0,
+                    m=8,
+                    public_seed=SEED,
                 ),
                 y,
             ),
@@ -540,7 +546,7 @@ def fits_of_models() -> Any:
                     loss=SquaredLoss(),
                     constraint=L2Ball(1.0),
                     m=8,
-                    most_steps=5,
+                    max_iterations=5,
                     public_seed=SEED,
                 ),
                 y,
@@ -561,16 +567,18 @@ def fits_of_models() -> Any:
 @case
 def fit_of_a_custom_loss() -> Any:
     loss = CustomLoss(lambda theta, X, y: (X @ theta - y)[:, None] * X, lipschitz=6.0, smoothness=4.0)
-    learner = ClippedGradientDescent(epsilon=4, delta=1e-3, loss=loss, constraint=L2Ball(2.0), bound=2.0, m=8, steps=5)
+    learner = ClippedGradientDescent(
+        epsilon=4, delta=1e-3, loss=loss, constraint=L2Ball(2.0), max_norm=2.0, m=8, n_iterations=5
+    )
     return fitted(learner, NUMBERS, NUMBERS[:, 0], RAGGED)
 
 
 @case
 def costs() -> Any:
     found = []
-    learners: list[Any] = [*classifiers().values(), WinsorizedMean(epsilon=1, delta="1e-5", bound=1, m=8)]
+    learners: list[Any] = [*classifiers().values(), WinsorizedMean(epsilon=1, delta="1e-5", max_norm=1, m=8)]
     learners.append(ClippedGradientDescent(epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), m=8))
-    learners.append(WinsorizedQueries(epsilon=2, delta=1e-3, n_queries=2, dimension=3, bound=2, m=8))
+    learners.append(WinsorizedQueries(epsilon=2, delta=1e-3, n_queries=2, dimension=3, max_norm=2, m=8))
     learners.append(FiniteMinimizer(epsilon=2, m=8))
     for learner in learners:
         cost = learner.privacy_cost(n_users=1000, n_features=1)

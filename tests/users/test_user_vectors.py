@@ -17,7 +17,7 @@ import pytest
 
 from oracle import vectors as oracle
 from userdp import BudgetError
-from userdp.means.rotation import padded
+from userdp.means.winsorized import padded
 from userdp.users import GivenVectors, MeanVectors, UserTable, UserVectors
 
 CASES = json.loads((Path(__file__).parents[1] / "data/mean_erm_sco/vectors.json").read_text())

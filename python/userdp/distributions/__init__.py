@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from userdp.runtime import loader
 
 if TYPE_CHECKING:
-    from userdp.distributions.discrete import DiscreteDistribution
+    from userdp.distributions.discrete import DiscreteDistribution, ProductDistribution
     from userdp.distributions.gaussian import GaussianDistribution, GaussianMean
-    from userdp.distributions.product import ProductDistribution
 
 __all__ = [
     "DiscreteDistribution",
@@ -26,7 +25,7 @@ _MODULES = {
     "DiscreteDistribution": "discrete",
     "GaussianDistribution": "gaussian",
     "GaussianMean": "gaussian",
-    "ProductDistribution": "product",
+    "ProductDistribution": "discrete",
 }
 """Which module has which name."""
 

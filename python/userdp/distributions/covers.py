@@ -1,18 +1,28 @@
-"""Finite covers of families of distributions in total variation: their sizes first, then their members.
+"""Finite covers of families of distributions in total variation, and what estimators that select from them share.
 
-[GKKMMZ23, Theorem 42], [GKKMMZ23, Theorem 43], [GKKMMZ23, Theorem 44], [GKKMMZ23, Theorem 45] and [GKKMMZ23, Theorem
-46]. A cover at accuracy alpha has a member within alpha / 10 of every member of the family.
+Distributions on symbols: [GKKMMZ23, Theorem 42] and [GKKMMZ23, Theorem 43], and products of them: [GKKMMZ23, Theorem
+44]. A cover at accuracy alpha has a member within alpha / 10 of every member of the family. Normal distributions are in
+`gaussian`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations, pairwise
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from userdp.estimators import fields
+from userdp.estimators.base import UserLevelEstimator
+from userdp.estimators.fields import estimator
+from userdp.estimators.plan import Budget, ExactEpsilon, Parts, ReleasePlan, listed, split_budget
+from userdp.exact.numbers import check_count, exact_number
 from userdp.exceptions import BudgetError
+from userdp.learners.clipped_pairwise import clipping_bound, users_needed
+from userdp.mechanisms.composed import AdaptiveMechanism
+from userdp.users.table import UserTable
 
 LARGEST_LINE = 2**20
 """The most candidates for one number."""
@@ -22,19 +32,13 @@ Masses: TypeAlias = tuple[int, ...]
 
 
 def grid_of(n_symbols: int, alpha: Fraction) -> int:
-    """N such that the distributions with masses in multiples of 1 / N are a cover at accuracy alpha.
-
-    Rounding masses down and giving the j units that are left to the largest remainders moves at most
-    j (1 - j / k) <= k / 4 units, so N = 2.5 k / alpha, rounded up, makes it at most alpha / 10.
-    """
+    """N such that the distributions with masses in multiples of 1 / N are a cover at accuracy alpha."""
+    # N = 2.5 k / alpha, rounded up: rounding moves at most k / 4 units (docs/proofs/distributions.md).
     return math.ceil(Fraction(5, 2) * n_symbols / alpha)
 
 
 def grid_size(n: int, n_symbols: int) -> int:
-    """The number of distributions on the symbols in multiples of 1 / n.
-
-    [GKKMMZ23, Theorem 42].
-    """
+    """The number of distributions on the symbols in multiples of 1 / n: [GKKMMZ23, Theorem 42]."""
     return math.comb(n + n_symbols - 1, n_symbols - 1)
 
 
@@ -72,28 +76,78 @@ def near_size(n_symbols: int, radius: int) -> int:
     return size
 
 
-def gaussian_cover_size(d: int, radius: float, kappa: float, alpha: float) -> int:
-    """The size of a cover of the normal distributions with means in [-radius, radius]**d and I <= Sigma <= kappa I.
-
-    Half of alpha / 10 goes to the mean, a grid with step 0.1 sqrt(2 pi) alpha / sqrt(d), and half to the covariance, a
-    grid of entries with step 0.2 alpha (1 - alpha / 10) / d, on [1, kappa] for the diagonal and +-(kappa - 1) / 2 off
-    it. Matrices whose eigenvalues are not in the range are counted, too.
-    """
-    mean_step = 0.1 * math.sqrt(2 * math.pi) * alpha / math.sqrt(d)
-    step = 0.2 * alpha * (1 - alpha / 10) / d
-    means = (math.ceil(2 * radius / mean_step) + 1) ** d
-    entries = math.ceil((kappa - 1) / step) + 1
-    return int(means * entries ** (d * (d + 1) // 2))
-
-
 def refuse_beyond(size: int, limit: int, what: str, instead: str) -> None:
-    """Refuse a cover that is too large to enumerate, before it is.
-
-    Raises
-    ------
-    BudgetError
-        With the size and what to do instead.
-    """
+    """Refuse a cover that is too large to enumerate, before it is: a BudgetError that says what to do instead."""
     if size > limit:
-        shown = str(size) if size < 10**9 else f"about 10**{math.log10(size):.0f}"
-        raise BudgetError(f"{what} has {shown} members (limit {limit}); {instead}")
+        count = str(size) if size < 10**9 else f"about 10**{math.log10(size):.0f}"
+        raise BudgetError(f"{what} has {count} members (limit {limit}); {instead}")
+
+
+def users_of_selection(size: int, alpha: Fraction | float, epsilon: ExactEpsilon, beta: float, m: int) -> int:
+    """Users with which one selection from a cover of this size is proved."""
+    tau = clipping_bound(float(alpha), m, 1)
+    return users_needed(size, epsilon=epsilon, alpha=float(alpha), beta=beta, m=m, tau=tau)
+
+
+class Selections(Protocol):
+    """One or more selections by which a distribution is learned, planned from public parameters."""
+
+    @property
+    def shares(self) -> Mapping[str, Fraction]:
+        """What the budget is for, and its shares."""
+
+    def program(self, budget: Parts, data: Any) -> AdaptiveMechanism:
+        """What draws an outcome from users' examples."""
+
+    def outcomes(self) -> Iterable[Hashable]:
+        """All that can be drawn."""
+
+    def n_outcomes(self) -> int:
+        """The number of possible outcomes."""
+
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
+        """Users for which the guarantee is proved."""
+
+
+@estimator
+class DistributionEstimator(UserLevelEstimator):
+    """An estimator of a distribution within alpha in total variation, but with probability beta."""
+
+    alpha: float = fields.open_unit(0.1, doc="The accuracy in total variation, in (0, 1).")
+    beta: float = fields.open_unit(0.1, doc="The failure probability in `users_needed`, in (0, 1).")
+
+    @abstractmethod
+    def _selections(self) -> Selections:
+        """What is drawn, from parameters only."""
+
+    @abstractmethod
+    def _fitted(self, selections: Any, outcome: Any) -> dict[str, Any]:
+        """Fitted attributes from what was drawn."""
+
+    def _examples(self, table: UserTable) -> Any:
+        """What selections read of users' examples."""
+        return table
+
+    def _accuracy(self) -> Fraction:
+        return exact_number(self.alpha) or Fraction(0)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._selections()
+
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        selections = self._selections()
+        budget = Budget.of(self.epsilon, selections.shares)
+        return ReleasePlan(
+            budget,
+            lambda table: selections.program(budget.parts, self._examples(table)),
+            lambda: listed(selections.outcomes, selections.n_outcomes(), "audit a larger alpha"),
+            lambda drawn: self._fitted(selections, drawn),
+        )
+
+    def users_needed(self) -> int:
+        """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
+        self._check_parameters()
+        selections = self._selections()
+        budget = split_budget(self.epsilon, selections.shares)
+        return selections.users_needed(budget, float(self.beta), check_count(self.m, "m"))

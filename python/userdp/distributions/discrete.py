@@ -1,71 +1,58 @@
-"""Distributions on symbols: covers of the simplex, plans of selections over them, and the estimator."""
+"""Distributions on symbols, and of independent symbols: selections from covers, and the estimators.
+
+How accurate each is: docs/proofs/distributions.md, section "Symbols".
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.distributions.base import DistributionEstimator
 from userdp.distributions.covers import (
     LARGEST_LINE,
+    DistributionEstimator,
     Masses,
+    Selections,
     grid_of,
     grid_size,
     members,
     near,
     near_size,
     refuse_beyond,
+    users_of_selection,
 )
-from userdp.distributions.line_selection import Proportion
+from userdp.distributions.line_selection import ProportionSelection
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Budget, ExactEpsilon, Parts, ReleasePlan, listed, split_budget
+from userdp.estimators.plan import ExactEpsilon, Parts
 from userdp.exact.numbers import counted, short_repr
-from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols, users_needed
+from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
+from userdp.users.table import UserTable
 
-METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
+Floats = npt.NDArray[np.float64]
+DISCRETE_METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
 
 
-class SelectionPlan(ABC):
-    """A way to learn a distribution, from public parameters."""
+class DiscreteSelections(Selections, Protocol):
+    """A way to learn a distribution on symbols."""
 
-    shares: Mapping[str, Fraction]
-    """What the budget is for, and its shares."""
-
-    @abstractmethod
-    def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
-        """What draws an outcome from users' symbols."""
-
-    @abstractmethod
-    def outcomes(self) -> Iterable[Hashable]:
-        """All that can be drawn."""
-
-    @abstractmethod
-    def n_outcomes(self) -> int:
-        """How many there are."""
-
-    @abstractmethod
-    def probabilities(self, outcome: Any) -> npt.NDArray[np.float64]:
+    def probabilities(self, outcome: Any) -> Floats:
         """The distribution that an outcome stands for."""
 
-    @abstractmethod
-    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        """Users for which the guarantee is proved."""
 
-
-def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -> SelectionPlan:
-    """The plan of a method; "auto" takes the first of joint, coarse-to-fine and symbols that is small enough."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {short_repr(method)}")
+def selections_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -> DiscreteSelections:
+    """The selections of a method; "auto" takes the first of joint, coarse-to-fine and symbols that is small enough."""
+    if method not in DISCRETE_METHODS:
+        raise ValueError(f"method must be one of {', '.join(DISCRETE_METHODS)}; got {short_repr(method)}")
     if method in ("joint", "auto"):
         joint = JointCover(n_symbols, alpha)
         if method == "joint":
@@ -81,7 +68,7 @@ def plan_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: int) -
     return SymbolBySymbol(n_symbols, alpha)
 
 
-class JointCover(SelectionPlan):
+class JointCover:
     """One selection from a cover of all distributions ([GKKMMZ23, Theorem 43]): within 0.7 alpha."""
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
@@ -100,22 +87,18 @@ class JointCover(SelectionPlan):
     def n_outcomes(self) -> int:
         return self.size
 
-    def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
+    def probabilities(self, outcome: Masses) -> Floats:
         return in_units(outcome, self.unit)
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return _users(self.size, self.alpha, budget["selection"], beta, m)
+        return users_of_selection(self.size, self.alpha, budget["selection"], beta, m)
 
 
-class CoarseToFine(SelectionPlan):
-    """Rounds of selection at accuracies alpha 2**J, ..., 2 alpha, alpha, each near what the one before selected.
+class CoarseToFine:
+    """Rounds of selection at accuracies alpha 2**J, ..., 2 alpha, alpha, each near what the one before selected."""
 
-    After a round at accuracy a the truth is within 0.7 a of what was selected. The cover of the next round, at a / 2,
-    has a member within 0.05 a of the truth, so within 0.75 a of what was selected: only such members are candidates.
-    With the failure probability shared, the last round selects within 0.7 alpha, as from the whole cover. A round needs
-    half the users of the next for small m, and as many for large m; its share of the budget is 2/3 of the next's. In
-    all this needs 2 to 7 times the users of a joint cover (in the part that depends on epsilon).
-    """
+    # After a round at accuracy a the truth is within 0.7 a of the selected member, so that candidates of the next
+    # round, at a / 2, are those within 0.75 a of it. A round's share of the budget is 2/3 of the next's.
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
         self.n_symbols = n_symbols
@@ -154,23 +137,20 @@ class CoarseToFine(SelectionPlan):
         _, unit = self.rounds[-1]
         return grid_size(unit, self.n_symbols)
 
-    def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
+    def probabilities(self, outcome: Masses) -> Floats:
         return in_units(outcome, self.rounds[-1][1])
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
         beta /= len(self.rounds)
-        return max(_users(self.size, alpha, budget[f"round {r}"], beta, m) for r, (alpha, _) in enumerate(self.rounds))
+        parts = [(alpha, budget[f"round {r}"]) for r, (alpha, _) in enumerate(self.rounds)]
+        return max(users_of_selection(self.size, alpha, epsilon, beta, m) for alpha, epsilon in parts)
 
 
-class SymbolBySymbol(SelectionPlan):
-    """The probability of each symbol on its own, then the nearest distribution.
+class SymbolBySymbol:
+    """The probability of each symbol on its own, then the nearest distribution."""
 
-    Each of k proportions is selected at accuracy 2 alpha / k, so within 1.4 alpha / k. The Euclidean projection onto
-    distributions brings the vector no further from the truth, which is one: its Euclidean distance is at most
-    sqrt(k) 1.4 alpha / k, the sum of absolute differences at most sqrt(k) times that, and the total variation half of
-    it: 0.7 alpha, as for the joint cover. A proportion has epsilon / k, so the part of the need for users that depends
-    on epsilon grows as k**2 / (epsilon alpha sqrt(m)), for a joint cover as k / (epsilon alpha sqrt(m)).
-    """
+    # Each of k proportions is selected at accuracy 2 alpha / k, so within 1.4 alpha / k; the projection is within 0.7
+    # alpha.
 
     def __init__(self, n_symbols: int, alpha: Fraction) -> None:
         self.n_symbols = n_symbols
@@ -182,9 +162,9 @@ class SymbolBySymbol(SelectionPlan):
     def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
         tau, histograms = clipping_bound(float(self.alpha), symbols.m, 1), symbols.histograms.astype(np.int64)
         sizes = histograms.sum(axis=1)
-        steps = [Proportion(self.unit, epsilon=budget[name], m=symbols.m, tau=tau) for name in self.shares]
+        steps = [ProportionSelection(self.unit, epsilon=budget[name], m=symbols.m, tau=tau) for name in self.shares]
         scores = [step.scores(counts, sizes) for step, counts in zip(steps, histograms.T, strict=True)]
-        return lambda draw: tuple(step.choose(draw, own) for step, own in zip(steps, scores, strict=True))
+        return lambda draw: tuple(step.choose(draw, part) for step, part in zip(steps, scores, strict=True))
 
     def outcomes(self) -> Iterable[Masses]:
         return product(range(self.unit + 1), repeat=self.n_symbols)
@@ -192,11 +172,11 @@ class SymbolBySymbol(SelectionPlan):
     def n_outcomes(self) -> int:
         return counted((self.unit + 1, self.n_symbols))
 
-    def probabilities(self, outcome: Masses) -> npt.NDArray[np.float64]:
+    def probabilities(self, outcome: Masses) -> Floats:
         return _projected(in_units(outcome, self.unit))
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return _users(self.unit + 1, self.alpha, budget["symbol 0"], beta / self.n_symbols, m)
+        return users_of_selection(self.unit + 1, self.alpha, budget["symbol 0"], beta / self.n_symbols, m)
 
 
 def _selection(
@@ -208,22 +188,17 @@ def _selection(
     return lambda draw: cover[selection.choose(draw, scores)]
 
 
-def in_units(masses: npt.ArrayLike, unit: int) -> npt.NDArray[np.float64]:
+def in_units(masses: npt.ArrayLike, unit: int) -> Floats:
     """Integer masses as probabilities."""
     return np.asarray(masses, dtype=np.float64) / unit
 
 
-def _users(size: int, alpha: Fraction, epsilon: ExactEpsilon, beta: float, m: int) -> int:
-    tau = clipping_bound(float(alpha), m, 1)
-    return users_needed(size, epsilon=epsilon, alpha=float(alpha), beta=beta, m=m, tau=tau)
-
-
-def _projected(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _projected(vector: Floats) -> Floats:
     """The nearest distribution: the same number is taken from all entries, and none is left below 0."""
     descending = np.sort(vector)[::-1]
     excess = (np.cumsum(descending) - 1) / np.arange(1, len(vector) + 1)
     shift = excess[np.flatnonzero(descending > excess)[-1]]
-    projected: npt.NDArray[np.float64] = np.maximum(vector - shift, 0)
+    projected: Floats = np.maximum(vector - shift, 0)
     projected /= projected.sum()
     return projected
 
@@ -255,15 +230,14 @@ class DiscreteDistribution(DistributionEstimator):
 
     References
     ----------
-    [GKKMMZ23, Theorem 41] and [GKKMMZ23, Theorem 43]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level
-    Differential Privacy With Few Examples Per User" (NeurIPS 2023).
+    [GKKMMZ23, Theorem 41] and [GKKMMZ23, Theorem 43].
 
     Examples
     --------
     >>> import numpy as np
     >>> visits = np.array([[0], [0], [1], [2]] * 3000)
-    >>> people = np.repeat(np.arange(3000), 4)
-    >>> learner = DiscreteDistribution(epsilon=2, n_symbols=3, m=4, alpha=0.4).fit(visits, groups=people)
+    >>> users = np.repeat(np.arange(3000), 4)
+    >>> learner = DiscreteDistribution(epsilon=2, n_symbols=3, m=4, alpha=0.4).fit(visits, groups=users)
     >>> bool(np.abs(learner.probabilities_ - [0.5, 0.25, 0.25]).max() < 0.3)
     True
     """
@@ -273,7 +247,7 @@ class DiscreteDistribution(DistributionEstimator):
     n_symbols: int = fields.count(least=2, doc="k >= 2, public.")
     method: str = fields.choice(
         "auto",
-        METHODS,
+        DISCRETE_METHODS,
         doc="""
         "joint" selects from a cover of all distributions, with C(N + k - 1, k - 1) members, N = 2.5 k / alpha rounded
         up. "coarse-to-fine" refines the selection in rounds at half the accuracy each. "symbols" selects the
@@ -285,12 +259,8 @@ class DiscreteDistribution(DistributionEstimator):
         4096, least=2, doc="Larger covers are refused. Work grows as its square times the number of users."
     )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._selections()
-
-    def _selections(self) -> SelectionPlan:
-        return plan_of(self.method, int(self.n_symbols), self._accuracy(), int(self.max_candidates))
+    def _selections(self) -> DiscreteSelections:
+        return selections_of(self.method, int(self.n_symbols), self._accuracy(), int(self.max_candidates))
 
     def _columns(self) -> int:
         return 1
@@ -298,16 +268,151 @@ class DiscreteDistribution(DistributionEstimator):
     def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
         return read_symbols(super()._read_X(grid), self.n_symbols, 1, self.on_invalid)
 
-    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        selections, n_symbols = self._selections(), int(self.n_symbols)
-        budget = Budget.of(self.epsilon, selections.shares)
-        return ReleasePlan(
-            budget,
-            lambda table: selections.program(budget.parts, Symbols.of(table, table.X[:, 0], n_symbols)),
-            lambda: listed(selections.outcomes, selections.n_outcomes(), "audit a larger alpha"),
-            lambda drawn: {"probabilities_": selections.probabilities(drawn)},
-        )
+    def _examples(self, table: UserTable) -> Symbols:
+        return Symbols.of(table, table.X[:, 0], int(self.n_symbols))
 
-    def _users_needed(self, m: int) -> int:
-        selections = self._selections()
-        return selections.users_needed(split_budget(self.epsilon, selections.shares), float(self.beta), m)
+    def _fitted(self, selections: DiscreteSelections, outcome: Any) -> dict[str, Any]:
+        return {"probabilities_": selections.probabilities(outcome)}
+
+
+@estimator
+class ProductDistribution(DistributionEstimator):
+    """The distribution of d independent symbols of users' examples, with pure privacy for users.
+
+    Attributes
+    ----------
+    probabilities_ : ndarray with shape (d, k)
+        A distribution for each column. Released.
+    privacy_ : PrivacyRecord
+
+    Notes
+    -----
+    *Privacy.* As for `DiscreteDistribution`. The parts of epsilon of all coordinates sum to epsilon, exactly.
+
+    *Utility.* The total variation of products is at most the sum over coordinates. So with either method the result is
+    within 0.7 alpha of the truth with probability 1 - beta, for `users_needed()` users, if coordinates are independent.
+    As a function of epsilon that number grows as d k / (epsilon alpha sqrt(m)) for "joint", up to logarithms. A
+    coordinate has alpha / d and epsilon / d, so for "coordinate" it is d times larger, and so is the
+    part without epsilon, d k / (alpha**2 m).
+
+    References
+    ----------
+    [GKKMMZ23, Theorem 41] and [GKKMMZ23, Theorem 44].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.array([[0, 1], [1, 1]] * 4000)
+    >>> users = np.repeat(np.arange(4000), 2)
+    >>> learner = ProductDistribution(epsilon=2, n_symbols=2, n_columns=2, m=2, alpha=0.5).fit(answers, groups=users)
+    >>> bool(np.abs(learner.probabilities_ - [[0.5, 0.5], [0, 1]]).max() < 0.3)
+    True
+    """
+
+    released: ClassVar[tuple[str, ...]] = ("probabilities_",)
+
+    n_symbols: int = fields.count(least=2, doc="k >= 2, public: each of the columns of X has symbols 0, ..., k - 1.")
+    n_columns: int = fields.count(doc="d >= 1, public.")
+    method: str = fields.choice(
+        "auto",
+        ("auto", "joint", "coordinate"),
+        doc="""
+        "joint" selects from the products of covers of the coordinates, C(N + k - 1, k - 1)**d members with
+        N = 2.5 k d / alpha rounded up. "coordinate" learns each coordinate at alpha / d with epsilon / d, by the method
+        that `DiscreteDistribution` takes by itself. "auto" is "joint" up to `max_candidates` members.
+        """,
+    )
+    max_candidates: int = fields.count(4096, least=2, doc="Larger covers are refused.")
+
+    def _selections(self) -> _JointProduct | _Columns:
+        k, d, limit = int(self.n_symbols), int(self.n_columns), int(self.max_candidates)
+        accuracy = self._accuracy()
+        if self.method != "coordinate":
+            joint = _JointProduct(k, d, accuracy)
+            if self.method == "joint":
+                refuse_beyond(joint.size, limit, "the cover", "method='coordinate' learns one column at a time")
+            if joint.size <= limit:
+                return joint
+        return _Columns(selections_of("auto", k, accuracy / d, limit), d)
+
+    def _columns(self) -> int:
+        return int(self.n_columns)
+
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
+        return read_symbols(super()._read_X(grid), self.n_symbols, self.n_columns, self.on_invalid)
+
+    def _examples(self, table: UserTable) -> list[Symbols]:
+        return [Symbols.of(table, column, int(self.n_symbols)) for column in table.X.T]
+
+    def _fitted(self, selections: _JointProduct | _Columns, outcome: Any) -> dict[str, Any]:
+        return {"probabilities_": np.array(selections.probabilities(outcome))}
+
+
+class _JointProduct:
+    """One selection from all products of members of the coordinates' covers."""
+
+    def __init__(self, k: int, d: int, alpha: Fraction) -> None:
+        self.k, self.d, self.alpha = k, d, alpha
+        self.unit = grid_of(k, alpha / d)
+        self.size: int = grid_size(self.unit, k) ** d
+        self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
+
+    def program(self, budget: Parts, columns: list[Symbols]) -> AdaptiveMechanism:
+        first = columns[0]
+        cells = np.zeros_like(first.values)
+        for column in columns:
+            cells = cells * self.k + column.values
+        cover = list(self.outcomes())
+        masses = np.ones((len(cover), 1), dtype=np.int64)
+        for part in np.moveaxis(np.array(cover, dtype=np.int64), 1, 0):
+            masses = (masses[:, :, None] * part[:, None, :]).reshape(len(cover), -1)
+        selection = ScheffeEM(
+            masses,
+            epsilon=budget["selection"],
+            m=first.m,
+            tau=clipping_bound(float(self.alpha), first.m, 1),
+            unit=self.unit**self.d,
+        )
+        scores = selection.scores(replace(first, values=cells, n_symbols=self.k**self.d))
+        return lambda draw: cover[selection.choose(draw, scores)]
+
+    def outcomes(self) -> Iterable[tuple[Masses, ...]]:
+        return product(members(self.unit, self.k), repeat=self.d)
+
+    def n_outcomes(self) -> int:
+        return self.size
+
+    def probabilities(self, outcome: tuple[Masses, ...]) -> Floats:
+        return in_units(outcome, self.unit)
+
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
+        return users_of_selection(self.size, self.alpha, budget["selection"], beta, m)
+
+
+class _Columns:
+    """The same selections for each column."""
+
+    def __init__(self, each: DiscreteSelections, d: int) -> None:
+        self.each, self.d = each, d
+        self.shares: Mapping[str, Fraction] = {
+            f"column {j}, {part}": share for j in range(d) for part, share in each.shares.items()
+        }
+
+    def _part(self, budget: Parts, j: int) -> Parts:
+        return {part: budget[f"column {j}, {part}"] for part in self.each.shares}
+
+    def program(self, budget: Parts, columns: list[Symbols]) -> AdaptiveMechanism:
+        programs = [self.each.program(self._part(budget, j), column) for j, column in enumerate(columns)]
+        return lambda draw: tuple(program(draw) for program in programs)
+
+    def outcomes(self) -> Iterable[tuple[Hashable, ...]]:
+        return product(self.each.outcomes(), repeat=self.d)
+
+    def n_outcomes(self) -> int:
+        return counted((self.each.n_outcomes(), self.d))
+
+    def probabilities(self, outcome: tuple[Any, ...]) -> list[Floats]:
+        return [self.each.probabilities(column) for column in outcome]
+
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
+        return self.each.users_needed(self._part(budget, 0), beta / self.d, m)

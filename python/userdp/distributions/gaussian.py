@@ -1,4 +1,4 @@
-"""Gaussian distributions: means with known covariance, and covariances, by projections on lines."""
+"""Normal distributions: means with known covariance [GKKMMZ23, Theorem 45], and covariances [GKKMMZ23, Theorem 46]."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.distributions.base import DistributionEstimator
-from userdp.distributions.covers import gaussian_cover_size
-from userdp.distributions.line_selection import Location, People, Scale
+from userdp.distributions.covers import DistributionEstimator
+from userdp.distributions.line_selection import LocationSearch, ScaleSearch, UserSamples
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Budget, Parts, ReleasePlan, listed, split_budget
+from userdp.estimators.plan import Parts
 from userdp.exact.numbers import counted, parse_positive, short_repr
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
@@ -27,49 +26,87 @@ Selected: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[
 """What was selected for the locations of columns, the scales of columns, and the scales of pairs of columns."""
 
 
+def gaussian_cover_size(d: int, mean_bound: float, kappa: float, alpha: float) -> int:
+    """The size of a cover of normal distributions: means in [-mean_bound, mean_bound]**d, I <= Sigma <= kappa I."""
+    # The grids are in docs/proofs/distributions.md; matrices whose eigenvalues are not in the range are counted, too.
+    mean_step = 0.1 * math.sqrt(2 * math.pi) * alpha / math.sqrt(d)
+    step = 0.2 * alpha * (1 - alpha / 10) / d
+    means = (math.ceil(2 * mean_bound / mean_step) + 1) ** d
+    entries = math.ceil((kappa - 1) / step) + 1
+    return int(means * entries ** (d * (d + 1) // 2))
+
+
+class Means:
+    """The location of each column, of independent numbers with variance 1."""
+
+    def __init__(self, locations: Sequence[LocationSearch]) -> None:
+        self.locations = locations
+        self.shares = {name: share for search in locations for name, share in search.shares.items()}
+
+    def program(self, budget: Parts, columns: Sequence[UserSamples]) -> AdaptiveMechanism:
+        pairs = list(zip(self.locations, columns, strict=True))
+        return lambda draw: tuple(search.draw(draw, budget, column) for search, column in pairs)
+
+    def mean(self, selected: tuple[tuple[int, ...], ...]) -> list[float]:
+        """The mean that was selected."""
+        return [search.value(points) for search, points in zip(self.locations, selected, strict=True)]
+
+    def outcomes(self) -> Iterable[Hashable]:
+        return product(*(search.outcomes() for search in self.locations))
+
+    def n_outcomes(self) -> int:
+        return counted(*((search.n_outcomes(), 1) for search in self.locations))
+
+    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
+        return max(search.users_needed(budget, beta / len(self.locations), m) for search in self.locations)
+
+
 class Projections:
     """Location and scale of each column, and the scale of (x_j + x_k) / sqrt(2) for each pair of columns."""
 
-    def __init__(self, d: int, radius: float, scale: float, alpha: float) -> None:
+    def __init__(self, d: int, bound: float, scale: float, alpha: float) -> None:
         self.scale = scale
-        self.locations = [Location(f"column {j}", radius, scale, alpha) for j in range(d)]
-        self.scales = [Scale(f"column {j}, scale", scale, alpha) for j in range(d)]
+        self.locations = [LocationSearch(f"column {j}", bound, scale, alpha) for j in range(d)]
+        self.scales = [ScaleSearch(f"column {j}, scale", scale, alpha) for j in range(d)]
         self.pairs = list(combinations(range(d), 2))
-        self.pair_scales = [Scale(f"columns {j} and {k}, scale", scale, alpha) for j, k in self.pairs]
-        self.searches: list[Location | Scale] = [*self.locations, *self.scales, *self.pair_scales]
+        self.pair_scales = [ScaleSearch(f"columns {j} and {k}, scale", scale, alpha) for j, k in self.pairs]
+        self.searches: list[LocationSearch | ScaleSearch] = [*self.locations, *self.scales, *self.pair_scales]
         self.shares: Mapping[str, Fraction] = {
             name: share for search in self.searches for name, share in search.shares.items()
         }
 
-    def draw(self, draw: Sampler, budget: Parts, data: UserTable) -> Selected:
-        """Search everything once."""
+    def program(self, budget: Parts, table: UserTable) -> AdaptiveMechanism:
+        return lambda draw: self._draw(draw, budget, table)
 
-        def people(values: Floats) -> People:
-            return People(values, data.users, data.n_users, data.m)
+    def _draw(self, draw: Sampler, budget: Parts, data: UserTable) -> Selected:
+        def samples(values: Floats) -> UserSamples:
+            return UserSamples(values, data.users, data.n_users, data.m)
 
-        columns = [people(column) for column in data.X.T]
-        where = tuple(search.draw(draw, budget, column) for search, column in zip(self.locations, columns, strict=True))
-        mean = self.mean(where)
-        own = tuple(
+        columns = [samples(column) for column in data.X.T]
+        locations = tuple(
+            search.draw(draw, budget, column) for search, column in zip(self.locations, columns, strict=True)
+        )
+        mean = self.mean(locations)
+        widths = tuple(
             search.draw(draw, budget, center, column)
             for search, center, column in zip(self.scales, mean, columns, strict=True)
         )
         diagonal = math.sqrt(0.5)
-        both = tuple(
-            search.draw(draw, budget, diagonal * (mean[j] + mean[k]), people(diagonal * (data.X[:, j] + data.X[:, k])))
+        pair_widths = tuple(
+            search.draw(draw, budget, diagonal * (mean[j] + mean[k]), samples(diagonal * (data.X[:, j] + data.X[:, k])))
             for search, (j, k) in zip(self.pair_scales, self.pairs, strict=True)
         )
-        return where, own, both
+        return locations, widths, pair_widths
 
-    def mean(self, where: tuple[tuple[int, ...], ...]) -> list[float]:
+    def mean(self, locations: tuple[tuple[int, ...], ...]) -> list[float]:
         """The mean that was selected."""
-        return [search.value(selected) for search, selected in zip(self.locations, where, strict=True)]
+        return [search.value(selected) for search, selected in zip(self.locations, locations, strict=True)]
 
-    def covariance(self, own: tuple[int, ...], both: tuple[int, ...]) -> Floats:
+    def covariance(self, widths: tuple[int, ...], pair_widths: tuple[int, ...]) -> Floats:
         """The covariance that the scales stand for, with eigenvalues in [1, scale**2]."""
-        variances = [search.value(selected) ** 2 for search, selected in zip(self.scales, own, strict=True)]
+        variances = [search.value(selected) ** 2 for search, selected in zip(self.scales, widths, strict=True)]
         covariance = np.diag(variances)
-        for (j, k), search, selected in zip(self.pairs, self.pair_scales, both, strict=True):
+        for (j, k), search, selected in zip(self.pairs, self.pair_scales, pair_widths, strict=True):
             covariance[j, k] = covariance[k, j] = search.value(selected) ** 2 - (variances[j] + variances[k]) / 2
         eigenvalues, vectors = np.linalg.eigh(covariance)
         clipped: Floats = (vectors * np.clip(eigenvalues, 1, self.scale**2)) @ vectors.T
@@ -77,10 +114,10 @@ class Projections:
         return symmetric
 
     def outcomes(self) -> Iterable[Selected]:
-        where = product(*(search.outcomes() for search in self.locations))
-        own = product(*(search.outcomes() for search in self.scales))
-        both = product(*(search.outcomes() for search in self.pair_scales))
-        return product(where, own, both)
+        locations = product(*(search.outcomes() for search in self.locations))
+        widths = product(*(search.outcomes() for search in self.scales))
+        pair_widths = product(*(search.outcomes() for search in self.pair_scales))
+        return product(locations, widths, pair_widths)
 
     def n_outcomes(self) -> int:
         return counted(*((search.n_outcomes(), 1) for search in self.searches))
@@ -95,7 +132,7 @@ def _kappa(value: Any, name: str) -> None:
 
 
 MARGIN = 10
-"""Standard deviations beyond the radius where examples are clamped; honest ones are not there."""
+"""Standard deviations beyond the bound of the mean where examples are clamped; honest ones are not there."""
 
 
 @estimator
@@ -127,30 +164,27 @@ class GaussianMean(DistributionEstimator):
     scores have sensitivity min(2 tau, m) when one user is replaced, every selection is an exponential mechanism, and
     the parts of epsilon sum to epsilon, exactly.
 
-    *Utility.* Coordinates are learned at alpha / sqrt(d), so each within t = 0.8 alpha / sqrt(d) in total variation
-    (alpha <= 0.9), with probability 1 - beta, for `users_needed()` users. The total variation of two normal
-    distributions with covariance I at distance x is the concave function 2 Phi(x / 2) - 1, so d coordinates together
-    are within sqrt(d) t: 0.8 alpha. A coordinate has epsilon / d, so this number of users grows as
-    d**1.5 / (epsilon alpha sqrt(m)), a factor sqrt(d) more than for a cover of all means, which cannot be enumerated.
+    *Utility.* Within 0.8 alpha in total variation (alpha <= 0.9) with probability 1 - beta, for `users_needed()` users.
+    This number grows as d**1.5 / (epsilon alpha sqrt(m)), a factor sqrt(d) more than for a cover of all means, which
+    cannot be enumerated. Proof: docs/proofs/distributions.md.
 
     References
     ----------
-    [GKKMMZ23, Theorem 45]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
-    Examples Per User" (NeurIPS 2023).
+    [GKKMMZ23, Theorem 45].
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> heights = rng.normal(loc=[3.0, -1.0], size=(8000, 2))
-    >>> learner = GaussianMean(epsilon=1, radius=10, n_columns=2, m=4).fit(heights, groups=np.arange(8000) // 4)
+    >>> learner = GaussianMean(epsilon=1, mean_bound=10, n_columns=2, m=4).fit(heights, groups=np.arange(8000) // 4)
     >>> bool(np.abs(learner.mean_ - [3, -1]).max() < 0.5)
     True
     """
 
     released: ClassVar[tuple[str, ...]] = ("mean_",)
 
-    radius: float = fields.positive_number(
+    mean_bound: float = fields.positive_number(
         doc="""
         Public bound of the Euclidean norm of the mean, > 0 and finite: without one the mean cannot be learned with pure
         privacy.
@@ -162,10 +196,6 @@ class GaussianMean(DistributionEstimator):
         kind="array-like with shape (d, d), optional",
         doc="The known covariance, public, symmetric and positive definite; the identity by default.",
     )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._searches()
 
     def _columns(self) -> int:
         return int(self.n_columns)
@@ -189,38 +219,22 @@ class GaussianMean(DistributionEstimator):
             raise ValueError("covariance must be positive definite") from None
         return factor
 
-    def _searches(self) -> list[Location]:
-        d, radius = int(self.n_columns), float(self.radius)
-        # The mean of column j after whitening is at most the norm of row j of the inverse factor times the radius.
+    def _selections(self) -> Means:
+        d, bound = int(self.n_columns), float(self.mean_bound)
+        # The mean of column j after whitening is at most the norm of row j of the inverse factor times the bound.
         norms = np.linalg.norm(np.linalg.inv(self._factor()), axis=1)
         alpha = float(self.alpha) / math.sqrt(d)
-        return [Location(f"column {j}", radius * float(norms[j]), 1.0, alpha) for j in range(d)]
+        return Means([LocationSearch(f"column {j}", bound * float(norms[j]), 1.0, alpha) for j in range(d)])
 
-    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        searches, factor = self._searches(), self._factor()
-        budget = Budget.of(self.epsilon, _shares(searches))
+    def _examples(self, table: UserTable) -> list[UserSamples]:
+        return [UserSamples(column, table.users, table.n_users, table.m) for column in self._whitened(table.X)]
 
-        def program(table: UserTable) -> AdaptiveMechanism:
-            users = [People(column, table.users, table.n_users, table.m) for column in self._whitened(table.X)]
-            return lambda draw: tuple(
-                search.draw(draw, budget.parts, column) for search, column in zip(searches, users, strict=True)
-            )
-
-        def outcomes() -> Sequence[Hashable]:
-            size = counted(*((search.n_outcomes(), 1) for search in searches))
-            return listed(lambda: product(*(search.outcomes() for search in searches)), size, "audit a larger alpha")
-
-        def fitted(drawn: Any) -> dict[str, Any]:
-            white = [search.value(selected) for search, selected in zip(searches, drawn, strict=True)]
-            return {"mean_": factor @ np.array(white)}
-
-        return ReleasePlan(budget, program, outcomes, fitted)
+    def _fitted(self, selections: Means, outcome: Any) -> dict[str, Any]:
+        return {"mean_": self._factor() @ np.array(selections.mean(outcome))}
 
     def _whitened(self, X: Floats) -> list[Floats]:
-        """The columns of independent coordinates.
-
-        Not by a matrix product: its rounding may depend on where a row stands, and so on the rows of other users.
-        """
+        """The columns of independent coordinates."""
+        # Not by a matrix product: its rounding may depend on where a row stands, and so on the rows of other users.
         inverse = np.linalg.inv(self._factor())
         columns = []
         for j in range(X.shape[1]):
@@ -232,26 +246,11 @@ class GaussianMean(DistributionEstimator):
 
     def _read_X(self, grid: Grid) -> Floats:
         margins = MARGIN * np.linalg.norm(self._factor(), axis=1)
-        return read_numbers(super()._read_X(grid), float(self.radius) + margins)
-
-    def _users_needed(self, m: int) -> int:
-        searches = self._searches()
-        budget = split_budget(self.epsilon, _shares(searches))
-        return max(search.users_needed(budget, float(self.beta) / len(searches), m) for search in searches)
-
-
-def _shares(searches: Sequence[Location]) -> dict[str, Fraction]:
-    return {name: part for search in searches for name, part in search.shares.items()}
+        return read_numbers(super()._read_X(grid), float(self.mean_bound) + margins)
 
 
 def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
-    """Columns of numbers, each clamped to plus or minus its bound; NaN counts as 0.
-
-    Raises
-    ------
-    ValueError
-        For another number of columns.
-    """
+    """Columns of numbers, each clamped to plus or minus its bound; NaN counts as 0."""
     if rows.shape[1] != len(bounds):
         raise ValueError(f"X must have {len(bounds)} columns; got the shape {rows.shape}")
     numbers = rows.astype(np.float64)
@@ -288,33 +287,20 @@ class GaussianDistribution(DistributionEstimator):
     *Privacy.* As for `GaussianMean`; the parts of epsilon of all searches sum to epsilon, exactly. Arithmetic on
     examples is done entry by entry.
 
-    *Utility.* With a = alpha / 2 for d = 1 and alpha / (4 kappa d) otherwise as the accuracy of every search, the
-    result is within alpha in total variation for alpha <= 0.3, with probability 1 - beta, for `users_needed()` users:
-
-    - `Location` leaves |mean_j - mu_j| <= 1.66 a sigma_j, and `Scale` variances within a factor of 1 +- 3.3 a
-      for a <= 0.04.
-    - For d = 1 the mean then costs 0.66 a. Normal distributions with the same mean and logarithms of variances u apart
-      are within 0.242 u, so the variance costs 0.8 a: together 1.46 a <= 0.73 alpha.
-    - For d >= 2 entries of the matrix are within 6.6 kappa a. Clipping eigenvalues is the Euclidean projection onto a
-      convex set which has the truth in it, so the result is within 6.6 kappa d a in Frobenius norm, and half of that in
-      total variation, by Pinsker's inequality (as Sigma >= I): 0.83 alpha. The mean costs
-      0.66 a sqrt(d kappa) <= 0.12 alpha.
-
-    A search has a share of about epsilon / d**2, so the number of users grows as
-    kappa d**3 / (epsilon alpha sqrt(m)) + kappa**2 d**2 / (alpha**2 m), for a cover of everything as
-    d**2 / (epsilon alpha sqrt(m)) + d**2 / (alpha**2 m), up to logarithms.
+    *Utility.* Within alpha in total variation, for alpha <= 0.3, with probability 1 - beta, for `users_needed()` users.
+    This number grows as kappa d**3 / (epsilon alpha sqrt(m)) + kappa**2 d**2 / (alpha**2 m), for a cover of everything
+    as d**2 / (epsilon alpha sqrt(m)) + d**2 / (alpha**2 m), up to logarithms. Proof: docs/proofs/distributions.md.
 
     References
     ----------
-    [GKKMMZ23, Theorem 46]: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential Privacy With Few
-    Examples Per User" (NeurIPS 2023).
+    [GKKMMZ23, Theorem 46].
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> examples = rng.multivariate_normal([1, 0], [[2, 0.5], [0.5, 1.5]], size=40000)
-    >>> learner = GaussianDistribution(epsilon=4, radius=2, kappa=3, n_columns=2, m=8, alpha=0.5)
+    >>> learner = GaussianDistribution(epsilon=4, mean_bound=2, kappa=3, n_columns=2, m=8, alpha=0.5)
     >>> covariance = learner.fit(examples, groups=np.arange(40000) // 8).covariance_
     >>> bool(np.abs(covariance - [[2, 0.5], [0.5, 1.5]]).max() < 1)
     True
@@ -322,7 +308,7 @@ class GaussianDistribution(DistributionEstimator):
 
     released: ClassVar[tuple[str, ...]] = ("mean_", "covariance_")
 
-    radius: float = fields.positive_number(doc="Public bound of the Euclidean norm of the mean, > 0 and finite.")
+    mean_bound: float = fields.positive_number(doc="Public bound of the Euclidean norm of the mean, > 0 and finite.")
     kappa: float = fields.parameter(
         check=_kappa,
         kind="float",
@@ -333,42 +319,26 @@ class GaussianDistribution(DistributionEstimator):
     )
     n_columns: int = fields.count(1, doc="d, the dimension, public.")
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._searches()
-
     def _columns(self) -> int:
         return int(self.n_columns)
 
-    def _searches(self) -> Projections:
-        d, kappa, radius = int(self.n_columns), float(self.kappa), float(self.radius)
+    def _selections(self) -> Projections:
+        d, kappa, bound = int(self.n_columns), float(self.kappa), float(self.mean_bound)
         accuracy = float(self.alpha) / (2 if d == 1 else 4 * kappa * d)
-        return Projections(d, radius, math.sqrt(kappa), accuracy)
+        return Projections(d, bound, math.sqrt(kappa), accuracy)
 
-    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        searches = self._searches()
-        budget = Budget.of(self.epsilon, searches.shares)
-
-        def fitted(drawn: Selected) -> dict[str, Any]:
-            where, own, both = drawn
-            return {"mean_": np.array(searches.mean(where)), "covariance_": searches.covariance(own, both)}
-
-        return ReleasePlan(
-            budget,
-            lambda table: lambda draw: searches.draw(draw, budget.parts, table),
-            lambda: listed(searches.outcomes, searches.n_outcomes(), "audit a larger alpha"),
-            fitted,
-        )
+    def _fitted(self, selections: Projections, outcome: Selected) -> dict[str, Any]:
+        locations, widths, pair_widths = outcome
+        return {
+            "mean_": np.array(selections.mean(locations)),
+            "covariance_": selections.covariance(widths, pair_widths),
+        }
 
     def joint_cover_size(self) -> int:
         """The size of the cover of means and covariances together, which is not enumerated."""
         self._check_parameters()
-        return gaussian_cover_size(int(self.n_columns), float(self.radius), float(self.kappa), float(self.alpha))
+        return gaussian_cover_size(int(self.n_columns), float(self.mean_bound), float(self.kappa), float(self.alpha))
 
     def _read_X(self, grid: Grid) -> Floats:
-        bound = float(self.radius) + MARGIN * math.sqrt(float(self.kappa))
+        bound = float(self.mean_bound) + MARGIN * math.sqrt(float(self.kappa))
         return read_numbers(super()._read_X(grid), np.full(int(self.n_columns), bound))
-
-    def _users_needed(self, m: int) -> int:
-        searches = self._searches()
-        return searches.users_needed(split_budget(self.epsilon, searches.shares), float(self.beta), m)

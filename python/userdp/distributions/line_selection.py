@@ -1,4 +1,7 @@
-"""Selections along a line: proportions and medians, locations and scales."""
+"""Selections along a line (proportions and medians), and searches of locations and scales made of them.
+
+Why their scores are those of all pairs, and how accurate they are: docs/proofs/distributions.md, section "Lines".
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.distributions.covers import LARGEST_LINE, refuse_beyond
+from userdp.distributions.covers import LARGEST_LINE, refuse_beyond, users_of_selection
 from userdp.estimators.plan import ExactEpsilon, Parts
 from userdp.exact.numbers import counted
-from userdp.learners.clipped_pairwise import ClippedScoreEM, clipping_bound, users_needed
+from userdp.learners.clipped_pairwise import ClippedScoreEM, clipping_bound
 from userdp.mechanisms.composed import Sampler
 
 Integers = npt.NDArray[np.int64]
@@ -24,20 +27,11 @@ CELLS = 2**24
 """Votes that are held at a time."""
 
 
-class Proportion(ClippedScoreEM):
-    """Choose the probability of an event from 0, 1/N, ..., 1 by Scheffe sets.
+class ProportionSelection(ClippedScoreEM):
+    """Choose the probability of an event from 0, 1/N, ..., 1 by Scheffe sets."""
 
-    Among Bernoulli distributions the set where a is likelier than b is the event if a > b, and its complement if a < b,
-    and psi_ab depends on a and on this set only, with opposite signs for the two. So the score of a is the larger of
-    the clipped total of a k_i / N - (times of the event) over users i, and its negative (one of them at the ends).
-
-    Parameters
-    ----------
-    unit : int
-        N. Votes are in units of 1 / N.
-    epsilon, m, tau
-        As for `ClippedScoreEM`.
-    """
+    # The score of a is the larger of the clipped total of a k_i / N - (times of the event) over users i, and its
+    # negative.
 
     def __init__(self, unit: int, *, epsilon: ExactEpsilon, m: int, tau: Any) -> None:
         super().__init__(unit + 1, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
@@ -60,22 +54,11 @@ class Proportion(ClippedScoreEM):
         return scores
 
 
-class Median(ClippedScoreEM):
-    """Choose which of K cells of a line holds the median.
+class MedianSelection(ClippedScoreEM):
+    """Choose which of K cells of a line holds the median, for public thresholds that do not decrease."""
 
-    The cells are the candidates: cell a lies between thresholds a - 1 and a. An example speaks against a, compared with
-    b, by psi_ab = 1/2 - [the example is on a's side of the threshold next to a, toward b]. The threshold next to a is
-    the one that speaks most against a among those toward b, so this is ClippedPairwiseEM with sides of the midpoint,
-    computed from neighbors alone: with f(t) the clipped total of k_i - 2 #{examples <= t} over users i, which never
-    rises with t, the score of a is max(f(t_a), -f(t_(a-1))), in halves of an example.
-
-    Parameters
-    ----------
-    thresholds : ndarray with shape (K - 1,)
-        Public, not decreasing.
-    epsilon, m, tau
-        As for `ClippedScoreEM`.
-    """
+    # Cell a lies between thresholds a - 1 and a. With f(t) the clipped total of k_i - 2 #{examples <= t} over users i,
+    # the score of a is max(f(t_a), -f(t_(a-1))), in halves of an example.
 
     def __init__(self, thresholds: npt.NDArray[np.float64], *, epsilon: ExactEpsilon, m: int, tau: Any) -> None:
         super().__init__(len(thresholds) + 1, epsilon=epsilon, m=m, tau=tau, unit=2, spread=2)
@@ -104,14 +87,14 @@ FINE_POINTS = 4096
 """A line with more points than this is searched in rounds."""
 COARSE_POINTS = 65
 COARSE_ALPHA = 0.5
-LARGEST_RADIUS = 2.0**48
+LARGEST_BOUND = 2.0**48
 THREE_QUARTERS = 0.6744897501960817
 """The quantile of the standard normal distribution, and the median of its absolute value."""
 
 
 @dataclass(frozen=True)
-class People:
-    """Numbers, none of them NaN, and whose they are."""
+class UserSamples:
+    """Numbers, none of them NaN, and the user that each is of."""
 
     values: Floats
     users: npt.NDArray[np.uint32]
@@ -131,48 +114,42 @@ class _Round:
     def offset(self, index: float) -> float:
         return (index - (self.n_points - 1) / 2) * self.step
 
-    def select(self, draw: Sampler, budget: Parts, center: float, people: People) -> int:
+    def select(self, draw: Sampler, budget: Parts, center: float, samples: UserSamples) -> int:
         thresholds = center + (np.arange(self.n_points - 1) + 0.5 - (self.n_points - 1) / 2) * self.step
-        return _median(draw, thresholds, self.alpha, budget, self.name, people)
+        return _median(draw, thresholds, self.alpha, budget, self.name, samples)
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return _users(self.n_points, self.alpha, budget, self.name, beta, m)
+        return users_of_selection(self.n_points, self.alpha, budget[self.name], beta, m)
 
 
-class Location:
-    """The mean of normal numbers with a standard deviation in [1, scale] and a mean in [-radius, radius].
+class LocationSearch:
+    """The mean of normal numbers with a standard deviation in [1, scale] and a mean in [-bound, bound]."""
 
-    The candidates are the means of the cover at accuracy alpha: multiples of 0.2 sqrt(2 pi) alpha, so that some
-    candidate is within alpha / 10 in total variation. They are compared by how many examples lie on their side of the
-    midpoint (see `Median`). The candidate in whose cell the median of the truth lies has a score of at most 0, so the
-    one selected has alpha / 2 at most: its cell reaches to the quantiles 1/2 -+ alpha / 2, and the mean is within
-    h / 2 + sigma q of it, where h is the step and q the normal quantile of 1/2 + alpha / 2. In total variation that is
-    0.1 alpha + 2 Phi(q / 2) - 1, at most 0.65 alpha for alpha <= 1/2 and below 0.8 alpha for alpha <= 0.9.
+    # Candidates are multiples of 0.2 sqrt(2 pi) alpha. A line with too many of them is searched in rounds: of 65 points
+    # across the interval that is left, one is selected at accuracy 1/2, which leaves h / 2 + 0.675 scale on both sides.
 
-    A line with too many candidates is searched in rounds: of 65 points across the interval that is left, one is
-    selected at accuracy 1/2, which leaves h / 2 + 0.675 scale on both sides of it.
-    """
-
-    def __init__(self, name: str, radius: float, scale: float, alpha: float) -> None:
+    def __init__(self, name: str, bound: float, scale: float, alpha: float) -> None:
         step = 0.2 * math.sqrt(2 * math.pi) * alpha
-        if radius > LARGEST_RADIUS * step:
-            raise ValueError(f"radius must be at most 2**48 steps of the cover, for floats; it is {radius / step:.3g}")
+        if bound > LARGEST_BOUND * step:
+            raise ValueError(
+                f"mean_bound must be at most 2**48 steps of the cover, for floats; it is {bound / step:.3g}"
+            )
         self.rounds: list[_Round] = []
-        while 2 * radius / step > FINE_POINTS and radius > 2 * scale:
-            coarse = 2 * radius / (COARSE_POINTS - 1)
+        while 2 * bound / step > FINE_POINTS and bound > 2 * scale:
+            coarse = 2 * bound / (COARSE_POINTS - 1)
             self.rounds.append(_Round(f"{name}, round {len(self.rounds)}", COARSE_ALPHA, coarse, COARSE_POINTS))
-            radius = coarse / 2 + THREE_QUARTERS * scale
-        n_points = max(2, math.ceil(2 * radius / step) + 1)
+            bound = coarse / 2 + THREE_QUARTERS * scale
+        n_points = max(2, math.ceil(2 * bound / step) + 1)
         refuse_beyond(n_points, LARGEST_LINE, "the cover of a line", "use a larger alpha")
         self.rounds.append(_Round(f"{name}, location", alpha, step, n_points))
         coarse_shares: Mapping[str, Fraction] = {part.name: Fraction(1) for part in self.rounds[:-1]}
         self.shares = {**coarse_shares, self.rounds[-1].name: Fraction(2)}
 
-    def draw(self, draw: Sampler, budget: Parts, people: People) -> tuple[int, ...]:
+    def draw(self, draw: Sampler, budget: Parts, samples: UserSamples) -> tuple[int, ...]:
         """The point that is selected in each round."""
         selected: tuple[int, ...] = ()
         for part in self.rounds:
-            selected = (*selected, part.select(draw, budget, self.value(selected), people))
+            selected = (*selected, part.select(draw, budget, self.value(selected), samples))
         return selected
 
     def value(self, selected: tuple[int, ...]) -> float:
@@ -189,18 +166,11 @@ class Location:
         return max(part.users_needed(budget, beta / len(self.rounds), m) for part in self.rounds)
 
 
-class Scale:
-    """The standard deviation, in [1, scale], of normal numbers with a known center.
+class ScaleSearch:
+    """The standard deviation, in [1, scale], of normal numbers with a known center."""
 
-    Candidates are powers of e**(0.1 alpha) at most, so that variances next to each other have a ratio of at most
-    e**(0.2 alpha). They are compared by how many examples lie within 0.674 sqrt(s_a s_b) of the center, where half of
-    them do for a standard deviation between s_a and s_b: the median of the distances is selected. As for `Location` the
-    cell that is selected reaches to the quantiles 1/2 -+ alpha / 2 of distances, whose logarithm has the density 0.4287
-    at the median; so the logarithm of the standard deviation is within
-    0.05 alpha + alpha / 2 / 0.4287 = 1.22 alpha (1 + O(alpha)).
-
-    A center that is off by delta standard deviations changes no probability by more than 0.242 delta**2.
-    """
+    # Candidates are powers of e**(0.1 alpha) at most, compared by how many examples lie within 0.674 sqrt(s_a s_b) of
+    # the center, where half of them do for a standard deviation between s_a and s_b.
 
     def __init__(self, name: str, scale: float, alpha: float) -> None:
         self.name, self.alpha = name, alpha
@@ -209,10 +179,10 @@ class Scale:
         self.ratio = math.log(scale) / (self.n_points - 1)
         self.shares = {name: Fraction(2)}
 
-    def draw(self, draw: Sampler, budget: Parts, center: float, people: People) -> int:
+    def draw(self, draw: Sampler, budget: Parts, center: float, samples: UserSamples) -> int:
         """The power that is selected."""
         halves = np.arange(self.n_points - 1) + 0.5
-        distances = People(np.abs(people.values - center), people.users, people.n_users, people.m)
+        distances = UserSamples(np.abs(samples.values - center), samples.users, samples.n_users, samples.m)
         return _median(draw, THREE_QUARTERS * np.exp(halves * self.ratio), self.alpha, budget, self.name, distances)
 
     def value(self, selected: int) -> float:
@@ -226,15 +196,12 @@ class Scale:
         return self.n_points
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return _users(self.n_points, self.alpha, budget, self.name, beta, m)
+        return users_of_selection(self.n_points, self.alpha, budget[self.name], beta, m)
 
 
-def _median(draw: Sampler, thresholds: npt.NDArray[Any], alpha: float, budget: Parts, name: str, people: People) -> int:
-    tau = clipping_bound(alpha, people.m, 1)
-    step = Median(thresholds, epsilon=budget[name], m=people.m, tau=tau)
-    return step.choose(draw, step.scores(people.values, people.users, people.n_users))
-
-
-def _users(n_points: int, alpha: float, budget: Parts, name: str, beta: float, m: int) -> int:
-    tau = clipping_bound(alpha, m, 1)
-    return users_needed(n_points, epsilon=budget[name], alpha=alpha, beta=beta, m=m, tau=tau)
+def _median(
+    draw: Sampler, thresholds: npt.NDArray[Any], alpha: float, budget: Parts, name: str, samples: UserSamples
+) -> int:
+    tau = clipping_bound(alpha, samples.m, 1)
+    step = MedianSelection(thresholds, epsilon=budget[name], m=samples.m, tau=tau)
+    return step.choose(draw, step.scores(samples.values, samples.users, samples.n_users))

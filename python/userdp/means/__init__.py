@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from userdp.runtime import loader
 
 if TYPE_CHECKING:
+    from userdp.means.concentration import concentration_radius
     from userdp.means.estimator import WinsorizedMean
     from userdp.means.queries import QuerySession, WinsorizedQueries
-    from userdp.means.radii import concentration_radius
 
 __all__ = [
     "QuerySession",
@@ -25,7 +25,7 @@ _MODULES = {
     "QuerySession": "queries",
     "WinsorizedMean": "estimator",
     "WinsorizedQueries": "queries",
-    "concentration_radius": "radii",
+    "concentration_radius": "concentration",
 }
 """Which module has which name."""
 

@@ -16,8 +16,8 @@ from userdp.estimators.plan import ReleasePlan, listed
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, parse_delta, short_repr
 from userdp.means.methods import METHODS, planned_method
-from userdp.means.plan import LARGEST, Floats, MeanMethod, MeanProblem
-from userdp.means.rotation import rotated_back, signs_of
+from userdp.means.problem import LARGEST, Floats, MeanMethod, MeanProblem
+from userdp.means.winsorized import rotated_back, signs_of
 from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.public_randomness import PublicSeed
 from userdp.users.table import UserTable
@@ -26,17 +26,27 @@ from userdp.users.vectors import MeanVectors
 
 @estimator
 class WinsorizedMean(UserLevelEstimator):
-    """The mean of users' vectors, private for users, with an error that falls as each of them gives more rows.
+    """The mean of users' vectors, private for users, with an error that falls as each of them gives more records.
 
     Attributes
     ----------
     mean_ : ndarray with shape (columns,)
         Released: an estimate of the mean of the users' means, in which every user has the same weight.
     predicted_error_ : float
-        Root mean square of its L2 distance from that mean by noise alone. Public: it does not depend on the data.
+        Root mean square of the L2 distance of `mean_` from that mean, by noise alone. Public.
     method_ : str
         The method that was used; public.
     privacy_ : PrivacyRecord
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the records of one user. Every user adds one vector
+    of integers to a sum, whose length is bounded in integers; sensitivity, budget split and proof of each method are in
+    docs/proofs/iterated_mean.md and docs/proofs/winsorized_mean.md.
+
+    *Methods.* "iterated" clips to smaller and smaller balls around the last released center. "practical" finds a range
+    first and then adds noise for that range; "paper" does so with the constants that LSAKKMS21 proves. "gaussian" and
+    "laplace" are the baselines with noise for the whole range.
 
     References
     ----------
@@ -46,9 +56,9 @@ class WinsorizedMean(UserLevelEstimator):
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(1000), 16)
+    >>> users = np.repeat(np.arange(1000), 16)
     >>> wages = 0.3 + rng.uniform(-1, 1, size=(16000, 1)) * 0.7
-    >>> learner = WinsorizedMean(epsilon=1, bound=1, m=16).fit(wages, groups=people)
+    >>> learner = WinsorizedMean(epsilon=1, max_norm=1, m=16).fit(wages, groups=users)
     >>> bool(abs(learner.mean_[0] - 0.3) < 0.05)
     True
     """
@@ -62,19 +72,19 @@ class WinsorizedMean(UserLevelEstimator):
         In [0, 1); 0 for pure differential privacy. Several columns need a positive one for errors that are small.
         """,
     )
-    bound: float = fields.positive_number(
+    max_norm: float = fields.positive_number(
         1.0,
         doc="""
-        Every row is clipped to the distance `bound` from the `center`: in L2 (``norm="l2"``), or in each column
+        Every record is clipped to this distance from the `center`: in L2 (``norm="l2"``), or in each column
         (``norm="max"``). Public, from 2**-300 to 2**300.
         """,
     )
-    radius: float | None = fields.positive_number(
+    concentration: float | None = fields.positive_number(
         None,
         doc="""
-        The expected L2 distance of a user's mean from the mean of all users, public. By default bound / sqrt(m), which
-        is right when users differ only because they have few rows. It is a promise about utility only: users who are
-        farther away are clipped.
+        The expected L2 distance of a user's mean from the mean of all users, public. By default max_norm / sqrt(m),
+        which is right when users differ only because they have few records. It is a promise about utility only: users
+        who are farther away are clipped.
         """,
     )
     method: str = fields.choice(
@@ -82,25 +92,25 @@ class WinsorizedMean(UserLevelEstimator):
         METHODS,
         doc='"auto" takes the method with the least predicted error, from public numbers only. See Notes.',
     )
-    private_radius: bool = fields.flag(
+    private_concentration: bool = fields.flag(
         False,
-        doc="Whether to spend a small part of the budget on finding the radius; for users who differ by more than"
-        " chance.",
+        doc="Whether to spend a small part of the budget on finding the concentration; for users who differ by more"
+        " than chance.",
     )
     center: float | npt.ArrayLike = fields.parameter(
         0.0, kind="float or array-like with shape (columns,)", doc="Public."
     )
-    norm: str = fields.choice("l2", ("l2", "max"), doc="What `bound` and `center` are about; public.")
+    norm: str = fields.choice("l2", ("l2", "max"), doc="What `max_norm` bounds: the Euclidean norm, or every entry.")
     beta: float = fields.open_unit(
         0.01, doc="How likely the range may be missed, over all columns, by methods that look for it."
     )
-    steps: int | None = fields.parameter(
+    grid_resolution: int | None = fields.parameter(
         None,
         check=fields.power_of_two,
         kind="int, optional",
         doc="""
-        Steps of the public grid that a radius has, a power of two up to 2**30; the default is fine enough not to
-        matter.
+        Steps of the public grid in a clipping radius, or in an interval: a power of two up to 2**30; the default is
+        fine enough not to matter.
         """,
     )
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
@@ -113,31 +123,30 @@ class WinsorizedMean(UserLevelEstimator):
     )
 
     def _method(self, n_users: int, n_features: int) -> MeanMethod:
-        bound = float(self.bound)
-        spread = bound / math.sqrt(self.m or 1) if self.radius is None else float(self.radius)
+        max_norm = float(self.max_norm)
         problem = MeanProblem(
             n_users=n_users,
             dimension=n_features,
-            bound=bound,
+            max_norm=max_norm,
             norm="l2" if self.norm == "l2" else "max",
-            spread=spread,
+            concentration=float(self.concentration or max_norm / math.sqrt(self.m or 1)),
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta),
-            steps=None if self.steps is None else int(self.steps),
-            private_radius=bool(self.private_radius),
+            grid_resolution=None if self.grid_resolution is None else int(self.grid_resolution),
+            private_concentration=bool(self.private_concentration),
         )
         return planned_method(METHODS[self.method], problem)
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        d, bound, norm = n_features, float(self.bound), self.norm
+        d, max_norm, norm = n_features, float(self.max_norm), self.norm
         method, center = self._method(n_users, d), self._center(d)
         given = None if self.public_seed is None else PublicSeed(self.public_seed)
         seed = PublicSeed.random() if given is None and method.rotated() else given
         signs = signs_of(seed, d) if seed is not None and method.rotated() else None
 
         def program(table: UserTable) -> AdaptiveMechanism:
-            return method.program(MeanVectors(table, bound=bound, norm=norm, center=center, signs=signs))
+            return method.program(MeanVectors(table, bound=max_norm, norm=norm, center=center, signs=signs))
 
         def outcomes() -> Sequence[Hashable]:
             if given is None and method.rotated():
@@ -169,8 +178,8 @@ class WinsorizedMean(UserLevelEstimator):
         return center
 
     def _within(self, mean: Floats) -> Floats:
-        """The nearest point to which rows are clipped: free, as all is known that it takes."""
-        bound = float(self.bound)
+        """The nearest point to which records are clipped: free, as it is a function of public numbers and the mean."""
+        most = float(self.max_norm)
         if self.norm == "max":
-            return np.clip(mean, -bound, bound)
-        return mean * (bound / max(bound, float(np.linalg.norm(mean))))
+            return np.clip(mean, -most, most)
+        return mean * (most / max(most, float(np.linalg.norm(mean))))

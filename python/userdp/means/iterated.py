@@ -1,10 +1,15 @@
-"""The iterated clipped mean: clip to a ball around the last released center, release, shrink the ball, repeat."""
+"""The iterated clipped mean: clip to a ball around the last released center, release, shrink the ball, repeat.
+
+First its rounds (how many, how wide), planned in floats on public numbers, which choose parameters only: what is drawn
+is private whatever they are. Then exact noise, the search for a private radius, and the method.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,76 +17,347 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp.estimators.plan import Budget
+from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
-from userdp.means.plan import Floats, MeanMethod, MeanProblem
-from userdp.means.private_radius import RadiusSearch
-from userdp.means.rounds import GaussianRounds, LaplaceRounds, RoundNoise, RoundPlan, one_round, planned_rounds
+from userdp.means.problem import MAX_RESOLUTION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem, laplace_noise
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
 
-SEARCH_SHARE = Fraction(3, 100)
-"""Of the budget, for a private radius."""
+MOST_ROUNDS = 8
+WORTH_A_ROUND = 0.97
+"""A round more must cut the predicted error to this."""
+
+KAPPAS = (1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.6, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0)
+EARLY_SHARES = tuple(Fraction(round(2**20 * 2**-step), 2**20) for step in np.arange(1.75, 12, 0.25))
+"""What each round but the last may spend, about 0.0003 to 0.3."""
+
+SKEW = 0.1
+"""Which part of the excess beyond the radius is taken to point to one side; see docs/proofs/iterated_mean.md."""
 
 
-def plan_gaussian(problem: MeanProblem) -> MeanMethod:
-    """One round around 0 in which nobody is clipped: the Gaussian mechanism on the mean of the users' means."""
-    if not problem.delta:
-        raise ValueError("method='gaussian' needs delta > 0; with delta=0 use 'laplace', 'iterated' or 'auto'")
-    noise = GaussianRounds.of(problem, Fraction(0))
-    return IteratedMean("gaussian", problem, noise, one_round(problem.ball, noise.size()))
+@dataclass(frozen=True)
+class NoiseSize:
+    """The squared error of the noise of one round: ``coefficient * radius**2 / share**power``.
 
-
-def plan_iterated(problem: MeanProblem) -> MeanMethod:
-    """As many rounds as the predicted error asks for, with the noise that it asks for.
-
-    Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
-    release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
+    Its length varies as that of a normal vector in `dimension` dimensions does, which for noise with heavier tails are
+    fewer than there are columns.
     """
-    search_share = SEARCH_SHARE if problem.private_radius else Fraction(0)
-    if problem.rho is not None:
-        return _planned(problem, GaussianRounds, search_share)
-    plans = [_planned(problem, LaplaceRounds, search_share)]
-    if problem.delta:
-        # None where the distance of the noise from the ideal distribution would take all of delta.
-        with suppress(ValueError):
-            plans.append(_planned(problem, GaussianRounds, search_share))
-    return min(plans, key=lambda plan: plan.predicted_error())
+
+    coefficient: float
+    power: int
+    dimension: float
+
+    def squared(self, radius: Floats, share: Floats) -> Floats:
+        """For rounds of these radii that spend these shares of the budget."""
+        error: Floats = self.coefficient * radius**2 / share**self.power
+        return error
 
 
-def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds], search_share: Fraction) -> IteratedMean:
-    noise = kind.of(problem, search_share)
-    plan = planned_rounds(problem.dimension, problem.ball, problem.possible_spread, noise.size())
-    if search_share and len(plan.radii) == 1:
-        return _planned(problem, kind, Fraction(0))  # nobody is clipped: there is no radius to find
-    return IteratedMean("iterated", problem, noise, plan)
+@dataclass(frozen=True)
+class RoundSchedule:
+    """Rounds of clipping, in order."""
+
+    shares: tuple[Fraction, ...]  # of the budget; they sum to 1
+    radii: tuple[float, ...]
+    kappa: float  # radii over the expected distance of a user's mean from the center of the round
+    error: float  # predicted root mean square of the distance of the last center from the mean of the users' means
+
+
+def one_round(ball: float, noise: NoiseSize) -> RoundSchedule:
+    """Nobody is clipped: the radius is that of a ball that has all records."""
+    error = noise.squared(np.array(ball), np.array(1.0))
+    return RoundSchedule((Fraction(1),), (ball,), 1.0, float(np.sqrt(error)))
+
+
+def planned_rounds(dimension: int, ball: float, concentration: float, noise: NoiseSize) -> RoundSchedule:
+    """The rounds with the least predicted error, for users at the distance `concentration` from the mean of all."""
+    # Radii are kappa * sqrt(concentration**2 + error**2) with the predicted error of the center before. One search goes
+    # over kappa and over the share of the early rounds; how many there are matters only for where it ends.
+    best = one_round(ball, noise)
+    kappa, share = (grid.ravel() for grid in np.meshgrid(KAPPAS, [float(share) for share in EARLY_SHARES]))
+    normal, weight = _nodes(13)
+    lengths = _chi(noise.dimension, normal)
+    lengths /= np.sqrt(lengths**2 @ weight)
+    radii = [np.full(kappa.shape, ball)]
+    off = np.sqrt(noise.squared(radii[0], share))[:, None] * lengths
+    for rounds in range(2, MOST_ROUNDS + 1):
+        radius = np.minimum(kappa * np.sqrt(concentration**2 + off**2 @ weight), 2 * ball)
+        radii.append(radius)
+        short = _shortfall(dimension, off, concentration, radius)
+        lean = SKEW * concentration * _excess(dimension, radius / concentration)
+        rest = 1 - (rounds - 1) * share
+        last = noise.squared(radius, np.where(rest > 0, rest, 1)) + short**2 @ weight + lean**2
+        last[rest <= 0] = np.inf
+        index = int(np.argmin(last))
+        error = float(np.sqrt(last[index]))
+        if error < WORTH_A_ROUND * best.error:
+            early = EARLY_SHARES[index // len(KAPPAS)]
+            shares = (*[early] * (rounds - 1), 1 - (rounds - 1) * early)
+            best = RoundSchedule(shares, tuple(float(radius[index]) for radius in radii), float(kappa[index]), error)
+        elif rounds > len(best.radii) + 1:
+            break
+        # Where a round falls far short the next one starts far off: its noise does not help there.
+        off = np.sqrt(short**2 + noise.squared(radius, share)[:, None] * lengths**2)
+    return best
+
+
+def _nodes(count: int) -> tuple[Floats, Floats]:
+    """Points and weights for means over a standard normal variable."""
+    points, weights = np.polynomial.hermite_e.hermegauss(count)
+    return points, weights / weights.sum()
+
+
+def _chi(dimension: float, normal: Floats) -> Floats:
+    """Root of a chi-squared variable over its degrees of freedom, after Wilson and Hilferty."""
+    part = 2 / (9 * dimension)
+    root: Floats = np.maximum(1 - part + normal * np.sqrt(part), 0) ** 1.5
+    return root
+
+
+def _shortfall(dimension: int, off: Floats, concentration: float, radius: Floats) -> Floats:
+    """How far the mean of clipped vectors stays short of their mean, for normal vectors and a center that is `off`.
+
+    Along the direction in which the center is off, what is beyond the radius is lost. `off` has a row for each radius.
+    """
+    normal, weight = _nodes(7)
+    e = off[:, :, None, None]
+    along = e + concentration * normal[:, None] / np.sqrt(dimension)
+    across = concentration * np.sqrt((dimension - 1) / dimension) * _chi(max(dimension - 1, 1), normal)
+    distance = np.sqrt(along**2 + across**2)
+    reach = radius[:, None, None, None]
+    kept = reach / np.maximum(distance, reach)
+    lost: Floats = off - ((along * kept) @ weight) @ weight
+    return lost
+
+
+def _excess(dimension: int, ratio: Floats) -> Floats:
+    """The mean of what exceeds the ratio in the distance of a normal vector, in units of its root mean square."""
+    normal, weight = _nodes(41)
+    excess: Floats = np.maximum(_chi(dimension, normal) - ratio[:, None], 0) @ weight
+    return excess
+
+
+FINENESS = 64
+"""Steps of the grid within the standard deviation of the noise of a mean in each coordinate, or more."""
+
+LEAST_RESOLUTION = 2**10
+
+
+@dataclass(frozen=True)
+class RoundNoise(ABC):
+    """Exact noise on vectors of integers, for users who move the sum by at most 2 R in Euclidean length."""
+
+    n_users: int
+    dimension: int
+    search_share: Fraction  # of the budget, for a search for the radius; 0 without one
+
+    @property
+    def rest(self) -> Fraction:
+        """The part of the budget that rounds share."""
+        return 1 - self.search_share
+
+    @abstractmethod
+    def size(self) -> NoiseSize:
+        """The error of the noise of a round; for plans."""
+
+    @abstractmethod
+    def resolution(self, share: Fraction) -> int:
+        """How many steps of the grid a radius should have, a power of two, for a round with this share of the rest."""
+
+    @abstractmethod
+    def mechanism(self, share: Fraction, reach: int) -> Any:
+        """For a round with a share of the rest, in which no user's vector is longer than `reach`."""
+
+    @abstractmethod
+    def release(self, draw: Sampler, mechanism: Any, sums: tuple[int, ...]) -> tuple[int, ...]:
+        """The sums with noise."""
+
+    @abstractmethod
+    def released(self, mechanism: Any, largest: int) -> range:
+        """What a released sum can be when no sum is above `largest` in absolute value."""
+
+    @abstractmethod
+    def search_epsilon(self) -> Fraction:
+        """The epsilon of the search for the radius."""
+
+    @abstractmethod
+    def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
+        """For rounds of these shares of the rest."""
+
+    def _parts(self, shares: Sequence[Fraction]) -> Mapping[str, Fraction]:
+        parts = {f"round {number}": self.rest * share for number, share in enumerate(shares, 1)}
+        return parts | ({"radius": self.search_share} if self.search_share else {})
+
+
+@dataclass(frozen=True)
+class GaussianRounds(RoundNoise):
+    """Discrete Gaussian noise; rounds add up in zCDP."""
+
+    rho: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(cls, problem: MeanProblem, search_share: Fraction) -> GaussianRounds:
+        """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
+        distance = MOST_ROUNDS * problem.dimension * NOISE_DISTANCE
+        rho = problem.largest_rho(distance)
+        return cls(problem.n_users, problem.dimension, search_share, rho, problem.delta)
+
+    def size(self) -> NoiseSize:
+        rho = float(self.rho * self.rest)
+        return NoiseSize(2 * self.dimension / (self.n_users**2 * rho), 1, self.dimension)
+
+    def resolution(self, share: Fraction) -> int:
+        # sigma is 2 R / sqrt(2 rho), for the sum
+        wanted = FINENESS * self.n_users * math.sqrt(float(self.rho * self.rest * share) / 2)
+        return _power_of_two(max(wanted, LEAST_RESOLUTION), self.n_users)
+
+    def mechanism(self, share: Fraction, reach: int) -> DiscreteGaussian:
+        noise = DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=2 * reach)
+        if noise.distance > NOISE_DISTANCE:
+            raise AssertionError("the noise is farther from the ideal than was accounted for")
+        return noise
+
+    def release(self, draw: Sampler, mechanism: DiscreteGaussian, sums: tuple[int, ...]) -> tuple[int, ...]:
+        released: tuple[int, ...] = draw(mechanism, sums)
+        return released
+
+    def released(self, mechanism: DiscreteGaussian, largest: int) -> range:
+        return range(-largest - mechanism.support, largest + mechanism.support + 1)
+
+    def search_epsilon(self) -> Fraction:
+        # The largest epsilon of 40 fraction bits with epsilon**2 / 8 <= rho.
+        return Fraction(math.isqrt(math.floor(8 * self.rho * self.search_share * 2**80)), 2**40)
+
+    def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
+        parts = {name: self.rho * part for name, part in self._parts(shares).items()}
+        distance = len(shares) * self.dimension * NOISE_DISTANCE
+        rho = sum(parts.values(), Fraction(0))
+        return problem.budget(parts, delta=self.delta, rho=rho, distance=distance, unit="rho")
+
+
+@dataclass(frozen=True)
+class LaplaceRounds(RoundNoise):
+    """Discrete Laplace noise on each coordinate; rounds add up in epsilon."""
+
+    epsilon: Fraction
+
+    @classmethod
+    def of(cls, problem: MeanProblem, search_share: Fraction) -> LaplaceRounds:
+        """All of epsilon, as a fraction that is not above it."""
+        return cls(problem.n_users, problem.dimension, search_share, rational_below(positive_epsilon(problem.epsilon)))
+
+    def size(self) -> NoiseSize:
+        epsilon = float(self.epsilon * self.rest)
+        # The square of a Laplace variable has 5/2 of the relative variance of that of a normal one.
+        return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2, 0.4 * self.dimension)
+
+    def resolution(self, share: Fraction) -> int:
+        epsilon, root = float(self.epsilon * self.rest * share), math.sqrt(self.dimension)
+        # the scale is 2 R sqrt(d) / epsilon, and its tables end at 2**24
+        wanted = max(FINENESS * self.n_users * epsilon / root / 2, LEAST_RESOLUTION)
+        return _power_of_two(min(wanted, 2**20 * epsilon / root), self.n_users)
+
+    def mechanism(self, share: Fraction, reach: int) -> DiscreteLaplace:
+        # A vector of Euclidean length 2 R has a sum of absolute values of at most 2 R sqrt(d).
+        sensitivity = math.isqrt(4 * reach**2 * self.dimension)
+        epsilon = self.epsilon * self.rest * share
+        # Beyond 64 scales there is next to nothing.
+        largest = self.n_users * reach + math.ceil(64 * sensitivity / epsilon)
+        return laplace_noise(epsilon, sensitivity, (-largest, largest))
+
+    def release(self, draw: Sampler, mechanism: DiscreteLaplace, sums: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(draw(mechanism, value) for value in sums)
+
+    def released(self, mechanism: DiscreteLaplace, largest: int) -> range:
+        low, high = mechanism.bounds
+        return range(low, high + 1)
+
+    def search_epsilon(self) -> Fraction:
+        return self.epsilon * self.search_share
+
+    def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
+        return problem.budget({name: self.epsilon * part for name, part in self._parts(shares).items()})
+
+
+def _power_of_two(wanted: float, n_users: int) -> int:
+    """A power of two that is at least what is wanted, within limits: sums of all users stay below 2**61."""
+    most = min(MAX_RESOLUTION, 1 << max(59 - n_users.bit_length(), 1))
+    return min(1 << math.ceil(math.log2(max(wanted, 1))), most)
+
+
+RADIUS_EXPONENTS = range(-8, 7)
+"""Candidates are the expected radius times 2**(exponent / 4): from a quarter to 2.8 times it."""
+
+COARSENESS = 1.05
+"""Candidates are 19% apart: how much wider than the median to clip, so that half a step too low does no harm."""
+
+
+@dataclass(frozen=True)
+class RadiusSearch:
+    """The median distance of the users' vectors from a released center, by the exponential mechanism."""
+
+    epsilon: Fraction  # of one search. It has epsilon-bounded range, and so is epsilon**2 / 8 zCDP
+
+    # Replacing a user changes how many vectors are within a radius by at most 1, and the score, which is
+    # |2 count - n_users|, by at most 2. Users without records are within none.
+
+    @cached_property
+    def choice(self) -> ExponentialMechanism:
+        """Takes `scores` and gives the index of a candidate."""
+        return ExponentialMechanism(epsilon=self.epsilon, sensitivity=2)
+
+    def candidates(self, expected: float) -> Floats:
+        """The radii in increasing order, for an expected distance."""
+        return expected * np.exp2(np.array(RADIUS_EXPONENTS) / 4)
+
+    @staticmethod
+    def scores(counts: npt.NDArray[np.int64], n_users: int) -> npt.NDArray[np.int64]:
+        """Lower is better: how far the number of vectors within each candidate is from half of the users."""
+        scores: npt.NDArray[np.int64] = np.abs(2 * np.asarray(counts, dtype=np.int64) - n_users)
+        return scores
+
+    @staticmethod
+    def radius(median: float, kappa: float, dimension: int) -> float:
+        """Where to clip when half of the vectors are within `median`: for normal ones, kappa times their size."""
+        ratio: float = (1 - 2 / (9 * dimension)) ** 1.5  # median over root mean square, after Wilson and Hilferty
+        return COARSENESS * kappa * median / ratio
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One round: the ball, its grid, how many steps of it the radius has, and the noise."""
+
+    radius: float
+    grid: float
+    reach: int
+    mechanism: Any
 
 
 @dataclass(frozen=True, eq=False)
 class IteratedMean(MeanMethod):
-    """Rounds of clipping, summing, and exact noise.
+    """Rounds of clipping, summing, and exact noise; see docs/proofs/iterated_mean.md."""
 
-    Round t clips each user's vector x to the ball of radius r_t around the center c that was released last, on an
-    integer grid, and releases the sum of the integers y with noise: the next center is c + grid * (sum + noise) / n,
-    moved into the ball of all rows. The last center is the release. Radii, shares of the budget and the number of
-    rounds are public.
-
-    Notes
-    -----
-    *Neighbors and sensitivity.* Given what was released before, y depends on one user alone, and its length is at most
-    R = floor(r_t / grid), in integers. Replacing a user moves the sum by at most 2 R in Euclidean length. Everything
-    else is a function of what was released. See docs/proofs/iterated_mean.md.
-
-    *Budget.* Each round spends its share. With a search for the radius, a part goes there, before the last round.
-    """
+    # Round t clips each user's vector x to the ball of radius r_t around the center c that was released last, on an
+    # integer grid, and releases the sum of the integers y with noise: the next center is c + grid * (sum + noise) / n,
+    # moved into the ball of all records. The last center is the release. Radii, shares of the budget and the number of
+    # rounds are public. Each round spends its share; with a search for the radius, a part goes there, before the last
+    # round.
+    #
+    # Sensitivity. Given what was released before, y depends on one user alone, and its length is at most
+    # R = floor(r_t / grid), in integers. Replacing a user moves the sum by at most 2 R in Euclidean length. Everything
+    # else is a function of what was released.
 
     name: str
     problem: MeanProblem
     noise: RoundNoise
-    plan: RoundPlan
+    schedule: RoundSchedule
 
     @cached_property
     def search(self) -> RadiusSearch | None:
@@ -92,31 +368,32 @@ class IteratedMean(MeanMethod):
     def rounds(self) -> tuple[tuple[_Round, ...], ...]:
         """For each round, what it may be: one thing, or, with a search, one for each candidate radius."""
         planned: list[tuple[_Round, ...]] = [
-            (self._round(share, radius),) for share, radius in zip(self.plan.shares, self.plan.radii, strict=True)
+            (self._round(share, radius),)
+            for share, radius in zip(self.schedule.shares, self.schedule.radii, strict=True)
         ]
         if self.search:
-            expected = self.plan.radii[-1] / self.plan.kappa
+            expected = self.schedule.radii[-1] / self.schedule.kappa
             radii = (
-                self.search.radius(median, self.plan.kappa, self.problem.dimension)
+                self.search.radius(median, self.schedule.kappa, self.problem.dimension)
                 for median in self.search.candidates(expected).tolist()
             )
-            # All rows are within this distance of any center.
+            # All records are within this distance of any center.
             most = 2 * self.problem.ball
-            planned[-1] = tuple(self._round(self.plan.shares[-1], min(radius, most)) for radius in radii)
+            planned[-1] = tuple(self._round(self.schedule.shares[-1], min(radius, most)) for radius in radii)
         return tuple(planned)
 
     def _round(self, share: Fraction, radius: float) -> _Round:
-        steps = self.problem.steps or self.noise.steps(share)
+        resolution = self.problem.grid_resolution or self.noise.resolution(share)
         # The largest power of two of which the radius has at least so many steps.
-        grid = math.ldexp(1.0, math.frexp(radius)[1] - steps.bit_length())
+        grid = math.ldexp(1.0, math.frexp(radius)[1] - resolution.bit_length())
         reach = math.floor(radius / grid)
         return _Round(radius, grid, reach, self.noise.mechanism(share, reach))
 
     def budget(self) -> Budget:
-        return self.noise.budget(self.problem, self.plan.shares)
+        return self.noise.budget(self.problem, self.schedule.shares)
 
     def predicted_error(self) -> float:
-        return self.plan.error
+        return self.schedule.error
 
     def program(self, vectors: UserVectors) -> AdaptiveMechanism:
         rounds = self.rounds  # what is refused, is refused before anything is drawn
@@ -139,12 +416,12 @@ class IteratedMean(MeanMethod):
 
     def _searched(self, draw: Sampler, vectors: UserVectors, center: Floats) -> int:
         assert self.search is not None
-        counts = vectors.counts_within(center, self.search.candidates(self.plan.radii[-1] / self.plan.kappa))
+        counts = vectors.counts_within(center, self.search.candidates(self.schedule.radii[-1] / self.schedule.kappa))
         index: int = draw(self.search.choice, self.search.scores(counts, self.problem.n_users))
         return index
 
     def _moved(self, center: Floats, this: _Round, released: tuple[int, ...]) -> Floats:
-        """The next center, in the ball of all rows."""
+        """The next center, in the ball of all records."""
         moved = center + this.grid * (np.array(released, dtype=np.float64) / self.problem.n_users)
         return moved * (self.problem.ball / max(self.problem.ball, float(np.linalg.norm(moved))))
 
@@ -178,11 +455,38 @@ class IteratedMean(MeanMethod):
         return center
 
 
-@dataclass(frozen=True)
-class _Round:
-    """One round: the ball, its grid, how many steps of it the radius has, and the noise."""
+SEARCH_SHARE = Fraction(3, 100)
+"""Of the budget, for a private radius."""
 
-    radius: float
-    grid: float
-    reach: int
-    mechanism: Any
+
+def plan_gaussian(problem: MeanProblem) -> MeanMethod:
+    """One round around 0 in which nobody is clipped: the Gaussian mechanism on the mean of the users' means."""
+    if not problem.delta:
+        raise ValueError("method='gaussian' needs delta > 0; with delta=0 use 'laplace', 'iterated' or 'auto'")
+    noise = GaussianRounds.of(problem, Fraction(0))
+    return IteratedMean("gaussian", problem, noise, one_round(problem.ball, noise.size()))
+
+
+def plan_iterated(problem: MeanProblem) -> MeanMethod:
+    """As many rounds as the predicted error asks for, with the noise that it asks for.
+
+    Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
+    release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
+    """
+    search_share = SEARCH_SHARE if problem.private_concentration else Fraction(0)
+    if problem.rho is not None:
+        return _planned(problem, GaussianRounds, search_share)
+    plans = [_planned(problem, LaplaceRounds, search_share)]
+    if problem.delta:
+        # None where the distance of the noise from the ideal distribution would take all of delta.
+        with suppress(ValueError):
+            plans.append(_planned(problem, GaussianRounds, search_share))
+    return min(plans, key=lambda plan: plan.predicted_error())
+
+
+def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds], search_share: Fraction) -> IteratedMean:
+    noise = kind.of(problem, search_share)
+    schedule = planned_rounds(problem.dimension, problem.ball, problem.possible_concentration, noise.size())
+    if search_share and len(schedule.radii) == 1:
+        return _planned(problem, kind, Fraction(0))  # nobody is clipped: there is no radius to find
+    return IteratedMean("iterated", problem, noise, schedule)

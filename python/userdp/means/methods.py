@@ -1,26 +1,37 @@
-"""The methods for means by name, and the rule of method="auto"."""
+"""The methods for means by name, the rule of method="auto", and several means under one account."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from userdp.estimators.plan import Budget, equal_part, split_budget
 from userdp.means.iterated import plan_gaussian, plan_iterated
-from userdp.means.plan import MeanMethod, MeanProblem
-from userdp.means.winsorized import plan_laplace, plan_paper, plan_practical
+from userdp.means.problem import Floats, MeanMethod, MeanProblem
+from userdp.means.winsorized import padded, plan_laplace, plan_paper, plan_practical, rotated_back, signs_of
+from userdp.mechanisms.composed import Sampler
+from userdp.public_randomness import PublicSeed
+
+if TYPE_CHECKING:
+    from userdp.users.vectors import UserVectors
 
 CLEARLY = 0.9
-"""What another method's predicted error must be below, of that of the iterated mean, which is better proven."""
+"""Another method is taken when its predicted error is below this share of the iterated mean's, which is better
+proven."""
+DISTANCE_OF_ANSWER = Fraction(1, 2**86)
+"""A coordinate of an answer is drawn in fewer than 2**4 rounds, whose noise is within 2**-90 of an ideal pmf each."""
 
 
 def choose(problem: MeanProblem) -> MeanMethod:
-    """The method to use when the user names none.
-
-    Depends on the numbers of users and columns, bound, spread, epsilon and delta only.
-    """
+    """The method to use when the user names none, from public numbers only."""
     iterated = plan_iterated(problem)
-    if problem.private_radius:
+    if problem.private_concentration:
         return iterated  # the others have no search for it
     others = []
     for plan in (plan_practical,) if problem.delta else (plan_practical, plan_laplace):
@@ -45,3 +56,71 @@ METHODS: Mapping[str, Callable[[MeanProblem], MeanMethod]] = {
 def planned_method(plan: Callable[[MeanProblem], MeanMethod], problem: MeanProblem) -> MeanMethod:
     """A plan for a problem, kept while it is in use: it may take tenths of a second to search."""
     return plan(problem)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Several means of the same users, each by the same method with the same part of one account."""
+
+    method: MeanMethod  # planned for one of them
+    problem: MeanProblem  # of one of them
+    number: int  # K
+    budget: Budget  # of all
+
+    def draw(self, vectors: UserVectors, seed: PublicSeed | None, index: int, draw: Sampler) -> Hashable:
+        """What is drawn for one of the means, from vectors that are not rotated."""
+        if self.method.rotated():
+            vectors = vectors.rotated(self._signs(seed, index))
+        return self.method.program(vectors)(draw)
+
+    def mean(self, outcome: Any, seed: PublicSeed | None, index: int) -> Floats:
+        """What was released, in the ball of all vectors; post-processing."""
+        mean = self.method.mean(outcome)
+        if self.method.rotated():
+            mean = rotated_back(mean, self._signs(seed, index), self.problem.dimension)
+        if self.problem.norm == "max":
+            return np.clip(mean, -self.problem.max_norm, self.problem.max_norm)
+        nearest: Floats = mean * (self.problem.ball / max(self.problem.ball, float(np.linalg.norm(mean))))
+        return nearest
+
+    def _signs(self, seed: PublicSeed | None, index: int) -> Any:
+        assert seed is not None
+        # Of its own for each answer, so that a question cannot be made for the signs of those before.
+        return signs_of(PublicSeed(seed.block("userdp answers", index)), self.problem.dimension)
+
+
+@lru_cache(maxsize=256)
+def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
+    """Plan K means under the account of a problem, whose epsilon and delta are those of all together."""
+    # With delta = 0 each mean is epsilon / K-DP. Otherwise all draws of all means share one rho: zCDP adds up over
+    # adaptive releases, so each mean gets rho / K, where rho is the largest that implies (epsilon, delta)-DP after
+    # paying for how far noise is from its ideal distributions. With a delta the pure account is taken all the same
+    # where its predicted error is less, as for few means of few columns. See docs/proofs/adaptive_queries.md.
+    if not problem.delta or method == "laplace":
+        return _pure(method, problem, number)
+    if method not in ("auto", "iterated", "practical"):
+        return _concentrated(method, problem, number)
+    plans = []
+    for account in (_concentrated, _pure):
+        with suppress(ValueError):  # no rho where the distance of the noise would take all of delta
+            plans.append(account(method, problem, number))
+    if not plans:
+        return _pure(method, problem, number)  # which says what is wrong
+    return min(plans, key=lambda answers: answers.method.predicted_error())
+
+
+def _pure(method: str, problem: MeanProblem, number: int) -> Answers:
+    one = replace(problem, epsilon=equal_part(problem.epsilon, number), delta=Fraction(0))
+    return Answers(METHODS[method](one), one, number, problem.budget(split_budget(problem.epsilon, {"answers": 1})))
+
+
+def _concentrated(method: str, problem: MeanProblem, number: int) -> Answers:
+    distance = number * padded(problem.dimension) * DISTANCE_OF_ANSWER
+    one = replace(problem, rho=problem.largest_rho(distance) / number)
+    planned = METHODS[method](one)
+    spent = planned.budget().cost
+    rho, off = (spent.rho or Fraction(0)) * number, spent.distance * number
+    if spent.rho is None or spent.rho > one.largest_rho(Fraction(0)) or off > distance:
+        raise AssertionError(f"method {method!r} spends more than its part of the account")
+    budget = problem.budget({"answers": rho}, delta=problem.delta, rho=rho, distance=off, unit="rho")
+    return Answers(planned, one, number, budget)

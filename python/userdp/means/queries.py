@@ -1,4 +1,4 @@
-"""Adaptive questions about the same users, answered under one account."""
+"""Adaptive questions about the same users, answered under one account: [LSAKKMS21, Theorem 10]."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import PrivacyBudgetError
-from userdp.means.answers import Answers, plan_answers
-from userdp.means.methods import METHODS
-from userdp.means.plan import Floats, MeanProblem
+from userdp.means.methods import METHODS, Answers, plan_answers
+from userdp.means.problem import Floats, MeanProblem
 from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
 from userdp.runtime import Progress, progress_bar, source_of, warn
@@ -34,7 +33,7 @@ from userdp.users.table import UserTable
 from userdp.users.vectors import GivenVectors, aligned
 
 Query: TypeAlias = Callable[..., Any]
-"""Of one user's rows, and targets where there are some: a vector."""
+"""From one user's rows, and targets where there are some, to a vector."""
 
 
 class _Rows(NamedTuple):
@@ -47,34 +46,14 @@ class _Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryPlan(Promise):
-    """What a session of questions will draw and cost, from parameters and the number of users only.
+    """What a session of questions will draw and cost, from parameters and the number of users only."""
 
-    Attributes
-    ----------
-    budget, warnings, record
-        See `Promise`.
-    answers : Answers
-        All of them, planned.
-    seed : PublicSeed
-        Of public rotations.
-    given : bool
-        Whether the seed is a parameter, and not fresh.
-    """
-
-    answers: Answers
-    seed: PublicSeed
-    given: bool
+    answers: Answers  # all of them, planned
+    seed: PublicSeed  # of public rotations
+    given: bool  # whether the seed is a parameter, and not fresh
 
     def outcomes(self) -> Sequence[Hashable]:
-        """All transcripts of K answers.
-
-        Raises
-        ------
-        ValueError
-            Where answers are rotated by a fresh seed.
-        BudgetError
-            When there are too many.
-        """
+        """All transcripts of K answers; a ValueError where they are rotated by a fresh seed."""
         method, number = self.answers.method, self.answers.number
         if method.rotated() and not self.given:
             raise ValueError(
@@ -105,9 +84,8 @@ class QuerySession:
     ) -> None:
         order = np.argsort(data.users, kind="stable")
         ends = np.concatenate(([0], np.cumsum(np.bincount(data.users, minlength=data.n_users)))).tolist()
-        self._data: _Rows | None = _Rows(
-            data.X[order].astype(np.float64), data.labels[order].astype(np.float64) if labeled else None, ends
-        )
+        targets = data.labels[order].astype(np.float64) if labeled else None
+        self._data: _Rows | None = _Rows(data.X[order].astype(np.float64), targets, ends)
         self._labeled = labeled
         self._columns = data.n_columns
         self._answers = plan.answers
@@ -139,14 +117,14 @@ class QuerySession:
         """The public seed of the rotations."""
         return self._seed.hex
 
-    def ask(self, query: Query) -> Floats:
-        """The mean over users of a vector made of each user's rows, with noise.
+    def release(self, query: Query) -> Floats:
+        """Answer a question: the mean over users of a vector made of each user's records, with noise.
 
         Parameters
         ----------
         query : callable
             ``query(rows)``, or ``query(rows, targets)`` when `open` got y, with one user's rows of shape (k, columns),
-            k >= 1: a vector of shape (d,), or a number for d = 1. What the class says about questions holds.
+            k >= 1. Returns a vector of shape (d,), or a number for d = 1. See the notes of `WinsorizedQueries`.
 
         Returns
         -------
@@ -176,7 +154,7 @@ class QuerySession:
             self._lock.release()
 
     def _answer_alone(self, query: Query) -> tuple[Hashable, Floats]:
-        """The same while no other question is being asked: one inside of it would depend on a user's rows."""
+        """The same while no other question is being asked: one inside of it would depend on a user's records."""
         data = self._data
         if data is None:
             raise RuntimeError("the session is closed, and its data are gone")
@@ -261,22 +239,22 @@ Analyst: TypeAlias = Callable[[tuple[Floats, ...]], Query]
 class WinsorizedQueries(UserLevelMechanism):
     """Ask up to K questions about the same users, each chosen after the answers before it.
 
-    A question is a function of one user's rows that returns a vector; the answer is the mean of these vectors over all
-    users, with noise that shrinks with how concentrated they are. All answers come out of one budget, which refuses the
-    K+1st question.
+    A question is a function of one user's records that returns a vector; the answer is the mean of these vectors over
+    all users, with noise that shrinks with how concentrated they are. All answers come out of one budget, which refuses
+    the K+1st question.
 
     Notes
     -----
-    *Guarantee.* All answers together are (epsilon, delta)-DP, where neighbors differ in all the rows of one user,
+    *Guarantee.* All answers together are (epsilon, delta)-DP, where neighbors differ in all the records of one user,
     however the questions are chosen. *Proof.* Given what was released before, a question is public, and each user's
-    vector is a function of that user's rows. One mean of vectors is rho / K-zCDP (epsilon / K-DP for delta = 0), which
-    adds up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are nested: 2 K D
-    mechanisms within K within one, which costs a factor of more than 50 in noise at K = 100, d = 8.
+    vector is a function of that user's records. One mean of vectors is rho / K-zCDP (epsilon / K-DP for delta = 0),
+    which adds up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are nested: 2 K
+    D mechanisms within K within one, which costs a factor of more than 50 in noise at K = 100, d = 8.
 
-    *Questions* are called once for every user with rows, with a copy of that user's rows only, in their order, as
-    doubles whatever the type of X is. One that
-    raises an error, or returns another shape or numbers that are not finite, on a user's rows gives the vector 0 for
-    that user. Whether it works at all shows on a public row of zeros, on which it is tried first. **A question must
+    *Questions* are called once for every user with records, with a copy of that user's rows only, in their order, as
+    doubles whatever the type of X is. One that raises an error, or returns another shape or numbers that are not
+    finite, on a user's rows gives the vector 0 for that user. Whether it works at all shows on a public row of zeros,
+    on which it is tried first. **A question must
     not keep anything from one user to the next**, nor look at other users' data, the clock or anything that is not
     public: then a user's vector would not be a function of that user's rows. What it prints, and how long it takes, is
     not protected.
@@ -291,12 +269,12 @@ class WinsorizedQueries(UserLevelMechanism):
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(2000), 9)
+    >>> users = np.repeat(np.arange(2000), 9)
     >>> heights = rng.normal(0.3, 0.2, size=(18_000, 1))
-    >>> about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=2, dimension=1, bound=1, m=9)
-    >>> with about.open(heights, groups=people) as session:
-    ...     mean = session.ask(lambda rows: rows.mean(axis=0))
-    ...     variance = session.ask(lambda rows: ((rows - mean) ** 2).mean(axis=0))
+    >>> about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=2, dimension=1, max_norm=1, m=9)
+    >>> with about.open(heights, groups=users) as session:
+    ...     mean = session.release(lambda rows: rows.mean(axis=0))
+    ...     variance = session.release(lambda rows: ((rows - mean) ** 2).mean(axis=0))
     >>> bool(abs(mean[0] - 0.3) < 0.02), bool(abs(variance[0] - 0.04) < 0.02), session.remaining
     (True, True, 0)
     """
@@ -309,13 +287,13 @@ class WinsorizedQueries(UserLevelMechanism):
     )
     n_queries: int = fields.count(1, doc="K >= 1.")
     dimension: int = fields.count(1, doc="d >= 1, the length of all answers.")
-    bound: float = fields.positive_number(
-        1.0, doc="Vectors are taken into the ball of this L2 radius, by the method. Public."
+    max_norm: float = fields.positive_number(
+        1.0, doc="Vectors that are longer in L2 are scaled to this norm, by the method. Public."
     )
-    radius: float | None = fields.positive_number(
+    concentration: float | None = fields.positive_number(
         None,
         doc="The expected L2 distance of a user's vector from the mean of all users', public; by default"
-        " bound / sqrt(m).",
+        " max_norm / sqrt(m).",
     )
     method: str = fields.choice("auto", METHODS, doc="As in `WinsorizedMean`, the same for all answers.")
     beta: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the answers.")
@@ -326,7 +304,7 @@ class WinsorizedQueries(UserLevelMechanism):
     )
 
     def open(self, X: Any, y: Any = None, groups: Any = None, *, progress: Progress = None) -> QuerySession:
-        """Start asking about users' rows.
+        """Open a session of questions about users' records, and charge for all of its answers.
 
         Parameters
         ----------
@@ -336,7 +314,7 @@ class WinsorizedQueries(UserLevelMechanism):
         groups : array-like with shape (rows,)
             The user id of every row.
         progress : bool, callable or None
-            How many users a question has been asked of, and how many there are: both are public.
+            Given how many users a question has been asked of, and how many there are: both are public.
 
         Returns
         -------
@@ -346,7 +324,7 @@ class WinsorizedQueries(UserLevelMechanism):
         Raises
         ------
         TypeError, ValueError
-            For bad parameters and shapes, naming the argument; never for what is in a row, unless on_invalid="raise".
+            For bad parameters and shapes, never for what is in a record, unless on_invalid="raise".
 
         Warns
         -----
@@ -380,12 +358,10 @@ class WinsorizedQueries(UserLevelMechanism):
         Returns
         -------
         Pmf
-            Over transcripts of integers, of which the answers are functions; it comes from the code that `ask` runs.
+            Over transcripts of integers, of which the answers are functions; it comes from what `release` runs.
 
         Raises
         ------
-        TypeError, ValueError
-            As `open`.
         BudgetError
             When there are too many outcomes, or too many paths to them.
         """
@@ -416,13 +392,13 @@ class WinsorizedQueries(UserLevelMechanism):
         return QueryPlan(answers.budget, answers, seed, given, warnings=tuple(answers.method.warnings()))
 
     def _problem(self, n_users: int) -> MeanProblem:
-        bound = float(self.bound)
+        max_norm = float(self.max_norm)
         return MeanProblem(
             n_users=n_users,
             dimension=int(self.dimension),
-            bound=bound,
+            max_norm=max_norm,
             norm="l2",
-            spread=bound / math.sqrt(self.m or 1) if self.radius is None else float(self.radius),
+            concentration=float(self.concentration or max_norm / math.sqrt(self.m or 1)),
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta) / int(self.n_queries),

@@ -1,4 +1,4 @@
-"""Finding a short interval in each column, on a public grid."""
+"""Finding a short interval in each column, on a public grid, with `PrivateRange`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from userdp.exact.numbers import Epsilon
-from userdp.exceptions import BudgetError
-from userdp.means.plan import Floats, MeanProblem
-from userdp.mechanisms import DiscreteLaplace, GroupedScores, PrivateRange
+from userdp.means.problem import Floats, MeanProblem
+from userdp.mechanisms import GroupedScores, PrivateRange
 from userdp.mechanisms.composed import Sampler
 from userdp.runtime import progress_bar
 
@@ -23,37 +21,22 @@ if TYPE_CHECKING:
 MOST_COUNTS = 2**22
 """The most numbers of users in bins that are held at once, over all columns."""
 FRACTION_BITS = 30
-MOST_SCALE = 2**24
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Bins and intervals of a column in steps of a grid: multiples of them by construction.
+    """Bins and intervals of a column in steps of a grid: multiples of them by construction."""
 
-    Attributes
-    ----------
-    grid : float
-        The step, a power of two.
-    half_bin : int
-        Half the width of a bin, in steps.
-    half : int
-        Half the length of an interval, in steps.
-    n_bins : int
-        Bins of this width from -n_bins * half_bin to as much.
-    """
-
-    grid: float
-    half_bin: int
-    half: int
-    n_bins: int
+    grid: float  # the step, a power of two
+    half_bin: int  # half the width of a bin, in steps
+    half: int  # half the length of an interval, in steps
+    n_bins: int  # bins from -n_bins * half_bin to as much
 
     @classmethod
-    def of(cls, bound: float, width: float, reach: float, steps: int) -> Lattice:
-        """Bins of about this width that cover [-bound, bound]; intervals reach at least as far from the whole bin.
-
-        An interval has from `steps` to about twice as many steps.
-        """
-        grid = power_of_two_below((2 * reach + width) / steps)
+    def of(cls, bound: float, width: float, reach: float, resolution: int) -> Lattice:
+        """Bins of about this width that cover [-bound, bound]; intervals reach at least as far from the whole bin."""
+        # An interval has from `resolution` to about twice as many steps.
+        grid = power_of_two_below((2 * reach + width) / resolution)
         half_bin = max(1, round(width / (2 * grid)))
         return cls(grid, half_bin, half_bin + math.ceil(reach / grid), max(1, math.ceil(bound / (half_bin * grid))))
 
@@ -120,28 +103,9 @@ class RangeSearch:
         return self.lows(bins) + self.lattice.half * self.lattice.grid
 
 
-def laplace_noise(epsilon: Epsilon, sensitivity: int, bounds: tuple[int, int]) -> DiscreteLaplace:
-    """Discrete Laplace noise, refused before data are read where its tables would be too large.
-
-    Raises
-    ------
-    BudgetError
-        For a scale above 2^24.
-    """
-    noise = DiscreteLaplace(epsilon=epsilon, sensitivity=sensitivity, bounds=bounds)
-    if noise.scale > MOST_SCALE:
-        raise BudgetError(
-            f"steps={sensitivity} of the grid at epsilon={float(sensitivity / noise.scale):.3g} make noise of scale"
-            f" {noise.scale:.3g} (limit 2^24); take fewer steps, or a larger epsilon"
-        )
-    return noise
-
-
 def missing(lattice: Lattice, columns: int, epsilon: float, n_users: int) -> float:
-    """A bound of how likely it is that in some column the bin is outside of those between users' values.
-
-    Such a bin costs n and a median bin n / 2 at most, so that it is e**(-epsilon n / 4) times as likely.
-    """
+    """A bound of how likely it is that in some column the bin is outside of those between users' values."""
+    # Such a bin costs n and a median bin n / 2 at most, so that it is e**(-epsilon n / 4) times as likely.
     return 0.0 if lattice.n_bins == 1 else columns * lattice.n_bins * math.exp(-epsilon * n_users / 4)
 
 

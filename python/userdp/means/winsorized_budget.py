@@ -11,13 +11,13 @@ from types import MappingProxyType
 from userdp.estimators.plan import Budget, BudgetUnit
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import Epsilon
-from userdp.means.plan import MeanProblem
+from userdp.means.problem import MeanProblem
 from userdp.means.range_search import fraction_below
 
 RANGE_SHARE = 0.3
 """The most of rho that goes into finding ranges."""
 MOST_RANGE_EPSILON = 64.0
-"""Range finding takes less than 88, and never needs as much."""
+"""Range finding refuses 88 and more, and never needs as much."""
 CHOICES = 256
 MOST_COLUMNS_IN_GROUPS = 128
 """The exact composition of two groups takes a double sum."""
@@ -29,28 +29,13 @@ Error = Callable[[float, float], float]
 
 @dataclass(frozen=True)
 class ColumnBudget:
-    """What each column spends.
-
-    Attributes
-    ----------
-    columns : int
-    epsilon_range : Fraction
-        Of bounded range, hence pure as well; 0 when there is nothing to find.
-    epsilon_noise : Fraction
-        Pure.
-    accounting : str
-        By what all columns together are within the whole budget: "pure", "optimal composition",
-        "optimal composition of two groups" or "zCDP".
-    cap : float
-        The most that this account would have allowed the range.
-    delta : Fraction
-    """
+    """What each column spends."""
 
     columns: int
-    epsilon_range: Fraction
-    epsilon_noise: Fraction
-    accounting: str
-    cap: float
+    epsilon_range: Fraction  # of bounded range, hence pure as well; 0 when there is nothing to find
+    epsilon_noise: Fraction  # pure
+    accounting: str  # why all columns are within the budget: "pure", "optimal composition [of two groups]", "zCDP"
+    cap: float  # the most that this account would have allowed the range
     delta: Fraction = Fraction(0)
 
     def budget(self, problem: MeanProblem) -> Budget:
@@ -112,29 +97,12 @@ def largest_range_epsilon(rho: Fraction) -> float:
     return min(math.sqrt(8 * RANGE_SHARE * float(rho)), MOST_RANGE_EPSILON)
 
 
-def rational_epsilon(epsilon: Epsilon) -> Fraction:
-    """Epsilon; for a LogRatio a fraction at or just below it."""
-    return rational_below(positive_epsilon(epsilon))
-
-
 def best_column_budget(
     columns: int, epsilon: Epsilon, delta: Fraction, error: Error, least: float, rho: Fraction | None = None
 ) -> ColumnBudget:
-    """The account, and the split within it, whose error is least.
-
-    Parameters
-    ----------
-    columns : int
-    epsilon, delta : privacy parameters of the whole
-    error : callable
-        Of the epsilons of range and noise of a column.
-    least : float
-        The least epsilon that a range should have, if that can be.
-    rho : Fraction, optional
-        What the columns may spend where they are a part of a larger account, which is then one in zCDP.
-    """
-    accounts: list[_Sum | _Concentrated] = [_Sum("pure", rational_epsilon(epsilon) / columns)]
-    if rho is not None:
+    """The account, and the split within it, whose error is least; a range has the epsilon `least`, if that can be."""
+    accounts: list[_Sum | _Concentrated] = [_Sum("pure", rational_below(positive_epsilon(epsilon)) / columns)]
+    if rho is not None:  # the columns are a part of a larger account in zCDP
         accounts = [_Concentrated("zCDP", rho / columns)]
     elif delta:
         from userdp.accounting import largest_epsilon_each, largest_rho
@@ -142,7 +110,7 @@ def best_column_budget(
         if columns > 1:
             accounts.append(_Sum("optimal composition", largest_epsilon_each(columns, epsilon, delta)))
         accounts.append(_Concentrated("zCDP", largest_rho(epsilon, delta) / columns))
-    found = []
+    splits = []
     for account in accounts:
 
         def error_of(part: Fraction, account: _Sum | _Concentrated = account) -> float:
@@ -150,8 +118,8 @@ def best_column_budget(
 
         share = cheapest(account.cap, least, error_of)
         split = ColumnBudget(columns, share, account.noise(share), account.name, account.cap)
-        found.append((error_of(share), split))
-    best = min(found, key=lambda one: one[0])[1]
+        splits.append((error_of(share), split))
+    best = min(splits, key=lambda one: one[0])[1]
     if best.accounting == "pure" or rho is not None:
         return replace(best, delta=delta if rho is not None else best.delta)
     return _in_two_groups(replace(best, delta=delta), epsilon)

@@ -13,29 +13,35 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting import largest_epsilon_each, largest_rho
+from userdp.accounting import PrivacyCost, largest_epsilon_each, largest_rho
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import core_level, positive_epsilon
 from userdp.exact.numbers import Delta, Epsilon, counted, parse_level
+from userdp.means.problem import NOISE_DISTANCE
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
 from userdp.mechanisms.composed import Sampler
 from userdp.optimization.constraints import optional_length
-from userdp.optimization.estimator import Descent, regularization_parameter, start_parameter
-from userdp.optimization.gradients import GradientRows
-from userdp.optimization.problem import DescentProblem, MeanStep, Rounds, optional_rounds
-from userdp.optimization.projected import ProjectedDescent
+from userdp.optimization.descent import (
+    Descent,
+    DescentProblem,
+    DescentRounds,
+    MeanStep,
+    optional_rounds,
+    regularization_parameter,
+    start_parameter,
+)
+from userdp.optimization.losses import GradientRows
+from userdp.optimization.schedules import ProjectedDescent
 
 Floats = npt.NDArray[np.float64]
 Average = Literal["tail", "all", "last"]
 
-DISTANCE = Fraction(1, 2**90)
-"""No integer's noise is farther from the ideal discrete Gaussian in total variation."""
-GRID_STEPS = 2**28
+GRID_RESOLUTION = 2**28
 """Steps of the grid in the clipping radius are from this up to twice as many."""
-MOST_STEPS = 200
-"""The most steps that are taken by default."""
+MOST_ITERATIONS = 200
+"""By default."""
 PART_CLIP = 0.6
 """The default clips at this share of G / sqrt(m) where noise is large."""
 LEAST_CLIP = 0.05
@@ -44,27 +50,12 @@ AVERAGES = ("tail", "all", "last")
 
 
 class ClippedMean(MeanStep):
-    """The sum over users of clipped gradients in integers, plus discrete Gaussian noise in every coordinate.
+    """The sum over users of clipped gradients in integers, plus discrete Gaussian noise in every coordinate."""
 
-    Parameters
-    ----------
-    noise : DiscreteGaussian
-        For integers that move by 2 `radius` in L2.
-    clip : float
-        C: a user's mean gradient is clipped to this L2 norm.
-    grid : float
-        The step of the grid, a power of two.
-    dimension : int
-    n_users : int
-    batch : int, optional
-        How many users are drawn in a round, without replacement; all by default.
-
-    Notes
-    -----
-    A user's integers are y = trunc(g s / grid) with s <= 1 the factor that takes g into the ball of radius C, and
-    |y| <= R = floor(C / grid) is enforced in integers. Replacing one user moves the sum by at most 2R in L2. The batch
-    is secret: it is no part of what is drawn for the transcript.
-    """
+    # A user's mean gradient g is clipped to the L2 norm C. Its integers are y = trunc(g s / grid), the grid a power of
+    # two, with s <= 1 the factor that takes g into the ball of radius C, and |y| <= R = floor(C / grid) is enforced in
+    # integers. Replacing one user moves the sum by at most 2R in L2, the sensitivity of `noise`. In each round `batch`
+    # users are drawn without replacement, or all: the batch is secret, and no part of what is drawn for the transcript.
 
     def __init__(
         self, noise: DiscreteGaussian, *, clip: float, grid: float, dimension: int, n_users: int, batch: int | None
@@ -84,7 +75,7 @@ class ClippedMean(MeanStep):
         drawn: tuple[int, ...] = draw(self.noise, tuple(total.tolist()))
         return drawn
 
-    def estimate(self, round: int, theta: Floats, answer: Sequence[int]) -> Floats:
+    def estimate(self, round: int, answer: Sequence[int]) -> Floats:
         return np.array(answer, dtype=np.float64) * (self.grid / self.count)
 
     def _ends(self) -> int:
@@ -101,67 +92,54 @@ class ClippedMean(MeanStep):
 class Noise:
     """How much noise a round has, and what all rounds cost."""
 
-    rho: Fraction
-    """Of the sum over the users of a round."""
+    rho: Fraction  # of the sum over the users of a round
     budget: Budget
 
 
-def _noise_of_rounds(problem: DescentProblem, steps: int, batch: int | None) -> Noise:
+def _noise_of_rounds(problem: DescentProblem, n_iterations: int, batch: int | None) -> Noise:
     """The most rho that a round may have: by zCDP of all rounds, or by amplification where that allows more."""
-    draws = problem.dimension * steps
-    rho = largest_rho(problem.epsilon, problem.delta, distance=draws * DISTANCE)
-    by_rho = Noise(
-        rho / steps,
-        problem.budget({"gradients": rho}, delta=problem.delta, rho=rho, distance=draws * DISTANCE, unit="rho"),
-    )
+    epsilon, delta, d = positive_epsilon(problem.epsilon), problem.delta, problem.dimension
+    distance = d * n_iterations * NOISE_DISTANCE
+    rho = largest_rho(epsilon, delta, distance=distance)
+    by_rho = Budget(PrivacyCost(epsilon, delta, rho=rho, distance=distance), {"gradients": rho}, "rho")
     if batch is None or batch == problem.n_users:
-        return by_rho
-    amplified = _amplified_rho(
-        problem.epsilon, problem.delta, steps, Fraction(batch, problem.n_users), problem.dimension
-    )
-    if amplified <= by_rho.rho:
-        return by_rho
-    return Noise(amplified, problem.budget({"gradients": positive_epsilon(problem.epsilon)}, delta=problem.delta))
+        return Noise(rho / n_iterations, by_rho)
+    amplified = _amplified_rho(epsilon, delta, n_iterations, Fraction(batch, problem.n_users), d)
+    if amplified <= rho / n_iterations:
+        return Noise(rho / n_iterations, by_rho)
+    return Noise(amplified, Budget(PrivacyCost(epsilon, delta), {"gradients": epsilon}))
 
 
-def _amplified_rho(epsilon: Epsilon, delta: Fraction, steps: int, share: Fraction, dimension: int) -> Fraction:
-    """The rho of a round on its batch, when each of `steps` rounds draws a share q of the users without replacement.
-
-    An (e, d)-DP round on the batch is (ln(1 + q (e^e - 1)), q d)-DP on all users, for replacement of a user. Half of
-    delta goes to the d of the rounds, and half to composing their e.
-    """
+def _amplified_rho(epsilon: Epsilon, delta: Fraction, n_iterations: int, share: Fraction, dimension: int) -> Fraction:
+    """The rho of a round on its batch, when each round draws a share q of the users without replacement."""
+    # An (e, d)-DP round on the batch is (ln(1 + q (e^e - 1)), q d)-DP on all users, for replacement of a user. Half of
+    # delta goes to the d of the rounds, and half to composing their e.
     from userdp import _core
 
-    each = largest_epsilon_each(steps, epsilon, delta / 2)
+    each = largest_epsilon_each(n_iterations, epsilon, delta / 2)
     growth = _core.exp_bounds(core_level(parse_level(each)), 128)[0] - 1
     on_batch = Fraction(_core.ln_bounds(1 + growth / share)[0])
-    delta_on_batch = min(delta / (2 * steps * share), Fraction(1, 2))
+    delta_on_batch = min(delta / (2 * n_iterations * share), Fraction(1, 2))
     if on_batch <= 0:
         return Fraction(0)
     try:
-        return largest_rho(on_batch, delta_on_batch, distance=dimension * DISTANCE)
+        return largest_rho(on_batch, delta_on_batch, distance=dimension * NOISE_DISTANCE)
     except ValueError:  # a delta that is too small for the distance
         return Fraction(0)
 
 
 @lru_cache(maxsize=64)
-def clipped_plan(
+def clipped_descent(
     problem: DescentProblem,
     *,
     clip: float | None = None,
-    steps: int | None = None,
+    n_iterations: int | None = None,
     step_size: float | None = None,
     batch_users: int | None = None,
     average: Average = "tail",
-    grid_steps: int = GRID_STEPS,
-) -> Rounds:
-    """The plan of `ClippedGradientDescent`: what is not given has public defaults.
-
-    Raises
-    ------
-    ValueError
-        For a delta that is too small to be certified, 0 included, and batches larger than there are users.
-    """
+    grid_resolution: int = GRID_RESOLUTION,
+) -> DescentRounds:
+    """The descent of `ClippedGradientDescent`: what is not given has public defaults."""
     if not problem.delta:
         raise ValueError("delta must be > 0 for descents with clipped gradients, whose noise is Gaussian; got 0")
     if batch_users is not None and batch_users > problem.n_users:
@@ -169,9 +147,9 @@ def clipped_plan(
     count = batch_users or problem.n_users
     relative = relative_noise(problem, count)
     radius = clip or default_clip(problem, relative)
-    rounds = steps or default_steps(problem, radius * relative)
+    rounds = n_iterations or default_iterations(problem, radius * relative)
     noise = _noise_of_rounds(problem, rounds, batch_users)
-    grid = 2.0 ** math.floor(math.log2(radius) - math.log2(grid_steps))
+    grid = 2.0 ** math.floor(math.log2(radius) - math.log2(grid_resolution))
     sensitivity = 2 * math.floor(radius / grid)
     step = ClippedMean(
         DiscreteGaussian(rho=noise.rho, sensitivity=sensitivity),
@@ -188,37 +166,37 @@ def clipped_plan(
         "last": [float(done + 1 == rounds) for done in range(rounds)],
     }[average]
     optimizer = ProjectedDescent(problem.start, problem.constraint, [size] * rounds, weights)
-    return Rounds(problem, optimizer, step, noise.budget)
+    return DescentRounds(problem, optimizer, step, noise.budget)
 
 
 def relative_noise(problem: DescentProblem, count: int) -> float:
     """S = sqrt(2 d / rho) / n: the noise of the mean of all rounds' gradients, over C."""
-    rho = float(largest_rho(problem.epsilon, problem.delta, distance=problem.dimension * MOST_STEPS * DISTANCE))
+    rho = float(
+        largest_rho(problem.epsilon, problem.delta, distance=problem.dimension * MOST_ITERATIONS * NOISE_DISTANCE)
+    )
     return math.sqrt(2 * problem.dimension / rho) / count
 
 
 def default_clip(problem: DescentProblem, relative: float) -> float:
-    """C = (0.6 + k / sqrt(m)) G / sqrt(m), but at least G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6).
-
-    Means of m gradients are within about G / sqrt(m) of what is common to all users. Clipping at a part of that makes
-    the noise less; it biases theta by how skew these means are, which falls with m, so that for small m it pays only
-    where the noise is large.
-    """
+    """C = (0.6 + k / sqrt(m)) G / sqrt(m), but at least G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6)."""
+    # Means of m gradients are within about G / sqrt(m) of what is common to all users. Clipping at a part of that makes
+    # the noise less; it biases theta by how skew these means are, which falls with m, so that for small m it pays only
+    # where the noise is large.
     more = max(0.0, 1 / (1 + 20 * relative) - PART_CLIP)
     root = math.sqrt(problem.m)
     return problem.lipschitz * max((PART_CLIP + more / root) / root, LEAST_CLIP)
 
 
-def default_steps(problem: DescentProblem, noise: float) -> int:
+def default_iterations(problem: DescentProblem, noise: float) -> int:
     """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, at most 200; the noise is C s."""
     balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * noise)
-    return max(1, math.ceil(min(balanced, MOST_STEPS)))
+    return max(1, math.ceil(min(balanced, MOST_ITERATIONS)))
 
 
-def default_step_size(problem: DescentProblem, clip: float, count: int, steps: int, rho: Fraction) -> float:
+def default_step_size(problem: DescentProblem, clip: float, count: int, n_iterations: int, rho: Fraction) -> float:
     """min(1 / H, R / (nu sqrt(2 T))), with nu the root mean square of the noise in a round's gradient."""
     noise = 2 * clip / count * math.sqrt(problem.dimension / (2 * float(rho)))
-    return min(1 / problem.smoothness, problem.radius / (noise * math.sqrt(2 * steps)))
+    return min(1 / problem.smoothness, problem.radius / (noise * math.sqrt(2 * n_iterations)))
 
 
 @estimator
@@ -237,14 +215,9 @@ class ClippedGradientDescent(Descent):
     is_private_ : bool
         False where a setting voids the guarantee.
 
-    Raises
-    ------
-    TypeError, ValueError
-        By fits, for bad parameters.
-
     Notes
     -----
-    *Neighbors.* Datasets that differ in all that one user gave; the list of users is public.
+    *Neighbors.* Datasets that differ in all the records of one user; the list of users is public.
 
     *Sensitivity.* Gradients are rounded to a public grid, and their norm of at most R steps is enforced in integers. In
     the sum over users, replacing one moves it by at most 2R in L2: 2C, and not C, which would be for adding a user.
@@ -268,17 +241,17 @@ class ClippedGradientDescent(Descent):
     >>> import numpy as np
     >>> from userdp.optimization import L2Ball, LogisticLoss
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(2000), 8)
+    >>> users = np.repeat(np.arange(2000), 8)
     >>> X = rng.uniform(-0.7, 0.7, size=(16000, 2))
     >>> y = np.where(X @ [3.0, -1.0] + rng.logistic(size=16000) > 0, 1, -1)
     >>> learner = ClippedGradientDescent(
-    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), bound=1.0, m=8
-    ... ).fit(X, y, groups=people)
+    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), max_norm=1.0, m=8
+    ... ).fit(X, y, groups=users)
     >>> bool(np.linalg.norm(learner.theta_ - [3.0, -1.0]) < 1)
     True
     """
 
-    grid_steps: ClassVar[int] = GRID_STEPS
+    grid_resolution: ClassVar[int] = GRID_RESOLUTION
 
     delta: Delta = fields.delta(doc="In (0, 1).")
     clip: float | None = fields.parameter(
@@ -290,12 +263,12 @@ class ClippedGradientDescent(Descent):
         G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = sqrt(2 d / rho) / n.
         """,
     )
-    steps: int | None = fields.parameter(
+    n_iterations: int | None = fields.parameter(
         None,
         check=optional_rounds,
         kind="int, optional",
         doc="""
-        T, the number of rounds. By default the one that balances the two terms of the error bound for the average, at
+        T, the number of steps. By default the one that balances the two terms of the error bound for the average, at
         most 200.
         """,
     )
@@ -326,13 +299,13 @@ class ClippedGradientDescent(Descent):
     )
     start: npt.ArrayLike | None = start_parameter()
 
-    def _plan_of(self, problem: DescentProblem) -> Rounds:
-        return clipped_plan(
+    def _descent(self, problem: DescentProblem) -> DescentRounds:
+        return clipped_descent(
             problem,
             clip=None if self.clip is None else float(self.clip),
-            steps=None if self.steps is None else int(self.steps),
+            n_iterations=None if self.n_iterations is None else int(self.n_iterations),
             step_size=None if self.step_size is None else float(self.step_size),
             batch_users=None if self.batch_users is None else int(self.batch_users),
             average=self.average,
-            grid_steps=self.grid_steps,
+            grid_resolution=self.grid_resolution,
         )

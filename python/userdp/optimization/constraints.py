@@ -20,30 +20,12 @@ LEAST = 2.0**-100
 """And lengths below this, so that no quotient does."""
 
 
-class Constraint(ABC):
-    """A public, closed, bounded and convex set of parameters."""
-
-    @abstractmethod
-    def middle(self, dimension: int) -> Floats:
-        """The center of the set among vectors of this dimension.
-
-        Raises
-        ------
-        ValueError
-            When the set is one of vectors of another dimension.
-        """
-
-    @abstractmethod
-    def reach(self, dimension: int) -> float:
-        """A bound of the distance of points of the set from its center."""
-
-    @abstractmethod
-    def project(self, theta: npt.ArrayLike) -> Floats:
-        """The point of the set that is nearest to theta."""
+class PublicArgument(ABC):
+    """What estimators take as a parameter: equal when made of equal arguments."""
 
     @abstractmethod
     def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make the set again."""
+        """Keyword arguments that make the object again."""
 
     def __repr__(self) -> str:
         given = ", ".join(
@@ -55,7 +37,23 @@ class Constraint(ABC):
         return type(other) is type(self) and other._arguments() == self._arguments()
 
     def __hash__(self) -> int:
-        return hash(tuple(self._arguments().values()))
+        return hash(type(self))
+
+
+class Constraint(PublicArgument):
+    """A public, closed, bounded and convex set of parameters."""
+
+    @abstractmethod
+    def middle(self, dimension: int) -> Floats:
+        """The center of the set; a ValueError when the set is one of vectors of another dimension."""
+
+    @abstractmethod
+    def reach(self, dimension: int) -> float:
+        """A bound of the distance of points of the set from its center."""
+
+    @abstractmethod
+    def project(self, theta: npt.ArrayLike) -> Floats:
+        """The point of the set that is nearest to theta."""
 
 
 @saved_as_parameter
@@ -68,11 +66,6 @@ class L2Ball(Constraint):
         > 0, from 2**-100 to 2**100.
     center : sequence of float, optional
         By default 0.
-
-    Raises
-    ------
-    ValueError
-        For other numbers.
 
     Examples
     --------
@@ -113,11 +106,6 @@ class Box(Constraint):
     ----------
     low, high : float or sequence of float
         low <= high, between -2**100 and 2**100; one number for all coordinates, or one for each.
-
-    Raises
-    ------
-    ValueError
-        For other numbers.
 
     Examples
     --------

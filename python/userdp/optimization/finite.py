@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,10 @@ from userdp.exact.numbers import exact_number, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.means.methods import METHODS, planned_method
-from userdp.means.plan import MeanMethod, MeanProblem
+from userdp.means.problem import MeanMethod, MeanProblem
 from userdp.mechanisms import PrivateBestOf, UniformInteger
 from userdp.mechanisms.composed import AdaptiveMechanism, output_distribution, run
 from userdp.optimization.constraints import LEAST, finite, optional_length
-from userdp.optimization.gradients import RememberedVectors
 from userdp.users.table import UserTable
 from userdp.users.vectors import MeanVectors, UserVectors, rows_of_users
 
@@ -42,7 +41,7 @@ LEAST_WORK = 2**12
 
 @estimator
 class FiniteMinimizer(UserLevelEstimator):
-    """Find the candidate with the least mean loss over users, with pure privacy, by noisy means and random stopping.
+    """Choose the candidate with the least mean loss over users, with pure privacy, by noisy means and random stopping.
 
     Again and again a candidate is drawn uniformly, and its mean loss is measured privately; after every measurement the
     search ends with a fixed probability. The least measurement is released, with its candidate. All measurements
@@ -58,9 +57,9 @@ class FiniteMinimizer(UserLevelEstimator):
 
     Notes
     -----
-    *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; the number of rows of each user
-    is private. *Proof.* Each candidate's measurement is epsilon/3-DP on the data of all users, hence so is one of a
-    candidate that is drawn uniformly. `PrivateBestOf` releases the best of a random number of such runs at three
+    *Guarantee.* epsilon-DP, pure, where neighbors differ in all the records of one user; the number of records of each
+    user is private. *Proof.* Each candidate's measurement is epsilon/3-DP on the data of all users, hence so is one of
+    a candidate that is drawn uniformly. `PrivateBestOf` releases the best of a random number of such runs at three
     times the price: docs/proofs/private_selection.md. Measurements are ordered by value, and equal ones by candidate,
     an order that is fixed in advance. How many measurements there were is secret; it is never kept or shown, and there
     is no progress bar.
@@ -81,9 +80,9 @@ class FiniteMinimizer(UserLevelEstimator):
     >>> import numpy as np
     >>> from userdp.optimization import FiniteMinimizer
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(2000), 20)
+    >>> users = np.repeat(np.arange(2000), 20)
     >>> errors = rng.random((40_000, 4)) < [0.5, 0.4, 0.1, 0.3]
-    >>> FiniteMinimizer(epsilon=1, m=20).fit(errors, groups=people).index_
+    >>> FiniteMinimizer(epsilon=1, m=20).fit(errors, groups=users).index_
     2
     """
 
@@ -96,7 +95,7 @@ class FiniteMinimizer(UserLevelEstimator):
         kind="pair of floats",
         doc="(low, high): losses are clamped to these public numbers.",
     )
-    radius: float | None = fields.parameter(
+    concentration: float | None = fields.parameter(
         None,
         check=optional_length,
         kind="float, optional",
@@ -131,7 +130,7 @@ class FiniteMinimizer(UserLevelEstimator):
         of fit tells how many there were**, which is secret.
         """,
     )
-    steps: int | None = fields.parameter(
+    grid_resolution: int | None = fields.parameter(
         None,
         check=fields.power_of_two,
         kind="int, optional",
@@ -153,20 +152,20 @@ class FiniteMinimizer(UserLevelEstimator):
     def _method(self, n_users: int, n_candidates: int) -> MeanMethod:
         """How one candidate is measured."""
         low, high = _ends(self.loss_bounds, "loss_bounds")
-        bound = high / 2 - low / 2
+        half = high / 2 - low / 2
         alpha = float(self.alpha)
         runs = 5 * n_candidates / alpha * math.log(5 / alpha)
         problem = MeanProblem(
             n_users=n_users,
             dimension=1,
-            bound=bound,
+            max_norm=half,
             norm="max",
-            spread=bound / math.sqrt(self.m or 1) if self.radius is None else float(self.radius),
+            concentration=float(self.concentration or half / math.sqrt(self.m or 1)),
             epsilon=equal_part(self.epsilon, 3),
             delta=Fraction(0),
             # The range is missed in no run, but with probability alpha / 5.
             beta=alpha / (5 * max(1.0, runs)),
-            steps=None if self.steps is None else int(self.steps),
+            grid_resolution=None if self.grid_resolution is None else int(self.grid_resolution),
         )
         return planned_method(METHODS[self.method], problem)
 
@@ -188,7 +187,7 @@ class FiniteMinimizer(UserLevelEstimator):
         def program(table: UserTable) -> AdaptiveMechanism:
             rows = rows_of_users(table.users, table.n_users)
             programs = tuple(
-                method.program(RememberedVectors(_losses_of(table, rows, index, low, high)))
+                method.program(CachedUserVectors(_losses_of(table, rows, index, low, high)))
                 for index in range(n_features)
             )
             return lambda draw: draw(selection, programs)
@@ -220,22 +219,22 @@ def _ends(bounds: Any, name: str) -> tuple[float, float]:
 class NoisyCandidate:
     """A measurement of a candidate that is drawn uniformly: (value, index), from the programs of all candidates."""
 
-    def __init__(self, plan: MeanMethod, n_candidates: int) -> None:
-        self.plan = plan
+    def __init__(self, method: MeanMethod, n_candidates: int) -> None:
+        self.method = method
         self.index = UniformInteger(low=0, high=n_candidates - 1)
 
     def _draw(self, source: _core.Source, programs: Sequence[AdaptiveMechanism]) -> tuple[float, int]:
         index = self.index._draw(source)
-        return _value(self.plan, run(programs[index], source)), index
+        return _value(self.method, run(programs[index], source)), index
 
     def pmf(self, programs: Sequence[AdaptiveMechanism]) -> Pmf:
         """The distribution of a measurement."""
-        outcomes = tuple(self.plan.outcomes())
+        outcomes = tuple(self.method.outcomes())
         masses: dict[Hashable, Fraction] = {}
         for index, program in enumerate(programs):
             distribution = output_distribution(program, outcomes)
             for outcome, mass in zip(distribution.outputs, distribution.fractions(), strict=True):
-                at = (_value(self.plan, outcome), index)
+                at = (_value(self.method, outcome), index)
                 masses[at] = masses.get(at, Fraction(0)) + mass
         return Pmf.from_weights(masses.values(), masses)
 
@@ -256,6 +255,54 @@ class _Unplanned:
         raise NotImplementedError
 
 
-def _value(plan: MeanMethod, outcome: Any) -> float:
-    value: npt.NDArray[np.float64] = plan.mean(outcome)
+def _value(method: MeanMethod, outcome: Any) -> float:
+    value: npt.NDArray[np.float64] = method.mean(outcome)
     return float(value[0])
+
+
+Value = TypeVar("Value")
+
+MOST_CACHED = 2**26
+"""So many numbers are kept for one candidate; what comes later is computed each time."""
+
+
+class CachedUserVectors(UserVectors):
+    """The same sums as of other vectors, each computed once for the same public arguments."""
+
+    def __init__(self, vectors: UserVectors) -> None:
+        self.n_users = vectors.n_users
+        self.dimension = vectors.dimension
+        self._vectors = vectors._vectors
+        self._source = vectors
+        self._cache: dict[Any, Any] = {}
+        self._room = MOST_CACHED
+
+    def clipped_sum(self, center: npt.ArrayLike, radius: float, grid: float) -> npt.NDArray[np.int64]:
+        key = ("clipped", self._point(center).tobytes(), radius, grid)
+        return self._cached(key, lambda: self._source.clipped_sum(center, radius, grid))
+
+    def winsorized_sum(self, low: npt.ArrayLike, steps: int, grid: float) -> npt.NDArray[np.int64]:
+        key = ("winsorized", self._point(low).tobytes(), steps, grid)
+        return self._cached(key, lambda: self._source.winsorized_sum(low, steps, grid))
+
+    def bin_counts(self, bins: int, bound: float) -> npt.NDArray[np.uint32]:
+        return self._cached(("bins", bins, bound), lambda: self._source.bin_counts(bins, bound))
+
+    def occupied_bins(self, bins: int, bound: float) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        yield from self._cached(("occupied", bins, bound), lambda: list(self._source.occupied_bins(bins, bound)))
+
+    def counts_within(self, center: npt.ArrayLike, radii: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        key = ("within", self._point(center).tobytes(), np.asarray(radii, dtype=np.float64).tobytes())
+        return self._cached(key, lambda: self._source.counts_within(center, radii))
+
+    def _cached(self, key: Any, compute: Callable[[], Value]) -> Value:
+        if key in self._cache:
+            cached: Value = self._cache[key]
+            return cached
+        value = compute()
+        parts: list[Any] = value if isinstance(value, list) else [value]
+        size = sum(int(np.size(part)) for part in parts)
+        if size <= self._room:
+            self._room -= size
+            self._cache[key] = value
+        return value

@@ -14,33 +14,32 @@ from userdp.estimators import fields
 from userdp.estimators.base import UserLevelClassifier, UserLevelRegressor, read_bounds
 from userdp.estimators.fields import estimator
 from userdp.exact.numbers import Delta, short_repr
-from userdp.optimization.clipped import clipped_plan
+from userdp.optimization.clipped import clipped_descent
 from userdp.optimization.constraints import LEAST, L2Ball, finite, finite_vector, optional_length
-from userdp.optimization.estimator import PublicRandomEstimator, regularization_parameter
+from userdp.optimization.descent import DescentProblem, PrivateDescent, PublicRandomEstimator, regularization_parameter
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
-from userdp.optimization.phased import PhasedPlan
-from userdp.optimization.problem import DescentPlan, DescentProblem
-from userdp.optimization.winsorized import GradientOptions, winsorized_plan
+from userdp.optimization.phased import PhasedDescent
+from userdp.optimization.winsorized import GradientOptions, winsorized_descent
 from userdp.public_randomness import PublicSeed
 from userdp.users.containers import Grid
 
-Solver: TypeAlias = Callable[[DescentProblem, PublicSeed], DescentPlan]
+Solver: TypeAlias = Callable[[DescentProblem, PublicSeed], PrivateDescent]
 
 
-def _clipped(problem: DescentProblem, seed: PublicSeed) -> DescentPlan:
-    return clipped_plan(problem)
+def _clipped(problem: DescentProblem, seed: PublicSeed) -> PrivateDescent:
+    return clipped_descent(problem)
 
 
-def _winsorized(problem: DescentProblem, seed: PublicSeed) -> DescentPlan:
-    return winsorized_plan(problem, GradientOptions(), seed)
+def _winsorized(problem: DescentProblem, seed: PublicSeed) -> PrivateDescent:
+    return winsorized_descent(problem, GradientOptions(), seed)
 
 
-def _phased(problem: DescentProblem, seed: PublicSeed) -> DescentPlan:
-    return PhasedPlan(problem, GradientOptions(variant="strongly-convex"), seed)
+def _phased(problem: DescentProblem, seed: PublicSeed) -> PrivateDescent:
+    return PhasedDescent(problem, GradientOptions(variant="strongly-convex"), seed)
 
 
 SOLVERS: dict[str, Solver] = {"auto": _clipped, "clipped": _clipped, "phased": _phased, "winsorized": _winsorized}
-"""By the name that ``solver=`` takes. Plans follow from the problem and public randomness alone, by public defaults."""
+"""By the name that ``solver=`` takes. A descent follows from the problem and public randomness alone."""
 
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +62,7 @@ class LinearModel(PublicRandomEstimator):
     released: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
 
     delta: Delta = fields.delta("1/1000000", doc="In (0, 1).")
-    feature_bound: float | None = fields.parameter(
+    max_feature_norm: float | None = fields.parameter(
         None,
         check=optional_length,
         kind="float, optional",
@@ -100,17 +99,17 @@ class LinearModel(PublicRandomEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if (self.feature_bound is None) == (self.feature_bounds is None):
+        if (self.max_feature_norm is None) == (self.feature_bounds is None):
             raise ValueError(
-                "exactly one of feature_bound, the largest L2 norm of a row, and feature_bounds, the range (low, high) "
-                "of every column, must be given: they are public, and never taken from the data"
+                "exactly one of max_feature_norm, the largest L2 norm of a row, and feature_bounds, the range (low, "
+                "high) of every column, must be given: they are public, and never taken from the data"
             )
 
     def _units(self, n_features: int) -> tuple[Floats, Floats]:
         """What features are measured from, and in which units: public."""
         if self.feature_bounds is None:
-            assert self.feature_bound is not None, "one of them is given"
-            return np.zeros(n_features), np.full(n_features, float(self.feature_bound))
+            assert self.max_feature_norm is not None, "one of them is given"
+            return np.zeros(n_features), np.full(n_features, float(self.max_feature_norm))
         try:
             low, high = self.feature_bounds
         except (TypeError, ValueError):
@@ -142,16 +141,16 @@ class LinearModel(PublicRandomEstimator):
     def _read_X(self, grid: Grid) -> npt.NDArray[Any]:
         return self._valid(grid.numbers())
 
-    def _feature_bound(self, n_features: int) -> float:
+    def _max_feature_norm(self, n_features: int) -> float:
         return 1.0 if self.feature_bounds is None else math.sqrt(n_features)
 
     def _constraint(self, n_features: int) -> L2Ball:
         dimension = n_features + bool(self.fit_intercept)
         if self.radius is not None:
             return L2Ball(float(self.radius))
-        return L2Ball(RADIUS * math.sqrt(dimension) / self._feature_bound(n_features))
+        return L2Ball(RADIUS * math.sqrt(dimension) / self._max_feature_norm(n_features))
 
-    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
+    def _descent(self, problem: DescentProblem) -> PrivateDescent:
         return SOLVERS[self.solver](problem, self._seed())
 
     def _coefficients(self, theta: Floats, n_features: int) -> tuple[Floats, float]:
@@ -190,8 +189,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
 
     Notes
     -----
-    Neighbors are datasets that differ in all that one user gave. What is spent on what is in `privacy_`; sensitivity
-    and proof are those of the solver: docs/proofs/descent.md.
+    Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
+    sensitivity and proof are those of the solver: docs/proofs/descent.md.
 
     References
     ----------
@@ -201,11 +200,11 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(2000), 8)
+    >>> users = np.repeat(np.arange(2000), 8)
     >>> X = rng.uniform(-0.7, 0.7, size=(16000, 2))
     >>> y = X @ [6.0, -2.0] + 1 + rng.logistic(size=16000) > 0
-    >>> model = UserLevelLogisticRegression(epsilon=1, delta=1e-6, feature_bound=1.0, m=8, classes=(False, True))
-    >>> model = model.fit(X, y, groups=people)
+    >>> model = UserLevelLogisticRegression(epsilon=1, delta=1e-6, max_feature_norm=1.0, m=8, classes=(False, True))
+    >>> model = model.fit(X, y, groups=users)
     >>> model.score(X, y) > 0.75
     True
     """
@@ -254,8 +253,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     The loss is the square of the residual up to the width of `target_bounds` and a line beyond it: predictions within
     the bounds are fitted by least squares, and no gradient is longer than that of the largest such residual.
 
-    Neighbors are datasets that differ in all that one user gave. What is spent on what is in `privacy_`; sensitivity
-    and proof are those of the solver: docs/proofs/descent.md.
+    Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
+    sensitivity and proof are those of the solver: docs/proofs/descent.md.
 
     References
     ----------
@@ -265,12 +264,12 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(2000), 8)
+    >>> users = np.repeat(np.arange(2000), 8)
     >>> X = rng.uniform(0, 10, size=(16000, 2))
     >>> y = X @ [3.0, -1.0] + 20 + rng.normal(size=16000)
     >>> model = UserLevelLinearRegression(
     ...     epsilon=1, delta=1e-6, target_bounds=(0, 60), feature_bounds=(0, 10), m=8
-    ... ).fit(X, y, groups=people)
+    ... ).fit(X, y, groups=users)
     >>> model.score(X, y) > 0.8
     True
     """

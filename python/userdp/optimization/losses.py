@@ -1,54 +1,44 @@
-"""Losses of linear predictions, and of a user's own: their gradients, and how large and how steep these are."""
+"""Losses of linear predictions, and of a user's own, and users' mean gradients of them at a public theta."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import short_repr
-from userdp.optimization.constraints import length
+from userdp.optimization.constraints import PublicArgument, length
+from userdp.users.table import UserTable
+from userdp.users.vectors import GivenVectors, UserVectors, aligned, readable, rows_of_users
+
+LARGEST = 2.0**400
+"""What infinities count as, as in the core."""
 
 Floats = npt.NDArray[np.float64]
 
 Gradient = Callable[[Floats, Floats, Floats], npt.ArrayLike]
 
 
-class Loss(ABC):
-    """A loss f(theta; x, y) that is convex in theta, for rows x with |x| <= bound in L2."""
+class Loss(PublicArgument):
+    """A loss f(theta; x, y) that is convex in theta, for rows x with |x| <= max_norm in L2."""
 
     @abstractmethod
-    def lipschitz(self, bound: float) -> float:
+    def lipschitz(self, max_norm: float) -> float:
         """G: no gradient of a row is longer, in L2."""
 
     @abstractmethod
-    def smoothness(self, bound: float) -> float:
+    def smoothness(self, max_norm: float) -> float:
         """H: the gradient of a row moves by at most H times what theta moves by."""
 
     def within(self, reach: float, target: float) -> Loss:
         """The same loss where all predictions are within +-reach and all targets within +-target."""
         return self
-
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make the loss again."""
-
-    def __repr__(self) -> str:
-        given = ", ".join(
-            f"{name}={short_repr(value)}" for name, value in self._arguments().items() if value is not None
-        )
-        return f"{type(self).__name__}({given})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._arguments() == self._arguments()
-
-    def __hash__(self) -> int:
-        return hash(type(self))
 
 
 class LinearLoss(Loss):
@@ -74,16 +64,18 @@ class LinearLoss(Loss):
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
         """Phi, for each prediction and its target. Values of users' rows are **not private**."""
 
-    def lipschitz(self, bound: float) -> float:
-        return self.steepest * bound
+    def lipschitz(self, max_norm: float) -> float:
+        return self.steepest * max_norm
 
-    def smoothness(self, bound: float) -> float:
-        return self.most_curved * bound * bound
+    def smoothness(self, max_norm: float) -> float:
+        return self.most_curved * max_norm * max_norm
 
 
 @saved_as_parameter
 class LogisticLoss(LinearLoss):
-    """phi(s, y) = ln(1 + e**(-y s)) with y = 1 for targets > 0 and y = -1 for others: G = bound, H = bound**2 / 4.
+    """The logistic loss ln(1 + e**(-y s)) of a prediction s, with y = 1 for targets > 0 and y = -1 for others.
+
+    G = B and H = B**2 / 4 for records of norm B at most.
 
     Examples
     --------
@@ -105,20 +97,15 @@ class LogisticLoss(LinearLoss):
 
 @saved_as_parameter
 class SmoothedHingeLoss(LinearLoss):
-    """The hinge max(0, 1 - y s) with its corner rounded off: convex, G = bound, H = bound**2 / width.
+    """The hinge max(0, 1 - y s) with its corner rounded off.
 
-    With z = y s, and y = 1 for targets > 0 and y = -1 for others: 0 for z >= 1, (1 - z)**2 / (2 width) down to
-    z = 1 - width, and 1 - z - width / 2 below that.
+    G = B and H = B**2 / width for records of norm B at most. With z = y s, and y = 1 for targets > 0 and y = -1 for
+    others: 0 for z >= 1, (1 - z)**2 / (2 width) down to z = 1 - width, and 1 - z - width / 2 below that.
 
     Parameters
     ----------
     width : float
         > 0. The hinge itself is within width / 2 of it.
-
-    Raises
-    ------
-    ValueError
-        For other widths.
     """
 
     kind: ClassVar[str] = "hinge"
@@ -149,20 +136,16 @@ class SmoothedHingeLoss(LinearLoss):
 
 @saved_as_parameter
 class SquaredLoss(LinearLoss):
-    """phi(s, y) = (s - y)**2 / 2, with residuals s - y beyond a public bound counted as that bound.
+    """The squared loss (s - y)**2 / 2 of a prediction s, whose residuals beyond a public bound count as that bound.
 
-    That is Huber's loss: the square up to the bound and a line beyond it; G = residual * bound, H = bound**2.
+    That is Huber's loss: the square up to the bound and a line beyond it. G = residual * B and H = B**2 for records of
+    norm B at most.
 
     Parameters
     ----------
     residual : float, optional
-        The bound of residuals, > 0. By default the largest that the constraint, the bound of features and that of
+        The bound of residuals, > 0. By default the largest that the constraint, the norm of features and the range of
         targets allow: then it changes no gradient in the constraint, and G is as large as the worst row could make it.
-
-    Raises
-    ------
-    ValueError
-        For other bounds.
 
     Examples
     --------
@@ -218,8 +201,8 @@ class CustomLoss(Loss):
 
     Raises
     ------
-    TypeError, ValueError
-        For other arguments; by fits, when the callback returns a wrong shape for public rows of zeros.
+    ValueError
+        By fits, when the callback returns a wrong shape for public rows of zeros.
 
     Examples
     --------
@@ -237,12 +220,12 @@ class CustomLoss(Loss):
         self._lipschitz = length(lipschitz, "lipschitz")
         self._smoothness = length(smoothness, "smoothness")
 
-    def lipschitz(self, bound: float) -> float:
-        """G as given, whatever the bound."""
+    def lipschitz(self, max_norm: float) -> float:
+        """G as given, whatever the norm of features."""
         return self._lipschitz
 
-    def smoothness(self, bound: float) -> float:
-        """H as given, whatever the bound."""
+    def smoothness(self, max_norm: float) -> float:
+        """H as given, whatever the norm of features."""
         return self._smoothness
 
     def _arguments(self) -> dict[str, Any]:
@@ -251,3 +234,128 @@ class CustomLoss(Loss):
 
 def _signs(targets: npt.ArrayLike) -> Floats:
     return np.where(np.asarray(targets, dtype=np.float64) > 0, 1.0, -1.0)
+
+
+class GradientVectors(UserVectors):
+    """The mean gradient of each user's rows for a loss of linear predictions."""
+
+    # A row is clipped to the L2 ball of radius `max_norm`, from 2^-400 to 2^400, as by `MeanVectors`; the constant 1 of
+    # an intercept, the last entry of theta, is not. A row's gradient is phi'(<theta, x>, y) x, where a y of NaN counts
+    # as 0, summed in the order of the user's rows. A row at a time is computed, and nothing is stored.
+
+    def __init__(
+        self,
+        X: npt.NDArray[Any],
+        y: Floats,
+        rows: _core.RowsOfUsers,
+        n_users: int,
+        *,
+        loss: LinearLoss,
+        theta: Floats,
+        max_norm: float,
+        fit_intercept: bool,
+    ) -> None:
+        self.n_users = n_users
+        self.dimension = len(theta)
+        self._vectors = _core.UserVectors.gradients(
+            X,
+            y,
+            rows,
+            loss=loss.kind,
+            parameter=loss.parameter,
+            theta=theta.tolist(),
+            bound=max_norm,
+            intercept=fit_intercept,
+        )
+
+
+class GradientRows:
+    """Users' rows and the loss whose gradients are wanted: what steps of descents draw from."""
+
+    # Rows that are longer in L2 than `max_norm`, the constant 1 of an intercept not included, are scaled to it; NaN
+    # counts as 0.
+
+    def __init__(self, data: UserTable, *, loss: Loss, max_norm: float, fit_intercept: bool) -> None:
+        self.n_users = self._n_listed = data.n_users
+        self.dimension = data.n_columns + bool(fit_intercept)
+        self.loss = loss
+        self.max_norm = float(max_norm)
+        self.fit_intercept = bool(fit_intercept)
+        self._X = readable(data.X)
+        self._y = np.ascontiguousarray(data.labels, dtype=np.float64)
+        self._rows = rows_of_users(data.users, data.n_users)
+        self._selected: npt.NDArray[np.intp] | None = None
+        if isinstance(loss, CustomLoss):
+            _check_callback(loss, self.dimension)
+            order = np.argsort(data.users, kind="stable")
+            ends = np.cumsum(np.bincount(data.users, minlength=data.n_users))
+            self._places = np.split(order, ends[:-1])
+
+    def of(self, users: npt.ArrayLike) -> GradientRows:
+        """The same of some users only, by their numbers from 0: nothing is copied."""
+        selected = np.asarray(users, dtype=np.intp)
+        part = object.__new__(type(self))
+        vars(part).update(vars(self))
+        part._selected = selected if self._selected is None else self._selected[selected]
+        part.n_users = len(selected)
+        return part
+
+    def at(self, theta: Floats) -> UserVectors:
+        """The mean of the gradients of each user's rows, at theta."""
+        if isinstance(self.loss, LinearLoss):
+            vectors = GradientVectors(
+                self._X,
+                self._y,
+                self._rows,
+                self._n_listed,
+                loss=self.loss,
+                theta=theta,
+                max_norm=self.max_norm,
+                fit_intercept=self.fit_intercept,
+            )
+            return vectors if self._selected is None else vectors.subset(self._selected)
+        assert isinstance(self.loss, CustomLoss)
+        users = range(self.n_users) if self._selected is None else self._selected.tolist()
+        means = np.zeros((self.n_users, self.dimension))
+        present = np.zeros(self.n_users, dtype=np.bool_)
+        for place, user in enumerate(users):
+            if len(rows := self._places[user]):
+                means[place] = _mean_gradient(self.loss, theta, self._valid(rows), self._y[rows])
+                present[place] = True
+        return GivenVectors(means, present)
+
+    def _valid(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """One user's rows, clipped, with the constant."""
+        with np.errstate(all="ignore"):
+            numbers = self._X[rows].astype(np.float64)
+            clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
+            norms = np.sqrt(np.sum(clamped * clamped, axis=1))
+            clamped *= np.minimum(1.0, self.max_norm / np.maximum(norms, self.max_norm))[:, None]
+        return np.column_stack([clamped, np.ones(len(rows))]) if self.fit_intercept else clamped
+
+
+def _check_callback(loss: CustomLoss, dimension: int) -> None:
+    """Refuse a callback that returns a wrong shape for rows of zeros. What it raises is not caught: they are public."""
+    zeros = np.zeros(dimension), np.zeros((2, dimension)), np.zeros(2)
+    shape = np.shape(np.asarray(loss.gradient(*zeros)))
+    if shape not in ((dimension,), (2, dimension)):
+        raise ValueError(
+            f"gradient must return an array of shape (rows, {dimension}) or ({dimension},); for theta of shape "
+            f"({dimension},), X of shape (2, {dimension}) and y of shape (2,) it returned the shape {short_repr(shape)}"
+        )
+
+
+def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Floats:
+    """What the callback says of one user: the zero vector where it fails, which must not show."""
+    zero = np.zeros(len(theta))
+    with np.errstate(all="ignore"):
+        try:
+            gradient = np.array(loss.gradient(aligned(theta), aligned(X), aligned(y)), dtype=np.float64, order="C")
+            if gradient.shape == X.shape:
+                # Row after row, whatever the memory layout of what was returned.
+                gradient = np.sum(aligned(gradient), axis=0) / len(X)
+            return gradient if gradient.shape == theta.shape and np.all(np.isfinite(gradient)) else zero
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever a user's rows lead to, `sys.exit` included
+            return zero

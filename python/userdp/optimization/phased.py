@@ -15,35 +15,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp.accounting.cost import PrivacyCost
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_level
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
-from userdp.optimization.gradients import GradientRows
-from userdp.optimization.problem import DescentPlan, DescentProblem, number_of_rounds
-from userdp.optimization.winsorized import GradientOptions, PrivateGradientDescent, gradient_options, winsorized_plan
+from userdp.optimization.descent import DescentProblem, PrivateDescent, number_of_rounds
+from userdp.optimization.losses import GradientRows
+from userdp.optimization.winsorized import GradientOptions, PrivateGradientDescent, gradient_options, winsorized_descent
 from userdp.public_randomness import PublicSeed
 
 
 @dataclass(frozen=True)
 class Phases:
-    """What the rounds of a phased minimization are made of.
+    """What the rounds of a phased minimization are made of."""
 
-    Attributes
-    ----------
-    printed_rounds : int
-        T as Algorithm 4 has it: its late rounds may have no users at all.
-    users : tuple of int
-        n_t = floor(n / 2**t) for t = 1, 2, ..., as many as leave `least_users` in the last round.
-    regularizations : tuple of float
-        lambda_t = 4**t lambda.
-    """
-
-    printed_rounds: int
-    users: tuple[int, ...]
-    regularizations: tuple[float, ...]
+    printed_rounds: int  # T as Algorithm 4 has it: its late rounds may have no users at all
+    users: tuple[int, ...]  # n_t = floor(n / 2**t), t = 1, 2, ..., as many as leave `least_users` in the last round
+    regularizations: tuple[float, ...]  # lambda_t = 4**t lambda
 
     @property
     def rounds(self) -> int:
@@ -62,32 +53,12 @@ def phases(
     radius: float,
     least_users: int,
 ) -> Phases:
-    """Plan the rounds.
-
-    Parameters
-    ----------
-    n_users : int
-        n.
-    lipschitz : float
-        G.
-    sub_gaussian : float
-        sigma of a row's gradient.
-    dimension, m : int
-        d, and how many rows a user is expected to have.
-    epsilon : float
-    radius : float
-        R.
-    least_users : int
-        The fewest users that a round after the first may have.
-
-    Notes
-    -----
-    lambda = sqrt(G min(G, sigma sqrt(d)) / (n m) + sigma^2 d^2 / (n^2 m epsilon^2)) / R. The printed number of rounds
-    is ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users:
-    fewer than the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at
-    floor(log2(n / least_users)). The last round then regularizes less than the proof of the rate needs: no such rate is
-    claimed.
-    """
+    """Plan the rounds, of which each after the first has `least_users` at least."""
+    # lambda = sqrt(G min(G, sigma sqrt(d)) / (n m) + sigma^2 d^2 / (n^2 m epsilon^2)) / R. The printed number of rounds
+    # is ceil(log2(G n sqrt(m) epsilon / (sigma d))), whose last round has about sigma d / (G sqrt(m) epsilon) users:
+    # fewer than the sqrt(d) / epsilon for which a private gradient is better than none. Here rounds end at
+    # floor(log2(n / least_users)). The last round then regularizes less than the proof of the rate needs: no such rate
+    # is claimed.
     ratio = lipschitz * n_users * math.sqrt(m) * epsilon / (sub_gaussian * dimension)
     printed = max(1, math.ceil(math.log2(ratio)))
     rounds = max(1, min(printed, (n_users // least_users).bit_length() - 1))
@@ -104,7 +75,7 @@ def default_least_users(dimension: int, epsilon: float, delta: float) -> int:
     return max(2, math.ceil(4 * noise / epsilon))
 
 
-def phase_steps(
+def phase_iterations(
     *,
     smoothness: float,
     regularization: float,
@@ -117,18 +88,16 @@ def phase_steps(
     radius: float,
     most: int,
 ) -> int:
-    """Steps of a round: [LSAKKMS21, Corollary 2] at mu = lambda_t, and at most so many."""
+    """Iterations of a round: [LSAKKMS21, Corollary 2] at mu = lambda_t, and at most so many."""
     precision = n_users**2 * m * lipschitz * regularization * radius * epsilon**2 / (sub_gaussian * dimension) ** 2
     condition = (smoothness + regularization) / regularization
     return max(1, min(most, math.ceil(condition * math.log(max(math.e, precision)))))
 
 
 def blocks_of(n_users: int, users: tuple[int, ...], seed: PublicSeed | None) -> list[npt.NDArray[np.uint32]]:
-    """Disjoint blocks of users for the rounds: a function of public numbers only, never of anybody's rows.
-
-    Users are taken in the order in which they are enrolled, or in a public random order. Those whom the sizes leave
-    over are in the first block.
-    """
+    """Disjoint blocks of users for the rounds: a function of public numbers only, never of anybody's records."""
+    # Users are taken in the order in which they are enrolled, or in a public random order. Those whom the sizes leave
+    # over are in the first block.
     order = np.arange(n_users, dtype=np.uint32)
     if seed is not None:
         order = np.argsort(seed.race_keys("userdp phases", 0, n_users), kind="stable").astype(np.uint32)
@@ -140,15 +109,12 @@ def blocks_of(n_users: int, users: tuple[int, ...], seed: PublicSeed | None) -> 
 ASSIGNMENTS = ("random", "enrolled")
 
 
-class PhasedPlan(DescentPlan):
-    """Strongly convex descents on disjoint blocks of users, each from where the one before ended.
+class PhasedDescent(PrivateDescent):
+    """Strongly convex descents on disjoint blocks of users, each from where the one before ended."""
 
-    Notes
-    -----
-    *Parallel composition.* A user is in one block, whatever anybody's rows are. Replacing a user's rows changes what
-    one round draws from; the rounds before have the same distribution, and those after are functions of what was
-    released and of users whose rows are the same. So each round may spend all of the budget.
-    """
+    # Parallel composition. A user is in one block, whatever anybody's records are. Replacing a user's records changes
+    # what one round draws from; the rounds before have the same distribution, and those after are functions of what was
+    # released and of users whose records are the same. So each round may spend all of the budget.
 
     def __init__(
         self,
@@ -157,13 +123,13 @@ class PhasedPlan(DescentPlan):
         seed: PublicSeed,
         *,
         least_users: int | None = None,
-        most_steps: int = 100,
+        max_iterations: int = 100,
         assignment: str = "random",
     ) -> None:
         self.problem = problem
         self.options = options
         self.seed = seed
-        self.most_steps = most_steps
+        self.max_iterations = max_iterations
         epsilon = float(parse_level(problem.epsilon))
         self.public: dict[str, Any] = {
             "lipschitz": problem.lipschitz,
@@ -182,8 +148,8 @@ class PhasedPlan(DescentPlan):
     def _start(self) -> npt.NDArray[np.float64]:
         return np.array(self.problem.start)
 
-    def round(self, index: int, start: npt.NDArray[np.float64]) -> DescentPlan:
-        """The plan of a round, from 0, that starts at a public point."""
+    def round(self, index: int, start: npt.NDArray[np.float64]) -> PrivateDescent:
+        """The descent of a round, from 0, that starts at a public point."""
         regularization = self.phases.regularizations[index]
         problem = replace(
             self.problem,
@@ -192,37 +158,37 @@ class PhasedPlan(DescentPlan):
             anchor=tuple(start.tolist()),
             regularization=regularization,
         )
-        steps = self.options.steps or phase_steps(
+        n_iterations = self.options.n_iterations or phase_iterations(
             smoothness=self.problem.smoothness,
             regularization=regularization,
             n_users=self.phases.users[index],
-            most=self.most_steps,
+            most=self.max_iterations,
             **self.public,
         )
         # Rotations of a round are its own.
         seed = PublicSeed(self.seed.block("userdp phase", index))
-        return winsorized_plan(problem, replace(self.options, steps=steps), seed)
+        return winsorized_descent(problem, replace(self.options, n_iterations=n_iterations), seed)
 
     def budget(self) -> Budget:
         each = [self.round(index, self._start).budget().cost for index in range(self.phases.rounds)]
-        name = f"each of {len(each)} disjoint blocks"
+        name, epsilon = f"each of {len(each)} disjoint blocks", positive_epsilon(self.problem.epsilon)
         rhos = [cost.rho for cost in each if cost.rho is not None]
         delta = max(cost.delta for cost in each)
         if len(rhos) < len(each):
-            return self.problem.budget({name: positive_epsilon(self.problem.epsilon)}, delta=delta)
+            return Budget(PrivacyCost(epsilon, delta), {name: epsilon})
         # Ideal distributions that all rounds are near at once; what their distance is in delta, each round has paid for
         # its own.
         distance = sum((cost.distance for cost in each), Fraction(0))
-        return self.problem.budget({name: max(rhos)}, delta=delta, rho=max(rhos), distance=distance, unit="rho")
+        return Budget(PrivacyCost(epsilon, delta, rho=max(rhos), distance=distance), {name: max(rhos)}, "rho")
 
     def program(self, rows: GradientRows) -> AdaptiveMechanism:
         def transcript(draw: Sampler) -> Hashable:
             answers: list[Hashable] = []
             start = self._start
             for index, block in enumerate(self.blocks):
-                plan = self.round(index, start)
-                answers.append(plan.program(rows.of(block))(draw))
-                start = plan.theta(answers[-1])
+                descent = self.round(index, start)
+                answers.append(descent.program(rows.of(block))(draw))
+                start = descent.theta(answers[-1])
             return tuple(answers)
 
         return transcript
@@ -262,7 +228,7 @@ class PhasedERM(PrivateGradientDescent):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the rows of one user, by parallel composition:
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the records of one user, by parallel composition:
     docs/proofs/phased_erm.md.
 
     *Rate.* With the printed number of rounds the last ones have no users (docs/errata.md). This one stops earlier, and
@@ -279,11 +245,11 @@ class PhasedERM(PrivateGradientDescent):
     >>> import numpy as np
     >>> from userdp.optimization import L2Ball, PhasedERM, SquaredLoss
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(4000), 16)
+    >>> users = np.repeat(np.arange(4000), 16)
     >>> X = rng.uniform(-1, 1, size=(64_000, 1))
     >>> y = 0.5 * X[:, 0] + rng.uniform(-0.2, 0.2, size=64_000)
-    >>> phased = PhasedERM(epsilon=2, delta=1e-6, loss=SquaredLoss(), constraint=L2Ball(1.0), m=16, most_steps=10)
-    >>> bool(abs(phased.fit(X, y, groups=people).theta_[0] - 0.5) < 0.3)
+    >>> phased = PhasedERM(epsilon=2, delta=1e-6, loss=SquaredLoss(), constraint=L2Ball(1.0), m=16, max_iterations=10)
+    >>> bool(abs(phased.fit(X, y, groups=users).theta_[0] - 0.5) < 0.3)
     True
     """
 
@@ -295,19 +261,22 @@ class PhasedERM(PrivateGradientDescent):
         ceil(32 d / epsilon) for delta = 0.
         """,
     )
-    most_steps: int = fields.parameter(
+    max_iterations: int = fields.parameter(
         100,
         check=number_of_rounds,
         kind="int",
-        doc="The most steps of a round, where `steps` is not given: those of [LSAKKMS21, Corollary 2] are very many.",
+        doc="""
+        The most iterations of a round, where `n_iterations` is not given: those of [LSAKKMS21, Corollary 2] are very
+        many.
+        """,
     )
     assignment: str = fields.choice(
         "random",
         ASSIGNMENTS,
         doc="""
         Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both
-        are functions of the public list of users, and never of rows: if they were, all rounds could depend on a user.
-        Without `enrolled` the list of those who have rows is public.
+        are functions of the public list of users, and never of records: if they were, all rounds could depend on a
+        user. Without `enrolled` the list of those who have records is public.
         """,
     )
 
@@ -315,12 +284,12 @@ class PhasedERM(PrivateGradientDescent):
         # Who is in which round goes by the user's number.
         return False
 
-    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
-        return PhasedPlan(
+    def _descent(self, problem: DescentProblem) -> PrivateDescent:
+        return PhasedDescent(
             problem,
             gradient_options(self, variant="strongly-convex"),
             self._seed(),
             least_users=self.least_users,
-            most_steps=int(self.most_steps),
+            max_iterations=int(self.max_iterations),
             assignment=self.assignment,
         )

@@ -13,22 +13,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp.accounting.cost import PrivacyCost
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget
 from userdp.exact.numbers import Delta, check_count, counted, short_repr
-from userdp.means.answers import Answers, plan_answers
-from userdp.means.methods import METHODS
-from userdp.means.plan import MeanProblem
-from userdp.means.radii import gradient_radius
+from userdp.means.concentration import gradient_radius
+from userdp.means.methods import METHODS, Answers, plan_answers
+from userdp.means.problem import NOISE_DISTANCE, MeanProblem
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import length, optional_length
-from userdp.optimization.estimator import Descent, PublicRandomEstimator, regularization_parameter, start_parameter
-from userdp.optimization.gradients import GradientRows
-from userdp.optimization.problem import DescentPlan, DescentProblem, MeanStep, Optimizer, Rounds, optional_rounds
-from userdp.optimization.projected import ProjectedDescent
+from userdp.optimization.descent import (
+    Descent,
+    DescentProblem,
+    DescentRounds,
+    MeanStep,
+    PrivateDescent,
+    PublicRandomEstimator,
+    optional_rounds,
+    regularization_parameter,
+    start_parameter,
+)
+from userdp.optimization.losses import GradientRows
 from userdp.optimization.schedules import (
+    ProjectedDescent,
     Schedule,
     convex_bound,
     convex_schedule,
@@ -42,73 +51,56 @@ from userdp.optimization.schedules import (
 from userdp.public_randomness import PublicSeed
 
 VARIANTS = ("convex", "convex-tail", "strongly-convex", "nonconvex")
-MOST_STEPS = 2**8
-"""The most steps by default."""
+DEFAULT_ITERATIONS = [2**k for k in range(9)]
+"""Of these the one with the least bound is taken."""
 
 
 @dataclass(frozen=True)
 class GradientOptions:
-    """Public choices of a descent along private mean gradients.
+    """Public choices of a descent along private mean gradients."""
 
-    Attributes
-    ----------
-    variant : {"convex", "convex-tail", "strongly-convex", "nonconvex"}
-    method : str
-        A method for means, or "tracking".
-    steps : int or None
-    spread : float or None
-        The expected distance of a user's mean gradient from that of all.
-    sub_gaussian : float or None
-        sigma of a row's gradient.
-    strong_convexity : float or None
-    gap : float or None
-    gamma : float
-    kappa : float
-    grid_steps : int or None
-    """
-
-    variant: str = "convex"
-    method: str = "auto"
-    steps: int | None = None
-    spread: float | None = None
-    sub_gaussian: float | None = None
+    variant: str = "convex"  # one of VARIANTS
+    method: str = "auto"  # a method for means, or "tracking"
+    n_iterations: int | None = None
+    concentration: float | None = None  # the expected distance of a user's mean gradient from that of all
+    sub_gaussian: float | None = None  # sigma of a record's gradient
     strong_convexity: float | None = None
     gap: float | None = None
     gamma: float = 0.01
     kappa: float = 1.05
-    grid_steps: int | None = None
+    grid_resolution: int | None = None
 
     def sigma(self, problem: DescentProblem) -> float:
-        """Of a row's gradient: by default as if all directions were alike."""
+        """The sub-Gaussian constant of a record's gradient: by default as if all directions were alike."""
         return self.sub_gaussian or problem.lipschitz / math.sqrt(problem.dimension)
 
     def mean_problem(self, problem: DescentProblem) -> MeanProblem:
         """The public numbers of a mean gradient, with the account of all."""
         sigma, d = self.sigma(problem), problem.dimension
-        spread = min(problem.lipschitz, self.spread or sigma * math.sqrt(d / problem.m))
-        if self.method == "paper" and self.spread is None:
-            # The spread for which that method takes gradients to be within the tau of `gradient_radius`.
+        concentration = min(problem.lipschitz, self.concentration or sigma * math.sqrt(d / problem.m))
+        if self.method == "paper" and self.concentration is None:
+            # The concentration for which that method takes gradients to be within the tau of `gradient_radius`.
             tau = gradient_radius(
                 sub_gaussian=sigma,
                 dimension=d,
                 n_users=problem.n_users,
                 m=problem.m,
-                smoothness=problem.loss.smoothness(problem.bound),
+                smoothness=problem.loss.smoothness(problem.max_norm),
                 radius=problem.radius,
                 gamma=self.gamma,
             )
             log = math.log((1 + (d == 1)) * problem.n_users / self.gamma)
-            spread = min(problem.lipschitz, tau) / (math.sqrt(2 * log) + (d > 1))
+            concentration = min(problem.lipschitz, tau) / (math.sqrt(2 * log) + (d > 1))
         return MeanProblem(
             n_users=problem.n_users,
             dimension=d,
-            bound=problem.lipschitz,
+            max_norm=problem.lipschitz,
             norm="l2",
-            spread=spread,
+            concentration=concentration,
             epsilon=problem.epsilon,
             delta=problem.delta,
             beta=self.gamma,
-            steps=self.grid_steps,
+            grid_resolution=self.grid_resolution,
         )
 
     def mu(self, problem: DescentProblem) -> float:
@@ -152,27 +144,30 @@ class GradientOptions:
 
 
 @lru_cache(maxsize=256)
-def winsorized_plan(problem: DescentProblem, options: GradientOptions, seed: PublicSeed) -> DescentPlan:
-    """The plan of `WinsorizedGradientDescent`: what is not given has public defaults.
-
-    Raises
-    ------
-    ValueError
-        For a strong convexity that is not positive, and methods that need a delta without one.
-    """
+def winsorized_descent(
+    problem: DescentProblem, options: GradientOptions, seed: PublicSeed
+) -> DescentRounds | TrackingDescent:
+    """The descent of `WinsorizedGradientDescent`: what is not given has public defaults."""
     noise_of = _tracking_noise if options.method == "tracking" else _answers_noise
-    candidates = [options.steps] if options.steps else [2**k for k in range(MOST_STEPS.bit_length())]
+    candidates = [options.n_iterations] if options.n_iterations else DEFAULT_ITERATIONS
     noise = {steps: noise_of(problem, options, steps) for steps in candidates}
     steps = min(candidates, key=lambda steps: options.bound(problem, steps, noise[steps]))
     schedule = options.schedule(problem, steps, noise[steps], seed)
     optimizer = ProjectedDescent(problem.start, problem.constraint, schedule.step_sizes, schedule.weights)
     if options.method != "tracking":
         answers = _answers(problem, options, steps)
-        return Rounds(problem, optimizer, AnsweredMean(answers, seed), answers.budget)
-    distance = steps * problem.dimension * DISTANCE
-    rho = options.mean_problem(problem).largest_rho(distance) * Fraction(schedule.steps, steps)
-    spread, grid = options.mean_problem(problem).spread, {"grid_steps": options.grid_steps or 2**20}
-    return TrackingRounds(problem, optimizer, rho=rho, distance=distance, spread=spread, kappa=options.kappa, **grid)
+        return DescentRounds(problem, optimizer, AnsweredMean(answers, seed), answers.budget)
+    distance = steps * problem.dimension * NOISE_DISTANCE
+    mean = options.mean_problem(problem)
+    return TrackingDescent(
+        problem,
+        optimizer,
+        rho=mean.largest_rho(distance) * Fraction(optimizer.rounds, steps),
+        distance=distance,
+        concentration=mean.concentration,
+        kappa=options.kappa,
+        grid_resolution=options.grid_resolution or GRID_RESOLUTION,
+    )
 
 
 def _answers(problem: DescentProblem, options: GradientOptions, steps: int) -> Answers:
@@ -189,48 +184,38 @@ def _tracking_noise(problem: DescentProblem, options: GradientOptions, steps: in
     if not problem.delta:
         raise ValueError("delta must be > 0 for method='tracking', whose noise is Gaussian; got 0")
     mean = options.mean_problem(problem)
-    rho = float(mean.largest_rho(steps * problem.dimension * DISTANCE)) / steps
-    return 2 * options.kappa * mean.spread / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
+    rho = float(mean.largest_rho(steps * problem.dimension * NOISE_DISTANCE)) / steps
+    return 2 * options.kappa * mean.concentration / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
 
 
 Floats = npt.NDArray[np.float64]
 
-DISTANCE = Fraction(1, 2**90)
-"""No integer's noise is farther from the ideal discrete Gaussian in total variation."""
 RADII_IN_AN_OCTAVE = 4
 """Radii are rounded up to G times powers of 2**(1/4), so that there are few mechanisms."""
-GRID_STEPS = 2**20
+GRID_RESOLUTION = 2**20
 
 
 class AnsweredMean(MeanStep):
-    """Gradients as means of vectors of users, all under one account.
+    """Gradients as means of vectors of users, all under one account, with a public seed for rotations."""
 
-    Parameters
-    ----------
-    plan : Answers
-        As many means as there are rounds, at least.
-    seed : PublicSeed
-        Of the rotations of those methods that rotate.
-    """
-
-    def __init__(self, plan: Answers, seed: PublicSeed) -> None:
-        self.plan = plan
+    def __init__(self, means: Answers, seed: PublicSeed) -> None:
+        self.means = means
         self.seed = seed
 
     def draw(self, round: int, rows: GradientRows, theta: Floats, draw: Sampler) -> Hashable:
-        return self.plan.draw(rows.at(theta), self.seed, round, draw)
+        return self.means.draw(rows.at(theta), self.seed, round, draw)
 
-    def estimate(self, round: int, theta: Floats, answer: Any) -> Floats:
-        return self.plan.mean(answer, self.seed, round)
+    def estimate(self, round: int, answer: Any) -> Floats:
+        return self.means.mean(answer, self.seed, round)
 
     def answers(self, round: int) -> Iterable[Hashable]:
-        return self.plan.method.outcomes()
+        return self.means.method.outcomes()
 
     def n_answers(self, round: int) -> int:
-        return self.plan.method.n_outcomes()
+        return self.means.method.n_outcomes()
 
     def warnings(self) -> list[str]:
-        return self.plan.method.warnings()
+        return self.means.method.warnings()
 
 
 @dataclass(frozen=True)
@@ -247,43 +232,29 @@ class Ball:
         return math.floor(self.radius / self.grid)
 
 
-class TrackingRounds(DescentPlan):
-    """Gradients clipped to a small ball around the gradient that was released before.
+class TrackingDescent(PrivateDescent):
+    """Gradients clipped to a small ball around the gradient that was released before."""
 
-    The ball of round t + 1 has the last released gradient as its center and the radius
-    kappa sqrt(u^2 + V + (H |theta_{t+1} - theta_t|)^2): users' mean gradients differ by u, the released one is off by
-    noise of V, and gradients move by at most H times as far as theta did. In the first round it is that of all
-    gradients.
-
-    Parameters
-    ----------
-    problem : DescentProblem
-    optimizer : Optimizer
-    rho, distance : Fraction
-        Of all rounds together.
-    spread : float
-        u, a promise about utility.
-    kappa : float
-    grid_steps : int
-        A power of two: balls' radii have so many steps of a grid, to twice as many.
-
-    Notes
-    -----
-    *Privacy.* The ball of a round is a function of what was released before. Given that, a user's integers depend on
-    that user alone, and their length is at most the reach of the ball, in integers; replacing one user moves the sum by
-    twice that in L2, for which the noise has rho / T. Adaptive composition adds up to rho.
-    """
+    # The ball of round t + 1 has the last released gradient as its center and the radius
+    # kappa sqrt(u^2 + V + (H |theta_{t+1} - theta_t|)^2): users' mean gradients differ by u, the concentration, which
+    # is about utility only; the released one is off by noise of V; and gradients move by at most H times as far as
+    # theta did. In the first round it is the ball of all gradients. Balls' radii have from `grid_resolution`, a power
+    # of two, to twice as many steps of a grid.
+    #
+    # Privacy. The ball of a round is a function of what was released before. Given that, a user's integers depend on
+    # that user alone, and their length is at most the reach of the ball, in integers; replacing one user moves the sum
+    # by twice that in L2, for which the noise has rho / T. Adaptive composition adds up to rho.
 
     def __init__(
         self,
         problem: DescentProblem,
-        optimizer: Optimizer[Any],
+        optimizer: ProjectedDescent,
         *,
         rho: Fraction,
         distance: Fraction,
-        spread: float,
+        concentration: float,
         kappa: float,
-        grid_steps: int = GRID_STEPS,
+        grid_resolution: int = GRID_RESOLUTION,
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
@@ -291,13 +262,13 @@ class TrackingRounds(DescentPlan):
         self.draws = self.rounds
         self.rho = rho
         self.distance = distance
-        self.spread = spread
+        self.concentration = concentration
         self.kappa = kappa
-        self.grid_steps = grid_steps
+        self.grid_resolution = grid_resolution
 
     def budget(self) -> Budget:
-        delta, rho, distance = self.problem.delta, self.rho, self.distance
-        return self.problem.budget({"gradients": rho}, delta=delta, rho=rho, distance=distance, unit="rho")
+        cost = PrivacyCost(self.problem.epsilon, self.problem.delta, rho=self.rho, distance=self.distance)
+        return Budget(cost, {"gradients": self.rho}, "rho")
 
     def noise(self, ball: Ball) -> DiscreteGaussian:
         """The noise of a round with this ball."""
@@ -323,7 +294,7 @@ class TrackingRounds(DescentPlan):
         ball = self._ball(np.zeros(self.problem.dimension), self.problem.lipschitz)
         last = gradient = np.zeros(0)
         for round in range(self.rounds):
-            theta = self.optimizer.query(state)
+            theta = state.theta
             if round:
                 ball = self._next(ball, gradient, float(np.linalg.norm(theta - last)))
             answers.append(answer(round, theta, ball))
@@ -336,19 +307,19 @@ class TrackingRounds(DescentPlan):
     def _next(self, ball: Ball, gradient: Floats, distance: float) -> Ball:
         problem = self.problem
         noise = problem.dimension * (2 * ball.radius / problem.n_users) ** 2 / (2 * float(self.rho) / self.rounds)
-        drift = problem.loss.smoothness(problem.bound) * distance
-        radius = self.kappa * math.sqrt(self.spread**2 + noise + drift**2)
+        drift = problem.loss.smoothness(problem.max_norm) * distance
+        radius = self.kappa * math.sqrt(self.concentration**2 + noise + drift**2)
         return self._ball(gradient, min(radius, 2 * problem.lipschitz))
 
     def _ball(self, center: Floats, wanted: float) -> Ball:
         octaves = math.ceil(RADII_IN_AN_OCTAVE * math.log2(wanted / self.problem.lipschitz) - 1e-9)
         radius = self.problem.lipschitz * 2.0 ** (octaves / RADII_IN_AN_OCTAVE)
-        grid = 2.0 ** math.floor(math.log2(radius) - math.log2(self.grid_steps))
+        grid = 2.0 ** math.floor(math.log2(radius) - math.log2(self.grid_resolution))
         return Ball(center, radius, grid)
 
     def _ends(self) -> int:
         """Beyond every answer: of a ball with the most steps, and the noise of the longest."""
-        steps = 2 * self.grid_steps
+        steps = 2 * self.grid_resolution
         return self.problem.n_users * steps + _noise(self.rho / self.rounds, 2 * steps).support
 
     def outcomes(self) -> Iterator[Hashable]:
@@ -365,13 +336,13 @@ def _noise(rho: Fraction, sensitivity: int) -> DiscreteGaussian:
     return DiscreteGaussian(rho=rho, sensitivity=sensitivity)
 
 
-MOST_GRID_STEPS = 2**28
+MOST_RESOLUTION = 2**28
 """So that a user's integers fit into 32 bits."""
 
 
-def _grid_steps(value: Any, name: str) -> None:
+def _power_of_two(value: Any, name: str) -> None:
     grid = 1 if value is None else check_count(value, name)
-    if grid & (grid - 1) or grid > MOST_GRID_STEPS:
+    if grid & (grid - 1) or grid > MOST_RESOLUTION:
         raise ValueError(f"{name} must be a power of two up to 2**28; got {short_repr(value)}")
 
 
@@ -384,10 +355,10 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
         (*METHODS, "tracking"),
         doc="""
         How a mean gradient is estimated: as in `userdp.means.WinsorizedMean`, or, "tracking", by clipping to a
-        ball around the gradient that was released before, which pays when there are many rows of each user.
+        ball around the gradient that was released before, which pays when there are many records of each user.
         """,
     )
-    radius: float | None = fields.parameter(
+    concentration: float | None = fields.parameter(
         None,
         check=optional_length,
         kind="float, optional",
@@ -400,7 +371,7 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
         None,
         check=optional_length,
         kind="float, optional",
-        doc="sigma: gradients of one row are sigma-sub-Gaussian. By default G / sqrt(d). Public.",
+        doc="sigma: gradients of one record are sigma-sub-Gaussian. By default G / sqrt(d). Public.",
     )
     gamma: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the steps.")
     kappa: float = fields.parameter(
@@ -409,18 +380,18 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
         kind="float",
         doc='For "tracking": the radius over what is expected.',
     )
-    steps: int | None = fields.parameter(
+    n_iterations: int | None = fields.parameter(
         None,
         check=optional_rounds,
         kind="int, optional",
         doc="How many steps are taken; by default a public number for which a bound on the error is least.",
     )
     start: npt.ArrayLike | None = start_parameter()
-    grid_steps: int | None = fields.parameter(
+    grid_resolution: int | None = fields.parameter(
         None,
-        check=_grid_steps,
+        check=_power_of_two,
         kind="int, optional",
-        doc="Steps of the public grid that a radius has, a power of two up to 2**28.",
+        doc="Steps of the public grid in a clipping radius, a power of two up to 2**28.",
     )
 
 
@@ -428,8 +399,8 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
 class WinsorizedGradientDescent(PrivateGradientDescent):
     """Gradient descent on mean gradients that are estimated privately where users' gradients concentrate.
 
-    When users have many rows, their mean gradients are close to each other. The noise then follows from how close they
-    are, not from how long a gradient could be.
+    When users have many records, their mean gradients are close to each other. The noise then follows from how close
+    they are, not from how long a gradient could be.
 
     Attributes
     ----------
@@ -441,7 +412,7 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the rows of one user. *Proof.* The points where
+    *Guarantee.* (epsilon, delta)-DP, where neighbors differ in all the records of one user. *Proof.* The points where
     gradients are asked for, the steps and the average are functions of public numbers and of what was released. Each
     round is one mean of users' vectors with its part of one account (docs/proofs/adaptive_queries.md).
 
@@ -462,13 +433,13 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
     >>> import numpy as np
     >>> from userdp.optimization import L2Ball, LogisticLoss, WinsorizedGradientDescent
     >>> rng = np.random.default_rng(0)
-    >>> people = np.repeat(np.arange(1000), 64)
+    >>> users = np.repeat(np.arange(1000), 64)
     >>> X = rng.normal(size=(64_000, 2)) / 2
     >>> y = rng.random(64_000) < 1 / (1 + np.exp(-2 * X[:, 0]))
     >>> descent = WinsorizedGradientDescent(
-    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(3.0), bound=1.5, target_bounds=(0, 1), m=64
+    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(3.0), max_norm=1.5, target_bounds=(0, 1), m=64
     ... )
-    >>> theta = descent.fit(X, y, groups=people).theta_
+    >>> theta = descent.fit(X, y, groups=users).theta_
     >>> bool(theta[0] > 0.5), bool(abs(theta[1]) < 0.5)
     (True, True)
     """
@@ -488,8 +459,8 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
         "lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise."
     )
 
-    def _plan_of(self, problem: DescentProblem) -> DescentPlan:
-        return winsorized_plan(problem, gradient_options(self, variant=self.variant), self._seed())
+    def _descent(self, problem: DescentProblem) -> PrivateDescent:
+        return winsorized_descent(problem, gradient_options(self, variant=self.variant), self._seed())
 
 
 def gradient_options(estimator: Any, *, variant: str) -> GradientOptions:
@@ -502,12 +473,12 @@ def gradient_options(estimator: Any, *, variant: str) -> GradientOptions:
     return GradientOptions(
         variant=variant,
         method=estimator.method,
-        steps=None if estimator.steps is None else int(estimator.steps),
-        spread=number("radius"),
+        n_iterations=None if estimator.n_iterations is None else int(estimator.n_iterations),
+        concentration=number("concentration"),
         sub_gaussian=number("sub_gaussian"),
         strong_convexity=number("strong_convexity"),
         gap=number("gap"),
         gamma=float(estimator.gamma),
         kappa=float(estimator.kappa),
-        grid_steps=None if estimator.grid_steps is None else int(estimator.grid_steps),
+        grid_resolution=None if estimator.grid_resolution is None else int(estimator.grid_resolution),
     )

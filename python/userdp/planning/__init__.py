@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from userdp.planning.comparison import compare_methods
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
-from userdp.planning.sample_size import Plan, user_complexity
+from userdp.planning.sample_size import SampleSize, user_complexity
 from userdp.report import Comparison, Prediction
 
 __all__ = [
     "Comparison",
     "HeterogeneityBound",
     "LowerBound",
-    "Plan",
     "Prediction",
+    "SampleSize",
     "compare_methods",
     "heterogeneity_bound",
     "lower_bound",

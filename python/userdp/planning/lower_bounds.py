@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from userdp.exact.epsilon import core_level
+from userdp import _core
+from userdp.accounting import group_privacy
+from userdp.exact.epsilon import as_epsilon, core_level, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -68,7 +70,9 @@ def lower_bound(
     epsilon: Epsilon,
     delta: Delta = 0,
     m: int = 1,
-    bound: float = 1.0,
+    max_norm: float = 1.0,
+    max_loss: float = 1.0,
+    lipschitz: float = 1.0,
     n_hypotheses: int | None = None,
     dimension: int = 1,
     sigma: float | None = None,
@@ -79,17 +83,21 @@ def lower_bound(
     Parameters
     ----------
     task : {"testing", "mean", "finite-class", "sco"}
-        "testing": to tell two distributions apart that one row tells apart, by a number in [0, 1].
-        "mean": the mean of rows within `bound`. "finite-class": to choose the best of finitely many hypotheses.
+        "testing": to tell two distributions apart that one record tells apart, by a number in [0, 1].
+        "mean": the mean of records. "finite-class": to choose the best of finitely many hypotheses.
         "sco": to minimize the expected loss over the L2 ball of a radius.
     n_users : int
         n >= 1.
     epsilon, delta : privacy parameters
         Epsilon > 0. For users; neighbors replace one.
     m : int
-        Rows of each user. The bounds for testing and means do not depend on it: few users stay few.
-    bound : float
-        B: of rows in L2 for means, of losses for classes, of gradients (their Lipschitz constant G) for sco.
+        Records of each user. The bounds for testing and means do not depend on it: few users stay few.
+    max_norm : float
+        B, for "mean": the largest L2 norm of a record.
+    max_loss : float
+        B, for "finite-class": the largest absolute value of a loss.
+    lipschitz : float
+        G, for "sco": the largest L2 norm of a gradient.
     n_hypotheses : int
         K, for "finite-class".
     dimension, sigma : int, float
@@ -112,20 +120,19 @@ def lower_bound(
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument; for "finite-class" also with delta > 0, for which the theorem is not proved.
+    ValueError
+        For "finite-class" with delta > 0, for which the theorem is not proved.
 
     References
     ----------
-    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021): [LSAKKMS21, Theorem 5], [LSAKKMS21, Theorem 7] and [LSAKKMS21,
-    Theorem 8].
+    [LSAKKMS21, Theorem 5], [LSAKKMS21, Theorem 7] and [LSAKKMS21, Theorem 8].
 
     Examples
     --------
-    >>> found = lower_bound("mean", n_users=5, epsilon=0.5, bound=1)
-    >>> [(name, round(value, 4)) for name, value in found.terms.items()]
+    >>> least = lower_bound("mean", n_users=5, epsilon=0.5, max_norm=1)
+    >>> [(name, round(value, 4)) for name, value in least.terms.items()]
     [('few users, as printed', 0.0759), ('few users, group', 0.0759), ('few users, sharper', 0.2804)]
-    >>> found.measures
+    >>> least.measures
     'mean squared error'
     """
     if task not in TASKS:
@@ -136,7 +143,10 @@ def lower_bound(
         raise ValueError(f"epsilon must be > 0; got {short_repr(epsilon)}")
     # Of a larger epsilon the bounds are lower, and floats are as small as this.
     rate = max(float(level), 1 / LARGEST)
-    size = _size(parse_positive(bound, "bound"), "bound")
+    name, scale = {"mean": ("max_norm", max_norm), "finite-class": ("max_loss", max_loss)}.get(
+        task, ("lipschitz", lipschitz)
+    )
+    size = _size(parse_positive(scale, name), name)
     if task == "finite-class":
         if n_hypotheses is None:
             raise ValueError("n_hypotheses must be given for 'finite-class'; got None")
@@ -166,10 +176,6 @@ def _size(value: Number, name: str) -> Number:
 
 def _testing(n: int, level: PrivacyLevel, delta: Fraction) -> dict[str, Fraction]:
     """[LSAKKMS21, Theorem 8]: at most max over theta of E(A - theta)^2, by group privacy of n users; rounded down."""
-    from userdp import _core
-    from userdp.accounting import group_privacy
-    from userdp.exact.epsilon import value_enclosure
-
     names = ("as printed", "group", "sharper")
     if n * float(level) > VANISHES:
         return dict.fromkeys(names, Fraction(0))
@@ -178,18 +184,12 @@ def _testing(n: int, level: PrivacyLevel, delta: Fraction) -> dict[str, Fraction
         level = PrivacyLevel(Fraction(1), value_enclosure(level)[1])
     grouped = PrivacyLevel(level.ratio**n, level.exponent * n)
     low, high = (grouped.ratio,) * 2 if not grouped.exponent else _core.exp_bounds(core_level(grouped), 192)
-    apart = 1 - Fraction(group_privacy(_plain(level), delta, n).delta)
+    apart = 1 - Fraction(group_privacy(as_epsilon(level), delta, n).delta)
     return {
         "as printed": max(Fraction(0), (1 - n * delta * high) / (4 * (1 + high))),
         "group": apart / (4 * (1 + high)),
         "sharper": apart * low / (1 + high) ** 2,
     }
-
-
-def _plain(level: PrivacyLevel) -> Any:
-    from userdp.exact.epsilon import as_epsilon
-
-    return as_epsilon(level)
 
 
 def _finite_class(k: int, n: int, m: int, epsilon: float, bound: float) -> dict[str, float]:
@@ -217,7 +217,7 @@ def _linear_losses(
     return {"private, leading order": radius * width * d / (20480 * n * math.sqrt(m) * epsilon)}
 
 
-MOST_ROWS = 10**300
+MOST_RECORDS = 10**300
 """Beyond them numbers are no floats."""
 
 
@@ -238,31 +238,26 @@ class HeterogeneityBound:
 
 
 def heterogeneity_bound(
-    excess: float, *, n_users: int, m: int, distance: Delta, bound: float = 1.0
+    excess: float, *, n_users: int, m: int, distance: Delta, max_loss: float = 1.0
 ) -> HeterogeneityBound:
     """The expected excess loss for every user, when users' distributions differ a little from a common one.
 
     Parameters
     ----------
     excess : float
-        L >= 0: the expected excess loss that the algorithm is known to have when all rows of all users are drawn from
-        one distribution.
+        L >= 0: the expected excess loss that the algorithm is known to have when all records of all users are drawn
+        from one distribution.
     n_users, m : int
-        Users, and rows of each.
+        Users, and records of each.
     distance : number in [0, 1]
         Delta: every user's distribution is within this total variation of the common one. Public: an assumption.
-    bound : float
+    max_loss : float
         B: losses are in [0, B].
 
     Returns
     -------
     HeterogeneityBound
         For the loss of each user against the best for that user.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument.
 
     Warns
     -----
@@ -271,20 +266,20 @@ def heterogeneity_bound(
 
     Notes
     -----
-    Proof. Rows of a user and of the common distribution can be coupled to be equal with probability 1 - Delta,
-    independently for all m n rows; so the two data sets are equal but for probability 1 - (1 - Delta)^(m n), and what
-    the algorithm returns with them. Where they are not, the loss differs by at most B. The loss of any parameter under
-    a user's distribution and under the common one differ by at most B Delta, twice: for what was returned, and for the
-    best.
+    Proof. Records of a user and of the common distribution can be coupled to be equal with probability 1 - Delta,
+    independently for all m n records; so the two data sets are equal but for probability 1 - (1 - Delta)^(m n), and
+    what the algorithm returns with them. Where they are not, the loss differs by at most B. The loss of any parameter
+    under a user's distribution and under the common one differ by at most B Delta, twice: for what was returned, and
+    for the best.
 
     References
     ----------
-    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021): [LSAKKMS21, Theorem 9].
+    [LSAKKMS21, Theorem 9].
 
     Examples
     --------
-    >>> found = heterogeneity_bound(0.1, n_users=100, m=10, distance=0.0001)
-    >>> round(found.paper, 4), round(found.sharper, 4)
+    >>> bound = heterogeneity_bound(0.1, n_users=100, m=10, distance=0.0001)
+    >>> round(bound.paper, 4), round(bound.sharper, 4)
     (0.2002, 0.1954)
     """
     try:
@@ -294,9 +289,11 @@ def heterogeneity_bound(
     if not 0 <= risk < math.inf:
         raise ValueError(f"excess must be a finite number >= 0; got {short_repr(excess)}")
     rows = check_count(n_users, "n_users") * check_count(m, "m")
-    if rows > MOST_ROWS:
-        raise ValueError(f"n_users * m must be at most {MOST_ROWS:.0e}; got {short_repr(n_users)} and {short_repr(m)}")
+    if rows > MOST_RECORDS:
+        raise ValueError(
+            f"n_users * m must be at most {MOST_RECORDS:.0e}; got {short_repr(n_users)} and {short_repr(m)}"
+        )
     shift = float(parse_delta(distance, "distance"))
-    size = float(parse_positive(bound, "bound"))
+    size = float(parse_positive(max_loss, "max_loss"))
     differ = 1.0 if shift == 1 else -math.expm1(rows * math.log1p(-shift))
     return HeterogeneityBound(risk + size * (rows + 2) * shift, risk + size * (differ + 2 * shift))

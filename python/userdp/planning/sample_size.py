@@ -1,4 +1,4 @@
-"""How many users are needed."""
+"""How many users a method needs for an accuracy, by its own predicted error."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from userdp.display import Fact, Section, Shown
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon, parse_positive, short_repr
 from userdp.exceptions import BudgetError
-from userdp.planning.means import MOST_USERS, mean_problem, noise_of
+from userdp.means.methods import METHODS
+from userdp.planning.comparison import MOST_USERS, mean_problem, noise_of
 
 
 @dataclass(frozen=True)
-class Plan(Shown):
+class SampleSize(Shown):
     """How many users reach an accuracy; made by `user_complexity`.
 
     Attributes
@@ -61,12 +62,12 @@ def user_complexity(
     delta: Delta = 0,
     alpha: float,
     dimension: int = 1,
-    bound: float = 1.0,
-    radius: float | None = None,
+    max_norm: float = 1.0,
+    concentration: float | None = None,
     norm: str = "l2",
     beta: float = 0.01,
-    private_radius: bool = False,
-) -> Plan:
+    private_concentration: bool = False,
+) -> SampleSize:
     """The number of users with which the predicted error of a method reaches alpha.
 
     Parameters
@@ -76,30 +77,28 @@ def user_complexity(
     method : str
         As for `userdp.means.WinsorizedMean`.
     m : int
-        Rows of each user.
+        Records of each user.
     epsilon, delta : privacy parameters
     alpha : float
         > 0: the root mean square of the L2 error against the mean that users are drawn from.
     dimension : int
         Columns.
-    bound, radius, norm, beta, private_radius
+    max_norm, concentration, norm, beta, private_concentration
         As for `userdp.means.WinsorizedMean`.
 
     Returns
     -------
-    Plan
+    SampleSize
 
     Raises
     ------
-    TypeError, ValueError
-        Naming the argument.
     BudgetError
         When 2**32 users are not enough.
 
     Notes
     -----
     The error is predicted by the plan by which the method runs: exact for the noise, an approximation for what clipping
-    loses, and a promise where the radius is one. No failure probability goes with it.
+    loses, and a promise where the concentration is one. No failure probability goes with it.
 
     Examples
     --------
@@ -109,8 +108,6 @@ def user_complexity(
     """
     if task != "mean":
         raise ValueError(f"task must be 'mean'; got {short_repr(task)}; learners and distributions have users_needed()")
-    from userdp.means.methods import METHODS
-
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {short_repr(method)}")
     accuracy = float(parse_positive(alpha, "alpha"))
@@ -118,27 +115,27 @@ def user_complexity(
         n_users=2,
         m=m,
         dimension=dimension,
-        bound=bound,
+        max_norm=max_norm,
         epsilon=epsilon,
         delta=delta,
-        radius=radius,
+        concentration=concentration,
         norm=norm,
         beta=beta,
-        private_radius=private_radius,
+        private_concentration=private_concentration,
     )
 
     def noise(n: int) -> float:
         return noise_of(method, replace(problem, n_users=n))
 
     def error(n: int) -> float:
-        return math.hypot(noise(n), problem.spread / math.sqrt(n))
+        return math.hypot(noise(n), problem.concentration / math.sqrt(n))
 
-    people = problem.spread / accuracy
-    if people > MOST_USERS**0.5:
+    needed = problem.concentration / accuracy
+    if needed > MOST_USERS**0.5:
         raise _too_many()
-    without = max(1, math.ceil(people**2))
+    without = max(1, math.ceil(needed**2))
     n = _least(lambda n: error(n) / accuracy, start=max(2, without))
-    return Plan(task, method, n, noise(n), error(n), without)
+    return SampleSize(task, method, n, noise(n), error(n), without)
 
 
 def _least(ratio: Callable[[int], float], start: int) -> int:

@@ -159,8 +159,8 @@ class Prediction:
     ----------
     method : str
         As in the parameter of the estimator that has it, or what it is.
-    protects : {"user", "row"}
-        Whose data the guarantee is for. One for rows is no guarantee for users, and is there for comparison.
+    protects : {"user", "record"}
+        Whose data the guarantee is for. One for records is no guarantee for users, and is there for comparison.
     noise : float
         Root mean square of the L2 error by what the method does for privacy.
         For descents: of the gradient of one step.
@@ -178,7 +178,7 @@ class Prediction:
 
 
 _PREDICTION = members(
-    Prediction, method=TEXT, protects=one_of("user", "row"), noise=FLOAT, error=optional(FLOAT), note=TEXT
+    Prediction, method=TEXT, protects=one_of("user", "record"), noise=FLOAT, error=optional(FLOAT), note=TEXT
 )
 _SIZES = Codec(
     lambda sizes: [[name, VALUE.write(value)] for name, value in sizes.items()],
@@ -286,11 +286,11 @@ class Comparison(Report):
                 raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
             _, ax = plt.subplots(layout="constrained")
         rows = [line for line in self.rows if line.error is not None]
-        colors = ["C1" if line.protects == "row" else "C0" for line in rows]
+        colors = ["C1" if line.protects == "record" else "C0" for line in rows]
         ax.barh([line.method for line in rows], [line.error or 0.0 for line in rows], color=colors)
         ax.invert_yaxis()
         ax.set_xscale("log")
-        ax.set_xlabel("predicted error (orange: protects rows, not users)")
+        ax.set_xlabel("predicted error (orange: protects records, not users)")
         return ax
 
 

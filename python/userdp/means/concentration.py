@@ -1,4 +1,4 @@
-"""How far users' means are from the truth, all of them at once: radii for clipping and for ranges."""
+"""How far users' means can be from the truth, all of them at once: radii for clipping and for ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def concentration_radius(
     m: int,
     n_users: int,
     gamma: float = 0.01,
-    bound: float | None = None,
+    max_norm: float | None = None,
     sigma: float | None = None,
     dimension: int | None = None,
     queries: int = 1,
@@ -28,23 +28,23 @@ def concentration_radius(
     Parameters
     ----------
     kind : {"scalar", "ball", "sub-gaussian", "gradients"}
-        Whose mean: of rows in [-bound, bound]; of vectors in the L2 ball of radius `bound`; of vectors that are
-        sigma-sub-Gaussian, in L2; of gradients with that property, at all parameters of a set at once, in L2.
+        Whose mean: of numbers in [-max_norm, max_norm]; of vectors in the L2 ball of radius `max_norm`; of vectors that
+        are sigma-sub-Gaussian, in L2; of gradients with that property, at all parameters of a set at once, in L2.
     m, n_users : int
-        Independent rows of each user, and users.
+        Independent records of each user, and users.
     gamma : float in (0, 1)
         Probability that some user's mean is farther away.
-    bound : float
-        For "scalar" and "ball".
+    max_norm : float
+        B, for "scalar" and "ball": the largest norm of a record.
     sigma : float
         For "sub-gaussian" and "gradients": E e^<u, x - E x> <= e^(sigma^2 |u|^2 / 2) for every vector u.
     dimension : int
-        For "sub-gaussian" and "gradients".
+        d, for "sub-gaussian" and "gradients".
     queries : int
-        How many means of each user there are, fixed in advance. A radius for gradients covers any number of queries.
+        K, the number of means of each user, fixed in advance. A radius for gradients covers any number of queries.
     smoothness, parameter_radius : float
-        For "gradients": gradients of rows are `smoothness`-Lipschitz (H), and parameters are in a ball of this radius
-        (R).
+        For "gradients": gradients of records are `smoothness`-Lipschitz (H), and parameters are in a ball of this
+        radius (R).
 
     Returns
     -------
@@ -56,33 +56,26 @@ def concentration_radius(
         * "gradients": 4 sigma sqrt(2 (d ln(5 + 10 R / r) + ln(n / gamma)) / m) with
           r = min(1, sqrt(2 d / m) sigma / (4 H)).
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument; for one that the kind needs and that was not given, too.
-
     Notes
     -----
-    Plans from public numbers: privacy never rests on them. This is the half-width that keeps every user inside; the
-    `radius` of `WinsorizedMean` is the *expected* distance, which is smaller: bound / sqrt(m) for a ball. Proofs:
-    docs/proofs/lower_bounds.md, section "Radii". The constants that LSAKKMS21 prints (Lemma 1, Proposition 1, Corollary
-    1) are too small, see docs/errata.md.
+    A plan from public numbers: privacy never rests on it. This is the half-width that keeps every user inside; the
+    `concentration` of `WinsorizedMean` is the *expected* distance, which is smaller: B / sqrt(m) for a ball. Proofs:
+    docs/proofs/lower_bounds.md, section "Radii". The constants that LSAKKMS21 prints are too small, see docs/errata.md.
 
     References
     ----------
-    Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh (2021): [LSAKKMS21, Lemma 1], [LSAKKMS21, Proposition 1], [LSAKKMS21,
-    Corollary 1], repaired. [LSAKKMS21, Definition 2].
+    Repaired from [LSAKKMS21, Lemma 1], [LSAKKMS21, Proposition 1], [LSAKKMS21, Corollary 1]. [LSAKKMS21, Definition 2].
 
     Examples
     --------
-    >>> round(concentration_radius("scalar", m=400, n_users=100, gamma=0.01, bound=1), 4)
+    >>> round(concentration_radius("scalar", m=400, n_users=100, gamma=0.01, max_norm=1), 4)
     0.2225
-    >>> round(concentration_radius("ball", m=256, n_users=1000, gamma=0.01, bound=1), 4)
+    >>> round(concentration_radius("ball", m=256, n_users=1000, gamma=0.01, max_norm=1), 4)
     0.3624
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {short_repr(kind)}")
-    rows, users, means = check_count(m, "m"), check_count(n_users, "n_users"), check_count(queries, "queries")
+    records, users, means = check_count(m, "m"), check_count(n_users, "n_users"), check_count(queries, "queries")
     failure = open_unit_interval(gamma, "gamma")
     log_users = math.log(users) - math.log(failure)
 
@@ -92,19 +85,19 @@ def concentration_radius(
         return float(parse_positive(value, name))
 
     if kind == "scalar":
-        return needed(bound, "bound") * math.sqrt(2 * (math.log(2 * means) + log_users) / rows)
+        return needed(max_norm, "max_norm") * math.sqrt(2 * (math.log(2 * means) + log_users) / records)
     if kind == "ball":
-        return needed(bound, "bound") * (1 + math.sqrt(2 * (math.log(means) + log_users))) / math.sqrt(rows)
+        return needed(max_norm, "max_norm") * (1 + math.sqrt(2 * (math.log(means) + log_users))) / math.sqrt(records)
     width = needed(sigma, "sigma")
     d = check_count(dimension, "dimension")
     if kind == "sub-gaussian":
         s = math.log(means) + log_users
-        return width * math.sqrt((d + 2 * math.sqrt(d * s) + 2 * s) / rows)
+        return width * math.sqrt((d + 2 * math.sqrt(d * s) + 2 * s) / records)
     return gradient_radius(
         sub_gaussian=width,
         dimension=d,
         n_users=users,
-        m=rows,
+        m=records,
         smoothness=needed(smoothness, "smoothness"),
         radius=needed(parameter_radius, "parameter_radius"),
         gamma=failure,
@@ -121,23 +114,9 @@ def gradient_radius(
     radius: float,
     gamma: float,
 ) -> float:
-    """How far users' mean gradients are from the expected ones, everywhere at once, but with probability gamma.
-
-    tau = 4 sigma sqrt((2/m) (d ln(5 + 10 R/rho) + ln(n/gamma))), rho = min(1, sqrt(2) sigma/(4 H) sqrt(d/m)):
-    [LSAKKMS21, Proposition 1], with the factor 4 that its proof loses.
-
-    Parameters
-    ----------
-    sub_gaussian : float
-        sigma > 0: gradients of one row are sigma-sub-Gaussian vectors around their mean.
-    dimension, n_users, m : int
-    smoothness : float
-        H > 0.
-    radius : float
-        R: points are in a ball of this radius.
-    gamma : float
-        In (0, 1).
-    """
+    """How far users' mean gradients are from the expected ones, everywhere at once [LSAKKMS21, Proposition 1]."""
+    # It holds but with probability gamma, and with the factor 4 that its proof loses:
+    # tau = 4 sigma sqrt((2/m) (d ln(5 + 10 R/rho) + ln(n/gamma))), rho = min(1, sqrt(2) sigma/(4 H) sqrt(d/m)).
     mesh = min(1.0, math.sqrt(2 * dimension / m) * sub_gaussian / (4 * smoothness))
     exponent = dimension * math.log(5 + 10 * radius / mesh) + math.log(n_users / gamma)
     return 4 * sub_gaussian * math.sqrt(2 / m * exponent)
