@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 from userdp.accounting.cost import PrivacyCost
@@ -149,7 +150,7 @@ class DelStab:
         self._choices: dict[int, EngineChoice] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.algorithm, self._arguments)
+        return partial(DelStab, self.algorithm, **self._arguments), ()
 
     def __repr__(self) -> str:
         promised = ", ".join(f"{name}={value!r}" for name, value in list(self._arguments.items())[:3])
@@ -382,7 +383,3 @@ class DelStab:
 
 _COMPUTED_BY = ("plan", "_stability", "_certified")
 """The methods that `pmf` and `release` rest on, beside the calibration (decision 0021)."""
-
-
-def _rebuilt(algorithm: Any, arguments: dict[str, Any]) -> DelStab:
-    return DelStab(algorithm, **arguments)

@@ -297,9 +297,12 @@ def exhaustive(
             active = tuple(sorted(ordered[place] for place in places))
             room = (limit + 1 if best.smallest is None else best.smallest) - dropped
             if len(places) == len(ordered) or not _needs(types, active, kept, room, inner, progress, small_only=True):
-                stability = _decide(types, dropped, active, deletions, limit, inner, progress)
-                if stability.smallest is not None and stability.smallest < dropped + room:
-                    best = stability
+                counts, family, vectors, pmfs = _marked(
+                    types, active, deletions - dropped, limit - dropped, inner, progress
+                )
+                removed = family.smallest_stable_size()
+                if removed is not None and removed < room:
+                    best = Stability(dropped + removed, dropped, active, counts, family, pmfs, vectors)
                     if best.smallest == dropped:
                         return best
                     continue
@@ -338,21 +341,6 @@ class Lessons:
             self.learned += 1
         else:
             self.futile += 1
-
-
-def _decide(
-    types: Types,
-    dropped: int,
-    active: tuple[int, ...],
-    deletions: int,
-    limit: int,
-    inner: InnerPmfs,
-    progress: ProgressCallback,
-) -> Stability:
-    counts, family, vectors, pmfs = _marked(types, active, deletions - dropped, limit - dropped, inner, progress)
-    smallest = family.smallest_stable_size()
-    total = None if smallest is None else dropped + smallest
-    return Stability(total, dropped, active, counts, family, pmfs, vectors)
 
 
 def _needs(

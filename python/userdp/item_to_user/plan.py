@@ -6,20 +6,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
+from userdp.delstab import DelStab
+from userdp.delstab.calibration import CalibrationName
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
 from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,
     positive_probability,
 )
 from userdp.item_to_user.subsampled import SubsampledAlgorithm
-
-if TYPE_CHECKING:
-    from userdp.delstab import DelStab
-    from userdp.delstab.calibration import CalibrationName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,8 +205,6 @@ def plan_user_level(
 
 def _calibrated(epsilon: Epsilon, delta: Delta, calibration: CalibrationName) -> tuple[int, Epsilon, Delta]:
     """DelStab's number of deletions and the level at which it compares kept data."""
-    from userdp.delstab import DelStab
-
     constant = SymmetricAlgorithm((0,), lambda dataset: [1])
     algorithm = DelStab(constant, epsilon=epsilon, delta=delta, calibration=calibration)
     return algorithm.deletions, algorithm.epsilon_bar, algorithm.delta_bar
@@ -257,8 +253,6 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
 
     The mean of 20 of the kept items is 2/3 on average, and (1 + 20 * 2/3) / 22 = 43/66.
     """
-    from userdp.delstab import DelStab
-
     if not isinstance(plan, UserLevelPlan):
         raise TypeError(f"plan must be a UserLevelPlan; got {type(plan).__name__}")
     subsampled = SubsampledAlgorithm(item_algorithm, plan.n_items, **options)

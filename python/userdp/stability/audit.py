@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, TypedDict
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -154,7 +155,7 @@ class Samples:
             if (
                 self.symmetric
                 and place in spread
-                and any(other != outcome for other in run(_orders(member), seed, _silent))
+                and any(other != outcome for other in run(_orders(member), seed, lambda done, total: None))
             ):
                 sample = tuple(self.examples[number] for number in member)
                 raise ValueError(
@@ -170,10 +171,6 @@ Run: TypeAlias = Callable[[Sequence[Member], Any, ProgressCallback], "list[Outco
 def _orders(member: Member) -> list[Member]:
     """A sample in other orders: reversed, and the odd places before the even ones."""
     return [member[::-1], member[1::2] + member[::2]]
-
-
-def _silent(done: int, total: int) -> None:
-    """No progress to show."""
 
 
 def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
@@ -197,7 +194,8 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
 
         def outcome(member: Member, seed: Any) -> Any:
             X, labels = rows.sample(member)
-            return set(_cut(learner, X, labels)) if lists else learner.pmf(X, labels)
+            # What counts of a list: without what goes beyond the size of lists.
+            return set(learner.frequencies(X, labels, 1)) if lists else learner.pmf(X, labels)
 
     elif isinstance(learner, StableLearner):
         raise TypeError(f"{type(learner).__name__} has no pmf; give seeds, or use measure_agreement")
@@ -219,11 +217,6 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
         return outcomes
 
     return one_by_one
-
-
-def _cut(learner: ListLearner, X: npt.NDArray[Any], labels: npt.NDArray[np.uint8]) -> Iterator[Hashable]:
-    """The list that counts: without what goes beyond the size of lists."""
-    return iter(learner.frequencies(X, labels, 1))
 
 
 class _Rows:
@@ -452,7 +445,8 @@ def audit_stability(
         raise TypeError("learner must not return sets where there are seeds")
     per_seed = {seed: _probabilities(weighted, samples.total) for seed, weighted in outcomes.items()}
     items = _rated(_mean(per_seed, public), errors_of)
-    report = _Parts(
+    report = partial(
+        StabilityReport,
         learner=mechanism_name(learner),
         distribution=tuple(atoms.items()),
         m=size,
@@ -464,35 +458,16 @@ def audit_stability(
         global_stability=_best(items, errors_of),
     )
     if is_list:
-        return StabilityReport(**report, list_size=max(len(outcome.weights) for outcome in distinct))
+        return report(list_size=max(len(outcome.weights) for outcome in distinct))
     if seeds is not None:
         rated = {seed: _rated(probabilities, errors_of) for seed, probabilities in per_seed.items()}
         rows = tuple(_seed(seed, public[seed], ranked, errors_of, stable) for seed, ranked in rated.items())
-        return StabilityReport(**report, nu=_joint(rows), seeds=rows)
+        return report(nu=_joint(rows), seeds=rows)
     (weighted,) = outcomes.values()
     with progress_bar(progress, "comparing distributions") as callback:
         agreement, distance = _agreements(weighted, samples.total, center, method, limit, callback)
-    return StabilityReport(
-        **report,
-        method=method,
-        agreement=agreement,
-        distance=distance,
-        nu=_implied(agreement, distance, items, errors_of, stable),
-    )
-
-
-class _Parts(TypedDict):
-    """What every report has."""
-
-    learner: str
-    distribution: tuple[tuple[Any, Fraction], ...]
-    m: int
-    alpha: Fraction
-    eta: Fraction
-    samples: int
-    outcomes: int
-    items: tuple[ItemStability, ...]
-    global_stability: Interval
+    nu = _implied(agreement, distance, items, errors_of, stable)
+    return report(method=method, agreement=agreement, distance=distance, nu=nu)
 
 
 def _probabilities(weighted: Mapping[Outcome, int], total: int) -> dict[Hashable, Interval]:

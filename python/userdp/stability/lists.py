@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,11 @@ from userdp.concepts.errors import ClassErrors, check_work
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import check_count, open_unit_fraction, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
+from userdp.public_randomness import PublicSeed
 from userdp.public_randomness.sampling import CorrelatedSampler
 from userdp.stability.learner import Labels, StableLearner
 from userdp.stability.representation import positive_float, power_pmf, rational_base
 from userdp.users.table import UserTable
-
-if TYPE_CHECKING:
-    from userdp.public_randomness import PublicSeed
-    from userdp.stability.learner import Labels
 
 Listed: TypeAlias = "int | bytes"
 """A hypothesis of the class, by index; or any function on the points of a domain, as one byte 0 or 1 for each."""

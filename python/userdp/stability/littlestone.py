@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,9 @@ from userdp.dimensions import StandardOptimalAlgorithm
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import check_count, is_integer, short_repr
 from userdp.exceptions import BudgetError
+from userdp.public_randomness import PublicSeed
 from userdp.stability.learner import Labels, StableLearner
 from userdp.stability.lists import ListLearner
-
-if TYPE_CHECKING:
-    from userdp.public_randomness import PublicSeed
 
 MAX_LIST_SIZE = 10**6
 

@@ -7,7 +7,6 @@ docs/proofs/stability.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -135,7 +134,7 @@ def representation_parameters(
         def rows(z: float) -> float:
             return gamma**2 * math.log(2 * count / z) / (2 * math.log1p(z - budget) ** 2)
 
-        m = _least(rows, budget)
+        m = math.ceil(min(map(rows, _shares(budget))))
     return RepresentationParameters(gamma=gamma, m=m, alpha=error, beta=failure, eta=threshold, nu=share)
 
 
@@ -235,10 +234,6 @@ def _kl(p: float, q: float) -> float:
 def _shares(budget: float) -> list[float]:
     """Parts of a budget from a millionth to all of it, in equal ratios."""
     return [budget * 10 ** (-6 * step / SHARES) for step in range(1, SHARES + 1)]
-
-
-def _least(rows: Callable[[float], float], budget: float) -> int:
-    return math.ceil(min(map(rows, _shares(budget))))
 
 
 def _check_calibration(calibration: str) -> None:

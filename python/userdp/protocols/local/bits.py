@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
+from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import Delta, Epsilon, check_count, parse_level, short_repr
 from userdp.protocols.local.items import NumberedSymbols, majority, numbers_of
-from userdp.protocols.local.protocol import Integers, log_events, plan_of
+from userdp.protocols.local.protocol import Integers, log_events, reports_needed
 from userdp.protocols.messages import Messages
 from userdp.users.containers import read_grid
-
-if TYPE_CHECKING:
-    from userdp import _core
 
 BITS_LIMIT = 2**24
 BLOCK = 2**22
@@ -86,9 +85,6 @@ class BitwiseMajority(NumberedSymbols):
         return 2
 
     def _randomizer(self) -> _core.LocalRandomizer:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
-
         return _core.LocalRandomizer.randomized_response(core_level(self._level), 2, 0)
 
     def _share(self) -> tuple[int, int]:
@@ -106,8 +102,6 @@ class BitwiseMajority(NumberedSymbols):
         return np.require(grid.codes(), np.int64, ["C", "A"])
 
     def _values_of_slots(self, codes: Integers, slots: Integers) -> Integers:
-        from userdp import _core
-
         places = (slots % self.n_bits).astype(np.uint64)
         step = max(1, BLOCK // self.n_bits)
         bits = np.empty(len(codes), dtype=np.int64)
@@ -143,8 +137,7 @@ class BitwiseMajority(NumberedSymbols):
 
         Parameters
         ----------
-        beta : float, int, Fraction or decimal string
-            In (0, 1).
+        beta : number in (0, 1)
         n_reports : int, optional
             n_users by default. It is taken that they are spread over the bits as slots are.
 
@@ -165,10 +158,8 @@ class BitwiseMajority(NumberedSymbols):
 
         Parameters
         ----------
-        agreement : float, int, Fraction or decimal string
-            With at least this probability a user has the common item; above 1/2.
-        beta : float, int, Fraction or decimal string
-            The probability of another selection, in (0, 1).
+        agreement, beta
+            As for `ItemProtocol.users_needed`.
         epsilon : float, int, Fraction, decimal string or LogRatio
         n_bits : int
 
@@ -187,4 +178,4 @@ class BitwiseMajority(NumberedSymbols):
         advantage = (2 * majority(agreement) - 1) * Fraction(math.tanh(float(parse_level(epsilon)) / 2))
         if advantage == 0:
             raise ValueError(f"epsilon must be > 0; got {short_repr(epsilon)}")
-        return b * plan_of(2 * log_events(b, beta), float(advantage) ** 2)
+        return b * reports_needed(2 * log_events(b, beta), float(advantage) ** 2)

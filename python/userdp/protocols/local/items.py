@@ -7,11 +7,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
+from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -22,12 +24,9 @@ from userdp.exact.numbers import (
     parse_level,
     short_repr,
 )
-from userdp.protocols.local.protocol import PMF_LIMIT, Integers, LocalProtocol, log_events, plan_of
+from userdp.protocols.local.protocol import PMF_LIMIT, Integers, LocalProtocol, log_events, reports_needed
 from userdp.protocols.messages import Messages
 from userdp.users.containers import read_codes
-
-if TYPE_CHECKING:
-    from userdp import _core
 
 Separation = tuple[Fraction, Fraction, Fraction]
 """See `ItemProtocol._separation`."""
@@ -233,7 +232,7 @@ class ItemProtocol(LocalProtocol):
 
         others_elsewhere = expectation(share * plus + (1 - share) * neither, share * minus + (1 - share) * neither)
         base = max(expectation(up, down), others_elsewhere)
-        return plan_of(log_events(protocol.n_items - 1, beta), -math.log(base))
+        return reports_needed(log_events(protocol.n_items - 1, beta), -math.log(base))
 
 
 def majority(agreement: Delta) -> Fraction:
@@ -338,9 +337,6 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
         return 1 << self.n_items.bit_length()
 
     def _randomizer(self) -> _core.LocalRandomizer:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
-
         return _core.LocalRandomizer.hadamard_response(core_level(self._level), self.n_items, self.default)
 
     def _share(self) -> tuple[int, int]:
@@ -356,8 +352,6 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
         return Fraction(1, 2)
 
     def _supports(self, counts: Integers) -> Integers:
-        from userdp import _core
-
         sums = _core.hadamard_transform(np.ascontiguousarray(counts))
         # As many of either sign as there are reports: the sum and row 0 have the same parity.
         supports: Integers = (sums[0] + sums[1 : self.n_items + 1]) // 2
@@ -411,9 +405,7 @@ class KRandomizedResponse(NumberedSymbols, SetProtocol):
     *Distribution.* The item with probability p = E / (E + k - 1), rounded down to a multiple of 2**-128, and each other
     item with probability (1 - p) / (k - 1), exactly.
 
-    *Privacy.* Every symbol has one of these two probabilities under every item, and their ratio is at most E =
-    e**epsilon, checked in integers: each report is epsilon-DP for its user, and so is the transcript when one user's
-    item is replaced.
+    *Privacy.* Every symbol has one of these two probabilities under every item: epsilon-DP as `HadamardResponse`.
 
     References
     ----------
@@ -440,9 +432,6 @@ class KRandomizedResponse(NumberedSymbols, SetProtocol):
         return self.n_items
 
     def _randomizer(self) -> _core.LocalRandomizer:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
-
         return _core.LocalRandomizer.randomized_response(core_level(self._level), self.n_items, self.default)
 
     def supports(self, symbol: int, item: int) -> bool:
@@ -468,8 +457,7 @@ class SubsetSelection(SetProtocol):
     2**-128; it is uniform among the sets of w items that hold it, or among those that do not. p is rational, and the
     rest is exact.
 
-    *Privacy.* Every set has one of two probabilities under every item, whose ratio is at most E = e**epsilon, checked
-    in integers: each report is epsilon-DP for its user, and so is the transcript when one user's item is replaced.
+    *Privacy.* Every set has one of two probabilities under every item: epsilon-DP as `HadamardResponse`.
 
     References
     ----------
@@ -531,9 +519,6 @@ class SubsetSelection(SetProtocol):
         return capped_binomial(self.n_items, self.subset_size, PMF_LIMIT)
 
     def _randomizer(self) -> _core.LocalRandomizer:
-        from userdp import _core
-        from userdp.exact.epsilon import core_level
-
         level = core_level(self._level)
         return _core.LocalRandomizer.subset_selection(level, self.n_items, self.subset_size, self.default)
 

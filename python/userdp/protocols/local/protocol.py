@@ -7,11 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -24,9 +25,6 @@ from userdp.protocols.messages import (
     described_epsilon,
 )
 from userdp.runtime import source_of
-
-if TYPE_CHECKING:
-    from userdp import _core
 
 Integers = npt.NDArray[np.int64]
 
@@ -113,16 +111,7 @@ class LocalProtocol(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> LocalProtocol:
-        """The protocol that `to_json` described.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        LocalProtocol
-            Of the described class.
+        """The protocol, of its own class, that `to_json` described.
 
         Examples
         --------
@@ -156,8 +145,6 @@ class LocalProtocol(ABC):
     @property
     def certified_epsilon(self) -> float:
         """The logarithm of `certified_ratio`, rounded up: what one report loses, at most a rounding above epsilon."""
-        from userdp import _core
-
         return _core.ln_bounds(self.certified_ratio)[1]
 
     @property
@@ -216,14 +203,10 @@ class LocalProtocol(ABC):
             for instance at enrolment. The rank among the ids that are present is not: one user who is replaced by
             another moves all others (docs/proofs/local_protocols.md).
         """
-        from userdp.protocols.local.protocol import LocalClient
-
         return LocalClient(self, slot)
 
     def server(self) -> LocalServer:
         """The half that receives the reports."""
-        from userdp.protocols.local.protocol import LocalServer
-
         return LocalServer(self)
 
     def report_many(
@@ -370,7 +353,7 @@ def log_events(events: int, beta: Delta) -> float:
     return math.log(odds.numerator) - math.log(odds.denominator)  # of integers beyond all floats, too
 
 
-def plan_of(reports: float, gain: float) -> int:
+def reports_needed(reports: float, gain: float) -> int:
     """How many reports are needed, of which each one brings the gain."""
     if reports >= gain * USERS_LIMIT:
         raise BudgetError("more than 2**32 users are needed; plan for more agreement or a larger epsilon or beta")
@@ -541,18 +524,7 @@ class LocalServer(MessageServer):
         return self.protocol._selected(self.counts)
 
     def error_bound(self, beta: Delta) -> float:
-        """By how much an entry of the histogram is off at most, all of them at once, except with probability beta.
-
-        Parameters
-        ----------
-        beta : float, int, Fraction or decimal string
-            In (0, 1).
-
-        Returns
-        -------
-        float
-            For the reports that were accepted; see the protocol's own `error_bound`.
-        """
+        """The bound of the protocol's `error_bound` for the reports that were accepted."""
         return self.protocol.error_bound(beta, self.accepted)
 
     @property
