@@ -359,11 +359,17 @@ class DelStab:
         users = read_users(dataset, "dataset")
         with progress_bar(progress, "deciding stability") as callback:
             stability = self._stability(users, self.deletions, strict=True, progress=callback)
-            return explained(self, users, stability, callback)
-
-    def recalibrated(self, calibration: CalibrationName) -> DelStab:
-        """The same promise for the same algorithm, by another calibration."""
-        return DelStab(self.algorithm, **{**self._arguments, "calibration": calibration})
+            return explained(
+                self.algorithm,
+                self.calibration,
+                self.plan(len(users)),
+                users,
+                stability,
+                lambda: DelStab(self.algorithm, **{**self._arguments, "calibration": "optimal"}).refusal_probability(
+                    users, progress=False
+                ),
+                callback,
+            )
 
     def _stability(self, users: PrivateUsers, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
         """The smallest stable sets of canonical users, of at most `limit` users each."""

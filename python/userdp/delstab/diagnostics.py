@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,6 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.report import Explanation
 from userdp.runtime import ProgressCallback
-
-if TYPE_CHECKING:
-    from userdp.delstab.delstab import DelStab
 
 EXACT_ROWS = 2000
 """Kept sets up to which "auto" gives the exact distribution."""
@@ -97,23 +94,29 @@ def bounded_pmf(
     )
 
 
-def explained(delstab: DelStab, users: Dataset, stability: AnyStability, report: ProgressCallback) -> Explanation:
-    """Explain the outcome on a dataset."""
-    calibration = delstab.calibration
-    choice = delstab.plan(len(users))
+def explained(
+    algorithm: Any,
+    calibration: Calibration,
+    choice: EngineChoice,
+    users: Dataset,
+    stability: AnyStability,
+    optimal_refusal: Callable[[], Fraction],
+    report: ProgressCallback,
+) -> Explanation:
+    """Explain the outcome on a dataset; `optimal_refusal` is the refusal probability of the optimal calibration."""
     refusal = Fraction(calibration.refusal_numerator(stability.smallest), TOTAL)
     spread = distance = None
     worst = divergence = None
     if isinstance(stability, WindowStability):
-        assert isinstance(delstab.algorithm, AdditiveAlgorithm)
-        values = sorted(map(delstab.algorithm.statistic_of, users))
-        spread = sum(values[delstab.deletions :]) - sum(values[: len(values) - delstab.deletions])
+        assert isinstance(algorithm, AdditiveAlgorithm)
+        values = sorted(map(algorithm.statistic_of, users))
+        spread = sum(values[calibration.deletions :]) - sum(values[: len(values) - calibration.deletions])
         distance = stability.totals.distance
     elif isinstance(stability, Stability):
-        worst, divergence = _worst_pair(delstab, choice, stability, report)
+        worst, divergence = _worst_pair(InnerPmfs.of(algorithm, calibration), choice, stability, report)
     return Explanation(
         n_users=len(users),
-        deletions=delstab.deletions,
+        deletions=calibration.deletions,
         engine=choice.engine,
         compatibility=choice.compatibility,
         smallest_stable_size=stability.smallest,
@@ -124,12 +127,14 @@ def explained(delstab: DelStab, users: Dataset, stability: AnyStability, report:
         allowed_divergence=calibration.inner_delta,
         spread=spread,
         distance=distance,
-        advice=_advice(delstab, users, choice, refusal, stability.smallest) if refusal else (),
+        advice=_advice(calibration, choice, len(users), refusal, stability.smallest, optimal_refusal)
+        if refusal
+        else (),
     )
 
 
 def _worst_pair(
-    delstab: DelStab, choice: EngineChoice, stability: Stability, report: ProgressCallback
+    inner: InnerPmfs, choice: EngineChoice, stability: Stability, report: ProgressCallback
 ) -> tuple[str | None, Bounds | None]:
     """The two kept sets whose distributions differ most, in words."""
     if stability.pmfs is None or stability.vectors is None:
@@ -137,8 +142,7 @@ def _worst_pair(
     if stability.pmfs.incompatible:
         vector = stability.vectors[stability.pmfs.incompatible[0]].tolist()
         return f"the algorithm fails without {_in_words(choice, stability, vector)}", Bounds(1.0, 1.0)
-    level = InnerPmfs.of(delstab.algorithm, delstab.calibration).level
-    pair = _core.pairwise_maximum(stability.pmfs.matrix, level, Fraction(1), report)
+    pair = _core.pairwise_maximum(stability.pmfs.matrix, inner.level, Fraction(1), report)
     if pair is None:
         return None, None
     (first, second, _), lower, upper, *_ = pair
@@ -159,8 +163,14 @@ def _in_words(choice: EngineChoice, stability: Stability, vector: list[int]) -> 
 
 
 def _advice(
-    delstab: DelStab, users: Dataset, choice: EngineChoice, refusal: Fraction, smallest: int | None
+    calibration: Calibration,
+    choice: EngineChoice,
+    n_users: int,
+    refusal: Fraction,
+    smallest: int | None,
+    optimal_refusal: Callable[[], Fraction],
 ) -> tuple[str, ...]:
+    """What would lower the probability of a refusal."""
     advice = [
         "more users: each one then weighs less in the algorithm, and the deletions stay as they are",
         "a larger epsilon or delta: fewer deletions, and kept sets may differ more",
@@ -172,12 +182,12 @@ def _advice(
         )
     if choice.compatibility == "distance":
         advice.append("compatibility='exact', which compares the totals that occur and not all of the public range")
-    if choice.engine == "multiset" and choice.max_distinct_users < len(users):
+    if choice.engine == "multiset" and choice.max_distinct_users < n_users:
         most = f"at most {choice.max_distinct_users} distinct users, as a pool with more counts as unstable"
         advice.append(f"{most}; max_distinct_users= admits more")
-    if delstab.calibration.name != "optimal":
+    if calibration.name != "optimal":
         try:
-            probability = delstab.recalibrated("optimal").refusal_probability(users, progress=False)
+            probability = optimal_refusal()
         except BudgetError:
             return tuple(advice)
         if probability < refusal:
