@@ -6,14 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp import _core
-from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import (
     Epsilon,
     defensive_copy,
@@ -25,6 +22,10 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.runtime import number_of, shape_of, source_of
+
+if TYPE_CHECKING:
+    from userdp import _core
+    from userdp.accounting.cost import PrivacyCost
 
 Value = TypeVar("Value")
 Data = TypeVar("Data")
@@ -74,6 +75,8 @@ class Mechanism(ABC):
     @property
     def cost(self) -> PrivacyCost:
         """What one draw costs, for data that a neighbor changes by the sensitivity at most."""
+        from userdp.accounting.cost import PrivacyCost
+
         if not self._cost_from:
             raise AttributeError(f"the arguments of {type(self).__name__} say no cost of a draw")
         if "epsilon" not in self._arguments:
@@ -241,6 +244,9 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
         monotone: bool,
         **flags: bool,
     ) -> None:
+        from userdp import _core
+        from userdp.exact.epsilon import core_level
+
         flags = {**flags, "monotone": monotone}
         for name, flag in flags.items():
             if not isinstance(flag, (bool, np.bool_)):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from userdp import _core
-from userdp.exact.epsilon import core_level, float_above
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, nonzero_level, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import TableDistribution
+
+if TYPE_CHECKING:
+    from userdp import _core
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
@@ -50,6 +51,9 @@ def tdlap_half_width(epsilon: Epsilon, delta: Delta) -> int:
     >>> tdlap_half_width(LogRatio(2), "1/8"), tdlap_half_width(LogRatio(2), "0.1249")  # 2**3 = 8 exactly
     (4, 5)
     """
+    from userdp import _core
+    from userdp.exact.epsilon import core_level
+
     level, probability = noise_parameters(epsilon, delta)
     return _core.kappa(core_level(level), probability)
 
@@ -122,6 +126,8 @@ class TruncatedDiscreteLaplace(TableDistribution):
 
     @cached_property
     def _core_sampler(self) -> _core.TruncatedDiscreteLaplaceTable:
+        from userdp import _core
+        from userdp.exact.epsilon import core_level
 
         tight = self._arguments["half_width"] == "tight"
         return _core.TruncatedDiscreteLaplaceTable(core_level(self._level), self._delta, tight)
@@ -134,6 +140,9 @@ class TruncatedDiscreteLaplace(TableDistribution):
     @property
     def certified_epsilon(self) -> float:
         """The largest |ln P[x] - ln P[x + 1]| of the table, rounded up; at most epsilon rounded up to a float."""
+        from userdp import _core
+        from userdp.exact.epsilon import float_above
+
         # The certificate has the ratios at most e^epsilon exactly, where the enclosure of ln has some width.
         return min(_core.ln_bounds(self._core_sampler.largest_ratio)[1], float_above(self._level))
 
