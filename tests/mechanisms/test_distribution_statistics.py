@@ -25,7 +25,7 @@ from userdp.mechanisms import (
 )
 
 F = Fraction
-FEWER = 200_000
+FEWER = 100_000
 """Draws of the distributions that compare exact bits of e^-x and take microseconds for each."""
 
 
