@@ -262,7 +262,7 @@ def test_bad_parameters_are_refused(changes: dict[str, Any], error: Any, message
 def test_pmfs_too_large_to_list_are_refused() -> None:
     X, y, users = people(40, 5)
     for model, delta in (("central-approx", "0.1"), ("local", 0)):
-        with pytest.raises(BudgetError, match="not listed"):
+        with pytest.raises(BudgetError, match="too many to list"):
             classifier(algorithm=LISTS, m=5, model=model, delta=delta).output_distribution(X, y, groups=users)
 
 

@@ -378,18 +378,13 @@ class UserLevelEstimator(UserLevelMechanism):
         return made
 
 
-def _classes(value: Any, name: str) -> None:
-    if value is not None:
-        read_classes(value)
-
-
 @estimator
 class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[misc]
     """A binary classifier whose fit is private for users."""
 
     classes: Sequence[Any] | None = fields.parameter(
         (0, 1),
-        check=_classes,
+        check=fields.or_none(lambda value, name: read_classes(value)),
         kind="pair of labels, or None",
         doc="The public labels, two numbers or two texts; what is neither counts as the first. None takes them from y,"
         "\nwhich is not private.",

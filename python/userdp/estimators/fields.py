@@ -39,7 +39,8 @@ def parameter(default: Any = MISSING, *, check: Check | None = None, kind: str, 
     return field(default=default, metadata={"check": check, "kind": kind, "doc": doc})
 
 
-def _or_none(check: Check) -> Check:
+def or_none(check: Check) -> Check:
+    """Accept None too."""
     return lambda value, name: None if value is None else check(value, name)
 
 
@@ -69,7 +70,7 @@ def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, do
 
     return parameter(
         default,
-        check=_or_none(check) if default is None else check,
+        check=or_none(check) if default is None else check,
         kind="int, optional" if default is None else "int",
         doc=doc,
     )
@@ -78,7 +79,7 @@ def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, do
 def positive_number(default: Any = MISSING, *, doc: str) -> Any:
     """A number above 0; None too where that is the default."""
     kind = "float, optional" if default is None else "float"
-    return parameter(default, check=_or_none(parse_positive) if default is None else parse_positive, kind=kind, doc=doc)
+    return parameter(default, check=or_none(parse_positive) if default is None else parse_positive, kind=kind, doc=doc)
 
 
 def open_unit(default: Any = MISSING, *, doc: str) -> Any:

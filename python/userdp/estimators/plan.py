@@ -193,11 +193,11 @@ def listed(outcomes: Callable[[], Iterable[Hashable]], size: int, cheaper: str) 
     return tuple(outcomes())
 
 
-def check_listed(size: int, cheaper: str) -> None:
-    """Refuse to list more outcomes than `MAX_OUTCOMES`; a count above `COUNTED` stands for any such."""
-    if size > MAX_OUTCOMES:
+def check_listed(size: int, cheaper: str, limit: int = MAX_OUTCOMES) -> None:
+    """Refuse to list more outcomes than a limit; a count above `COUNTED` stands for any such."""
+    if size > limit:
         count = "more than 10**300" if size > COUNTED else str(size) if size < 10**15 else f"about {Decimal(size):.1e}"
-        raise BudgetError(f"there are {count} outcomes, too many to list (limit {MAX_OUTCOMES}); {cheaper}")
+        raise BudgetError(f"there are {count} outcomes, too many to list (limit {limit}); {cheaper}")
 
 
 def exact_distribution(

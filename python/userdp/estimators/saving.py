@@ -19,7 +19,7 @@ from userdp.exact.numbers import LogRatio
 SCHEMA_VERSION = 3
 
 _SAVED: dict[str, type[Any]] = {}
-"""Classes whose objects are parameters: by name, with ``_to_saved`` and ``_from_saved``."""
+"""Classes whose objects are parameters: by name, with ``_arguments``."""
 
 _PRIVACY = {PrivacyRecord: "privacy", PrivacyCost: "cost"}
 _ARRAYS = "biufUO"

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.concepts.classes import points_of, read_domain_size
+from userdp.estimators.plan import check_listed
 from userdp.exact.numbers import Epsilon, check_count, is_integer, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
-from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import ComposedMechanism, Counts, separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
@@ -164,9 +164,5 @@ class PrivateMedian(ComposedMechanism):
         return lambda draw: draw_median(draw, self._mechanism, scores, self.low, self.high, self._s), self._outcomes
 
     def _outcomes(self) -> Sequence[int]:
-        if self.high - self.low >= LISTED_POINTS:
-            raise BudgetError(
-                f"the exact distribution has {self.high - self.low + 1} points, at most {LISTED_POINTS} are listed; "
-                "narrow low..high"
-            )
+        check_listed(self.high - self.low + 1, "narrow low..high", LISTED_POINTS)
         return range(self.low, self.high + 1)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from userdp.estimators.plan import equal_part
+from userdp.estimators.plan import check_listed, equal_part
 from userdp.exact.numbers import Epsilon, open_unit_fraction, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
-from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import ComposedMechanism, Counts, check_n_users, read_minimal_errors, separation
 from userdp.mechanisms import DiscreteLaplace
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
@@ -218,11 +217,7 @@ class PrivateMinError(ComposedMechanism):
 
     def _outcomes(self) -> Sequence[Fraction]:
         steps = 2 ** rounds_of(self.alpha)
-        if steps > MAX_STEPS:
-            raise BudgetError(
-                f"alpha = {short_repr(self._arguments['alpha'])} makes {steps} outcomes, and at most {MAX_STEPS} are "
-                "listed; raise alpha"
-            )
+        check_listed(steps, f"raise alpha = {short_repr(self._arguments['alpha'])}", MAX_STEPS)
         return tuple(Fraction(step, steps) for step in range(steps))
 
 

@@ -16,7 +16,7 @@ from userdp.concepts.errors import MAX_M, ClassErrors, check_work, surrogate_sco
 from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Budget, ReleasePlan
+from userdp.estimators.plan import Budget, ReleasePlan, check_listed
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError
@@ -37,11 +37,6 @@ def _concepts(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be a concept class, such as FiniteClass(...); got {short_repr(value)}")
 
 
-def _representation(value: Any, name: str) -> None:
-    if value is not None:
-        _concepts(value, name)
-
-
 @estimator
 class ConceptClassifier(PointReader, UserLevelClassifier):
     """A classifier that predicts by one hypothesis of a representation, or of the class itself."""
@@ -53,7 +48,7 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
     )
     representation: ConceptClass | None = fields.parameter(
         None,
-        check=_representation,
+        check=fields.or_none(_concepts),
         kind="ConceptClass, optional",
         doc="""
         What to choose from instead, such as `HashedPointFunctions` for `PointFunctions`; public, over as many points.
@@ -82,12 +77,7 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
 
     def _listed(self) -> range:
         """The hypotheses, when they are few enough for an exact distribution."""
-        if self.hypotheses.size > MAX_LISTED:
-            raise BudgetError(
-                f"the distribution over {self.hypotheses.size} hypotheses is not listed (limit "
-                f"{MAX_LISTED}); audit a smaller "
-                "class"
-            )
+        check_listed(self.hypotheses.size, "audit a smaller class", MAX_LISTED)
         return range(self.hypotheses.size)
 
     def describe(self) -> str:

@@ -76,7 +76,7 @@ def user_level_errors(
         raise ValueError(f"m must be below 2^31; got {short_repr(m)}")
     if not isinstance(scaled, (bool, np.bool_)):
         raise TypeError(f"scaled must be a bool; got {short_repr(scaled)}")
-    table = _binary(predictions, "predictions", 2)
+    table = _binary(predictions, "predictions")
     labels = read_labels(y, BINARY, rows_in(y, "y"))
     if table.shape[1] != len(labels):
         raise ValueError(f"predictions has {table.shape[1]} columns for {len(labels)} labels in y; one each is needed")
@@ -152,12 +152,11 @@ def _array(values: Any, name: str) -> npt.NDArray[Any]:
         raise ValueError(f"{name} must be an array; got rows of different lengths") from None
 
 
-def _binary(values: Any, name: str, dimensions: int) -> npt.NDArray[np.uint8]:
+def _binary(values: Any, name: str) -> npt.NDArray[np.uint8]:
     """Zeros and ones as bytes."""
     array = _array(values, name)
-    if array.ndim != dimensions or (dimensions == 2 and not len(array)):
-        form = "a vector" if dimensions == 1 else "a matrix with at least one row"
-        raise ValueError(f"{name} must be {form} of zeros and ones; got shape {array.shape}")
+    if array.ndim != 2 or not len(array):
+        raise ValueError(f"{name} must be a matrix with at least one row of zeros and ones; got shape {array.shape}")
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be zeros and ones; got dtype {array.dtype}")
     # Integers are compared by their ends, which needs no other matrix of this size.

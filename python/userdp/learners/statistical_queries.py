@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import ExactEpsilon
+from userdp.estimators.plan import ExactEpsilon, check_listed
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import parse_delta
 from userdp.exact.pmf import Pmf
@@ -250,9 +250,5 @@ def _bits(votes: Sequence[bytes], n_bits: int) -> Bits:
 
 def listed_votes(n_bits: int, width: int) -> list[Any]:
     """Return all votes."""
-    if n_bits > PMF_BITS:
-        raise BudgetError(
-            f"the distribution over 2**{n_bits} hypotheses is not listed (limit 2**{PMF_BITS}); audit "
-            "a smaller algorithm"
-        )
+    check_listed(2**n_bits, "audit a smaller algorithm", 2**PMF_BITS)
     return [number.to_bytes(width, "big") for number in range(2**n_bits)]

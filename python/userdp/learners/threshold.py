@@ -16,7 +16,7 @@ from userdp.concepts.classes import points_of, read_domain_size
 from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Budget, ReleasePlan, equal_part
+from userdp.estimators.plan import Budget, ReleasePlan, check_listed, equal_part
 from userdp.exact.numbers import Epsilon, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -365,10 +365,5 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
 
     def _listed(self) -> Sequence[Hashable]:
         size = int(self.domain_size)
-        if size >= LISTED_THRESHOLDS:
-            raise BudgetError(
-                f"the exact distribution has {size + 1} thresholds, and at most {LISTED_THRESHOLDS} "
-                "are listed; audit the same "
-                "learner with a smaller domain_size"
-            )
+        check_listed(size + 1, "audit the same learner with a smaller domain_size", LISTED_THRESHOLDS)
         return range(size + 1)

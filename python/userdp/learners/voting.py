@@ -136,11 +136,6 @@ class ShuffledRound:
         )
 
 
-def _seed(value: Any, name: str) -> None:
-    if value is not None:
-        PublicSeed(value)
-
-
 @estimator
 class VotingClassifier(UserLevelClassifier):
     """Users run one stable learner with the same public seed, and a private selection finds a common vote.
@@ -155,7 +150,7 @@ class VotingClassifier(UserLevelClassifier):
     model: str = fields.choice("central-approx", MODELS, doc="Who is trusted with the votes.")
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
         None,
-        check=_seed,
+        check=fields.or_none(lambda value, name: PublicSeed(value)),
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="""
         Public randomness, fixed before there are data: a seed that depends on them voids the guarantee. None draws a
