@@ -27,7 +27,7 @@ from userdp.means.methods import METHODS, Answers, plan_answers
 from userdp.means.problem import Floats, MeanProblem
 from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
-from userdp.runtime import Progress, progress_bar, source_of, warn
+from userdp.runtime import Progress, progress_bar
 from userdp.users.containers import read_targets
 from userdp.users.table import UserTable
 from userdp.users.vectors import GivenVectors, aligned
@@ -331,13 +331,8 @@ class WinsorizedQueries(UserLevelMechanism):
         UserWarning
             When the number of users is too small for the method, with the number that it needs.
         """
-        frozen = self._frozen()
-        frozen._check_parameters()
-        table, unit = frozen._read(X, y, groups)
-        plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released, frozen._caveats())
-        for warning in plan.warnings:
-            warn(warning)
-        source = source_of(frozen.random_state)
+        _, table, plan, source = self._begun(X, y, groups)
+        assert isinstance(plan, QueryPlan)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:
             return mechanism._draw(source, *arguments)
@@ -367,10 +362,8 @@ class WinsorizedQueries(UserLevelMechanism):
         """
         if not callable(analyst):
             raise TypeError(f"analyst must be a callable from answers to the next question; got {short_repr(analyst)}")
-        frozen = self._frozen()
-        frozen._check_parameters()
-        table, unit = frozen._read(X, y, groups)
-        plan = frozen._plan(table.n_users, table.n_columns).promised(unit, self.released)
+        _, table, plan = self._prepared(X, y, groups)
+        assert isinstance(plan, QueryPlan)
         outcomes, record = plan.outcomes(), plan.charge(())
 
         def interaction(draw: Sampler) -> Hashable:

@@ -34,6 +34,7 @@ from userdp.optimization.descent import (
 )
 from userdp.optimization.losses import GradientRows
 from userdp.optimization.schedules import ProjectedDescent
+from userdp.public_randomness import PublicSeed
 
 Floats = npt.NDArray[np.float64]
 Average = Literal["tail", "all", "last"]
@@ -299,7 +300,7 @@ class ClippedGradientDescent(Descent):
     )
     start: npt.ArrayLike | None = start_parameter()
 
-    def _descent(self, problem: DescentProblem) -> DescentRounds:
+    def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> DescentRounds:
         return clipped_descent(
             problem,
             clip=None if self.clip is None else float(self.clip),

@@ -253,8 +253,8 @@ class DescentEstimator(UserLevelEstimator):
         """Where theta may be."""
 
     @abstractmethod
-    def _descent(self, problem: DescentProblem) -> PrivateDescent:
-        """The descent that solves a problem, from public parameters; equal problems give equal descents."""
+    def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> PrivateDescent:
+        """The descent that solves a problem, from public parameters; equal problems and seeds give equal descents."""
 
     @abstractmethod
     def _fitted(self, theta: Floats, n_features: int) -> dict[str, Any]:
@@ -295,7 +295,10 @@ class DescentEstimator(UserLevelEstimator):
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         problem = self._problem(n_users, n_features)
-        descent, max_norm = self._descent(problem), self._max_feature_norm(n_features)
+        # Fixed now, for all that this plan does.
+        seed = self._fixed_seed()
+        public = {} if seed is None else {"public_seed_": seed.hex}
+        descent, max_norm = self._descent(problem, seed), self._max_feature_norm(n_features)
 
         def program(table: UserTable) -> AdaptiveMechanism:
             rows = GradientRows(table, loss=problem.loss, max_norm=max_norm, fit_intercept=problem.fit_intercept)
@@ -309,16 +312,16 @@ class DescentEstimator(UserLevelEstimator):
             descent.budget(),
             program,
             outcomes,
-            lambda drawn: {**self._fitted(descent.theta(drawn), n_features), **self._public()},
+            lambda drawn: {**self._fitted(descent.theta(drawn), n_features), **public},
             warnings=tuple(descent.warnings()),
         )
 
     def _check_exact(self) -> None:
         """Refuse exact output distributions of what differs from fit to fit."""
 
-    def _public(self) -> dict[str, Any]:
-        """Fitted attributes that are public."""
-        return {}
+    def _fixed_seed(self) -> PublicSeed | None:
+        """The public seed of one plan; None where it has no public randomness."""
+        return None
 
 
 def _shown_as_it_runs(program: AdaptiveMechanism, draws: int) -> AdaptiveMechanism:
@@ -339,33 +342,19 @@ def _shown_as_it_runs(program: AdaptiveMechanism, draws: int) -> AdaptiveMechani
     return shown_program
 
 
-def _seed(value: Any, name: str) -> None:
-    if value is not None:
-        PublicSeed(value)
-
-
 @estimator
 class PublicRandomEstimator(DescentEstimator):
     """An estimator whose plan may have public randomness."""
 
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
         None,
-        check=_seed,
+        check=fields.or_none(lambda value, name: PublicSeed(value)),
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="For public rotations and other public choices. None draws a fresh one in each fit. It is not secret.",
     )
 
-    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        # Fixed now, for all that this plan does.
-        self._public_seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
-        return super()._plan(n_users, n_features)
-
-    def _seed(self) -> PublicSeed:
-        """That of the plan."""
-        return self._public_seed
-
-    def _public(self) -> dict[str, Any]:
-        return {"public_seed_": self._public_seed.hex}
+    def _fixed_seed(self) -> PublicSeed:
+        return PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
 
     def _check_exact(self) -> None:
         if self.public_seed is None:

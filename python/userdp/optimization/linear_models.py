@@ -150,8 +150,9 @@ class LinearModel(PublicRandomEstimator):
             return L2Ball(float(self.radius))
         return L2Ball(RADIUS * math.sqrt(dimension) / self._max_feature_norm(n_features))
 
-    def _descent(self, problem: DescentProblem) -> PrivateDescent:
-        return SOLVERS[self.solver](problem, self._seed())
+    def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> PrivateDescent:
+        assert seed is not None
+        return SOLVERS[self.solver](problem, seed)
 
     def _coefficients(self, theta: Floats, n_features: int) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""

@@ -284,11 +284,12 @@ class PhasedERM(PrivateGradientDescent):
         # Who is in which round goes by the user's number.
         return False
 
-    def _descent(self, problem: DescentProblem) -> PrivateDescent:
+    def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> PrivateDescent:
+        assert seed is not None
         return PhasedDescent(
             problem,
             gradient_options(self, variant="strongly-convex"),
-            self._seed(),
+            seed,
             least_users=self.least_users,
             max_iterations=int(self.max_iterations),
             assignment=self.assignment,

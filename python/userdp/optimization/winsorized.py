@@ -459,8 +459,9 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
         "lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise."
     )
 
-    def _descent(self, problem: DescentProblem) -> PrivateDescent:
-        return winsorized_descent(problem, gradient_options(self, variant=self.variant), self._seed())
+    def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> PrivateDescent:
+        assert seed is not None
+        return winsorized_descent(problem, gradient_options(self, variant=self.variant), seed)
 
 
 def gradient_options(estimator: Any, *, variant: str) -> GradientOptions:
