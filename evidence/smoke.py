@@ -6,6 +6,7 @@ has no package for is left out with a message.
 
 from __future__ import annotations
 
+import importlib.resources
 import importlib.util
 import subprocess
 import sys
@@ -43,6 +44,8 @@ def main() -> None:
         except ImportError as error:  # an extra that is not installed says which one
             print(f"  userdp.{name}: {error}")
 
+    assert importlib.resources.files("userdp.report").joinpath("schema.json").is_file()
+    assert importlib.resources.files("userdp.display").joinpath("templates", "page.html").is_file()
     noise = DiscreteLaplace(epsilon=1, sensitivity=1, bounds=(0, 10))
     ledger = PrivacyLedger(epsilon="ln(3)")
     ledger.spend(noise.cost, "noise")
@@ -52,7 +55,11 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "response.py").write_text(MECHANISM)
-        space = ("--universe", "0,1", "--n-users", "2", "--delta", "0", "--html", "audit.html")
+        space = ("--universe", "0,1", "--n-users", "2", "--delta", "0")
+        if importlib.util.find_spec("jinja2") is None:
+            print("  no pages: jinja2 is not installed")
+        else:
+            space += ("--html", "audit.html")
         audit = ("audit", "response.py:respond", *space, "--certificate", "audit.json", "--epsilon")
         run(folder, 0, *audit, "ln(3)")
         run(folder, 0, "verify", "audit.json", "--mechanism", "response.py:respond")

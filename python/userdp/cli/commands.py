@@ -189,10 +189,10 @@ def audit(options: argparse.Namespace) -> int:
             report = audit_item_level(mechanism, **common)
         else:
             report = audit_user_level(mechanism, neighbors=options.neighbors, **common)
-    if options.html is not None:
-        options.html.write_text(report.to_html(), encoding="utf-8")
     if options.certificate is not None:
         options.certificate.write_text(report.to_json(), encoding="utf-8")
+    if options.html is not None:
+        options.html.write_text(report.to_html(), encoding="utf-8")
     if options.json:
         print_json(audit_summary(report))
     else:
