@@ -342,6 +342,24 @@ def test_deletions_are_established_from_the_algorithm_and_the_data() -> None:
         assert found.refuted is (report.holds is False)
 
 
+@pytest.mark.parametrize("delta", ["0", "1/10", "1/5", "1/2"])
+@pytest.mark.parametrize("users", [1, 2, 3])
+def test_deletions_within_a_declared_error(delta: str, users: int) -> None:
+    """Equal stated pmfs may differ in truth, and have no witness."""
+    dataset = [(place,) for place in range(users)]
+    for masses in ([F(1, 2), F(1, 2)], [F(1, 3), F(2, 3)]):
+
+        def pmf(x: tuple[Any, ...], masses: list[Fraction] = masses) -> list[Fraction]:
+            return masses if (0,) in x else [F(1, 2), F(1, 2)]
+
+        rounded = finite_algorithm(outputs=(0, 1), pmf_error="0.1")(pmf)
+        report = check_lddp(rounded, dataset, r=1, epsilon=0, delta=delta)
+        found = report.verify(rounded, dataset)
+        assert found.finding == "established", found
+        assert report.verify().finding == "consistent"
+        VALID.validate(report.to_dict())
+
+
 def test_deletions_of_another_algorithm_or_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
     report: Any = MAKERS["lddp"]()
     assert report.verify(SHARE, PEOPLE[:3]).problems == ("the dataset has 3 users, and the report is about 4",)
