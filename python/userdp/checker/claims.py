@@ -138,7 +138,7 @@ def check_lddp(
     if len(pairs) > values.COMPLETE_PAIRS:
         return Checked("spot-checked", len(subsets), len(sets) // 2, refuted)
     of = dict(enumerate(pmfs))
-    # Within an error, one stated pmf of several deletion sets may be several in truth; beside other pairs it is no worse.
+    # Within an error, one stated pmf of several deletion sets may be several in truth; other pairs are no better.
     edges = pairs or [(0, 0)] * (error > 0 and len(subsets) > 1)
     _, least, most = within_error(of, edges, (ratio, exponent), error)
     check_bounds((low, high), holds, least, most, delta)
