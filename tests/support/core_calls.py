@@ -159,11 +159,11 @@ CALLS: dict[str, Call] = {
     "TwoSidedGeometric.sample_many": (_core.TwoSidedGeometric(LEVEL, F(2)).sample_many, (SOURCE, 3)),
     "random_subsets": (_core.random_subsets, (SOURCE, 5, 2, 3)),
     "kappa": (_core.kappa, (LEVEL, F(1, 100))),
-    "SummedScoreEM": (_core.ScoreSelection, (LEVEL, 1)),
-    "SummedScoreEM.pmf": (SELECTION.pmf, (SCORES,)),
-    "SummedScoreEM.matrix_of_totals": (SELECTION.matrix_of_totals, (np.array([SCORES, SCORES]),)),
-    "SummedScoreEM.matrix_of_subsets": (SELECTION.matrix_of_subsets, (np.array([SCORES, SCORES]), 1)),
-    "SummedScoreEM.matrix_of_vectors": (
+    "ScoreSelection": (_core.ScoreSelection, (LEVEL, 1)),
+    "ScoreSelection.pmf": (SELECTION.pmf, (SCORES,)),
+    "ScoreSelection.matrix_of_totals": (SELECTION.matrix_of_totals, (np.array([SCORES, SCORES]),)),
+    "ScoreSelection.matrix_of_subsets": (SELECTION.matrix_of_subsets, (np.array([SCORES, SCORES]), 1)),
+    "ScoreSelection.matrix_of_vectors": (
         SELECTION.matrix_of_vectors,
         (np.array([SCORES, SCORES]), [2, 2], np.array([[1, 1], [0, 2]], np.uint16)),
     ),
