@@ -141,15 +141,15 @@ class WinsorizedMean(UserLevelEstimator):
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         d, max_norm, norm = n_features, float(self.max_norm), self.norm
         method, center = self._method(n_users, d), self._center(d)
-        given = None if self.public_seed is None else PublicSeed(self.public_seed)
-        seed = PublicSeed.random() if given is None and method.rotated() else given
+        fixed = None if self.public_seed is None else PublicSeed(self.public_seed)
+        seed = PublicSeed.random() if fixed is None and method.rotated() else fixed
         signs = signs_of(seed, d) if seed is not None and method.rotated() else None
 
         def program(table: UserTable) -> AdaptiveMechanism:
             return method.program(MeanVectors(table, bound=max_norm, norm=norm, center=center, signs=signs))
 
         def outcomes() -> Sequence[Hashable]:
-            if given is None and method.rotated():
+            if fixed is None and method.rotated():
                 raise ValueError(
                     "public_seed must be given for an exact distribution: without one, each fit rotates differently"
                 )

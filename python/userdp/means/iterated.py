@@ -131,8 +131,8 @@ def _shortfall(dimension: int, off: Floats, concentration: float, radius: Floats
     across = concentration * np.sqrt((dimension - 1) / dimension) * _chi(max(dimension - 1, 1), normal)
     distance = np.sqrt(along**2 + across**2)
     reach = radius[:, None, None, None]
-    kept = reach / np.maximum(distance, reach)
-    lost: Floats = off - ((along * kept) @ weight) @ weight
+    factor = reach / np.maximum(distance, reach)
+    lost: Floats = off - ((along * factor) @ weight) @ weight
     return lost
 
 

@@ -50,12 +50,12 @@ class QueryPlan(Promise):
 
     answers: Answers  # all of them, planned
     seed: PublicSeed  # of public rotations
-    given: bool  # whether the seed is a parameter, and not fresh
+    seed_is_fixed: bool  # whether the seed is a parameter, and not fresh
 
     def outcomes(self) -> Sequence[Hashable]:
         """All transcripts of K answers; a ValueError where they are rotated by a fresh seed."""
         method, number = self.answers.method, self.answers.number
-        if method.rotated() and not self.given:
+        if method.rotated() and not self.seed_is_fixed:
             raise ValueError(
                 "public_seed must be given for an exact distribution: without one, each fit rotates differently"
             )
@@ -193,8 +193,8 @@ class QuerySession:
             for user, (start, end) in enumerate(zip(data.ends, data.ends[1:], strict=False)):
                 present[user] = start < end
                 if present[user]:
-                    given = [aligned(part[start:end]) for part in (data.rows, data.targets) if part is not None]
-                    vectors[user] = vector_of(query, given, d)
+                    arrays = [aligned(part[start:end]) for part in (data.rows, data.targets) if part is not None]
+                    vectors[user] = vector_of(query, arrays, d)
                 show(user + 1, n_users)
         return GivenVectors(vectors, present)
 
@@ -218,10 +218,10 @@ class QuerySession:
         return f"<QuerySession: {self.remaining} of {self._answers.number} questions left{closed}>"
 
 
-def vector_of(query: Query, given: Sequence[npt.NDArray[Any]], dimension: int) -> Floats:
+def vector_of(query: Query, arrays: Sequence[npt.NDArray[Any]], dimension: int) -> Floats:
     """A user's vector, 0 for whatever goes wrong: an error would tell something about that user's rows."""
     try:
-        vector = np.array(query(*given), dtype=np.float64)
+        vector = np.array(query(*arrays), dtype=np.float64)
     except KeyboardInterrupt:
         raise
     except BaseException:
@@ -381,8 +381,8 @@ class WinsorizedQueries(UserLevelMechanism):
     def _plan(self, n_users: int, n_features: int) -> QueryPlan:
         answers = plan_answers(self.method, self._problem(n_users), int(self.n_queries))
         seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
-        given = self.public_seed is not None
-        return QueryPlan(answers.budget, answers, seed, given, warnings=tuple(answers.method.warnings()))
+        fixed = self.public_seed is not None
+        return QueryPlan(answers.budget, answers, seed, fixed, warnings=tuple(answers.method.warnings()))
 
     def _problem(self, n_users: int) -> MeanProblem:
         max_norm = float(self.max_norm)

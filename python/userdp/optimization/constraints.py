@@ -28,10 +28,10 @@ class PublicArgument(ABC):
         """Keyword arguments that make the object again."""
 
     def __repr__(self) -> str:
-        given = ", ".join(
+        arguments = ", ".join(
             f"{name}={short_repr(value)}" for name, value in self._arguments().items() if value is not None
         )
-        return f"{type(self).__name__}({given})"
+        return f"{type(self).__name__}({arguments})"
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._arguments() == self._arguments()

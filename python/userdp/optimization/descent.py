@@ -270,13 +270,13 @@ class DescentEstimator(UserLevelEstimator):
         dimension = n_features + bool(self.fit_intercept)
         constraint = self._constraint(n_features)
         middle = constraint.middle(dimension)
-        given = getattr(self, "start", None)
-        start = middle if given is None else finite_vector(given, "start")
+        public_start = getattr(self, "start", None)
+        start = middle if public_start is None else finite_vector(public_start, "start")
         if len(start) != dimension:
             raise ValueError(f"start must have {dimension} entries, as theta has; got {len(start)}")
         inside = constraint.project(start)
         if np.linalg.norm(inside - start) > 1e-9 * (np.linalg.norm(start) + constraint.reach(dimension)):
-            raise ValueError(f"start must be in the constraint {constraint}; got {short_repr(given)}")
+            raise ValueError(f"start must be in the constraint {constraint}; got {short_repr(public_start)}")
         max_norm = math.hypot(self._max_feature_norm(n_features), float(self.fit_intercept))
         reach = max_norm * (constraint.reach(dimension) + float(np.linalg.norm(middle)))
         return DescentProblem(
