@@ -16,7 +16,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest stubtest evidence constant-time \
-	constant-time-leaks constant-time-welch architecture packages packages-test bench bench-compare clean build-demo
+	constant-time-leaks constant-time-welch architecture mutation packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,12 @@ packages-test: packages ## install either into an environment of its own and use
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(abspath target)} target/packages/sdist/bin/python -m pip install dist/userdp-*.tar.gz
 	target/packages/wheel/bin/python -I evidence/smoke.py
 	target/packages/sdist/bin/python -I evidence/smoke.py
+
+# --- evidence that the tests notice small faults (docs/mutation.md); takes hours, and goes on where it was stopped
+
+mutation: $(VENV)/.stamp-check build ## plant faults in the package and count those that tests notice
+	$(PY) -m pip install --group mutation
+	PYTHONPATH=evidence nice -n 5 $(PY) -m mutation
 
 # --- measurements
 

@@ -346,3 +346,9 @@ def test_no_mechanisms_cost_nothing() -> None:
     assert optimal_delta_of_groups([(0, 5, "1/2")], 0) == 1 - F(1, 2) ** 5
     assert optimal_delta(LogRatio(3), 2, LogRatio(9)) == 0
     assert compose_optimal(0, 5, 0) == 0
+
+
+@pytest.mark.parametrize("slack", [0, 1])
+def test_a_slack_is_between_0_and_1(slack: int) -> None:
+    with pytest.raises(ValueError, match="delta_slack"):
+        compose_advanced(1, 2, slack)

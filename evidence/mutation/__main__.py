@@ -1,0 +1,61 @@
+"""Plant mutants and count which are noticed: `make mutation`, or `python -m mutation` in evidence/ (README.md)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from mutation.covering import cover
+from mutation.following import plant_again
+from mutation.mutants import all_mutants, sample
+from mutation.planting import plant_all, table
+from mutation.running import preload
+from mutation.selecting import Map
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "target" / "mutation"
+
+
+def copied(tree: Path, work: Path) -> Path:
+    """A copy of what git knows of a tree, with its compiled extension; mutants are planted there and nowhere else."""
+    copy = work / "tree"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=tree, check=True, capture_output=True, text=True).stdout
+    extensions = [str(path.relative_to(tree)) for path in (tree / "python" / "userdp").glob("_core*.so")]
+    for name in (*filter(None, listed.split("\0")), *extensions):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(tree / name, copy / name)
+    return copy
+
+
+def main() -> None:
+    """Run what is asked for; what is there already from an earlier run is not done again."""
+    parser = argparse.ArgumentParser(prog="mutation", description=__doc__)
+    parser.add_argument("--tree", type=Path, default=ROOT, help="a checkout with its compiled extension")
+    parser.add_argument("--work", type=Path, default=WORK, help="where the copy, the map and the results are kept")
+    parser.add_argument("--per-folder", type=int, default=60, help="mutants of each folder")
+    parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--cap", type=float, default=20, help="seconds of tests for each mutant")
+    parser.add_argument(
+        "--before", type=Path, help="the work folder of an earlier tree, whose mutants are planted again"
+    )
+    arguments = parser.parse_args()
+    work = arguments.work.resolve()
+    tree = copied(arguments.tree.resolve(), work)
+    preload(tree)
+    kept = work / "results.json"
+    if arguments.before:
+        before = arguments.before.resolve()
+        tests = Map(before / "tree", before / "map")
+        plant_again(json.loads((before / "results.json").read_text()), tree, tests, kept, cap=arguments.cap)
+    else:
+        cover(tree, work / "map")
+        mutants = list(sample(all_mutants(tree), arguments.per_folder, arguments.seed))
+        plant_all(tree, mutants, Map(tree, work / "map"), kept, cap=arguments.cap, first=6)
+    print(table(json.loads(kept.read_text())))
+
+
+if __name__ == "__main__":
+    main()
