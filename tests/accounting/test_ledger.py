@@ -245,7 +245,7 @@ def test_json_that_does_not_keep_the_promise_is_refused() -> None:
         {"limits": {"rho": "1/100"}},
         {"epsilon": "1/2"},
         {"entries": content["entries"] * 3},
-        {"schema_version": 2},
+        {"schema_version": 1},
         {"unit": "household"},
         {"limits": 3},
         {"entries": [{"name": "x", "cost": {"epsilon": "-1"}}]},
