@@ -103,6 +103,15 @@ class PrivacyRecord(Shown):
     >>> record = PrivacyRecord(PrivacyCost(1), "user", {"selection": Fraction(1)}, ("threshold_",))
     >>> record.is_private, float(record.epsilon)
     (True, 1.0)
+    >>> print(record)
+    Privacy of this fit
+      Epsilon   1
+      Delta     0 exactly
+      Protects  a user's records, whatever they are replaced by
+      Released  threshold_
+      Spent, in epsilon
+        part       amount  exactly
+        selection  1
     """
 
     cost: PrivacyCost
@@ -152,10 +161,13 @@ class PrivacyRecord(Shown):
     def _sections(self) -> Sequence[Section]:
         return [_section(self, "Privacy of this fit")]
 
+    def __str__(self) -> str:
+        return self._sections()[0].text()
+
 
 def _section(record: PrivacyRecord, title: str, notes: Sequence[str] = ()) -> Section:
     """What a release promises, for a notebook."""
-    whose = "a user's rows" if record.unit == "user" else "one row"
+    whose = "a user's records" if record.unit == "user" else "one record"
     promise = [
         Fact("Epsilon", *level_text(parse_level(record.epsilon))),
         Fact("Delta", *number_text(record.delta)),

@@ -192,7 +192,7 @@ class RoundNoise(ABC):
 
     def _parts(self, shares: Sequence[Fraction]) -> Mapping[str, Fraction]:
         parts = {f"round {number}": self.rest * share for number, share in enumerate(shares, 1)}
-        return parts | ({"radius": self.search_share} if self.search_share else {})
+        return parts | ({"concentration": self.search_share} if self.search_share else {})
 
 
 @dataclass(frozen=True)
