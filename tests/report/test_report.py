@@ -29,7 +29,7 @@ from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user
 from userdp.checker import check as _checker
 from userdp.checker import spaces as _spaces
 from userdp.checker.check import EXPLANATIONS
-from userdp.display.numbers import bounds_text, level_text, number_text
+from userdp.display.numbers import bounded, bounds_text, enclosed_text, level_text, number_text
 from userdp.exact import Bounds, LogRatio, Pmf
 from userdp.exact.encoding import Unreadable, decode, encode, fraction_text
 from userdp.exact.numbers import PrivacyLevel
@@ -413,9 +413,8 @@ def test_sampled_reports(monkeypatch: pytest.MonkeyPatch) -> None:
         change(changed)
         return AuditReport.from_json(json.dumps(seal(changed))).verify().problems
 
-    assert forged(lambda r: r["sample"].update(pmfs_digest="ground")) == (
-        "pmfs_digest is not a SHA-256 digest in lower-case hex",
-    )
+    with pytest.raises(ValueError, match="pmfs_digest is not a SHA-256 digest in lower-case hex"):
+        forged(lambda r: r["sample"].update(pmfs_digest="ground"))
     assert forged(lambda r: r["sample"]["pairs"].pop()) == ("the sampled pairs are not the ones that the digests draw",)
     assert forged(lambda r: r["sample"].update(pmfs_digest="0" * 64)) != ()
     assert "holds is not what the pmfs decide" in forged(lambda r: r["result"].update(holds=not report.holds))
@@ -625,7 +624,7 @@ def test_numbers_in_words() -> None:
         F(3): ("3", ""),
         F(1, 10): ("0.1", ""),
         F(0.1): ("0.1", "0.1 (a float)"),
-        F(1, 3): ("0.3333", "1/3"),
+        F(1, 3): ("0.3334", "1/3"),
         F(0): ("0 exactly", ""),
     }
     assert {value: number_text(value) for value in texts} == texts
@@ -637,8 +636,49 @@ def test_numbers_in_words() -> None:
     assert level_text(PrivacyLevel(F(1), F(0))) == ("0", "")
     assert bounds_text(Bounds(0.0, 0.0)) == ("0 exactly", "")
     assert bounds_text(Bounds(0.25, 0.25)) == ("0.25", "")
-    assert bounds_text(Bounds(3.7551, 3.7552)) == ("3.755", "between 3.7551 and 3.7552")
+    assert bounds_text(Bounds(3.7551, 3.7552)) == ("3.756", "between 3.7551 and 3.7552")
     assert bounds_text(Bounds(0.0, 0.1)) == ("between 0 and 0.1", "between 0.0 and 0.1")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_few_digits_are_on_the_safe_side(seed: int) -> None:
+    source = random.Random(seed)
+    for _ in range(50):
+        value = F(source.getrandbits(200) + 1, source.getrandbits(200) + 1) * F(10) ** source.randrange(-400, 300)
+        up, down = (F(bounded(value, toward)) for toward in ("up", "down"))
+        assert down <= value <= up
+        assert 0 < down <= up <= down * F(1002, 1000)
+        if math.isfinite(float(value)) and float(value) > 1e-300:
+            low = float(value) * 0.9999
+            high = math.nextafter(low, math.inf)
+            shown = bounds_text(Bounds(low, high))[0].removeprefix("between ").split(" and ")[-1]
+            assert F(high) <= F(shown) <= F(high) * F(1002, 1000)
+        level = PrivacyLevel(1 + abs(value) % 5, F(0))
+        assert float(level) <= float(level_text(level)[0])
+        assert float(level_text(level, "down")[0]) <= float(level)
+
+
+def test_zero_is_zero_alone() -> None:
+    assert number_text(F(1, 10**400)) == ("1e-400", f"1/1{'0' * 400}")
+    assert bounded(F(1, 3 * 10**400)) == "3.334e-401"
+    assert bounded(5e-324) == "4.941e-324"
+    assert bounded(0.0) == bounded(F(0)) == "0"
+    assert number_text(F(0.1)) == ("0.1", "0.1 (a float)")
+    assert bounded(math.inf) == "inf"
+    assert enclosed_text(F(1, 3), F(1, 3) + F(1, 10**9), "down") == "0.3333"
+    assert enclosed_text(0.12346, 0.2) == "between 0.1234 and 0.2"
+
+
+def test_a_refuted_claim_is_not_shown_stronger_than_it_is() -> None:
+    told = audit_user_level(
+        finite_algorithm(outputs=(0, 1))(lambda data: [1, 0] if data[0][0] else [0, 1]),
+        universe=(0, 1),
+        n_users=1,
+        n_examples=1,
+        epsilon=F(1, 3),
+        delta=F(2, 7),
+    )
+    assert "epsilon = 0.3333, delta = 0.2857." in told.summary()
 
 
 def test_a_verification_is_no_yes_or_no() -> None:

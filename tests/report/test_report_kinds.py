@@ -257,6 +257,19 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("stability", forge(items=[]), "there is no item"),
     ("stability", forge(m=10**30), "samples"),
     ("stability", forge(method=None), "the method is unknown"),
+    ("violated lddp", forge(lower="0x0.0p+0", upper="0x1.0000000000000p+0", holds=True), "too far apart"),
+    ("violated lddp", forge(lower=(2.0).hex(), upper=(2.0).hex()), "at most 1"),
+    ("generalization", at("witness", "divergence", to=["0x0.0p+0", "0x1.0000000000000p+0"]), "too wide"),
+    ("stability", forge(m=10**6, samples=2_000_001), "too many samples"),
+    (
+        "stability",
+        lambda report: (
+            report["items"].append(report["items"][-1] | {"item": "reprisal"})
+            or report["items"].append(report["items"][-1])
+        ),
+        "twice",
+    ),
+    ("comparison", at("rows", 0, "error", to="nan"), "predicted errors must be >= 0"),
     ("stability of lists", forge(list_size=0), "more often than lists have places"),
     ("stability of lists", forge(nu=["0", "1"]), "lists have no method"),
     ("stability of seeds", at("seeds", 0, "weight", to="1/2"), "probabilities with the sum 1"),
@@ -275,6 +288,65 @@ def test_forgeries_are_found(name: str, change: Callable[[dict[str, Any]], None]
     assert any(problem in said for said in found.problems), found.problems
     with contextlib.suppress(ValueError):
         assert loaded(forged).verify().finding == "wrong"
+
+
+HUGE = "1" + "0" * 5000
+EXTREME: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
+    ("lddp", forge(n_users=10**4000)),
+    ("lddp", forge(n_users=10**4000, r=10**3999)),
+    ("lddp", forge(n_users=3, r=10**4000)),
+    ("lddp", forge(epsilon={"ratio": HUGE, "exponent": HUGE})),
+    ("lddp", forge(delta=f"1/{HUGE}", pmf_error=f"1/{HUGE}", holds=None)),
+    ("generalization", forge(beta=HUGE, claimed_beta=f"1/{HUGE}")),
+    ("stability", forge(alpha=f"1/{HUGE}", eta=f"1/{HUGE}", global_stability=["0", HUGE])),
+    ("explanation", forge(refusal_probability=HUGE, spread=10**4000, allowed_divergence=f"1/{HUGE}")),
+    ("agreement", forge(confidence="nan", probability=["nan", "inf"], trials=10**4000)),
+    ("audit", at("question", "delta", to=f"1/{HUGE}")),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), EXTREME)
+def test_extreme_numbers_are_shown(name: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """A result on the screen is not hidden by an exception, whatever is in the file."""
+    content = MAKERS[name]().to_dict()
+    change(content)
+    report = loaded(sealed(content))
+    for show in (str, repr, type(report)._repr_html_, type(report).to_html, type(report).to_json):
+        assert isinstance(show(report), str)
+    assert len(report.to_frame("pyarrow")) > 0
+    report.verify()
+
+
+def test_small_texts_do_not_fill_the_memory() -> None:
+    """Masses without common factors, over one denominator, would have thousands of times the length of the text."""
+    source, size = random.Random(0), 4000
+    shares = [F(d // size, d) for d in (source.getrandbits(200) | 1 for _ in range(size))]
+    texts = [values.fraction_text(share) for share in shares]
+    audit = MAKERS["audit"]().to_dict()
+    audit["outputs"], audit["pmfs"] = list(range(size)), [texts for _ in audit["pmfs"]]
+    stability, general = (MAKERS[name]().to_dict() for name in ("stability", "generalization"))
+    stability["distribution"] = [[place, text] for place, text in enumerate(texts)]
+    general["universe"], general["distributions"] = list(range(size)), [texts]
+    general |= {"sample_perfect": ["0"], "perfect": ["0"], "beta": "0", "worst": 0, "holds": None}
+    for content in (audit, stability, general):
+        found = checker.check(sealed(content))
+        assert found.finding == "wrong"
+        assert "too long to check" in found.problems[0]
+
+
+def test_a_sample_has_its_form() -> None:
+    audit = MAKERS["audit"]().to_dict()
+    deep = json.loads("[" * 600 + "]" * 600)
+    for place in ("pmf_of", "pmf_pairs"):
+        with pytest.raises(ValueError, match="not a userdp report"):
+            loaded(sealed(audit | {place: [deep]}))
+    digest = "0" * 64
+    sample = {"pmfs_digest": digest, "pmf_of_digest": digest, "pmf_pairs_digest": digest, "pairs": [], "pmfs": {}}
+    empty = {"verification": "sampled", "pmfs": [], "pmf_of": [], "pmf_pairs": []}
+    loaded(sealed(audit | empty | {"sample": sample}))
+    for wrong in (deep, sample | {"pairs": deep}, sample | {"pmfs": {"0": deep}}, sample | {"pmfs_digest": 1}):
+        with pytest.raises(ValueError, match="not a userdp report"):
+            loaded(sealed(audit | empty | {"sample": wrong}))
 
 
 # With what the report is about -------------------------------------------------------------------------------
@@ -381,6 +453,24 @@ def test_deletions_of_another_algorithm_or_dataset(monkeypatch: pytest.MonkeyPat
         report.verify(SHARE)
     with pytest.raises(TypeError, match="or neither"):
         report.verify(dataset=PEOPLE)
+
+
+def test_what_is_undetermined_within_the_error_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forged verdict between the bounds: the stated pmfs violate it, and the true ones may not."""
+    report = check_lddp(SHARE, PEOPLE, r=1, epsilon=0, delta="1/4").to_dict()
+    report |= {"pmf_error": "1/2", "lower": "0x0.0p+0", "upper": (1.0).hex()}
+    monkeypatch.setattr(values, "ALL_DATASETS", 1)
+    forged: Any = loaded(sealed(report))
+    assert forged.holds is False
+    found = forged.verify(SHARE, PEOPLE)
+    assert found.finding == "spot-checked"
+    assert not found.refuted
+
+
+def test_generalization_with_another_number_of_pmfs() -> None:
+    report = MAKERS["generalization"]().to_dict()
+    found = loaded(sealed(report | {"pmfs": 4})).verify(order)
+    assert found.problems == ("the mechanism has 3 distinct pmfs, and the report states 4",)
 
 
 def test_a_worse_pair_than_the_witness_is_found() -> None:

@@ -67,7 +67,7 @@ def _inexact(report: Mapping[str, Any]) -> bool:
 
 
 def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
-    pmfs = [Pmf.read(masses, len(report["outputs"])) for masses in report["pmfs"]]
+    pmfs = Pmf.read_all(report["pmfs"], len(report["outputs"]))
     if not _all_differ(pmfs):
         problems.append("pmfs lists the same pmf twice")
     index_of = [count(index, "pmf_of") for index in report["pmf_of"]]
@@ -92,14 +92,32 @@ def _all_differ(pmfs: Collection[Pmf]) -> bool:
     return len({tuple(Fraction(w, pmf.total) for w in pmf.weights) for pmf in pmfs}) == len(pmfs)
 
 
-def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
-    sample = report["sample"]
-    if report["pmfs"] != [] or report["pmf_of"] != [] or report["pmf_pairs"] != []:
-        problems.append("a sampled report has empty pmfs, pmf_of and pmf_pairs")
-    need(set(sample) == {*_DIGESTS, "pairs", "pmfs"}, "the sample has missing or unknown fields")
+def _row(value: Any, length: int, name: str) -> list[Any]:
+    need(isinstance(value, list) and len(value) == length, f"a part of {name} is not a list of {length}")
+    return list(value)
+
+
+def _read_sample(sample: Any) -> None:
+    """Refuse what has not the form of a sample."""
+    known = isinstance(sample, dict) and set(sample) == {*_DIGESTS, "pairs", "pmfs"}
+    need(known, "the sample has missing or unknown fields")
     for name in _DIGESTS:
         right = isinstance(sample[name], str) and re.fullmatch("[0-9a-f]{64}", sample[name])
         need(bool(right), f"{name} is not a SHA-256 digest in lower-case hex")
+    need(isinstance(sample["pairs"], list) and isinstance(sample["pmfs"], dict), "the sample holds no pairs or no pmfs")
+    for number in itertools.chain(*(_row(pair, 4, "the sampled pairs") for pair in sample["pairs"])):
+        count(number, "a number of a sampled pair")
+    for masses in sample["pmfs"].values():
+        need(
+            isinstance(masses, list) and all(isinstance(mass, str) for mass in masses), "a pmf is not a list of masses"
+        )
+
+
+def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _Evidence:
+    sample = report["sample"]
+    _read_sample(sample)
+    if report["pmfs"] != [] or report["pmf_of"] != [] or report["pmf_pairs"] != []:
+        problems.append("a sampled report has empty pmfs, pmf_of and pmf_pairs")
     seed = sample["pmfs_digest"] + sample["pmf_of_digest"] + sample["pmf_pairs_digest"]
     witness = report["result"]["witness"]
     first = None if witness is None else (witness["ranks"][0], witness["ranks"][1])
@@ -117,7 +135,8 @@ def _sampled(report: Mapping[str, Any], space: Space, problems: list[str]) -> _E
         problems.append("the sampled pairs are not the ones that the digests draw")
     named = set(index_of.values())
     need(set(sample["pmfs"]) == set(map(str, named)), "the sample does not hold the pmfs of its pairs, and no others")
-    pmfs = {index: Pmf.read(sample["pmfs"][str(index)], len(report["outputs"])) for index in named}
+    stated = [sample["pmfs"][str(index)] for index in named]
+    pmfs = dict(zip(named, Pmf.read_all(stated, len(report["outputs"])), strict=True))
     need(_all_differ(pmfs.values()), "the sample gives one pmf two numbers")
     edges = {(min(i, j), max(i, j)) for _, _, i, j in sample["pairs"] if i != j or _inexact(report)}
     return _Evidence(pmfs, index_of, sorted(edges), False)
@@ -321,6 +340,10 @@ def read_form(report: Mapping[str, Any]) -> Space:
     need(holds is None or isinstance(holds, bool), "holds must be true, false or null")
     for name in ("datasets", "pairs"):
         count(report[name], name)
+    for index in itertools.chain(report["pmf_of"], *(_row(pair, 2, "pmf_pairs") for pair in report["pmf_pairs"])):
+        count(index, "the number of a pmf")
+    if report["verification"] == "sampled":
+        _read_sample(report["sample"])
     ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))
     need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
     delta, error = fraction(question["delta"]), fraction(question["pmf_error"])

@@ -14,9 +14,19 @@ from typing import Any
 
 from userdp.checker import values
 from userdp.checker.divergences import Level, Pmf, Value, positive_part, ratio_cap
-from userdp.checker.running import Checked, Declared, Mechanism, check_bounds, check_orders, distinct, run, within_error
+from userdp.checker.running import (
+    Checked,
+    Declared,
+    Mechanism,
+    check_bounds,
+    check_orders,
+    distinct,
+    run,
+    slack,
+    within_error,
+)
 from userdp.checker.spaces import samples_of
-from userdp.checker.values import count, decode, fraction, hex_float, need, text_of
+from userdp.checker.values import count, decode, fraction, hex_float, need, summed, text_of
 
 WORDS = {
     "engine": ("general", "symmetric", "additive", "score"),
@@ -94,6 +104,10 @@ def check_lddp(
     need(error < 1, "pmf_error must be below 1")
     low, high = hex_float(report["lower"]), hex_float(report["upper"])
     need(0 <= low <= high < math.inf, "lower and upper must satisfy 0 <= lower <= upper, and be finite")
+    # Pmfs sum to 1 within 1e-9, and masses are within their declared error.
+    need(low <= (1 + error) * (1 + Fraction(1, 10**8)), "a divergence is at most 1")
+    tight = error > 0 or Fraction(high) - Fraction(low) <= slack(low) + slack(high)
+    need(tight, "lower and upper are too far apart to say anything")
     may = {True: low <= delta, False: high > delta, None: error > 0 and low <= delta < high}
     need(may[holds], "holds is not what the bounds allow")
     outputs = _outputs(report["outputs"])
@@ -105,7 +119,10 @@ def check_lddp(
         first, second, found = _list(witness, "the witness", 3)
         for positions in (first, second):
             deleted = tuple(count(place, "a position") for place in _list(positions, "a deletion set", r))
-            need(list(deleted) == sorted(set(deleted)) and max(deleted) < n, "a deletion set is no set of positions")
+            need(
+                list(deleted) == sorted(set(deleted)) and max(deleted, default=0) < n,
+                "a deletion set is no set of positions",
+            )
             sets.append(deleted)
         need(sets[0] != sets[1], "the witness compares one deletion set with itself")
         event = _event(found, outputs)
@@ -128,7 +145,9 @@ def check_lddp(
         inside = value.compare(Fraction(low)) >= 0 >= value.compare(Fraction(high))
         need(inside, "the witness has another divergence than the report states")
         need(holds is None or (value.compare(delta) <= 0) is holds, "the witness contradicts holds")
-        refuted = holds is False
+        # Within an error the stated pmfs may violate what the true ones do not.
+        surely = within_error({0: p, 1: q}, [(0, 1)], (ratio, exponent), error)[1]
+        refuted = holds is False and surely.compare(delta) > 0
     few = min(r, n - r)
     if few * n.bit_length() > 64 or math.comb(n, r) > values.ALL_DATASETS:
         return Checked("spot-checked", len(sets), len(sets) // 2, refuted)
@@ -185,6 +204,7 @@ def check_generalization(
         event = _event(witness["event"], outputs)
         low, high = map(hex_float, _list(witness["divergence"], "divergence", 2))
         need(0 <= low <= high < math.inf and high > delta, "the witness has no divergence above delta")
+        need(Fraction(high) - Fraction(low) <= slack(low) + slack(high), "the witness's divergence is too wide")
         divergence = low, high
         need(isinstance(witness["reversed"], bool), "reversed must be true or false")
         need((witness["x2"] is None) == (notion == "simulator"), "the witness does not fit the notion")
@@ -205,11 +225,10 @@ def check_generalization(
         tried = 0
         if witness is not None and notion == "sample":
             p, q = (run(mechanism, "the witness", decode(witness[name]), len(outputs)) for name in ("x", "x2"))
-            _check_divergence(p.normalized(), q.normalized(), event, level, divergence)
+            _check_divergence(p.normalized(), q.normalized(), event, level, divergence, delta)
             tried = 2
-        return Checked("spot-checked", tried)
+        return Checked("spot-checked" if tried else "consistent", tried)
     by_rank = [pmf_of(rank) for rank in range(space.datasets)]
-    need(len(set(by_rank)) <= distinct_pmfs, "the mechanism has more distinct pmfs than the report states")
     pmfs = list(dict.fromkeys(pmf.normalized() for pmf in by_rank))
     if len(pmfs) * (len(pmfs) - 1) // 2 > values.COMPLETE_PAIRS:
         return Checked("spot-checked", space.datasets)
@@ -238,7 +257,10 @@ def check_generalization(
             q = center
             if witness["x2"] is not None:
                 q = run(mechanism, "the witness", decode(witness["x2"]), len(outputs)).normalized()
-            _check_divergence(*((q, p) if witness["reversed"] else (p, q)), event, level, divergence)
+            _check_divergence(*((q, p) if witness["reversed"] else (p, q)), event, level, divergence, delta)
+    # Floats may be different pmfs that normalizing makes one.
+    counted = len(pmfs) <= distinct_pmfs <= len(set(by_rank))
+    need(counted, f"the mechanism has {len(pmfs)} distinct pmfs, and the report states {distinct_pmfs}")
     refuted = holds is False
     datasets, finding = space.datasets, "established"
     if symmetric and not problems and not (declared is not None and declared.by_construction):
@@ -249,7 +271,7 @@ def check_generalization(
 
 def _distribution(masses: Any, length: int) -> list[Fraction]:
     found = [_share(mass, "a probability") for mass in _list(masses, "a distribution", length)]
-    need(sum(found) == 1, "a distribution does not sum to 1")
+    need(summed(found) == 1, "a distribution does not sum to 1")
     return found
 
 
@@ -292,11 +314,17 @@ def _differ(p: Pmf, q: Pmf, level: tuple[Fraction, Fraction], cap: int, delta: F
 
 
 def _check_divergence(
-    p: Pmf, q: Pmf, event: Sequence[int], level: tuple[Fraction, Fraction], bounds: tuple[float, float]
+    p: Pmf,
+    q: Pmf,
+    event: Sequence[int],
+    level: tuple[Fraction, Fraction],
+    bounds: tuple[float, float],
+    delta: Fraction,
 ) -> None:
     value = Value(p.mass(event), q.mass(event), Level(*level, ratio_cap((p, q))))
     inside = value.compare(Fraction(bounds[0])) >= 0 >= value.compare(Fraction(bounds[1]))
     need(inside, "the witness has another divergence than the report states")
+    need(value.compare(delta) > 0, "the witness has no divergence above delta")
 
 
 # Stability ---------------------------------------------------------------------------------------------------
@@ -328,9 +356,10 @@ def check_stability(report: Mapping[str, Any]) -> Checked:
     need(bool(atoms), "the distribution is empty")
     decode([code for code, _ in atoms], str)
     masses = [_share(mass, "a probability") for _, mass in atoms]
-    need(sum(masses) == 1 and min(masses) > 0, "the distribution has no positive probabilities with the sum 1")
+    need(summed(masses) == 1 and min(masses) > 0, "the distribution has no positive probabilities with the sum 1")
     samples, seeds = count(report["samples"], "samples", 1), _list(report["seeds"], "seeds")
     counts = (_binomial(m + len(atoms) - 1, len(atoms) - 1), _power(len(atoms), m))
+    need(samples <= values.MAX_DATASETS, "too many samples to check")
     need(samples in counts, f"there are {counts[0]} samples as multisets and {counts[1]} as sequences")
     outcomes = count(report["outcomes"], "outcomes", 1)
     need(outcomes <= samples * max(1, len(seeds)), "there are more outcomes than samples")
@@ -338,13 +367,13 @@ def check_stability(report: Mapping[str, Any]) -> Checked:
     need(bool(items), "there is no item")
     lows = [low for (low, _), _ in items]
     need(lows == sorted(lows, reverse=True), "the items are not in the order of their probabilities")
-    named = [item["item"] for item in report["items"] if "repr" not in text_of(item["item"])]
+    named = [item["item"] for item in report["items"] if not _has_text_only(item["item"])]
     distinct(named, "items")
     fine = [probability for probability, accurate in items if accurate]
     best = (max(low for low, _ in fine), max(high for _, high in fine)) if fine else (Fraction(0), Fraction(0))
     stated = _enclosed(report["global_stability"], "global_stability")
     need(stated == best, "global_stability is not that of the likeliest accurate item")
-    total = sum(lows), sum(high for (_, high), _ in items)
+    total = summed(lows), summed(high for (_, high), _ in items)
     optional = ("method", "agreement", "distance", "nu")
     if report["list_size"] is not None:
         longest = count(report["list_size"], "list_size")
@@ -356,10 +385,9 @@ def check_stability(report: Mapping[str, Any]) -> Checked:
     if seeds:
         need(all(report[name] is None for name in optional[:3]), "listed seeds have no method, agreement or distance")
         found = [_seed(seed, alpha, eta) for seed in seeds]
-        need(sum(weight for weight, _ in found) == 1, "the seeds do not have probabilities with the sum 1")
+        need(summed(weight for weight, _ in found) == 1, "the seeds do not have probabilities with the sum 1")
         low, high = (
-            sum((weight for weight, accurate in found if accurate in kinds), Fraction(0))
-            for kinds in ((True,), (True, None))
+            summed(weight for weight, accurate in found if accurate in kinds) for kinds in ((True,), (True, None))
         )
         need(nu == (low, high), "nu is not the weight of the seeds with a stable and accurate item")
         return Checked("consistent")
@@ -367,11 +395,18 @@ def check_stability(report: Mapping[str, Any]) -> Checked:
     agreement, distance = (_enclosed(report[name], name) for name in ("agreement", "distance"))
     missed = Fraction(int(distance[1] > 0)) if eta == 1 else distance[1] / (1 - eta)
     stable = max(stable_share(agreement[0], eta), 1 - missed)
-    low, high = sum((low for low, _ in fine), Fraction(0)), sum((high for _, high in fine), Fraction(0))
+    low, high = summed(low for low, _ in fine), summed(high for _, high in fine)
     inaccurate = Fraction(0) if len(fine) == len(items) else 1 - low
     implied = (max(Fraction(0), stable - inaccurate / eta), min(Fraction(1), agreement[1] / eta**2, high / eta))
     need(nu == implied, "nu is not what the agreement, the distance and the items say about it")
     return Checked("consistent")
+
+
+def _has_text_only(code: Any) -> bool:
+    """Whether a code, or one in it, is the text of an object; different objects may have the same text."""
+    if isinstance(code, dict):
+        return "repr" in code or any(map(_has_text_only, code.values()))
+    return isinstance(code, list) and any(map(_has_text_only, code))
 
 
 def _item(item: Any, alpha: Fraction) -> tuple[Enclosed, bool]:
@@ -465,7 +500,7 @@ def _comparison(report: Mapping[str, Any]) -> None:
         methods.append(_text(parts["method"]))
         _text(parts["note"])
         errors = [hex_float(parts[name]) for name in ("noise", "error") if parts[name] is not None]
-        need(parts["noise"] is not None and min(errors) >= 0, "predicted errors must be >= 0")
+        need(parts["noise"] is not None and all(error >= 0 for error in errors), "predicted errors must be >= 0")
         order.append((parts["protects"] == "record", math.inf if parts["error"] is None else errors[1]))
     need(order == sorted(order), "the rows are not in the order of their errors")
     need(report["best"] in methods and len(set(methods)) == len(methods), "the best method is not one of the rows")

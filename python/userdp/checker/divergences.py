@@ -16,6 +16,9 @@ from userdp.checker.spaces import Pair
 from userdp.checker.values import fraction, need
 
 _PMF_TOLERANCE = Fraction(1, 10**9)
+MOST_WEIGHT_BITS = 2**29
+"""Of all weights of a report, besides a multiple of what its text has: a small one must not fill the memory."""
+_GROWTH = 64
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,33 @@ class Pmf:
         return cls(tuple(mass.numerator * (total // mass.denominator) for mass in masses), total)
 
     @classmethod
+    def read_all(cls, many: Iterable[Any], outputs: int) -> list[Pmf]:
+        """The pmfs of a report, which together may not be much longer than their text."""
+        most, found = MOST_WEIGHT_BITS, list[Pmf]()
+        for masses in many:
+            pmf, spent = cls._read(masses, outputs, most)
+            found.append(pmf)
+            most -= spent
+        return found
+
+    @classmethod
     def read(cls, masses: Any, outputs: int) -> Pmf:
+        return cls.read_all([masses], outputs)[0]
+
+    @classmethod
+    def _read(cls, masses: Any, outputs: int, most: int) -> tuple[Pmf, int]:
+        """A pmf, and by how many bits its weights exceed what its text allows."""
         need(isinstance(masses, list) and len(masses) == outputs, f"a pmf is not a list of {outputs} masses")
-        pmf = cls.of([fraction(mass) for mass in masses])
+        stated = [fraction(mass) for mass in masses]
+        free = _GROWTH * sum(mass.denominator.bit_length() for mass in stated)
+        total = 1
+        for denominator in {mass.denominator for mass in stated}:
+            total = math.lcm(total, denominator)
+            need(total.bit_length() * outputs <= most + free, "the common denominator of a pmf is too long to check")
+        pmf = cls.of(stated)
         need(min(pmf.weights) >= 0, "a pmf has a negative mass")
         need(pmf.is_pmf(), "a pmf does not sum to 1")
-        return pmf
+        return pmf, max(0, total.bit_length() * outputs - free)
 
     def is_pmf(self) -> bool:
         near = abs(sum(self.weights) - self.total) <= self.total * _PMF_TOLERANCE

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -45,6 +45,8 @@ ALL_DATASETS = 100_000
 """With at most so many datasets, the digests of a sample are computed again from the mechanism."""
 ALL_ORDERS = 10_000
 """Datasets in every order of their users: with more, a declared symmetry is tried on drawn ones."""
+MOST_SUM_BITS = 2**31
+"""Of the terms of a sum, over their common denominator."""
 
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
@@ -115,6 +117,15 @@ def fraction(text: Any) -> Fraction:
     one_way = value.denominator == denominator and bottom != "1" and (top != "0" or not sign)
     need(one_way, f"{text!r:.60} is not a fraction in lowest terms")
     return -value if sign else value
+
+
+def summed(numbers: Iterable[Fraction]) -> Fraction:
+    """The sum, over one denominator: adding fractions one by one takes long where their denominators differ."""
+    terms, bottom = list(numbers), 1
+    for denominator in {term.denominator for term in terms}:
+        bottom = math.lcm(bottom, denominator)
+        need(bottom.bit_length() * len(terms) <= MOST_SUM_BITS, "the common denominator of a sum is too long to check")
+    return Fraction(sum(term.numerator * (bottom // term.denominator) for term in terms), bottom)
 
 
 def fraction_text(value: Fraction) -> str:

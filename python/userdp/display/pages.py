@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from userdp.display.numbers import rounded
+from userdp.display.numbers import bounded, rounded
 from userdp.exact.encoding import printable
 
 if TYPE_CHECKING:
@@ -217,14 +217,14 @@ def drawn(curve: Curve) -> Drawn | None:
     points = [(x_of(epsilon), y_of(delta)) for epsilon, delta in curve.points if delta > 0]
     ends = []
     if points:
-        ends.append((*points[0], f"δ = {rounded(curve.points[0][1])}", "start"))
+        ends.append((*points[0], f"δ = {bounded(curve.points[0][1])}", "start"))
         if curve.end is not None:
             x = x_of(curve.end)
             points += [(x, points[-1][1]), (x, floor)]
-            ends.append((x, floor, f"0 from ε = {rounded(curve.end)}", "end" if x > WIDTH / 2 else "start"))
+            ends.append((x, floor, f"0 from ε = {bounded(curve.end)}", "end" if x > WIDTH / 2 else "start"))
         else:
             last = next(delta for _, delta in reversed(curve.points) if delta > 0)
-            ends.append((*points[-1], f"δ = {rounded(last)}", "end"))
+            ends.append((*points[-1], f"δ = {bounded(last)}", "end"))
     step = _steps(reach, 5)
     ticks_x = [(x_of(n * step), rounded(n * step)) for n in range(int(reach / step * 1.000001) + 1)]
     decades = range(top, bottom, -max(1, -(-(top - bottom) // 5)))

@@ -18,7 +18,7 @@ from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of
 from userdp.checker import audits, divergences, spaces, values
 from userdp.checker.check import Verification
 from userdp.display import Curve, Fact, Section
-from userdp.display.numbers import as_float, bounds_text, level_text, number_text, plural
+from userdp.display.numbers import Toward, as_float, bounds_text, level_text, number_text, plural
 from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level, split_text
 from userdp.report.base import BOUNDS, LEVEL, MALFORMED, ReadOnly, Report, confirmed_by, undetermined
@@ -441,7 +441,9 @@ def _times_up(value: float, factor: Fraction) -> float:
 
 def section_of(report: AuditReport) -> Section:
     """The report as a page shows it."""
-    level, delta = level_text(report.epsilon_level), number_text(report.delta)
+    # A claim that fails at the digits shown must be no stronger than they are.
+    toward: Toward = "down" if report.holds is False else "up"
+    level, delta = level_text(report.epsilon_level, toward), number_text(report.delta, toward)
     claim = f"epsilon = {level[0]}, delta = {delta[0]}"
     word, tone, sentence = {
         True: ("HOLDS", "good", f"Every audited pair of neighbors is indistinguishable at {claim}."),

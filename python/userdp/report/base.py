@@ -19,10 +19,10 @@ from userdp.checker import check as checker
 from userdp.checker import values
 from userdp.checker.check import Verification
 from userdp.display import Shown, render_page
-from userdp.display.numbers import as_float
+from userdp.display.numbers import Toward, bounded
 from userdp.display.pages import version
 from userdp.exact.encoding import Unreadable, encode, fraction_text
-from userdp.exact.numbers import Bounds, PrivacyLevel
+from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
 from userdp.exact.pmf import Pmf, aligned, fractions_of, masses_of
 
 Self = TypeVar("Self", bound="Report")
@@ -119,7 +119,7 @@ OUTPUT_SET = Codec(
 """A frozenset of outputs, in the order of their codes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report(Shown):
     """A result that travels: JSON that others read back, verify where it can be, and show.
 
@@ -142,6 +142,10 @@ class Report(Shown):
     def __init_subclass__(cls) -> None:
         if cls.KIND:
             Report._kinds[cls.KIND] = cls
+
+    def __repr__(self) -> str:
+        parts = (f"{name}={_parts_text(getattr(self, name))}" for name in self.WRITTEN)
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __str__(self) -> str:
         return self.summary()
@@ -294,6 +298,14 @@ def render_html(
     return render_page(sections, title, introduction, date)
 
 
+def _parts_text(value: Any) -> str:
+    """The repr, in full while Python writes it: exact fractions may be longer than that."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"({', '.join(map(_parts_text, value))})" if isinstance(value, tuple) else short_repr(value)
+
+
 class ReadOnly(Mapping[str, Any]):
     """A mapping that nobody changes."""
 
@@ -313,16 +325,16 @@ class ReadOnly(Mapping[str, Any]):
         return repr(self._parts)
 
 
-def exact_text(value: Fraction, digits: int = 4) -> str:
-    """A short fraction itself, or a float to some digits."""
+def exact_text(value: Fraction, digits: int = 4, toward: Toward = "up") -> str:
+    """A short fraction itself, or some of its digits."""
     text = fraction_text(value)
-    return text if len(text) <= 24 else f"{as_float(value):.{digits}g}"
+    return text if len(text) <= 24 else bounded(value, toward, digits)
 
 
 def undetermined(pmf_error: Fraction, worst: Bounds, delta: Fraction) -> str:
     """Why a verdict has no truth value."""
     return (
-        f"undetermined within pmf_error={pmf_error}: the worst divergence is between {worst.lower!r} and "
+        f"undetermined within pmf_error={exact_text(pmf_error)}: the worst divergence is between {worst.lower!r} and "
         f"{worst.upper!r}, which does not decide about the claimed delta {float(delta)!r}; a smaller pmf_error, or "
         "pmfs given exactly, would settle it"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from userdp.checker.claims import stable_share
 from userdp.display import Fact, Section, Table
-from userdp.display.numbers import as_float, bounds_text, number_text, rounded
+from userdp.display.numbers import bounded, bounds_text, number_text, rounded
 from userdp.exact.numbers import Bounds, Delta, parse_delta
 from userdp.report.base import (
     BOUNDS,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation(Report):
     """Why a dataset is refused or not; **not private**. Its ``str`` is meant to be read.
 
@@ -100,14 +100,14 @@ class Explanation(Report):
             f"{self.n_users} users, {self.deletions} left out, {self.n_users - self.deletions} kept "
             f"(engine {self.engine!r}, compatibility {self.compatibility!r})",
             f"smallest stable set: {size}; above {self.largest_size} a refusal is sure",
-            f"probability of a refusal: {as_float(self.refusal_probability):.6g}",
+            f"probability of a refusal: {bounded(self.refusal_probability, digits=6)}",
         ]
         if self.spread is not None:
             lines.append(f"totals of kept sets are up to {self.spread} apart, and {self.distance} is tolerated")
         if self.worst is not None and self.worst_divergence is not None:
             lines.append(
-                f"most different kept sets: {self.worst}, divergence {self.worst_divergence.upper:.6g} where "
-                f"{as_float(self.allowed_divergence):.6g} is tolerated"
+                f"most different kept sets: {self.worst}, divergence {bounded(self.worst_divergence.upper, digits=6)} "
+                f"where {bounded(self.allowed_divergence, 'down', 6)} is tolerated"
             )
         lines.extend(f"to be refused less often: {advice}" for advice in self.advice)
         return "\n".join(lines)
@@ -131,7 +131,7 @@ class Explanation(Report):
             found += [
                 Fact("Most different kept sets", self.worst),
                 Fact("Their divergence", *bounds_text(self.worst_divergence)),
-                Fact("Tolerated", *number_text(self.allowed_divergence)),
+                Fact("Tolerated", *number_text(self.allowed_divergence, "down")),
             ]
         asked = [
             Fact("Users", f"{self.n_users:,}, of whom {self.deletions:,} are left out"),
@@ -298,7 +298,7 @@ def _order(line: Prediction) -> tuple[bool, float]:
     return line.protects != "user", math.inf if line.error is None else line.error
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AgreementEstimate(Report):
     """How often two users agreed.
 
@@ -340,9 +340,9 @@ class AgreementEstimate(Report):
     def summary(self) -> str:
         """Describe the result in a line of plain text."""
         return (
-            f"agreed in {self.agreed} of {self.trials} pairs: probability between {self.probability.lower:.4g} and "
-            f"{self.probability.upper:.4g} (confidence {self.confidence:g}); {self.defaults} of {2 * self.trials} "
-            "users got the default"
+            f"agreed in {self.agreed} of {self.trials} pairs: probability between "
+            f"{bounded(self.probability.lower, 'down')} and {bounded(self.probability.upper)} "
+            f"(confidence {self.confidence:g}); {self.defaults} of {2 * self.trials} users got the default"
         )
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from userdp.checker import values
 from userdp.checker.check import Verification
 from userdp.display import Fact, Section
-from userdp.display.numbers import as_float, bounds_text, level_text, number_text, plural
+from userdp.display.numbers import bounded, bounds_text, level_text, number_text, plural
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
 from userdp.report.base import (
     BOUNDS,
@@ -62,7 +62,7 @@ class GeneralizationWitness:
 _WITNESS = members(GeneralizationWitness, x=VALUE, x2=VALUE, event=OUTPUT_SET, divergence=BOUNDS, reversed=FLAG)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class GeneralizationReport(Report):
     """The result of `audit_perfect_generalization`.
 
@@ -225,7 +225,7 @@ class GeneralizationReport(Report):
                 f"Perfect generalization of {self.mechanism}",
                 word,
                 f"Output distributions on {pair} differ by more than (epsilon, delta) with probability beta = "
-                f"{exact_text(self.beta)} ({as_float(self.beta):.6g}).",
+                f"{exact_text(self.beta)} ({bounded(self.beta, digits=6)}).",
                 tone,  # type: ignore[arg-type]
                 facts=[("Result", found), ("Question", asked)],
                 notes=[note] if note else [],

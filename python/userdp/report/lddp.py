@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of, read_users
 from userdp.checker.check import Verification
 from userdp.display import Fact, Section
-from userdp.display.numbers import bounds_text, in_digits, level_text, number_text
+from userdp.display.numbers import Toward, bounds_text, in_digits, level_text, number_text
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
 from userdp.report.base import (
     COUNT,
@@ -35,7 +35,7 @@ from userdp.report.base import (
 LDDPWitness = tuple[tuple[int, ...], tuple[int, ...], frozenset[Any]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LDDPResult(Report):
     """Whether an algorithm is (r, epsilon, delta)-LDDP at a dataset, decided.
 
@@ -157,9 +157,10 @@ class LDDPResult(Report):
                 Fact("Attained by deleting", f"the users at {first} against those at {second}"),
                 Fact("On the event", short_repr(event)),
             ]
+        toward: Toward = "down" if self.holds is False else "up"
         asked = [
-            Fact("Epsilon", *level_text(self.epsilon)),
-            Fact("Delta", *number_text(self.delta)),
+            Fact("Epsilon", *level_text(self.epsilon, toward)),
+            Fact("Delta", *number_text(self.delta, toward)),
             Fact("Deleted users", f"{self.r} of {self.n_users}: {_ways(self.n_users, self.r)} ways"),
             Fact("Engine", f"{self.engine}; {in_digits(self.pairs_evaluated)} pairs of pmfs computed"),
             *(Fact("Assumed", ASSUMPTIONS[name]) for name in self.assumptions),
@@ -188,4 +189,6 @@ def _ways(n: int, r: int) -> str:
     few = min(r, n - r)
     if few * n.bit_length() < 4000:
         return in_digits(math.comb(n, r))
+    if n.bit_length() > 1000 or few < 0:  # of a report that is wrong
+        return "an unknown number of"
     return f"over 10^{int((math.lgamma(n + 1) - math.lgamma(r + 1) - math.lgamma(n - r + 1)) / math.log(10)) - 1}"

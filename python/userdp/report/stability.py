@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 from userdp.display import Fact, Section, Table
-from userdp.display.numbers import as_float, number_text, rounded
+from userdp.display.numbers import Toward, enclosed_text, number_text
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import Interval, short_repr
 from userdp.exceptions import BudgetError
@@ -82,7 +82,7 @@ _ITEM = members(ItemStability, item=VALUE, probability=_ENCLOSED, error=optional
 _SEED = members(SeedStability, seed=VALUE, weight=FRACTION, best=_ITEM, stable=optional(FLAG), accurate=optional(FLAG))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class StabilityReport(Report):
     """The result of `audit_stability`: exact numbers for one distribution.
 
@@ -195,9 +195,9 @@ class StabilityReport(Report):
         if self.agreement is not None:
             lines.append(f"  two users agree with probability {_text(self.agreement)} ({self.method})")
         if self.distance is not None:
-            lines.append(f"  a user misses the canonical draw with probability {_text(self.distance)}")
+            lines.append(f"  a user misses the canonical draw with probability {_text(self.distance, 'up')}")
         if self.nu is not None:
-            eta = exact_text(self.eta, 6)
+            eta = exact_text(self.eta, 6, "down")
             lines.append(f"  {eta}-stable and accurate for a fraction {_text(self.nu)} of the public randomness")
         for own in itertools.islice(self.items, SHOWN_ITEMS):
             error = "" if own.error is None else f", error {exact_text(own.error, 6)}"
@@ -224,12 +224,12 @@ class StabilityReport(Report):
             ("A user misses the canonical draw", self.distance),
             ("Stable and accurate public randomness", self.nu),
         ):
-            found += [] if value is None else [_fact(label, value)]
+            found += [] if value is None else [_fact(label, value, "up" if value is self.distance else "down")]
         asked = [
             Fact("Samples", f"{self.samples:,} of m = {self.m} from {len(self.distribution)} examples"),
             Fact("Distinct outcomes", f"{self.outcomes:,}"),
             Fact("Accurate is an error of at most", *number_text(self.alpha)),
-            Fact("Stable is a probability of at least", *number_text(self.eta)),
+            Fact("Stable is a probability of at least", *number_text(self.eta, "down")),
         ]
         if self.list_size is not None:
             asked.append(Fact("Longest list", f"{self.list_size:,}"))
@@ -251,16 +251,14 @@ class StabilityReport(Report):
         ]
 
 
-def _fact(label: str, value: Interval) -> Fact:
+def _fact(label: str, value: Interval, toward: Toward = "down") -> Fact:
     if value.lower == value.upper:
-        return Fact(label, *number_text(value.lower))
-    low, high = as_float(value.lower), as_float(value.upper)
-    text = rounded(low) if rounded(low) == rounded(high) else f"between {rounded(low)} and {rounded(high)}"
+        return Fact(label, *number_text(value.lower, toward))
+    text = enclosed_text(value.lower, value.upper, toward)
     return Fact(label, text, f"between {fraction_text(value.lower)} and {fraction_text(value.upper)}")
 
 
-def _text(value: Interval) -> str:
+def _text(value: Interval, toward: Toward = "down") -> str:
     if value.lower == value.upper:
-        return exact_text(value.lower, 6)
-    low, high = f"{as_float(value.lower):.6g}", f"{as_float(value.upper):.6g}"
-    return low if low == high else f"between {low} and {high}"
+        return exact_text(value.lower, 6, toward)
+    return enclosed_text(value.lower, value.upper, toward, 6)

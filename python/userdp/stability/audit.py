@@ -414,12 +414,12 @@ def audit_stability(
     Stability of RepresentationLearner
       3 samples of m=2 from 2 examples, 3 distinct outcomes
       the likeliest item of error at most 0 has probability 0.472222
-      two users agree with probability 0.825 (race)
+      two users agree with probability 0.824999 (race)
       a user misses the canonical draw with probability 0.130987
-      9/10-stable and accurate for a fraction between 0 and 0.524691 of the public randomness
+      9/10-stable and accurate for a fraction between 0 and 0.524692 of the public randomness
         1: 0.472222, error 0
-        0: 0.263889, error 1/2
-        2: 0.263889, error 1/2
+        0: 0.263888, error 1/2
+        2: 0.263888, error 1/2
     """
     atoms, size = read_masses(distribution, "distribution"), check_count(m, "m")
     accurate, stable = parse_delta(alpha, "alpha"), parse_delta(eta, "eta")
