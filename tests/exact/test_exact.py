@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -84,3 +85,28 @@ def test_levels() -> None:
         _core.Level(F(1), F(-1))
     with pytest.raises(ValueError, match="epsilon"):
         _core.exp_bounds(_core.Level(F(1), F(2**21)), 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"), [("ln(3)", F(3)), (" ln( 3/2 ) ", F(3, 2)), ("ln(1.5)", F(3, 2)), ("ln(1)", F(1))]
+)
+def test_logarithms_as_text_are_exact_levels(text: str, ratio: F) -> None:
+    level = parse_level(text)
+    assert (level.ratio, level.exponent) == (ratio, 0)
+
+
+@pytest.mark.parametrize("text", ["ln(0.5)", "ln(-3)", "ln(0)", "ln()", "ln(x)", "ln(1/0)", "ln(inf)", "ln(1e999999)"])
+def test_texts_that_are_no_level_are_shown_whole(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"epsilon='{text}'")):
+        parse_level(text)
+
+
+@pytest.mark.parametrize("text", ["LN(3)", "2*ln(3)", "ln(3))", "ln(ln(3))", "ln 3"])
+def test_only_the_logarithm_of_a_number_is_read(text: str) -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        parse_level(text)
+
+
+def test_no_probability_is_a_logarithm() -> None:
+    with pytest.raises(ValueError, match="delta"):
+        parse_delta("ln(2)")

@@ -395,3 +395,24 @@ def test_mechanisms_say_what_they_cost_and_are_made_again() -> None:
         assert again.pmf(*points) == pmf
         assert mechanism.sample(*points) in pmf.outputs
     assert repr(next(iter(data))) == "PrivateMistakeTolerance(epsilon=1, n_users=9)"
+
+
+def test_the_list_of_users_is_what_it_was_when_it_was_given() -> None:
+    enrolled = [0, 1, 2]
+    median = PrivateMedian(epsilon=1, m=1, domain_size=3, enrolled=enrolled)
+    before = median.pmf([1, 2, 3], [0, 1, 2])
+    enrolled += [3, 4, 5, 6]
+    assert median.pmf([1, 2, 3], [0, 1, 2]) == before
+    assert pickle.loads(pickle.dumps(median)).pmf([1, 2, 3], [0, 1, 2]) == before
+
+
+@pytest.mark.parametrize("enrolled", [iter([0, 1]), "ab", 7])
+def test_a_list_of_users_that_cannot_be_read_twice_is_refused_at_once(enrolled: Any) -> None:
+    with pytest.raises(TypeError, match="enrolled"):
+        PrivateMedian(epsilon=1, m=1, domain_size=3, enrolled=enrolled)
+
+
+@pytest.mark.parametrize("beyond", [2**63, 2**64, -(2**63) - 1, 10**400])
+def test_counts_in_lists_are_clamped_however_long_they_are(beyond: int) -> None:
+    choice = PrivateMinError(epsilon=1, n_users=9, alpha=0.3)
+    assert choice.pmf([4, beyond]) == choice.pmf([4, 9 if beyond > 0 else 0])

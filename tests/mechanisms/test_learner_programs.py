@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import pickle
@@ -22,6 +23,33 @@ from userdp.mechanisms.composed import Sampler, output_distribution
 
 F = Fraction
 ONE = F(1)
+
+
+class Doubled(ExponentialMechanism):
+    """A user's mechanism, whose constructor takes other arguments than it passes on."""
+
+    def __init__(self, *, epsilon: int) -> None:
+        super().__init__(epsilon=2 * epsilon, sensitivity=1)
+        self.label = ["kept"]
+
+
+class Small(DiscreteLaplace):
+    """A user's mechanism, whose constructor takes no keyword of its base."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(epsilon=level, sensitivity=1, bounds=(0, 3))
+        self.label = ["kept"]
+
+
+@pytest.mark.parametrize(("mechanism", "data"), [(Doubled(epsilon=1), [0, 1]), (Small(2), 3)])
+def test_copies_of_a_users_own_mechanism_promise_what_it_promises(mechanism: Any, data: Any) -> None:
+    expected = mechanism.pmf(data)  # fills caches, which do not travel
+    for twin in (pickle.loads(pickle.dumps(mechanism)), copy.copy(mechanism), copy.deepcopy(mechanism)):
+        assert type(twin) is type(mechanism)
+        assert twin.cost == mechanism.cost == PrivacyCost(epsilon=2)
+        assert twin.pmf(data) == expected
+        assert twin.label == ["kept"]
+
 
 # --- budgets
 

@@ -149,7 +149,7 @@ class PrivacyLedger(Shown):
     """Accounts for several fits and releases on the same users, and refuses the one that would overspend.
 
     The promise is fixed first: everything that is spent through the ledger is together (epsilon, delta)-DP. What comes
-    next, and with which parameters, may be chosen in the light of all that was released before, as users do.
+    next, and with which parameters, may be chosen in the light of all that was released before, as analysts do.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exact distributions over examples, as users write them."""
+"""Exact distributions over examples, as callers write them."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ class Promise(Shown):
         return self.budget.cost
 
     def _record(self) -> PrivacyRecord:
-        """The record, or what it will say to users."""
+        """The record, or what it will say for users."""
         if self.record is not None:
             return self.record
         return PrivacyRecord(self.budget.cost, "user", self.budget.parts, (), (), self.budget.unit)

@@ -215,7 +215,7 @@ def _text(code: Any) -> str:
 
 
 def encode(value: Any) -> Any:
-    """The code of a value for a report; objects that have none become their ``repr``, to be read by users."""
+    """The code of a value for a report; objects that have none become their ``repr``, for readers."""
     return _Writer(math.inf, lambda unknown, why: {"repr": repr(unknown)}).code(value)
 
 

@@ -76,7 +76,7 @@ def is_rational(level: PrivacyLevel) -> bool:
 
 
 def as_epsilon(level: PrivacyLevel) -> Fraction | LogRatio:
-    """The level as users write it; 0 is a fraction."""
+    """The level as callers write it; 0 is a fraction."""
     if level.ratio == 1:
         return level.exponent
     return LogRatio(level.ratio.numerator, level.ratio.denominator)

@@ -197,8 +197,11 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     if isinstance(epsilon, LogRatio):
         return PrivacyLevel(epsilon.ratio, Fraction(0))
     if isinstance(epsilon, str) and (logarithm := _LOGARITHM.fullmatch(epsilon)):
-        ratio = parse_exact(logarithm[1], name, "the logarithm of a number")
-        if ratio < 1:
+        try:
+            ratio = exact_number(logarithm[1])
+        except ValueError as error:
+            raise ValueError(f"{name}={short_repr(epsilon)}: {error}") from None
+        if ratio is None or ratio < 1:
             raise ValueError(f"{name}={short_repr(epsilon)} is below 0, or no number; ln(x) needs x >= 1")
         return PrivacyLevel(ratio, Fraction(0))
     accepted = "a non-negative float, int, Fraction, decimal string such as '0.1', '1/3' or 'ln(3/2)', or LogRatio"

@@ -1,4 +1,4 @@
-"""Exact probability mass functions: made from weights, counts or logits, and read from what users pass as a pmf.
+"""Exact probability mass functions: made from weights, counts or logits, and read from what callers pass as a pmf.
 
 Reading changes no value silently: floats are the dyadic numbers they are, and all else is exact.
 """

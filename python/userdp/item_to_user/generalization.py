@@ -101,7 +101,7 @@ def audit_perfect_generalization(
     Raises
     ------
     BudgetError
-        For too many datasets, distinct distributions or distributions.
+        For too many datasets, distinct output distributions, or distributions of the examples.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def audit_perfect_generalization(
 
     Examples
     --------
-    The distribution is b on (0, 1), c on (1, 0), else a: half of all samples differ from a, five eighths of all pairs
+    The output is b on (0, 1), c on (1, 0), else a: half of all samples differ from a, five eighths of all pairs
     differ.
 
     >>> from userdp.algorithms import finite_algorithm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -54,7 +55,7 @@ class PrivateMedian(ComposedMechanism):
         The median is of the samples in low..high and is one of these points, 0 <= low <= high <= N; by default 0 and N.
     mass : float, int, Fraction or decimal string
         A guess, in (0, 1], of how large a part of all samples is in low..high. It matters for utility only.
-    enrolled : iterable, optional
+    enrolled : sequence, optional
         The public list of all users, in which those without rows count too. By default the users who have rows.
     exact_integers : bool
         True promises that the type of the points is public. Otherwise NumPy's integers are read as doubles.
@@ -105,7 +106,10 @@ class PrivateMedian(ComposedMechanism):
         if not part:
             raise ValueError(f"mass must be above 0; got {short_repr(mass)}")
         self.domain_size, self.low, self.high = size, int(low), int(last)
-        self.enrolled, self.exact_integers = enrolled, exact_integers
+        if enrolled is not None and (isinstance(enrolled, (str, bytes)) or not hasattr(enrolled, "__len__")):
+            raise TypeError(f"enrolled must be a sequence of user ids; got {short_repr(enrolled)}")
+        # A list that its owner changes later would change who is counted.
+        self.enrolled, self.exact_integers = copy.deepcopy(enrolled), exact_integers
         super().__init__(
             epsilon=epsilon,
             m=m,
@@ -113,7 +117,7 @@ class PrivateMedian(ComposedMechanism):
             low=low,
             high=high,
             mass=mass,
-            enrolled=enrolled,
+            enrolled=self.enrolled,
             exact_integers=exact_integers,
         )
         self._s = tolerance_of_median(self.m, part)

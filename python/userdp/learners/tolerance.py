@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, check_count, parse_delta, short_repr
+from userdp.exact.numbers import Epsilon, check_count, is_integer, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.base import Mechanism
@@ -245,6 +245,9 @@ def check_n_users(n_users: Any) -> int:
 
 def read_minimal_errors(minimal_errors: Any, n_users: int) -> Counts:
     """Return the minimal errors clamped to 0, ..., n_users; refused by shape and type only, as values are private."""
+    if isinstance(minimal_errors, (list, tuple)) and all(map(is_integer, minimal_errors)):
+        # Beyond 64 bits NumPy would choose a type by the values.
+        minimal_errors = np.array([min(max(int(error), 0), n_users) for error in minimal_errors], dtype=np.int64)
     try:
         errors = np.asarray(minimal_errors)
     except ValueError:

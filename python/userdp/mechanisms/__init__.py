@@ -1,4 +1,4 @@
-"""Mechanisms and distributions whose distribution is known exactly, and exact pmfs."""
+"""Mechanisms and noise whose distributions are known exactly, and exact pmfs."""
 
 from __future__ import annotations
 

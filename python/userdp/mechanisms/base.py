@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -64,9 +64,19 @@ class Mechanism(ABC):
         shown = (f"{name}={short_repr(value)}" for name, value in self._arguments.items() if value is not False)
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # The tables that the arguments lead to are made again where they are needed.
-        return partial(type(self), **self._arguments), ()
+        kind = type(self)
+        own = next(base for base in kind.__mro__ if base.__module__.startswith("userdp."))
+        if own is kind:
+            return partial(kind, **self._arguments), ()
+        same = vars(_made_again(own, own, self._arguments))
+        added = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in same and not isinstance(getattr(kind, name, None), cached_property)
+        }
+        return _made_again, (kind, own, self._arguments, added)
 
     @abstractmethod
     def _draw(self, source: _core.Source, *args: Any, **kwargs: Any) -> Any:
@@ -82,6 +92,16 @@ class Mechanism(ABC):
         if "epsilon" not in self._arguments:
             raise ValueError("the cost of a draw needs a sensitivity: make the noise with epsilon and sensitivity")
         return PrivacyCost(**{name: self._arguments[argument] for name, argument in self._cost_from.items()})
+
+
+def _made_again(
+    kind: type[Mechanism], own: type[Mechanism], arguments: dict[str, Any], added: dict[str, Any] | None = None
+) -> Mechanism:
+    """Make a copy by this package's constructor: a user's own may take other arguments, or change these once more."""
+    made = kind.__new__(kind)
+    own.__init__(made, **arguments)
+    vars(made).update(added or {})
+    return made
 
 
 class Distribution(Mechanism, Generic[Value, Entry]):

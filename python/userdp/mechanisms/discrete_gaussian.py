@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on integers: a pmf of integer weights, drawn by rejection in constant-time trials."""
+"""Discrete Gaussian noise on integers: integer weights, drawn by rejection in constant-time trials."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ class DiscreteGaussian(AdditiveNoise):
 
     @property
     def distance(self) -> Fraction:
-        """A proved bound of the total variation between the noise of one integer and the ideal pmf on all integers."""
+        """A proved bound of the total variation between the noise of one integer and the ideal one on all integers."""
         return self._core_noise.distance
 
     def rho(self, sensitivity: int) -> Fraction:
-        """The zCDP parameter of the ideal pmf, for integers that move by at most `sensitivity` in Euclidean length."""
+        """The zCDP parameter of ideal noise, for integers that move by at most `sensitivity` in Euclidean length."""
         return Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
 
     def pmf(self, value: int | Integers | tuple[int, ...]) -> Pmf:

@@ -56,10 +56,10 @@ class Categorical(IntegerDistribution):
 
     Examples
     --------
-    >>> pmf = Categorical(weights=["1/2", "1/3", "1/6"])
-    >>> pmf.pmf().weights
+    >>> answer = Categorical(weights=["1/2", "1/3", "1/6"])
+    >>> answer.pmf().weights
     (3, 2, 1)
-    >>> pmf.sample() in (0, 1, 2)
+    >>> answer.sample() in (0, 1, 2)
     True
     """
 
@@ -119,6 +119,8 @@ class BiasedCoin(Distribution[bool, np.bool_]):
 
     *Time.* A toss takes the same instructions whatever its result is. Only whether more than 128 bits were needed
     shows, and that has probability 2**-128 for every coin.
+
+    *Privacy.* A coin is a part of mechanisms, and gives no guarantee by itself.
 
     Examples
     --------
@@ -387,10 +389,10 @@ class Geometric(IntegerDistribution):
 
     Examples
     --------
-    >>> pmf = Geometric(p="1/3")
-    >>> pmf.probability(2)
+    >>> failures = Geometric(p="1/3")
+    >>> failures.probability(2)
     Fraction(4, 27)
-    >>> pmf.sample() >= 0
+    >>> failures.sample() >= 0
     True
     """
 

@@ -1,4 +1,4 @@
-"""Whatever users bring their data in, as columns: read by what the container is, never by what is in it.
+"""Whatever data comes in, as columns: read by what the container is, never by what is in it.
 
 * NumPy arrays of numbers, bools and texts are typed. Arrays of objects are read object by object.
 * Lists and all other sequences are read object by object, to a depth that is public: two for tables, one for vectors.
