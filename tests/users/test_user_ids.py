@@ -393,3 +393,11 @@ def test_groups_may_name_a_column_of_a_frame(library: str) -> None:
 def test_columns_of_one_name_are_refused_by_the_name_of_the_argument() -> None:
     with pytest.raises(ValueError, match="X has several columns of one name"):
         UserTable.read(pd.DataFrame(np.eye(2), columns=["a", "a"]), groups=[1, 2], m=1)
+
+
+def test_a_frame_with_columns_of_one_name_has_no_column_of_ids() -> None:
+    frame = pd.DataFrame([[0.0, 1, 1], [1.0, 2, 2]], columns=["x", "user", "user"])
+    with pytest.raises(ValueError, match="X has several columns of one name"):
+        UserTable.read(frame, groups="user", m=1)
+    with pytest.raises(ValueError, match="X has several columns of one name"):
+        bound_contributions(frame, None, "user", m=1)

@@ -347,8 +347,12 @@ def is_frame(container: Any) -> bool:
     if isinstance(container, np.ndarray) or is_sequence(container):
         return False
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
-    return isinstance(nw.from_native(container, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+    try:
+        return isinstance(nw.from_native(container, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+    except DuplicateError:  # a frame, and refused by name where it is read
+        return True
 
 
 def select_column(frame: Any, column: str, name: str) -> tuple[Any, Any]:
@@ -369,8 +373,12 @@ def collected(container: Any) -> Any:
     if container is None or isinstance(container, np.ndarray) or is_sequence(container):
         return container
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
-    wrapped = nw.from_native(container, pass_through=True, allow_series=True)
+    try:
+        wrapped = nw.from_native(container, pass_through=True, allow_series=True)
+    except DuplicateError:
+        return container
     return wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else container
 
 
