@@ -67,7 +67,7 @@ def union_vote(years: int) -> AdditiveAlgorithm:
     """
     return AdditiveAlgorithm(
         BANDS,
-        statistic=lambda person: int(2 * sum(person) >= years),
+        statistic=lambda user: int(2 * sum(user) >= years),
         pmf_of_total=_band_pmf,
         statistic_range=(0, 1),
         name="union vote, one per user",

@@ -362,10 +362,10 @@ class PrivacyLedger(Shown):
         --------
         >>> import numpy as np
         >>> from userdp.learners import ThresholdClassifier
-        >>> people, hours = np.repeat(np.arange(50), 4), np.arange(200) % 100 + 1
+        >>> users, hours = np.repeat(np.arange(50), 4), np.arange(200) % 100 + 1
         >>> model = ThresholdClassifier(epsilon="1/2", domain_size=100, m=4, classes=(False, True))
         >>> ledger = PrivacyLedger(1)
-        >>> model = ledger.fit(model, hours[:, None], hours > 60, groups=people, name="threshold")
+        >>> model = ledger.fit(model, hours[:, None], hours > 60, groups=users, name="threshold")
         >>> [entry.name for entry in ledger.entries], ledger.remaining()["epsilon"]
         (['threshold'], Fraction(1, 2))
         """

@@ -404,20 +404,20 @@ def delstab(options: argparse.Namespace) -> int:
     return EXIT_HOLDS
 
 
-def _release(private: Any, people: Any, *, as_json: bool) -> None:
+def _release(private: Any, users: Any, *, as_json: bool) -> None:
     from userdp.delstab import BOTTOM
 
     # All outputs are put into words before the draw, so that none of them can fail afterwards.
     words = {output: _output(output) if as_json else str(output) for output in private.outputs}
-    drawn = private.release(people)
+    drawn = private.release(users)
     if as_json:
         print_json({"schema_version": 1, "private": True, "refused": drawn is BOTTOM, "output": words[drawn]})
     else:
         print(words[drawn])
 
 
-def _explain(private: Any, people: Any, *, as_json: bool) -> None:
-    explanation = private.explain(people)
+def _explain(private: Any, users: Any, *, as_json: bool) -> None:
+    explanation = private.explain(users)
     if not as_json:
         print(f"{NOT_PRIVATE}\n{explanation}")
         return
@@ -446,10 +446,10 @@ def _explain(private: Any, people: Any, *, as_json: bool) -> None:
     )
 
 
-def _distribution(private: Any, people: Any, *, as_json: bool) -> None:
+def _distribution(private: Any, users: Any, *, as_json: bool) -> None:
     from userdp.delstab import PmfBounds
 
-    pmf = private.output_distribution(people)
+    pmf = private.output_distribution(users)
     exact: list[str] | None = None
     if isinstance(pmf, PmfBounds):
         bounds = list(zip(pmf.lower.tolist(), pmf.upper.tolist(), strict=True))

@@ -108,14 +108,14 @@ class DelStab:
     >>> release = DelStab(votes, epsilon=8, delta="0.01", compatibility="exact")
     >>> release.deletions, release.outputs
     (4, ('no', 'yes', BOTTOM))
-    >>> people = ((1,),) * 8 + ((0,),)
-    >>> release.refusal_probability(people)
+    >>> users = ((1,),) * 8 + ((0,),)
+    >>> release.refusal_probability(users)
     Fraction(0, 1)
-    >>> release.output_distribution(people).fractions()
+    >>> release.output_distribution(users).fractions()
     [Fraction(1, 100), Fraction(99, 100), Fraction(0, 1)]
-    >>> release.release(people) in release.outputs
+    >>> release.release(users) in release.outputs
     True
-    >>> print(str(release.explain(people)).splitlines()[1])
+    >>> print(str(release.explain(users)).splitlines()[1])
     smallest stable set: 0; above 2 a refusal is sure
     """
 
