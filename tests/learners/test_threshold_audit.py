@@ -16,7 +16,7 @@ from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
-from userdp.estimators.plan import Budget
+from userdp.estimators.plan import Budget, equal_part
 from userdp.learners import ThresholdClassifier
 from userdp.learners import threshold as threshold_module
 from userdp.mechanisms import GroupedExponentialMechanism
@@ -152,7 +152,8 @@ def test_rounds_that_spend_more_than_their_part_are_found(monkeypatch: pytest.Mo
 def test_rounds_beyond_those_paid_for_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9)
     assert largest_change(program_of(learner), pairs_of(2, 1, 2))[1] == pytest.approx(1)
-    monkeypatch.setattr(threshold_module, "equal_part", lambda epsilon, parts: epsilon)
+    # The three draws of a choice keep their thirds: it is the rounds that spend all of their budget each.
+    monkeypatch.setattr(threshold_module, "equal_part", lambda e, parts: equal_part(e, parts) if parts == 3 else e)
     assert largest_change(program_of(learner), pairs_of(2, 1, 2))[1] == pytest.approx(2)
 
 

@@ -39,6 +39,11 @@ class NoisyComparison:
     def _draw(self, source: _core.Source, count: int, limit: int) -> int:
         return int(self._noise._draw(source, count) > limit)
 
+    @property
+    def certified_epsilon(self) -> float:
+        """A proved bound of the privacy loss of one comparison."""
+        return self._noise.certified_epsilon
+
     def pmf(self, count: int, limit: int) -> Pmf:
         """The distribution of the answer, 0 or 1."""
         weights = self._noise.pmf(count).weights
