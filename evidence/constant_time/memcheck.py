@@ -17,7 +17,7 @@ from constant_time.running import Complaint, run_under
 __all__ = ["check_memcheck", "reports_in"]
 
 NOTE = re.compile(r"\*\*\d+\*\* --- (.*?): ")
-BRANCH = "Conditional jump or move depends on uninitialized value(s)"
+BRANCH = "Conditional jump or move depends on uninitialised value(s)"
 """memcheck's words for a branch on a secret."""
 FRAME = re.compile(r"==\d+==    at 0x[0-9A-F]+: (\S+)")
 

@@ -13,7 +13,7 @@
 
 int probe_on_valgrind(void) { return RUNNING_ON_VALGRIND != 0; }
 
-/* --- memcheck: secret memory is memory that memcheck takes for uninitialised */
+/* --- memcheck: secret memory is memory that memcheck takes for uninitialized */
 
 void probe_mark(void *memory, size_t size) { (void)VALGRIND_MAKE_MEM_UNDEFINED(memory, size); }
 

@@ -232,13 +232,13 @@ def test_what_is_revealed_is_reported_as_often_as_it_is_decided() -> None:
 LOG = """\
 ==7== Memcheck, a memory error detector
 **7** --- UniformInteger.sample: bits 1
-==7== Conditional jump or move depends on uninitialized value(s)
+==7== Conditional jump or move depends on uninitialised value(s)
 ==7==    at 0x5E3: userdp_revealed_uniform_rejection (in /lib/_core.abi3.so)
 ==7==    by 0x5E4: ??? (in /lib/_core.abi3.so)
 ==7==
 {more}
 **7** --- ExponentialMechanism.sample, one draw: any, bits 0
-==7== Conditional jump or move depends on uninitialized value(s)
+==7== Conditional jump or move depends on uninitialised value(s)
 ==7==    at 0x4F1: PyLong_FromUnsignedLongLong (in /usr/bin/python3)
 """
 
@@ -246,10 +246,10 @@ LOG = """\
 @pytest.mark.parametrize(
     ("about", "function"),
     [
-        ("Use of uninitialized value of size 8", "userdp_revealed_uniform_rejection"),
-        ("Conditional jump or move depends on uninitialized value(s)", "userdp_revealed_coin_tie"),
-        ("Conditional jump or move depends on uninitialized value(s)", "userdp_ct_uniform"),
-        ("Conditional jump or move depends on uninitialized value(s)", "???"),
+        ("Use of uninitialised value of size 8", "userdp_revealed_uniform_rejection"),
+        ("Conditional jump or move depends on uninitialised value(s)", "userdp_revealed_coin_tie"),
+        ("Conditional jump or move depends on uninitialised value(s)", "userdp_ct_uniform"),
+        ("Conditional jump or move depends on uninitialised value(s)", "???"),
     ],
 )
 def test_reports_are_of_branches_that_reveal(about: str, function: str) -> None:
