@@ -51,7 +51,7 @@ def learner(**given: Any) -> ClippedGradientDescent:
 
 def planned(model: ClippedGradientDescent, n_users: int, n_features: int) -> Any:
     """The rounds that a fit makes."""
-    return model._descent(model._problem(n_users, n_features))
+    return model._descent(model._problem(n_users, n_features), None)
 
 
 FREE: dict[str, Any] = {"epsilon": 10, "delta": "1/10", "clip": 20.0}

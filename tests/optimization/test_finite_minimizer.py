@@ -77,7 +77,7 @@ def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
         return Pmf.from_weights(pmf, [one_run.outputs[i] for i in order])
 
     assert audited(2, 1, method="laplace").holds
-    monkeypatch.setattr(PrivateBestOf, "distribution", capped)
+    monkeypatch.setattr(PrivateBestOf, "pmf_from", capped)
     report = audited(2, 1, method="laplace")
     print(f"a fixed number of 10 runs: epsilon {report.epsilon}")
     assert not report.holds
