@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -29,36 +30,36 @@ def _integers(value: Any, length: int, of: str) -> list[int]:
     return list(value)
 
 
-class Space:
+class Space(ABC):
     """Ranked datasets; ranks below `sources` may have neighbors of higher rank, listed by `above`."""
 
     datasets: int
     pairs: int
     sources: int
 
+    @abstractmethod
     def above(self, rank: int) -> Sequence[int]:
         """Ranks of the neighbors that rank higher, ascending."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
         """Build the dataset of this rank from the objects of the structure."""
-        raise NotImplementedError
 
     def witness(self, a: int, b: int, real: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Build two datasets of these ranks that are neighbors as datasets of users."""
         return self.dataset(a, real), self.dataset(b, real)
 
+    @abstractmethod
     def all_orders(self) -> int:
         """How many datasets there are when users are told apart by their positions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_every_order(self, real: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """All of them, each with the rank of the dataset that stands for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_some_order(self, real: Mapping[str, Any], draw: Draw) -> tuple[int, tuple[Any, ...]]:
         """One of them, drawn."""
-        raise NotImplementedError
 
 
 class _Listed(Space):
@@ -157,8 +158,9 @@ class _Users(Space):
             digit = value // place % self.size
             yield from (value + (symbol - digit) * place for symbol in range(digit + 1, self.size))
 
+    @abstractmethod
     def members(self, rank: int) -> tuple[int, ...]:
-        raise NotImplementedError
+        """The users' values in the dataset of this rank, each as a number."""
 
     def dataset(self, rank: int, real: Mapping[str, Any]) -> tuple[Any, ...]:
         return self._users(self.members(rank), real)
@@ -168,9 +170,9 @@ class _Users(Space):
         universe = real["universe"]
         return tuple(tuple(universe[value // place % self.size] for place in places) for value in members)
 
+    @abstractmethod
     def rank_of(self, members: tuple[int, ...]) -> int:
         """The rank of the dataset that stands for these users, in any order."""
-        raise NotImplementedError
 
     def all_orders(self) -> int:
         few = self.values == 1 or self.n <= 64
@@ -210,6 +212,10 @@ class _Labeled(_Users):
         users = self.n if rank < self.sources else self.n - 1
         rank -= 0 if rank < self.sources else self.sources
         return tuple(rank // self.values**j % self.values for j in reversed(range(users)))
+
+    def rank_of(self, members: tuple[int, ...]) -> int:
+        rank = functools.reduce(lambda above, value: above * self.values + value, members, 0)
+        return rank + (self.sources if len(members) < self.n else 0)
 
     def above(self, rank: int) -> Sequence[int]:
         if rank >= self.sources:

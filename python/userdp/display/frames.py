@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,16 +15,16 @@ LARGEST_INTEGER = 2**63
 """Columns of data frames hold smaller integers; larger ones are given as floats."""
 
 
-class Shown:
+class Shown(ABC):
     """A result with a table: `to_frame`, and what notebooks show."""
 
+    @abstractmethod
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         """The rows of `to_frame`, by column."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _sections(self) -> Sequence[Section]:
         """What a notebook and a page show."""
-        raise NotImplementedError
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame.
