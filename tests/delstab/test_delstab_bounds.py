@@ -16,10 +16,9 @@ from support.delstab_engines import inner_pmfs
 from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
-from userdp.delstab import DelStab, cover, stable_sets
-from userdp.delstab.cover import most_steps, smallest_cover
+from userdp.delstab import DelStab, stable_sets
 from userdp.delstab.engines import WorstCase
-from userdp.delstab.stable_sets import Choices, SmallPools, most_choices
+from userdp.delstab.stable_sets import Choices, SmallPools, most_choices, most_steps, smallest_cover
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError
 
 F = Fraction
@@ -226,14 +225,14 @@ def test_covers_take_few_steps(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     source = random.Random(n)
     limit = n // 2
     steps = 0
-    step = cover._cover
+    step = stable_sets._cover
 
     def counted(*arguments: Any) -> Any:
         nonlocal steps
         steps += 1
         return step(*arguments)
 
-    monkeypatch.setattr(cover, "_cover", counted)
+    monkeypatch.setattr(stable_sets, "_cover", counted)
     for degree, alone in itertools.product((2, 3, 4, 6, 12, 40), (0, n // 4, n // 3)):
         apart = [0] * n
         for a, b in itertools.combinations(range(n - alone), 2):

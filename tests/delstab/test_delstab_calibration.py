@@ -16,7 +16,7 @@ from oracle.divergence import exp_bounds
 from userdp import LogRatio
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.delstab import DelStab
-from userdp.delstab.calibration import Calibration, calibrate
+from userdp.delstab.delstab import Calibration, calibrate
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]

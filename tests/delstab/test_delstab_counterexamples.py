@@ -16,7 +16,7 @@ from userdp import LogRatio
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_pair
 from userdp.delstab import BOTTOM, DelStab
-from userdp.delstab.calibration import calibrate
+from userdp.delstab.delstab import calibrate
 
 F = Fraction
 Compatible = Callable[[int, int], bool]

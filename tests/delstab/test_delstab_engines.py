@@ -15,8 +15,7 @@ from oracle import delstab as reference
 from support.delstab_engines import distribution_of, inner_pmfs, same_pmf, stability
 from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.delstab.stable_sets import Stability
-from userdp.delstab.windows import TotalPmfs
+from userdp.delstab.stable_sets import Stability, TotalPmfs
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]

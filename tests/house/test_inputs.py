@@ -12,7 +12,7 @@ import pytest
 
 from userdp import LogRatio, Pmf, exact_pmf
 from userdp.accounting import PrivacyCost, PrivacyLedger, compose_optimal, zcdp_delta
-from userdp.delstab.calibration import calibrate
+from userdp.delstab.delstab import calibrate
 from userdp.divergence import (
     chi2_divergence,
     epsilon_at_delta,

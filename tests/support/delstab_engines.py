@@ -11,9 +11,8 @@ from typing import Any
 from oracle import delstab as reference
 from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm
-from userdp.delstab.compatibility import InnerPmfs
 from userdp.delstab.engines import AnyStability, EngineChoice, check_arguments, choose_engine, find_stability
-from userdp.delstab.windows import TotalPmfs, certified
+from userdp.delstab.stable_sets import InnerPmfs, TotalPmfs, certified_totals
 
 F = Fraction
 
@@ -41,7 +40,7 @@ def stability(
         chosen = replace(chosen, steps=1)
     if chosen.engine == "additive" and totals is None:
         assert isinstance(algorithm, AdditiveAlgorithm)
-        totals = certified(algorithm, len(users) - deletions, deletions, inner)
+        totals = certified_totals(algorithm, len(users) - deletions, deletions, inner)
 
     return find_stability(
         algorithm,

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from userdp.algorithms.distributions import read_universe
-from userdp.algorithms.evaluation import outputs_of
-from userdp.algorithms.finite import form_of, is_symmetric, read_users
+from userdp.algorithms.finite import form_of, is_symmetric, outputs_of, read_users
 from userdp.audit.datasets import (
     MAX_SUMS,
     Additive,

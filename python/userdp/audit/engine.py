@@ -11,7 +11,7 @@ import numpy as np
 
 from userdp import _core
 from userdp.algorithms import Dataset
-from userdp.algorithms.evaluation import (
+from userdp.algorithms.finite import (
     DistinctPmfs,
     Totals,
     call_on,

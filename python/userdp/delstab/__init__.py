@@ -10,8 +10,7 @@ Source: Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang, "User-Level Differential 
 from __future__ import annotations
 
 from userdp.algorithms.finite import BOTTOM
-from userdp.delstab.delstab import DelStab
-from userdp.delstab.diagnostics import PmfBounds
+from userdp.delstab.delstab import DelStab, PmfBounds
 from userdp.report import Explanation
 
 __all__ = ["BOTTOM", "DelStab", "Explanation", "PmfBounds"]

@@ -1,20 +1,35 @@
-"""The mechanism DelStab [GKKMMZ23, Algorithm 1]: what it promises, how it releases, and its diagnostics."""
+"""The mechanism DelStab [GKKMMZ23, Algorithm 1]: what it promises, how it releases, and its diagnostics.
+
+First come the calibrations: from a promise (epsilon, delta) to the pmf of the refusal, the inner level and deletions.
+Then comes the mechanism. Last comes what it tells about a dataset, and **not privately**: the distribution of a
+release, and why it is refused. Proofs: docs/proofs/delstab_*.md.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.algorithms import Dataset
-from userdp.algorithms.evaluation import mechanism_name, outputs_of
-from userdp.algorithms.finite import BOTTOM, goes_with, is_symmetric, private_users, read_users
-from userdp.delstab.calibration import TOTAL, CalibrationName, calibrate
-from userdp.delstab.compatibility import InnerPmfs
-from userdp.delstab.diagnostics import PmfBounds, bounded_pmf, exact_distribution, explained
+from userdp.algorithms import AdditiveAlgorithm, Dataset
+from userdp.algorithms.finite import (
+    BOTTOM,
+    goes_with,
+    is_symmetric,
+    mechanism_name,
+    outputs_of,
+    private_users,
+    read_users,
+)
 from userdp.delstab.engines import (
     AnyStability,
     Compatibility,
@@ -24,12 +39,228 @@ from userdp.delstab.engines import (
     choose_engine,
     find_stability,
 )
-from userdp.delstab.windows import TotalPmfs, certified
-from userdp.exact.epsilon import as_epsilon
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, short_repr
+from userdp.delstab.stable_sets import InnerPmfs, Stability, TotalPmfs, WindowStability, certified_totals
+from userdp.exact.epsilon import ROOT_BITS, as_epsilon, core_level, level_root
+from userdp.exact.numbers import (
+    Bounds,
+    Delta,
+    Epsilon,
+    LogRatio,
+    PrivacyLevel,
+    parse_delta,
+    parse_level,
+    round_down,
+    round_up,
+    short_repr,
+)
 from userdp.exact.pmf import Pmf
+from userdp.exceptions import BudgetError
 from userdp.report import Explanation
-from userdp.runtime import Progress, progress_bar, source_of
+from userdp.runtime import Progress, ProgressCallback, progress_bar, source_of
+
+# --- calibrations: from a promise to the pmf of the refusal, the inner level and deletions
+#
+# Every number here is public and rational, and every rounding makes the promise easier to keep.
+
+CalibrationName: TypeAlias = Literal["optimal", "tight", "paper"]
+TOTAL = 1 << 128
+"""The denominator of every tabulated probability."""
+PROOF_BITS = 512
+"""Precision of the enclosures of e^epsilon in which a calibration is checked."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the privacy proof of one calibration needs, checked when it is made."""
+
+    name: CalibrationName  # "optimal", "tight" or "paper"
+    level: PrivacyLevel  # the promise, with delta
+    delta: Fraction
+    # (epsilon_T, delta_T): what hiding the smallest stable size costs.
+    noise_level: PrivacyLevel
+    noise_delta: Fraction
+    # (epsilon_L, delta_L): kept sets count as compatible when they are indistinguishable at this level.
+    inner_level: PrivacyLevel
+    inner_delta: Fraction
+    deletions: int  # D, the number of users left out of every run of the inner algorithm
+    kappa: int | None  # Half the largest value of R1 in Algorithm 1; None for "optimal", which draws no R1
+    # q_0, ..., q_M over 2^128: the probability of refusing when the smallest stable size is r, and q_M = 1.
+    refusal: tuple[int, ...]
+    _table: _core.TruncatedDiscreteLaplaceTable | _core.RefusalTable = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_levels(self)
+        _check_refusal(self)
+
+    @property
+    def largest(self) -> int:
+        """The largest size that a set S may have without a sure refusal."""
+        return len(self.refusal) - 2
+
+    @property
+    def proof(self) -> str:
+        """The page with the privacy proof."""
+        return f"docs/proofs/delstab_{self.name}.md"
+
+    def refusal_numerator(self, smallest: int | None) -> int:
+        """Probability, over 2^128, of refusing when the smallest stable set has this size (None: there is none)."""
+        return self.refusal[-1] if smallest is None or smallest > self.largest else self.refusal[smallest]
+
+    def mixture(self, smallest: int | None) -> list[int]:
+        """Probability, over 2^128, of releasing with |S| = 0, ..., `largest`; the refusal has the rest."""
+        if smallest is None:
+            return [0] * (self.largest + 1)
+        if isinstance(self._table, _core.RefusalTable):
+            released = TOTAL - self.refusal_numerator(smallest)
+            return [released if size == smallest else 0 for size in range(self.largest + 1)]
+        numerators = [after - before for before, after in itertools.pairwise(self.refusal)]
+        return [mass if size >= smallest else 0 for size, mass in enumerate(numerators)]
+
+    def draw_size(self, smallest: int | None, source: _core.Source) -> int | None:
+        """Draw |S|, or None for a refusal."""
+        if isinstance(self._table, _core.RefusalTable):
+            rank = self.largest + 1 if smallest is None else min(smallest, self.largest + 1)
+            return None if self._table.refuses(rank, source) else smallest
+        drawn = self._table.sample(source)
+        return drawn if smallest is not None and drawn >= smallest else None
+
+
+def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float | int | str) -> Calibration:
+    """Calibrate DelStab."""
+    if name not in get_args(CalibrationName):
+        raise ValueError(f"calibration must be 'optimal', 'tight' or 'paper'; got {short_repr(name)}")
+    level, promised = parse_level(epsilon), parse_delta(delta)
+    if level.ratio == 1 and level.exponent == 0:
+        raise ValueError("epsilon must be > 0: telling stable datasets from others costs some epsilon")
+    if promised == 0:
+        raise ValueError("delta must be > 0: a refusal that some datasets never meet cannot be hidden at delta = 0")
+    if promised == 1:
+        raise ValueError("delta must be < 1: at delta = 1 every algorithm is private and nothing is promised")
+    makers: dict[str, Callable[[PrivacyLevel, Fraction], Calibration]] = {
+        "optimal": _optimal,
+        "tight": _tight,
+        "paper": _paper,
+    }
+    return makers[name](level, promised)
+
+
+def _paper(level: PrivacyLevel, delta: Fraction) -> Calibration:
+    """Algorithm 1 as printed: epsilon / 3 for everything, delta-bar = delta / (e^2eb + e^eb + 2), 4 kappa deletions."""
+    inner = level_root(level, 3)
+    low, high = _enclosed(inner)
+    return _from_laplace("paper", level, delta, inner, _rounded_down(delta / (high * high + high + 2), low == high))
+
+
+def _tight(level: PrivacyLevel, delta: Fraction) -> Calibration:
+    """Algorithm 1 with delta-bar = delta / (2 + e^eb) and the least kappa whose table has ends of at most delta-bar."""
+    inner = level_root(level, 3)
+    low, high = _enclosed(inner)
+    return _from_laplace("tight", level, delta, inner, _rounded_down(delta / (2 + high), low == high))
+
+
+def _from_laplace(
+    name: CalibrationName, level: PrivacyLevel, delta: Fraction, inner: PrivacyLevel, inner_delta: Fraction
+) -> Calibration:
+    try:
+        table = _core.TruncatedDiscreteLaplaceTable(core_level(inner), inner_delta, name == "tight")
+    except BudgetError:
+        raise
+    except ValueError as error:
+        raise ValueError(
+            f"calibration={name!r} draws noise at a third of epsilon and at delta={float(inner_delta):.3g}, and for "
+            f"these {error}; calibration='optimal' draws none"
+        ) from None
+    cumulative = [0]
+    for numerator in table.numerators:
+        cumulative.append(cumulative[-1] + numerator)
+    return Calibration(
+        name=name,
+        level=level,
+        delta=delta,
+        noise_level=inner,
+        noise_delta=inner_delta,
+        inner_level=inner,
+        inner_delta=inner_delta,
+        deletions=4 * table.kappa,
+        kappa=table.kappa,
+        refusal=tuple(cumulative),
+        _table=table,
+    )
+
+
+def _optimal(level: PrivacyLevel, delta: Fraction) -> Calibration:
+    """The fastest rise of refusals that there is at (4 epsilon / 5, delta / 2), and a relation at epsilon / 10."""
+    inner = level_root(level, 10)
+    noise = PrivacyLevel(level.ratio / inner.ratio**2, level.exponent - 2 * inner.exponent)
+    low, high = _enclosed(inner)
+    noise_delta = delta / 2
+    table = _core.RefusalTable(core_level(noise), noise_delta)
+    refusal = tuple(table.numerators)
+    return Calibration(
+        name="optimal",
+        level=level,
+        delta=delta,
+        noise_level=noise,
+        noise_delta=noise_delta,
+        inner_level=inner,
+        inner_delta=_rounded_down((delta - noise_delta) / (1 + high), low == high),
+        deletions=2 * (len(refusal) - 1) - 2,
+        kappa=None,
+        refusal=refusal,
+        _table=table,
+    )
+
+
+def _enclosed(level: PrivacyLevel) -> tuple[Fraction, Fraction]:
+    """Fractions around e^epsilon, equal when it is rational."""
+    if not level.exponent:
+        return level.ratio, level.ratio
+    return _core.exp_bounds(core_level(level), PROOF_BITS)
+
+
+def _rounded_down(value: Fraction, exact: bool) -> Fraction:
+    """The value itself if it is exact, else its first `ROOT_BITS` significant bits."""
+    if exact:
+        return value
+    shift = ROOT_BITS - (value.numerator.bit_length() - value.denominator.bit_length())
+    return value * Fraction(2) ** shift // 1 / Fraction(2) ** shift
+
+
+def _check_levels(calibration: Calibration) -> None:
+    """The inequalities between levels that the proofs start from, in rationals."""
+    noise, inner, level = calibration.noise_level, calibration.inner_level, calibration.level
+    _, high = _enclosed(inner)
+    holds = (
+        noise.ratio * inner.ratio**2 <= level.ratio
+        and noise.exponent + 2 * inner.exponent <= level.exponent
+        and min(calibration.inner_delta, calibration.noise_delta) > 0
+        and (1 + high) * calibration.inner_delta + calibration.noise_delta <= calibration.delta
+        and calibration.deletions >= 2 * calibration.largest
+    )
+    if not holds:
+        raise ArithmeticError("the calibration does not keep its promise; please report this")
+
+
+def _check_refusal(calibration: Calibration) -> None:
+    """What the proofs use of the tabulated probabilities, in integers over 2^128."""
+    chain = calibration.refusal
+    low, _ = _enclosed(calibration.noise_level)
+    slack = calibration.noise_delta * TOTAL
+    steps = list(itertools.pairwise(chain))
+    if calibration.kappa is None:
+        holds = all(
+            before <= after <= low * before + slack and TOTAL - before <= low * (TOTAL - after) + slack
+            for before, after in steps
+        )
+    else:
+        sizes = [after - before for before, after in steps]
+        pairs = list(itertools.pairwise(sizes))
+        holds = all(0 < a <= low * b and b <= low * a for a, b in pairs) and max(sizes[0], sizes[-1]) <= slack
+    if not (holds and chain[0] == 0 and chain[-1] == TOTAL):
+        raise ArithmeticError("the table does not keep its promise; please report this")
+
+
+# --- the mechanism
 
 
 class DelStab:
@@ -142,7 +373,8 @@ class DelStab:
         }
         self.algorithm = algorithm
         self.calibration = calibrate(calibration, epsilon, delta)
-        InnerPmfs.of(algorithm, self.calibration)  # refuses levels that cannot be compared
+        # Levels that cannot be compared are refused here.
+        InnerPmfs.of(algorithm, self.calibration.inner_level, self.calibration.inner_delta)
         self.compatibility, self.max_distinct_users = compatibility, max_distinct_users
         self.outputs: tuple[Hashable, ...] = (*inner_outputs, BOTTOM)
         self.name = f"DelStab of {mechanism_name(algorithm)}"
@@ -374,7 +606,8 @@ class DelStab:
     def _stability(self, users: PrivateUsers, limit: int, *, strict: bool, progress: Progress) -> AnyStability:
         """The smallest stable sets of canonical users, of at most `limit` users each."""
         choice = self.plan(len(users))
-        inner = InnerPmfs.of(self.algorithm, self.calibration, strict=strict)
+        calibration = self.calibration
+        inner = InnerPmfs.of(self.algorithm, calibration.inner_level, calibration.inner_delta, strict=strict)
         with progress_bar(progress, "deciding stability") as callback:
             totals = self._certified(len(users), inner) if choice.engine == "additive" else None
             return find_stability(self.algorithm, users, choice, self.deletions, limit, inner, totals, callback)
@@ -383,9 +616,183 @@ class DelStab:
         """The certified totals for n users; data independent, so kept."""
         if n_users not in self._totals:
             kept = n_users - self.deletions
-            self._totals[n_users] = certified(self.algorithm, kept, self.deletions, inner)
+            self._totals[n_users] = certified_totals(self.algorithm, kept, self.deletions, inner)
         return self._totals[n_users]
 
 
 _COMPUTED_BY = ("plan", "_stability", "_certified")
 """The methods that `pmf` and `release` rest on, beside the calibration (decision 0021)."""
+
+
+# --- diagnostics, which are not private: the distribution of a release, and why it is refused
+
+EXACT_ROWS = 2000
+"""Kept sets up to which "auto" gives the exact distribution."""
+
+
+@dataclass(frozen=True)
+class PmfBounds:
+    """Certified bounds of the probabilities of a release.
+
+    Attributes
+    ----------
+    outputs : tuple
+        The k + 1 outputs, `BOTTOM` last.
+    lower, upper : ndarray of float64, shape (k + 1,)
+        Around the exact probabilities; the widths sum to at most 1e-12.
+    layer_sizes : tuple of int
+        The number of stable sets of each size 0, 1, ..., exactly.
+    engine, compatibility : str
+        What ran: see `DelStab.plan`.
+    smallest_stable_size : int or None
+        r*; None if it is so large that the refusal is sure.
+    """
+
+    outputs: tuple[Hashable, ...]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    layer_sizes: tuple[int, ...]
+    engine: str
+    compatibility: str
+    smallest_stable_size: int | None
+
+
+def exact_distribution(stability: AnyStability, calibration: Calibration, outputs: tuple[Hashable, ...]) -> Pmf:
+    """The exact distribution of the release."""
+    mixture = calibration.mixture(stability.smallest)
+    if not any(mixture):
+        return Pmf(outputs, (0,) * (len(outputs) - 1) + (1,))
+    weights, total = stability.distribution(mixture, TOTAL)
+    whole = [*weights, total - sum(weights)]
+    divisor = math.gcd(*whole)
+    return Pmf(outputs, tuple(weight // divisor for weight in whole))
+
+
+def bounded_pmf(
+    stability: AnyStability,
+    calibration: Calibration,
+    outputs: tuple[Hashable, ...],
+    choice: EngineChoice,
+    *,
+    forced: bool,
+    report: ProgressCallback,
+) -> PmfBounds | None:
+    """Bounds of the pmf of the release, where they are cheaper than itself; None where they are not."""
+    if not isinstance(stability, Stability) or stability.smallest is None or stability.vectors is None:
+        return None
+    if not forced and len(stability.vectors) <= EXACT_ROWS:
+        return None
+    mixture = calibration.mixture(stability.smallest)
+    lower, upper = stability.bounds(mixture, TOTAL, report)
+    refusal = Fraction(TOTAL - sum(mixture), TOTAL)
+    return PmfBounds(
+        outputs=outputs,
+        lower=np.append(lower, round_down(refusal)),
+        upper=np.append(upper, round_up(refusal)),
+        layer_sizes=stability.layer_sizes(calibration.largest),
+        engine=choice.engine,
+        compatibility=choice.compatibility,
+        smallest_stable_size=stability.smallest,
+    )
+
+
+def explained(
+    algorithm: Any,
+    calibration: Calibration,
+    choice: EngineChoice,
+    users: Dataset,
+    stability: AnyStability,
+    optimal_refusal: Callable[[], Fraction],
+    report: ProgressCallback,
+) -> Explanation:
+    """Explain the outcome on a dataset; `optimal_refusal` is the refusal probability of the optimal calibration."""
+    refusal = Fraction(calibration.refusal_numerator(stability.smallest), TOTAL)
+    spread = distance = None
+    worst = divergence = None
+    if isinstance(stability, WindowStability):
+        assert isinstance(algorithm, AdditiveAlgorithm)
+        values = sorted(map(algorithm.statistic_of, users))
+        spread = sum(values[calibration.deletions :]) - sum(values[: len(values) - calibration.deletions])
+        distance = stability.totals.distance
+    elif isinstance(stability, Stability):
+        inner = InnerPmfs.of(algorithm, calibration.inner_level, calibration.inner_delta)
+        worst, divergence = _worst_pair(inner, choice, stability, report)
+    return Explanation(
+        n_users=len(users),
+        deletions=calibration.deletions,
+        engine=choice.engine,
+        compatibility=choice.compatibility,
+        smallest_stable_size=stability.smallest,
+        largest_size=calibration.largest,
+        refusal_probability=refusal,
+        worst=worst,
+        worst_divergence=divergence,
+        allowed_divergence=calibration.inner_delta,
+        spread=spread,
+        distance=distance,
+        advice=_advice(calibration, choice, len(users), refusal, stability.smallest, optimal_refusal)
+        if refusal
+        else (),
+    )
+
+
+def _worst_pair(
+    inner: InnerPmfs, choice: EngineChoice, stability: Stability, report: ProgressCallback
+) -> tuple[str | None, Bounds | None]:
+    """The two kept sets whose distributions differ most, in words."""
+    if stability.pmfs is None or stability.vectors is None:
+        return None, None
+    if stability.pmfs.incompatible:
+        vector = stability.vectors[stability.pmfs.incompatible[0]].tolist()
+        return f"the algorithm fails without {_in_words(choice, stability, vector)}", Bounds(1.0, 1.0)
+    pair = _core.pairwise_maximum(stability.pmfs.matrix, inner.level, Fraction(1), report)
+    if pair is None:
+        return None, None
+    (first, second, _), lower, upper, *_ = pair
+    words = [_in_words(choice, stability, stability.vectors[row].tolist()) for row in (first, second)]
+    return f"without {words[0]} and without {words[1]}", Bounds(lower, upper)
+
+
+def _in_words(choice: EngineChoice, stability: Stability, vector: list[int]) -> str:
+    if choice.engine == "labeled":
+        positions = [place for place, count in zip(stability.active, vector, strict=True) if count]
+        return f"the users at positions {positions}"
+    parts = [
+        f"{n} of {of} of type {kind}"
+        for kind, n, of in zip(stability.active, vector, stability.counts, strict=True)
+        if n
+    ]
+    return ", ".join(parts) or "nobody"
+
+
+def _advice(
+    calibration: Calibration,
+    choice: EngineChoice,
+    n_users: int,
+    refusal: Fraction,
+    smallest: int | None,
+    optimal_refusal: Callable[[], Fraction],
+) -> tuple[str, ...]:
+    """What would lower the probability of a refusal."""
+    advice = [
+        "more users: each one then weighs less in the algorithm, and the deletions stay as they are",
+        "a larger epsilon or delta: fewer deletions, and kept sets may differ more",
+        "an algorithm with more noise, or with a statistic that one user changes less",
+    ]
+    if smallest is None:
+        advice.append(
+            "an algorithm that answers with a pmf on every kept set: it fails on some, or its pmf_error is large"
+        )
+    if choice.compatibility == "distance":
+        advice.append("compatibility='exact', which compares the totals that occur and not all of the public range")
+    if choice.engine == "multiset" and choice.max_distinct_users < n_users:
+        most = f"at most {choice.max_distinct_users} distinct users, as a pool with more counts as unstable"
+        advice.append(f"{most}; max_distinct_users= admits more")
+    if calibration.name != "optimal":
+        try:
+            probability = optimal_refusal()
+        except BudgetError:
+            return tuple(advice)
+        if probability < refusal:
+            advice.append(f"calibration='optimal': its probability of a refusal here is {float(probability):.6g}")
+    return tuple(advice)

@@ -18,18 +18,25 @@ import numpy as np
 
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, User
 from userdp.algorithms.finite import form_of
-from userdp.delstab.compatibility import Distributions, InnerPmfs, normalized
-from userdp.delstab.cover import CoverStability, covering, most_steps
 from userdp.delstab.stable_sets import (
+    CoverStability,
+    Distributions,
+    InnerPmfs,
     PmfsOn,
     SmallPools,
     Stability,
+    TotalPmfs,
     Types,
     Vectors,
+    WindowStability,
+    count_totals,
+    covering,
     exhaustive,
     most_choices,
+    most_steps,
+    normalized,
+    smallest_window,
 )
-from userdp.delstab.windows import TotalPmfs, WindowStability, count_totals, smallest_window
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import short_repr
 from userdp.exact.pmf import Masses

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, Literal
 
 from userdp.algorithms.distributions import read_distribution
-from userdp.algorithms.evaluation import pmf_error_of
+from userdp.algorithms.finite import pmf_error_of
 from userdp.exact.numbers import (
     Bounds,
     Delta,

@@ -15,8 +15,14 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import DistributionLike, ExampleDistribution, read_distribution, read_universe
-from userdp.algorithms.evaluation import DistinctPmfs, evaluate_datasets, mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.finite import is_symmetric
+from userdp.algorithms.finite import (
+    DistinctPmfs,
+    evaluate_datasets,
+    is_symmetric,
+    mechanism_name,
+    outputs_of,
+    pmf_error_of,
+)
 from userdp.audit.engine import DEFAULT_BUDGET, MAX_DATASETS, MAX_USERS, check_symmetry
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import (

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.delstab import DelStab
-from userdp.delstab.calibration import CalibrationName
+from userdp.delstab.delstab import CalibrationName
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
 from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,

@@ -11,8 +11,16 @@ from typing import Any
 
 from userdp.algorithms import Dataset, SymmetricAlgorithm
 from userdp.algorithms.distributions import read_universe
-from userdp.algorithms.evaluation import DistinctPmfs, call_on, mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.finite import FunctionAlgorithm, is_symmetric, read_users
+from userdp.algorithms.finite import (
+    DistinctPmfs,
+    FunctionAlgorithm,
+    call_on,
+    is_symmetric,
+    mechanism_name,
+    outputs_of,
+    pmf_error_of,
+    read_users,
+)
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import capped_binomial, check_count, short_repr
 from userdp.exact.pmf import Pmf, fractions_of

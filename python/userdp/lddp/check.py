@@ -20,8 +20,7 @@ import numpy as np
 
 from userdp import _core
 from userdp.algorithms import Dataset
-from userdp.algorithms.evaluation import mechanism_name, outputs_of, pmf_error_of
-from userdp.algorithms.finite import read_users
+from userdp.algorithms.finite import mechanism_name, outputs_of, pmf_error_of, read_users
 from userdp.audit.engine import DEFAULT_BUDGET
 from userdp.display.numbers import in_digits
 from userdp.exact.epsilon import core_level

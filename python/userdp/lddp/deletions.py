@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.algorithms import Dataset
-from userdp.algorithms.evaluation import DistinctPmfs, Totals, call_on, evaluate_datasets
-from userdp.algorithms.finite import form_of
+from userdp.algorithms.finite import DistinctPmfs, Totals, call_on, evaluate_datasets, form_of
 from userdp.exact.encoding import key_of
 from userdp.exact.pmf import PmfLike, distinct_masses
 from userdp.exceptions import BudgetError

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.algorithms.evaluation import mechanism_name
+from userdp.algorithms.finite import mechanism_name
 from userdp.concepts.classes import ConceptClass
 from userdp.exact.numbers import (
     Delta,
