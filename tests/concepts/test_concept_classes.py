@@ -26,7 +26,7 @@ from userdp.concepts import (
     Thresholds,
     boosted_size,
 )
-from userdp.concepts.classes import points_of
+from userdp.concepts.points import points_of
 from userdp.concepts.representations import PRIME, _multiply
 from userdp.estimators.saving import _read, _written
 from userdp.exceptions import BudgetError

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from oracle.statistics import surprises
 from oracle.thresholds import errors, minimal_errors
 from userdp import Pmf
-from userdp.concepts.classes import points_of
+from userdp.concepts.points import points_of
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning
 from userdp.learners import ThresholdClassifier, candidates_for_t
 from userdp.learners.tolerance import first_crossing_scores

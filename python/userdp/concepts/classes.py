@@ -1,4 +1,4 @@
-"""Concept classes: what a class of hypotheses is, how numbers become its points, and the common classes."""
+"""Concept classes: what a class of hypotheses is, and the common classes."""
 
 from __future__ import annotations
 
@@ -11,44 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from userdp.concepts.points import points_of
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
 from userdp.exceptions import BudgetError
-
-LARGEST_DOMAIN = 2**64 - 1
-
-
-def read_domain_size(domain_size: Any) -> int:
-    """Read N, from 1 to 2**64 - 1."""
-    size = check_count(domain_size, "domain_size")
-    if size > LARGEST_DOMAIN:
-        raise ValueError(f"domain_size must be at most 2**64 - 1; got {short_repr(domain_size)}")
-    return size
-
-
-def points_of(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
-    """Return numbers x as integer points: ceil(x), clamped to 1, ..., N; NaN is 1, integers are exact."""
-    # For an integer u >= 1 that is below N, x > u exactly when the point of x is; so clamping matters at the ends only.
-    if numbers.dtype.kind == "f":
-        return _of_floats(numbers, domain_size)
-    if numbers.dtype.kind != "u":
-        numbers = np.maximum(numbers.astype(np.int64), 1)
-    points: npt.NDArray[np.uint64] = np.clip(numbers.astype(np.uint64), 1, np.uint64(domain_size))
-    return points
-
-
-def _of_floats(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
-    # In single precision the end of the domain could be rounded to above it.
-    numbers = numbers.astype(np.float64, copy=False)
-    largest = float(domain_size)
-    if int(largest) > domain_size:
-        largest = math.nextafter(largest, 0)
-    # No float is between the largest one in the domain and its end.
-    above = numbers > largest
-    inside = np.ceil(np.where((numbers > 1) & ~above, numbers, 1)).astype(np.uint64)
-    inside[above] = domain_size
-    return inside
-
 
 Points = npt.NDArray[np.integer[Any]]
 Bits = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations, pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
@@ -112,6 +112,8 @@ class Selections(Protocol):
 @estimator
 class DistributionEstimator(UserLevelEstimator):
     """An estimator of a distribution within alpha in total variation, but with probability beta."""
+
+    without_rows: ClassVar[str] = "Users without rows add nothing to any score, and so favor no distribution."
 
     alpha: float = fields.open_unit(0.1, doc="The accuracy in total variation, in (0, 1).")
     beta: float = fields.open_unit(0.1, doc="The failure probability in `users_needed`, in (0, 1).")

@@ -6,7 +6,7 @@ How accurate each is: docs/proofs/distributions.md, section "Symbols".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from userdp.distributions.covers import (
     LARGEST_LINE,
@@ -32,10 +33,10 @@ from userdp.distributions.line_selection import ProportionSelection
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ExactEpsilon, Parts
-from userdp.exact.numbers import counted, short_repr
+from userdp.exact.numbers import check_count, counted, short_repr
 from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
-from userdp.users.containers import Grid
+from userdp.users.containers import Grid, check_holds, places_of, read_names
 from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
@@ -204,13 +205,83 @@ def _projected(vector: Floats) -> Floats:
 
 
 @estimator
-class DiscreteDistribution(DistributionEstimator):
-    """The distribution of users' examples on symbols 0, ..., k - 1, with pure privacy for users.
+class SymbolDistribution(DistributionEstimator):
+    """An estimator of distributions on public symbols: numbers 0, ..., k - 1, or names."""
+
+    released: ClassVar[tuple[str, ...]] = ("probabilities_",)
+
+    n_symbols: int | None = fields.count(
+        None,
+        least=2,
+        doc="k >= 2, public: the symbols are 0, ..., k - 1. All else, missing values too, counts as the symbol 0.",
+    )
+    symbols: Sequence[Any] | None = fields.parameter(
+        None,
+        check=fields.or_none(read_names),
+        kind="sequence of texts, bytes, bools or numbers, optional",
+        doc="""
+        In place of `n_symbols`: the symbols by name, public, distinct, all texts, all bytes or all numbers, such as
+        ("no", "yes"). Values are compared with them and with nothing else; categories too go by what they stand for.
+        All that is no symbol, missing values too, counts as the first: put one such as "none" there if that is not
+        meant. A column whose type can hold no symbol is refused, such as one of integers where symbols are texts.
+        """,
+    )
+    max_candidates: int = fields.count(
+        4096, least=2, doc="Larger covers are refused. Work grows as its square times the number of users."
+    )
+
+    def _check_parameters(self) -> None:
+        if (self.n_symbols is None) == (self.symbols is None):
+            raise ValueError(
+                "exactly one of n_symbols (symbols 0, ..., k - 1) and symbols (their names) is needed; got "
+                f"n_symbols={short_repr(self.n_symbols)} and symbols={short_repr(self.symbols)}"
+            )
+        super()._check_parameters()
+
+    def _has_names(self) -> bool:
+        return self.symbols is not None
+
+    def _k(self) -> int:
+        """The number of symbols."""
+        if self.symbols is not None:
+            return len(read_names(self.symbols, "symbols").keys)
+        return check_count(self.n_symbols, "n_symbols", 2)
+
+    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
+        columns = self._columns() or 1
+        if self.symbols is None:
+            return read_symbols(super()._read_X(grid), self._k(), columns, self.on_invalid)
+        names = read_names(self.symbols, "symbols")
+        if grid.shape[1] != columns:
+            raise ValueError(f"X must have {columns} columns of symbols; got the shape {grid.shape}")
+        for column in grid.vectors():
+            check_holds(column, names, "X", "symbols")
+        places = np.column_stack([places_of(column, names) for column in grid.vectors()])
+        if self.on_invalid == "raise" and np.any(places < 0):
+            raise ValueError(f"X has values that are not in symbols={short_repr(self.symbols)}")
+        return np.maximum(places, 0)
+
+    def _fitted(self, selections: Any, outcome: Any) -> dict[str, Any]:
+        named = np.arange(self._k()) if self.symbols is None else read_names(self.symbols, "symbols").labels
+        return {"probabilities_": np.array(selections.probabilities(outcome)), "symbols_": named}
+
+    def _named(self, probabilities: Floats) -> dict[Any, float]:
+        """Probabilities by symbol."""
+        return dict(zip(self.symbols_.tolist(), probabilities.tolist(), strict=True))
+
+
+@estimator
+class DiscreteDistribution(SymbolDistribution):
+    """The distribution of users' examples on k public symbols, with pure privacy for users.
+
+    The symbols are the numbers 0, ..., k - 1 (`n_symbols`) or names (`symbols`). Exactly one of the two is needed.
 
     Attributes
     ----------
     probabilities_ : ndarray with shape (k,)
-        Released.
+        In the order of the symbols. Released.
+    symbols_ : ndarray with shape (k,)
+        The symbols, public.
     privacy_ : PrivacyRecord
 
     Raises
@@ -240,11 +311,12 @@ class DiscreteDistribution(DistributionEstimator):
     >>> learner = DiscreteDistribution(epsilon=2, n_symbols=3, m=4, alpha=0.4).fit(visits, groups=users)
     >>> bool(np.abs(learner.probabilities_ - [0.5, 0.25, 0.25]).max() < 0.3)
     True
+    >>> answers = np.array([["no"], ["yes"], ["yes"], ["yes"]] * 3000)
+    >>> learner = DiscreteDistribution(epsilon=2, symbols=("no", "yes"), m=4, alpha=0.4).fit(answers, groups=users)
+    >>> 0.5 < learner.named_probabilities["yes"] < 1
+    True
     """
 
-    released: ClassVar[tuple[str, ...]] = ("probabilities_",)
-
-    n_symbols: int = fields.count(least=2, doc="k >= 2, public.")
     method: str = fields.choice(
         "auto",
         DISCRETE_METHODS,
@@ -255,34 +327,36 @@ class DiscreteDistribution(DistributionEstimator):
         `max_candidates` members; it depends on k, alpha and that number only.
         """,
     )
-    max_candidates: int = fields.count(
-        4096, least=2, doc="Larger covers are refused. Work grows as its square times the number of users."
-    )
+
+    @property
+    def named_probabilities(self) -> dict[Any, float]:
+        """The probability of each symbol, in their order."""
+        check_is_fitted(self)
+        return self._named(self.probabilities_)
 
     def _selections(self) -> DiscreteSelections:
-        return selections_of(self.method, int(self.n_symbols), self._accuracy(), int(self.max_candidates))
+        return selections_of(self.method, self._k(), self._accuracy(), int(self.max_candidates))
 
     def _columns(self) -> int:
         return 1
 
-    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
-        return read_symbols(super()._read_X(grid), self.n_symbols, 1, self.on_invalid)
-
     def _examples(self, table: UserTable) -> Symbols:
-        return Symbols.of(table, table.X[:, 0], int(self.n_symbols))
-
-    def _fitted(self, selections: DiscreteSelections, outcome: Any) -> dict[str, Any]:
-        return {"probabilities_": selections.probabilities(outcome)}
+        return Symbols.of(table, table.X[:, 0], self._k())
 
 
 @estimator
-class ProductDistribution(DistributionEstimator):
+class ProductDistribution(SymbolDistribution):
     """The distribution of d independent symbols of users' examples, with pure privacy for users.
+
+    Every column has the same symbols: the numbers 0, ..., k - 1 (`n_symbols`) or names (`symbols`). Exactly one of the
+    two is needed.
 
     Attributes
     ----------
     probabilities_ : ndarray with shape (d, k)
-        A distribution for each column. Released.
+        A distribution for each column, in the order of the symbols. Released.
+    symbols_ : ndarray with shape (k,)
+        The symbols, public.
     privacy_ : PrivacyRecord
 
     Notes
@@ -309,9 +383,6 @@ class ProductDistribution(DistributionEstimator):
     True
     """
 
-    released: ClassVar[tuple[str, ...]] = ("probabilities_",)
-
-    n_symbols: int = fields.count(least=2, doc="k >= 2, public: each of the columns of X has symbols 0, ..., k - 1.")
     n_columns: int = fields.count(doc="d >= 1, public.")
     method: str = fields.choice(
         "auto",
@@ -322,10 +393,15 @@ class ProductDistribution(DistributionEstimator):
         that `DiscreteDistribution` takes by itself. "auto" is "joint" up to `max_candidates` members.
         """,
     )
-    max_candidates: int = fields.count(4096, least=2, doc="Larger covers are refused.")
+
+    @property
+    def named_probabilities(self) -> list[dict[Any, float]]:
+        """For each column the probability of each symbol, in their order."""
+        check_is_fitted(self)
+        return [self._named(column) for column in self.probabilities_]
 
     def _selections(self) -> _JointProduct | _Columns:
-        k, d, limit = int(self.n_symbols), int(self.n_columns), int(self.max_candidates)
+        k, d, limit = self._k(), int(self.n_columns), int(self.max_candidates)
         accuracy = self._accuracy()
         if self.method != "coordinate":
             joint = _JointProduct(k, d, accuracy)
@@ -338,14 +414,8 @@ class ProductDistribution(DistributionEstimator):
     def _columns(self) -> int:
         return int(self.n_columns)
 
-    def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
-        return read_symbols(super()._read_X(grid), self.n_symbols, self.n_columns, self.on_invalid)
-
     def _examples(self, table: UserTable) -> list[Symbols]:
-        return [Symbols.of(table, column, int(self.n_symbols)) for column in table.X.T]
-
-    def _fitted(self, selections: _JointProduct | _Columns, outcome: Any) -> dict[str, Any]:
-        return {"probabilities_": np.array(selections.probabilities(outcome))}
+        return [Symbols.of(table, column, self._k()) for column in table.X.T]
 
 
 class _JointProduct:

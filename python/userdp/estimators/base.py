@@ -29,11 +29,12 @@ from userdp.runtime import source_of, warn
 from userdp.users.containers import (
     Grid,
     check_width,
-    equals,
     is_sequence,
     label_column,
+    places_of,
     read_classes,
     read_features,
+    read_labels,
     read_points,
     read_targets,
 )
@@ -71,6 +72,9 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
     caps_rows: ClassVar[bool] = True
     """Whether only the first m rows of a user count. Otherwise all do, and m says how many are expected."""
 
+    without_rows: ClassVar[str] = ""
+    """What users without rows do to the answer, in one sentence: it is in the documentation and in `privacy_`."""
+
     epsilon: Epsilon = fields.epsilon()
     m: int | None = fields.count(
         None,
@@ -96,7 +100,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         None,
         check=_enrolled,
         kind="sequence, optional",
-        doc="The public list of all users, those without rows included. By default those who have rows.",
+        doc="The public list of all users, those without rows included, who count in the number of users. By default"
+        "\nthose who have rows.",
     )
     random_state: int | None = fields.parameter(
         None,
@@ -125,7 +130,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         return frozen
 
     def _promised(self, n_users: int, n_features: int, unit: Unit) -> Promise:
-        return self._plan(n_users, n_features).promised(unit, self.released, self._caveats())
+        without_rows = "" if self.enrolled is None else self.without_rows
+        return self._plan(n_users, n_features).promised(unit, self.released, self._caveats(), without_rows)
 
     def release_plan(self, *, n_users: int, n_features: int) -> Promise:
         """What a fit will draw and cost, before there are data.
@@ -234,15 +240,16 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any, groups: Any, *, reset: bool) -> tuple[npt.NDArray[Any], Any]:
         """What the estimator reads of X, and the user ids, which may be a column of it."""
-        if self.on_invalid == "raise" and not isinstance(groups, str):
+        named = self._has_names()
+        if self.on_invalid == "raise" and not named and not isinstance(groups, str):
             with _without_values():
                 block = validate_data(self, X, reset=reset, dtype="numeric")
             return self._read_X(Grid(block, (), None, block)), groups
-        grid, ids = read_features(X, groups, n_features=self._width(reset))
+        grid, ids = read_features(X, groups, n_features=self._width(reset), texts=named)
         if reset:
             check_width(grid, self.n_features)
         validate_data(self, X=grid.native, reset=reset, skip_check_array=True)
-        if reset and self.on_invalid == "raise":
+        if reset and self.on_invalid == "raise" and not named:
             assert_all_finite(np.asarray(grid.numbers(), dtype=np.float64), input_name="X")
         return self._read_X(grid), ids
 
@@ -251,6 +258,10 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if not reset:
             return int(self.n_features_in_)
         return self._columns() if self.n_features is None else int(self.n_features)
+
+    def _has_names(self) -> bool:
+        """Whether X has public names in place of numbers."""
+        return False
 
     def _columns(self) -> int | None:
         """The number of columns where the parameters say it."""
@@ -386,8 +397,9 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         (0, 1),
         check=fields.or_none(lambda value, name: read_classes(value)),
         kind="pair of labels, or None",
-        doc="The public labels, two numbers or two texts; what is neither counts as the first. None takes them from y,"
-        "\nwhich is not private.",
+        doc="The public labels, two numbers or two texts. A y whose type can hold neither is refused, such as one of"
+        "\nintegers where they are texts. What is neither counts as the first; so all may in a list or a column of"
+        "\nobjects, whose type says nothing. None takes them from y, which is not private.",
     )
 
     _fitted_doc = {"classes_": ("ndarray with shape (2,)", "The labels, as given.")} | UserLevelEstimator._fitted_doc
@@ -435,7 +447,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         classes = read_classes(self.classes)
         self.classes_ = classes.labels
         _warn_of_columns(y)
-        return equals(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
+        return read_labels(y, classes, n_rows)
 
     def _checked_labels(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         """Labels that are looked at together, which is not private."""
@@ -454,12 +466,22 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
             self.classes_ = labels
             return np.asarray(targets == labels[1]).astype(np.uint8)
         classes = read_classes(self.classes)
-        column = label_column(targets, classes, n_rows)
-        first, second = (equals(column, classes, label) for label in (classes.first, classes.second))
-        if not np.all(first | second):
+        places = places_of(label_column(targets, classes, n_rows), classes)
+        if np.any(places < 0):
             raise ValueError(f"y has labels outside classes={short_repr(self.classes)}")
         self.classes_ = classes.labels
-        return second.astype(np.uint8)
+        second: npt.NDArray[np.uint8] = (places == 1).astype(np.uint8)
+        return second
+
+
+def check_rising(classes: Any, otherwise: str) -> None:
+    """Refuse numbers whose second is the smaller, for learners of hypotheses that hold of one class."""
+    known = None if classes is None else read_classes(classes)
+    if known is not None and known.kind == "number" and known.keys[0] > known.keys[1]:
+        swapped = tuple(known.labels[::-1].tolist())
+        raise ValueError(
+            f"classes must list the smaller label first; got {short_repr(classes)}: pass classes={swapped}, {otherwise}"
+        )
 
 
 def _warn_of_columns(y: Any) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -128,7 +129,8 @@ def estimator(kind: type[Kind]) -> type[Kind]:
     made = dataclass(kw_only=True, eq=False, repr=False)(kind)
     if "__doc__" in vars(kind) and kind.__doc__:
         text = _with_fitted(kind.__doc__, getattr(kind, "_fitted_doc", {}))
-        made.__doc__ = _documented(text, dataclasses.fields(made))  # type: ignore[arg-type]
+        more = {"enrolled": getattr(kind, "without_rows", "")}
+        made.__doc__ = _documented(text, dataclasses.fields(made), more)  # type: ignore[arg-type]
     return made
 
 
@@ -144,14 +146,15 @@ def _with_fitted(text: str, fitted: dict[str, tuple[str, str]]) -> str:
     return f"{before}{heading}{attributes}\n\n{others}"
 
 
-def _documented(text: str, fields: tuple[dataclasses.Field[Any], ...]) -> str:
-    """A docstring with its section of parameters, before the first of its sections."""
+def _documented(text: str, fields: tuple[dataclasses.Field[Any], ...], more: Mapping[str, str]) -> str:
+    """A docstring with its section of parameters, before the first of its sections; `more` is the class's own."""
     lines = ["", "    Parameters", "    ----------"]
     for each in sorted(fields, key=lambda one: one.default is not MISSING):
         if "doc" in each.metadata:
             default = "" if each.default is MISSING or each.default is None else f", default={each.default!r}"
             lines.append(f"    {each.name} : {each.metadata['kind']}{default}")
-            lines.extend(f"        {line}".rstrip() for line in inspect.cleandoc(each.metadata["doc"]).split("\n"))
+            doc = inspect.cleandoc(each.metadata["doc"]).split("\n") + textwrap.wrap(more.get(each.name, ""), 112)
+            lines.extend(f"        {line}".rstrip() for line in doc)
     section = "\n".join(lines) + "\n"
     first = _SECTION.search(text)
     if first is None:

@@ -96,6 +96,9 @@ class PrivacyRecord(Shown):
     budget_unit : {"epsilon", "rho"}
     neighbors : str
         "replace": datasets in which one unit's whole data is replaced; the list of units is public.
+    without_rows : str
+        Where `enrolled` lists the users: what those of them without rows do to the answer. It is the same whether there
+        are any: how many there are is private.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class PrivacyRecord(Shown):
     caveats: tuple[str, ...] = ()
     budget_unit: BudgetUnit = "epsilon"
     neighbors: str = "replace"
+    without_rows: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", MappingProxyType(dict(self.budget)))
@@ -174,6 +178,8 @@ def _section(record: PrivacyRecord, title: str, notes: Sequence[str] = ()) -> Se
         Fact("Protects", f"{whose}, whatever they are replaced by" if record.neighbors == "replace" else whose),
         Fact("Released", ", ".join(record.released) or "nothing yet"),
     ]
+    if record.without_rows:
+        promise.append(Fact("Users without rows", record.without_rows))
     if record.rho is not None:
         promise.insert(2, Fact("Rho (zero-concentrated)", *number_text(record.rho)))
     parts = [(name, *level_text(parse_level(amount))) for name, amount in record.budget.items()]
@@ -255,10 +261,14 @@ class Promise(Shown):
     def _sections(self) -> Sequence[Section]:
         return [_section(self._record(), "Plan of a release", self.warnings)]
 
-    def promised(self: Self, unit: Unit, released: tuple[str, ...], caveats: Sequence[str] = ()) -> Self:
+    def promised(
+        self: Self, unit: Unit, released: tuple[str, ...], caveats: Sequence[str] = (), without_rows: str = ""
+    ) -> Self:
         """The same, with the record of what it promises to whom."""
-        budget = self.budget
-        record = PrivacyRecord(budget.cost, unit, budget.parts, released, tuple(caveats), budget.unit)
+        budget, reasons = self.budget, tuple(caveats)
+        record = PrivacyRecord(
+            budget.cost, unit, budget.parts, released, reasons, budget.unit, without_rows=without_rows
+        )
         return replace(self, record=record)
 
     def charge(self, charges: Sequence[Charge]) -> PrivacyRecord:

@@ -192,6 +192,7 @@ class SymbolSelector(UserLevelEstimator):
     """What selectors on symbols share: one draw of a clipped pairwise exponential mechanism."""
 
     released: ClassVar[tuple[str, ...]] = ("selected_",)
+    without_rows: ClassVar[str] = "Users without rows add nothing to any score, and so favor none."
 
     _spread: ClassVar[int] = 2
     """How far apart psi may be for a pair."""

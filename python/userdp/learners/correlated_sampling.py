@@ -76,6 +76,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     """
 
     released: ClassVar[tuple[str, ...]] = ("concept_", "selected_")
+    without_rows: ClassVar[str] = "Users without rows vote for the public default, the hypothesis 0."
 
     _vote_name: ClassVar[str] = "concept_"
 

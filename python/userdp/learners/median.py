@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.concepts.classes import points_of, read_domain_size
+from userdp.concepts.points import points_of, read_domain_size
 from userdp.estimators.plan import check_listed
 from userdp.exact.numbers import Epsilon, check_count, is_integer, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
@@ -56,7 +56,8 @@ class PrivateMedian(ComposedMechanism):
     mass : float, int, Fraction or decimal string
         A guess, in (0, 1], of how large a part of all samples is in low..high. It matters for utility only.
     enrolled : sequence, optional
-        The public list of all users, in which those without rows count too. By default the users who have rows.
+        The public list of all users, in which those without rows count too: they favor no point. By default the users
+        who have rows.
     exact_integers : bool
         True promises that the type of the points is public. Otherwise NumPy's integers are read as doubles.
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from userdp.concepts.classes import ConceptClass
 from userdp.concepts.errors import MAX_M, ClassErrors, check_work, surrogate_scores
 from userdp.estimators import fields
-from userdp.estimators.base import PointReader, UserLevelClassifier
+from userdp.estimators.base import PointReader, UserLevelClassifier, check_rising
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed
 from userdp.exact.epsilon import positive_epsilon
@@ -42,9 +42,15 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
     """A classifier that predicts by one hypothesis of a representation, or of the class itself."""
 
     released: ClassVar[tuple[str, ...]] = ("concept_",)
+    without_rows: ClassVar[str] = "Users without rows make no mistake under any hypothesis, and so favor none."
 
     concepts: ConceptClass = fields.parameter(
-        check=_concepts, kind="ConceptClass", doc="The public class of hypotheses."
+        check=_concepts,
+        kind="ConceptClass",
+        doc="""
+        The public class of hypotheses. Where one holds, the second of `classes` is predicted, which must be the larger
+        one where these are numbers: (1, 0) would turn the hypotheses around in silence.
+        """,
     )
     representation: ConceptClass | None = fields.parameter(
         None,
@@ -64,6 +70,7 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_rising(self.classes, "and a class of the opposite hypotheses if they are to hold of the smaller label")
         if self.representation is not None:
             domains = self.concepts.domain_size, self.representation.domain_size
             if domains[0] != domains[1]:

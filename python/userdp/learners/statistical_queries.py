@@ -92,6 +92,7 @@ class StatisticalQueryClassifier(VotingClassifier):
     """
 
     released: ClassVar[tuple[str, ...]] = ("item_", "selected_")
+    without_rows: ClassVar[str] = "Users without rows vote for the default of the algorithm."
     _vote_name: ClassVar[str] = "item_"
 
     algorithm: StatisticalQueryAlgorithm = fields.parameter(

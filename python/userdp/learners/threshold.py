@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp.concepts.classes import points_of, read_domain_size
+from userdp.concepts.points import PublicPoints, WholePoints, read_domain_size, read_points_parameter
 from userdp.estimators import fields
-from userdp.estimators.base import PointReader, UserLevelClassifier
+from userdp.estimators.base import PointReader, UserLevelClassifier, check_rising
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed, equal_part
 from userdp.exact.numbers import Epsilon, parse_level, short_repr
@@ -26,7 +26,7 @@ from userdp.learners.tolerance import Counts, PrivateMistakeTolerance, separatio
 from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.base import SupportsDraw
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
-from userdp.users.containers import Grid, read_classes
+from userdp.users.containers import Grid
 from userdp.users.table import UserTable
 
 if TYPE_CHECKING:
@@ -192,13 +192,16 @@ NO_THRESHOLD_IS_BETTER = 0
 class ThresholdClassifier(PointReader, UserLevelClassifier):
     """Predict by whether a feature is above a threshold that is chosen privately for users: pure DP.
 
-    Points are the integers 1, ..., N. The threshold u is one of 0, ..., N and predicts the second class for x > u; with
+    The points are public: the integers 1, ..., N (`domain_size`), or low, low + step, ..., high (`points`). Exactly one
+    of the two is needed. The threshold u is in units of the data, and predicts the second class for x > u; with
     `decreasing`, for x <= u. The wrong direction fits no better than a constant, and nothing in the data may say so.
 
     Attributes
     ----------
-    threshold_ : int
-        u, from 0 to N: the only output of the mechanism.
+    threshold_ : int or float
+        u, the only output of the mechanism. With `domain_size` an integer from 0 to N; with `points` one of
+        low - step/2, low + step/2, ..., high + step/2, halfway between points. Every x counts as above the first
+        and none as above the last, those beyond the ends included.
 
     Notes
     -----
@@ -238,16 +241,36 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     array([False,  True])
     >>> {part: str(spent) for part, spent in learner.privacy_.budget.items()}
     {'choice of t': '3/10', 'threshold': '7/10'}
+
+    Wages in steps of a tenth:
+
+    >>> wages, rich = hours / 10, hours > 60
+    >>> learner = ThresholdClassifier(epsilon=1, points=(0, 10, 0.1), m=8, classes=(False, True))
+    >>> 5 < learner.fit(wages[:, None], rich, groups=users).threshold_ < 7
+    True
     """
 
     released: ClassVar[tuple[str, ...]] = ("threshold_",)
+    without_rows: ClassVar[str] = "Users without rows make no mistake under any threshold, and so favor none."
 
-    domain_size: int = fields.parameter(
-        check=lambda value, name: read_domain_size(value),
-        kind="int",
+    domain_size: int | None = fields.parameter(
+        None,
+        check=fields.or_none(lambda value, name: read_domain_size(value)),
+        kind="int, optional",
         doc="""
-        N, from 1 to 2**64 - 1. Public: choose it without looking at the data. A real number x counts as the point
-        ceil(x), clamped to 1, ..., N; what is no number counts as 1.
+        N, from 1 to 2**64 - 1: the points are 1, ..., N. Public: choose it without looking at the data. A real number x
+        counts as the point ceil(x), clamped to 1, ..., N, so that 0 and 1 are one point; what is no number counts as 1.
+        """,
+    )
+    points: tuple[Any, Any, Any] | None = fields.parameter(
+        None,
+        check=fields.or_none(read_points_parameter),
+        kind="triple of numbers, optional",
+        doc="""
+        (low, high, step), in place of `domain_size`: for columns with decimals, or from 0. Public, like it. The points
+        are low, low + step, ..., high, exactly: 0.1 is a tenth. A number x counts as the nearest point, halfway as the
+        smaller one, and beyond the ends as the end, so that rounding such as that of 0.1 + 0.2 moves no number to
+        another point; what is no number counts as low. For uneven cuts see `userdp.concepts.DecisionStumps`.
         """,
     )
     method: str = fields.choice(
@@ -282,20 +305,25 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        classes = None if self.classes is None else read_classes(self.classes)
-        if classes is not None and classes.kind == "number" and classes.first > classes.second:
-            swapped = tuple(classes.labels[::-1].tolist())
+        if (self.domain_size is None) == (self.points is None):
             raise ValueError(
-                f"classes must list the smaller label first; got {short_repr(self.classes)}: pass classes={swapped}, "
-                "and decreasing=True if points above the threshold have the smaller label"
+                "exactly one of domain_size (points 1, ..., N) and points (low, high, step) is needed; got "
+                f"domain_size={short_repr(self.domain_size)} and points={short_repr(self.points)}"
             )
+        check_rising(self.classes, "and decreasing=True if points above the threshold have the smaller label")
+
+    def _points(self) -> PublicPoints:
+        """What numbers are read as."""
+        if self.points is not None:
+            return read_points_parameter(self.points, "points")
+        return WholePoints(read_domain_size(self.domain_size))
 
     def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        second: npt.NDArray[np.bool_] = (rows > np.uint64(self.threshold_)) != self.decreasing
+        second: npt.NDArray[np.bool_] = (rows > np.uint64(self._points().place(self.threshold_))) != self.decreasing
         return second
 
     def _largest_point(self) -> int:
-        return int(self.domain_size)
+        return self._points().largest
 
     def _columns(self) -> int:
         return int(self.feature) + 1
@@ -305,7 +333,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         rows = super()._read_X(grid)
         if self.feature >= rows.shape[1]:
             raise ValueError(f"feature is {self.feature}, and X has {rows.shape[1]} columns")
-        return points_of(rows[:, self.feature], int(self.domain_size))
+        return self._points().read(rows[:, self.feature])
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         """Which rows have the label that is predicted above the threshold."""
@@ -322,17 +350,17 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
             budget,
             partial(self._by_score if self.method == "score" else self._by_medians, budget),
             self._listed,
-            lambda drawn: {"threshold_": int(drawn)},
+            lambda drawn: {"threshold_": drawn},
         )
 
     def _sweep(self, table: UserTable) -> Sweep:
         from userdp import _core
 
-        size = int(self.domain_size)
+        size = self._points().size
         return Sweep(_core.ThresholdSweep(table.X, table.labels, table.users, table.n_users, table.m, size))
 
     def _by_score(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
-        sweep, size = self._sweep(table), int(self.domain_size)
+        sweep, points = self._sweep(table), self._points()
         part = budget.parts.get("choice of t", budget["threshold"])  # without a share nothing is drawn
         tolerance = PrivateMistakeTolerance(epsilon=part, n_users=table.n_users)
         of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
@@ -341,29 +369,33 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         most_rows = table.n_users * table.m
         slots = most_rows + 1 if most_rows <= PADDED_ROWS else 0
 
-        def program(draw: Sampler) -> int:
+        def program(draw: Sampler) -> int | float:
             t = tolerance.choose(draw, table.m, sweep.minimal_errors)
             starts, scores = sweep.groups(t, slots)
-            return int(draw(of_thresholds, GroupedScores(starts, scores, size)))
+            return points.threshold(draw(of_thresholds, GroupedScores(starts, scores, points.size)))
 
         return program
 
     def _by_medians(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
-        sweep, size, alpha = self._sweep(table), int(self.domain_size), accuracy(self.alpha)
+        sweep, points, alpha = self._sweep(table), self._points(), accuracy(self.alpha)
         rounds = rounds_of_search(alpha)
         median = GroupedExponentialMechanism(epsilon=equal_part(budget["medians"], rounds), sensitivity=1)
         choice = ThreeWayChoice(equal_part(budget["comparisons"], rounds), table.n_users)
         tolerances = median_tolerances(table.m, rounds)
 
-        def program(draw: Sampler) -> int:
+        def program(draw: Sampler) -> int | float:
             t = t_of_least_error(draw, budget, table, sweep.minimal_errors, alpha)
             if t is None:
-                return NO_THRESHOLD_IS_BETTER
-            return search(draw, sweep, domain_size=size, t=t, tolerances=tolerances, median=median, choice=choice)
+                return points.threshold(NO_THRESHOLD_IS_BETTER)
+            return points.threshold(
+                search(draw, sweep, domain_size=points.size, t=t, tolerances=tolerances, median=median, choice=choice)
+            )
 
         return program
 
     def _listed(self) -> Sequence[Hashable]:
-        size = int(self.domain_size)
-        check_listed(size + 1, "audit the same learner with a smaller domain_size", LISTED_THRESHOLDS)
-        return range(size + 1)
+        points = self._points()
+        check_listed(
+            points.size + 1, "audit the same learner with a smaller domain_size, or fewer points", LISTED_THRESHOLDS
+        )
+        return [points.threshold(place) for place in range(points.size + 1)]

@@ -134,6 +134,12 @@ class Grid:
             return self.block.shape[0], self.block.shape[1]
         return (len(self.columns[0]) if self.columns else 0), len(self.columns)
 
+    def vectors(self) -> tuple[Column, ...]:
+        """The columns one by one."""
+        if self.block is None:
+            return self.columns
+        return tuple(Column(column, "number", None, str(column.dtype), fixed=False) for column in self.block.T)
+
     def numbers(self) -> npt.NDArray[np.float64]:
         """Return all values as doubles with shape (rows, columns), NaN for what is none."""
         # Doubles always: one missing value makes another machine type of a column, which all others' rows would have.
@@ -144,10 +150,7 @@ class Grid:
 
     def wholes(self, *, exact_integers: bool = False) -> npt.NDArray[np.uint64]:
         """All values as `Column.wholes`."""
-        columns = self.columns
-        if self.block is not None:
-            columns = tuple(Column(column, "number", None, str(column.dtype), fixed=False) for column in self.block.T)
-        return np.column_stack([column.wholes(exact_integers=exact_integers) for column in columns])
+        return np.column_stack([column.wholes(exact_integers=exact_integers) for column in self.vectors()])
 
     def codes(self) -> npt.NDArray[np.int64]:
         """All values as `Column.codes`, row by row in one block of memory."""
@@ -164,12 +167,12 @@ class Grid:
 # --- tables
 
 
-def read_grid(container: Any, name: str, *, width: int | None = None) -> Grid:
-    """Read a table of numbers; refused by the types and shapes of containers and columns alone."""
+def read_grid(container: Any, name: str, *, width: int | None = None, texts: bool = False) -> Grid:
+    """Read a table of numbers, or of labels (texts); refused by the types and shapes of containers and columns."""
     # Lists need the public width, as their rows say nothing public. A row counts by its first so many entries; a
     # shorter one, or what is no row, as a row of missing values; where there is one column, a bare value as a row.
     if isinstance(container, np.ndarray):
-        return _grid_of_array(container, name, width)
+        return _grid_of_array(container, name, width, texts=texts)
     if is_sequence(container):
         if isinstance(container, (array.array, range, memoryview)):
             raise ValueError(_one_dimension(name, np.shape(container)))
@@ -181,12 +184,12 @@ def read_grid(container: Any, name: str, *, width: int | None = None) -> Grid:
         raise ValueError(f"{name} has no columns")
     columns = tuple(_column_of_series(series, name, unwrap=False) for series in frame.iter_columns())
     for column, label in zip(columns, frame.columns, strict=True):
-        if column.category or column.kind not in ("number", "object"):
+        if not texts and (column.category or column.kind not in ("number", "object")):
             raise TypeError(f"{name}: the column {label!r} is of dtype {column.dtype}, and numbers are needed")
     return Grid(None, columns, tuple(map(str, frame.columns)), frame.to_native())
 
 
-def _grid_of_array(table: Array, name: str, width: int | None) -> Grid:
+def _grid_of_array(table: Array, name: str, width: int | None, *, texts: bool) -> Grid:
     if isinstance(table, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; fill it, with NaN for what is missing")
     table = np.asarray(table)
@@ -202,6 +205,8 @@ def _grid_of_array(table: Array, name: str, width: int | None) -> Grid:
         raise ValueError(_one_dimension(name, table.shape))
     if table.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} is of dtype {table.dtype}")
+    if kind == "text" and texts and table.shape[1]:
+        return Grid(None, tuple(_column_of_array(column, name) for column in table.T), None, table)
     if kind != "number":
         raise TypeError(
             f"{name} is an array of dtype {table.dtype}, and numbers are needed; pass lists as they are, or arrays of "
@@ -498,12 +503,12 @@ def _column_of_categories(native: Any, series: Any, label: str) -> Column:
 # --- features
 
 
-def read_features(X: Any, groups: Any, *, n_features: int | None = None) -> tuple[Grid, Any]:
+def read_features(X: Any, groups: Any, *, n_features: int | None = None, texts: bool = False) -> tuple[Grid, Any]:
     """A table and the user ids beside it, which may be one of its columns."""
     ids = groups
     if isinstance(groups, str):
         X, ids = select_column(X, groups, "groups")
-    return read_grid(X, "X", width=n_features), ids
+    return read_grid(X, "X", width=n_features, texts=texts), ids
 
 
 def check_width(grid: Grid, n_features: int | None) -> None:
@@ -568,61 +573,95 @@ def _warn_of_doubles(name: str, largest: int) -> None:
 
 
 @dataclass(frozen=True)
-class Classes:
-    """Two public labels."""
+class Labels:
+    """Public labels of one kind: two classes, or symbols."""
 
-    labels: npt.NDArray[Any]  # with shape (2,)
+    labels: npt.NDArray[Any]  # with shape (k,), as given
     kind: Literal["number", "text"]
-    first: Any
-    second: Any  # floats, texts or bytes: what labels are compared with
+    keys: tuple[Any, ...]  # floats, or texts, or bytes: what values are compared with
 
 
-def read_classes(classes: Any) -> Classes:
+def read_classes(classes: Any) -> Labels:
     """Read a pair of labels: two distinct numbers or two distinct texts."""
+    pair = _read_labels(classes)
+    if pair is None or len(pair.keys) != 2:
+        raise ValueError(
+            f"classes must be two distinct labels of one type, numbers or texts, or None; got {short_repr(classes)}"
+        )
+    return pair
+
+
+def read_names(names: Any, name: str) -> Labels:
+    """Read two or more distinct numbers, or as many distinct texts."""
+    labels = _read_labels(names)
+    if labels is None or len(labels.keys) < 2:
+        raise ValueError(
+            f"{name} must be a sequence of two or more distinct labels of one type: texts, bytes, or numbers, of which "
+            f"integers are within 2**53 - 1 of 0; got {short_repr(names)}"
+        )
+    return labels
+
+
+def _read_labels(labels: Any) -> Labels | None:
     try:
-        pair = list(classes)
-        labels = np.asarray(classes)
-        plain = labels.shape == (2,) and len(pair) == 2 and labels.tolist() == pair
+        listed = list(labels)
+        array = np.asarray(labels)
+        plain = array.shape == (len(listed),) and array.tolist() == listed
     except (TypeError, ValueError):
-        plain = False
-    if plain:
-        texts = [text_of(label) for label in pair]
-        numbers = [real_of(label) for label in pair]
-        if None not in texts and texts[0] != texts[1] and type(texts[0]) is type(texts[1]):
-            return Classes(labels, "text", texts[0], texts[1])
-        # Labels are compared as doubles, and NaN equals nothing.
-        if numbers[0] != numbers[1] and not any(map(math.isnan, numbers)) and labels.dtype.kind in "biuf":
-            return Classes(labels, "number", numbers[0], numbers[1])
-    raise ValueError(
-        f"classes must be two distinct labels of one type, numbers or texts, or None; got {short_repr(classes)}"
-    )
+        return None
+    if not plain or isinstance(labels, (str, bytes)):
+        return None
+    texts = tuple(text_of(label) for label in listed)
+    if None not in texts and len({type(text) for text in texts}) == 1 and len(set(texts)) == len(texts):
+        return Labels(array, "text", texts)
+    # Labels are compared as doubles, which tell long integers not apart, and NaN equals nothing.
+    numbers = tuple(real_of(label) for label in listed)
+    long = any(abs(whole_of(label) or 0) > LARGEST_WHOLE for label in listed)
+    if not any(map(math.isnan, numbers)) and len(set(numbers)) == len(numbers) and not long:
+        return Labels(array, "number", numbers) if array.dtype.kind in "biuf" else None
+    return None
 
 
-def read_labels(y: Any, classes: Classes, n_rows: int) -> npt.NDArray[np.uint8]:
+def read_labels(y: Any, classes: Labels, n_rows: int) -> npt.NDArray[np.uint8]:
     """Return which labels are the second class, as 0 and 1; all others count as the first."""
-    return equals(label_column(y, classes, n_rows), classes, classes.second).astype(np.uint8)
+    second: npt.NDArray[np.uint8] = (places_of(label_column(y, classes, n_rows), classes) == 1).astype(np.uint8)
+    return second
 
 
-def label_column(y: Any, classes: Classes, n_rows: int) -> Column:
+def label_column(y: Any, classes: Labels, n_rows: int) -> Column:
     """The column of labels, if its type may hold the classes."""
     column = read_column(y, "y")
     _check_length(column, n_rows)
-    if column.kind not in (classes.kind, "object"):
-        raise TypeError(f"y is of dtype {column.dtype}, and classes={short_repr(tuple(classes.labels.tolist()))}")
+    check_holds(column, classes, "y", "classes")
     return column
 
 
-def equals(column: Column, classes: Classes, label: Any) -> npt.NDArray[np.bool_]:
-    """Which labels equal one of the classes."""
-    values = column.values
-    if values.dtype.kind in "biuf":
-        equal = np.asarray(column.numbers() == label)
-    elif values.dtype.kind in "US" and (values.dtype.kind == "U") == isinstance(label, str):
-        equal = np.asarray(values == label)
-    else:
-        read: Callable[[object], Any] = real_of if classes.kind == "number" else text_of
-        equal = np.fromiter((read(value) == label for value in as_objects(values)), dtype=np.bool_, count=len(values))
-    return equal if column.missing is None else equal & ~column.missing
+def check_holds(column: Column, labels: Labels, name: str, parameter: str) -> None:
+    """Refuse a column none of whose values can be one of the labels, by its type."""
+    wanted = {float: "numbers", str: "texts", bytes: "bytes"}[type(labels.keys[0])]
+    held = {"number": "numbers", "text": "texts", "object": wanted, "other": "neither numbers nor texts"}[column.kind]
+    if column.kind == "text" and column.values.dtype.kind == "S":
+        held = "bytes"
+    if held != wanted:
+        instead = "" if column.kind == "other" else f"{parameter} as {held}, or "
+        raise TypeError(
+            f"{name} is of dtype {column.dtype}, whose values are {held}, and {parameter}="
+            f"{short_repr(tuple(labels.labels.tolist()))} are {wanted}, so that none would ever match: pass {instead}"
+            f"{name} as {wanted}"
+        )
+
+
+def places_of(column: Column, labels: Labels) -> npt.NDArray[np.int64]:
+    """Return which of the labels each value equals, from 0 up; -1 for all that equal none."""
+    if column.values.dtype.kind in "biufUS":
+        keys = np.array(labels.keys)
+        order = np.argsort(keys)
+        values = column.numbers() if labels.kind == "number" else column.values  # NaN where a number is missing
+        nearest = order[np.minimum(np.searchsorted(keys, values, sorter=order), len(keys) - 1)]
+        return np.where(keys[nearest] == values, nearest, -1).astype(np.int64)
+    read: Callable[[object], Any] = real_of if labels.kind == "number" else text_of
+    place = {key: index for index, key in enumerate(labels.keys)}
+    return np.fromiter((place.get(read(value), -1) for value in column.objects()), dtype=np.int64, count=len(column))
 
 
 def read_numbers(container: Any, name: str) -> Floats:
