@@ -520,9 +520,27 @@ class UserVectors:
     ) -> UserVectors: ...
     def subset(self, users: Sequence[int]) -> UserVectors: ...
     def rotated(self, signs: Sequence[int]) -> UserVectors: ...
+    def filled(self) -> UserVectors: ...
     def clipped_sum(
         self, center: npt.NDArray[np.float64], radius: float, grid: float, progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...
+    def clipped_moments(
+        self,
+        center: npt.NDArray[np.float64],
+        radius: float,
+        grid: float,
+        squares: int,
+        progress: _Progress = None,
+    ) -> tuple[npt.NDArray[np.int64], int]: ...
+    def clipping_excess(
+        self,
+        center: npt.NDArray[np.float64],
+        radius: float,
+        reach: float,
+        grid: float,
+        rungs: int,
+        progress: _Progress = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
     def winsorized_sum(
         self, low: npt.NDArray[np.float64], steps: int, grid: float, progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...

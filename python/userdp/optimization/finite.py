@@ -285,6 +285,21 @@ class CachedUserVectors(UserVectors):
         key = ("clipped", self._point(center).tobytes(), radius, grid)
         return self._cached(key, lambda: self._source.clipped_sum(center, radius, grid))
 
+    def clipped_moments(
+        self, center: npt.ArrayLike, radius: float, grid: float, squares: int
+    ) -> tuple[npt.NDArray[np.int64], int]:
+        key = ("moments", self._point(center).tobytes(), radius, grid, squares)
+        return self._cached(key, lambda: self._source.clipped_moments(center, radius, grid, squares))
+
+    def clipping_excess(
+        self, center: npt.ArrayLike, radius: float, reach: float, grid: float, rungs: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        key = ("excess", self._point(center).tobytes(), radius, reach, grid, rungs)
+        return self._cached(key, lambda: self._source.clipping_excess(center, radius, reach, grid, rungs))
+
+    def filled(self) -> UserVectors:
+        return CachedUserVectors(self._source.filled())
+
     def winsorized_sum(self, low: npt.ArrayLike, steps: int, grid: float) -> npt.NDArray[np.int64]:
         key = ("winsorized", self._point(low).tobytes(), steps, grid)
         return self._cached(key, lambda: self._source.winsorized_sum(low, steps, grid))
@@ -304,7 +319,7 @@ class CachedUserVectors(UserVectors):
             cached: Value = self._cache[key]
             return cached
         value = compute()
-        parts: list[Any] = value if isinstance(value, list) else [value]
+        parts: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
         size = sum(int(np.size(part)) for part in parts)
         if size <= self._room:
             self._room -= size

@@ -67,6 +67,54 @@ class UserVectors(ABC):
         with progress_bar(None, "clipped sum") as progress:
             return self._vectors.clipped_sum(self._point(center), radius, grid, progress)
 
+    def clipped_moments(self, center: npt.ArrayLike, radius: float, grid: float, squares: int) -> tuple[Integers, int]:
+        """The `clipped_sum`, and the sum of squared distances from the center, cut at twice the radius.
+
+        A user adds floor(min(|x - center|^2 / (2 R grid)^2, 1) squares) to the second, clamped to 0..squares in
+        integers: its sensitivity is `squares`. Users without rows add 0 to both.
+
+        Parameters
+        ----------
+        center, radius, grid
+            As for `clipped_sum`.
+        squares : int
+            How many steps (2 R grid)^2 has, from 1 to 2^31 - 1; public.
+
+        Returns
+        -------
+        ndarray of int64 with shape (dimension,)
+        int
+        """
+        with progress_bar(None, "clipped sum") as progress:
+            return self._vectors.clipped_moments(self._point(center), radius, grid, squares, progress)
+
+    def clipping_excess(
+        self, center: npt.ArrayLike, radius: float, reach: float, grid: float, rungs: int
+    ) -> tuple[Integers, Integers]:
+        """What clipping to a ball of R = floor(radius / grid) steps leaves out, in one pass over users.
+
+        With y a user's vector as in `clipped_sum` with the radius `reach`, and q its length in steps, rounded up, the
+        user adds trunc(y s / q), s = min(max(q - R, 0), R), to the first sum, whose L2 sensitivity is 2R; and
+        floor(min(max(q - 2^i R, 0), 2^i R) / 2^i) to entry i - 1 of the second, whose entries have a sensitivity of R.
+        Users without rows add 0.
+
+        Parameters
+        ----------
+        center : float or array-like with shape (dimension,)
+            Public.
+        radius, reach, grid : float
+            Public; the grid is a power of two, and the others are from 1 to 2^31 - 1 steps of it.
+        rungs : int
+            The length of the second, from 0 to 30.
+
+        Returns
+        -------
+        ndarray of int64 with shape (dimension,)
+        ndarray of int64 with shape (rungs,)
+        """
+        with progress_bar(None, "clipping excess") as progress:
+            return self._vectors.clipping_excess(self._point(center), radius, reach, grid, rungs, progress)
+
     def winsorized_sum(self, low: npt.ArrayLike, steps: int, grid: float) -> Integers:
         """The sum of coordinates clamped to intervals, in steps of a grid; sensitivity `steps` in each coordinate.
 
@@ -142,6 +190,10 @@ class UserVectors(ABC):
         Of one user, the sums are that user's integers: for tests.
         """
         return _Derived(self._vectors.subset([int(user) for user in users]), len(users), self.dimension)
+
+    def filled(self) -> UserVectors:
+        """The same vectors, and the origin for users without rows, who then count in all sums."""
+        return _Derived(self._vectors.filled(), self.n_users, self.dimension)
 
     def rotated(self, signs: npt.NDArray[np.int8]) -> UserVectors:
         """The same vectors padded with zeros, multiplied by signs and by the Walsh-Hadamard matrix over sqrt(D)."""

@@ -10,6 +10,7 @@
 
 pub mod bins;
 pub mod clip;
+pub mod excess;
 pub mod gradients;
 pub mod hadamard;
 pub mod means;
@@ -78,6 +79,26 @@ impl UserVectors for Subset<'_> {
 
     fn write(&self, user: usize, out: &mut [f64]) -> bool {
         self.vectors.write(self.users[user] as usize, out)
+    }
+}
+
+/// The same vectors, and the origin for users without rows: nobody is without a vector.
+pub struct Filled<'a>(pub &'a dyn UserVectors);
+
+impl UserVectors for Filled<'_> {
+    fn users(&self) -> usize {
+        self.0.users()
+    }
+
+    fn dimension(&self) -> usize {
+        self.0.dimension()
+    }
+
+    fn write(&self, user: usize, out: &mut [f64]) -> bool {
+        if !self.0.write(user, out) {
+            out.fill(0.0);
+        }
+        true
     }
 }
 

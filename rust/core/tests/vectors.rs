@@ -8,9 +8,10 @@ use userdp_core::{
     control::Control,
     simd::{Kernel, hadamard::transform},
     vectors::{
-        Subset, UserVectors,
+        Filled, Subset, UserVectors,
         bins::{bin_counts, occupied_bins},
-        clip::{Ball, clipped_sum},
+        clip::{Ball, clipped_moments, clipped_sum},
+        excess::{Excess, MOST_RUNGS, clipping_excess},
         hadamard::Rotation,
         means::{Means, MeansOptions, Records},
         norm::{Region, squared_distance, take_into},
@@ -166,7 +167,91 @@ fn halves_are_not_rounded_up() {
     assert_eq!(integers, vec![0; 64]);
 }
 
-type Integers = (Vec<i64>, Vec<i64>, Vec<u32>, Vec<i64>, Vec<(Vec<u64>, Vec<u32>)>);
+/// Vectors as they are given, and nothing for users without any.
+struct Given(Vec<Option<Vec<f64>>>, usize);
+
+impl UserVectors for Given {
+    fn users(&self) -> usize {
+        self.0.len()
+    }
+
+    fn dimension(&self) -> usize {
+        self.1
+    }
+
+    fn write(&self, user: usize, out: &mut [f64]) -> bool {
+        // What is left of the user before must not count.
+        out.fill(7.0);
+        self.0[user].as_ref().is_some_and(|vector| {
+            out.copy_from_slice(vector);
+            true
+        })
+    }
+}
+
+proptest! {
+    /// What one user adds is bounded in integers, for all vectors.
+    #[test]
+    fn moments_and_excess_are_bounded(
+        vector in prop::collection::vec(-3.0..3.0, 1..80), radius in 0.05..2.0, log_grid in -26_i32..-5, squares in 1_u32..1 << 30,
+    ) {
+        let (d, grid, control) = (vector.len(), 2_f64.powi(log_grid), Control::new());
+        let center: Vec<f64> = (0..d).map(|i| i as f64 / 50.0 - 1.0).collect();
+        let given = Given(vec![Some(vector.clone())], d);
+        let steps = i64::from(Ball::new(&center, radius, grid).unwrap().steps());
+        let (sums, second) = clipped_moments(&given, &center, radius, grid, squares, &control).unwrap();
+        prop_assert_eq!(&sums, &clipped_sum(&given, &center, radius, grid, &control).unwrap());
+        prop_assert!((0..=i64::from(squares)).contains(&second));
+        let distance = squared_distance(Kernel::Scalar, &vector, Some(&center));
+        let part = (distance / (2.0 * steps as f64 * grid).powi(2)).min(1.0) * f64::from(squares);
+        prop_assert!((second as f64 - part.floor()).abs() <= 1.0, "{} {}", second, part);
+        let excess = clipping_excess(&given, &center, radius, 30.0, grid, 5, &control).unwrap();
+        let squared: i128 = excess.pull.iter().map(|&x| i128::from(x).pow(2)).sum();
+        prop_assert!(squared <= i128::from(steps).pow(2));
+        prop_assert!(excess.beyond.iter().all(|x| (0..=steps).contains(x)));
+        // In exact numbers, but for the steps that truncation costs.
+        let (length, r) = (distance.sqrt() / grid, steps as f64);
+        let lost = (d as f64).sqrt() + 2.0;
+        for (rung, &sum) in (1..).zip(&excess.beyond) {
+            let far = (length / 2_f64.powi(rung) - r).clamp(0.0, r);
+            prop_assert!((sum as f64 - far).abs() <= lost);
+        }
+        let share = (length - r).clamp(0.0, r) / length;
+        let off: f64 = excess.pull.iter().zip(vector.iter().zip(&center))
+            .map(|(&sum, (x, c))| (sum as f64 - (x - c) / grid * share).powi(2)).sum();
+        prop_assert!(off.sqrt() <= 2.0 * lost, "{} {}", off.sqrt(), lost);
+    }
+}
+
+#[test]
+fn users_without_rows_are_at_the_origin_when_filled() {
+    let given = Given(vec![None, Some(vec![3.0, 4.0]), None], 2);
+    let (filled, control) = (Filled(&given), Control::new());
+    let center = [-1.0, 0.0];
+    let moments =
+        |vectors: &dyn UserVectors| clipped_moments(vectors, &center, 8.0, 1.0, 256, &control).unwrap();
+    assert_eq!(moments(&given), (vec![4, 4], 32));
+    // The origin is (1, 0) from the center.
+    assert_eq!(moments(&filled), (vec![6, 4], 32 + 2));
+    assert_eq!((filled.users(), filled.dimension()), (3, 2));
+}
+
+/// The largest numbers there are do not wrap: nothing panics in a build with checks.
+#[test]
+fn the_largest_excess() {
+    let most = f64::from(i32::MAX);
+    let given = Given(vec![Some(vec![2.0 * most; 3]), Some(vec![-most, 0.0, 0.0])], 3);
+    let control = Control::new();
+    for radius in [1.0, f64::from(1 << 30), most] {
+        let excess = clipping_excess(&given, &[0.0; 3], radius, most, 1.0, MOST_RUNGS, &control).unwrap();
+        assert!(excess.beyond.iter().all(|&x| 0 <= x && x <= 2 * radius as i64));
+    }
+    let (_, second) = clipped_moments(&given, &[0.0; 3], most, 1.0, u32::MAX >> 1, &control).unwrap();
+    assert_eq!(second, i64::from(i32::MAX) + i64::from(i32::MAX >> 2));
+}
+
+type Moments = ((Vec<i64>, i64), Excess);
+type Integers = (Vec<i64>, Vec<i64>, Vec<u32>, Vec<i64>, Vec<(Vec<u64>, Vec<u32>)>, Moments);
 
 fn integers(vectors: &dyn UserVectors) -> Result<Integers> {
     let (d, control) = (vectors.dimension(), Control::new());
@@ -177,6 +262,10 @@ fn integers(vectors: &dyn UserVectors) -> Result<Integers> {
         bin_counts(vectors, 64, 1.0, &control)?,
         counts_within(vectors, &vec![0.0; d], &[0.1, 0.5, 1.0], &control)?,
         occupied_bins(vectors, 0..d, 1 << 40, 1.0, &control)?,
+        (
+            clipped_moments(&Filled(vectors), &vec![0.01; d], 0.3, 2_f64.powi(-26), 1 << 20, &control)?,
+            clipping_excess(&Filled(vectors), &vec![0.01; d], 0.1, 2.5, 2_f64.powi(-20), 4, &control)?,
+        ),
     ))
 }
 
@@ -215,7 +304,14 @@ fn of_users(
         let each: Vec<Integers> = (0..people.len())
             .map(|user| integers(&Subset::new(&means, &[user as u32]).unwrap()).unwrap())
             .collect();
-        let (clipped, winsorized, counts, near, _) = integers(&means).unwrap();
+        let (clipped, winsorized, counts, near, _, ((_, second), excess)) = integers(&means).unwrap();
+        assert_eq!(second, each.iter().map(|user| user.5.0.1).sum::<i64>());
+        for (place, sum) in excess.pull.iter().enumerate() {
+            assert_eq!(*sum, each.iter().map(|user| user.5.1.pull[place]).sum::<i64>());
+        }
+        for (place, sum) in excess.beyond.iter().enumerate() {
+            assert_eq!(*sum, each.iter().map(|user| user.5.1.beyond[place]).sum::<i64>());
+        }
         for (place, sum) in clipped.iter().enumerate() {
             assert_eq!(*sum, each.iter().map(|user| user.0[place]).sum::<i64>());
         }
@@ -278,6 +374,17 @@ fn bad_public_numbers_are_refused() {
     assert_eq!(names(clipped_sum(&means, &origin, 1.0, 0.3, &control)), "grid");
     assert_eq!(names(clipped_sum(&means, &origin, 1.0, 2.0, &control)), "radius");
     assert_eq!(names(clipped_sum(&means, &origin, 2_147_483_648.0, 1.0, &control)), "radius");
+    for squares in [0, 1 << 31] {
+        let moments = clipped_moments(&means, &origin, 1.0, 0.5, squares, &control);
+        assert_eq!(names(moments.map(|(sums, _)| sums)), "squares");
+    }
+    let excess = |center: &[f64], radius: f64, reach: f64, rungs: usize| {
+        names(clipping_excess(&means, center, radius, reach, 0.5, rungs, &control).map(|excess| excess.pull))
+    };
+    assert_eq!(excess(&[0.0], 1.0, 2.0, 1), "center");
+    assert_eq!(excess(&origin, 0.25, 2.0, 1), "radius");
+    assert_eq!(excess(&origin, 1.0, 1e12, 1), "radius");
+    assert_eq!(excess(&origin, 1.0, 2.0, MOST_RUNGS + 1), "rungs");
     assert_eq!(names(winsorized_sum(&means, &origin, 0, 1.0, &control)), "steps");
     assert_eq!(names(winsorized_sum(&means, &origin, 1 << 31, 1.0, &control)), "steps");
     assert_eq!(names(counts_within(&means, &origin, &[f64::NAN], &control)), "radii");

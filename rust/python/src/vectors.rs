@@ -16,7 +16,7 @@ use userdp_core::{
     Result,
     control::Control,
     vectors::{
-        Subset, UserVectors, bins, clip,
+        Filled, Subset, UserVectors, bins, clip, excess,
         gradients::{GradientOptions, Gradients, Loss},
         hadamard::Rotation,
         means::{Means, MeansOptions, Records},
@@ -129,6 +129,9 @@ enum Made {
         of: Py<PyUserVectors>,
         rotation: Rotation,
     },
+    Filled {
+        of: Py<PyUserVectors>,
+    },
 }
 
 /// A vector for each user, made anew whenever it is needed.
@@ -159,6 +162,9 @@ impl PyUserVectors {
             Made::Rotated { of, rotation } => of
                 .get()
                 .sum(py, progress, &|vectors, control| sum(&Rotated::new(vectors, rotation)?, control)),
+            Made::Filled { of } => {
+                of.get().sum(py, progress, &|vectors, control| sum(&Filled(vectors), control))
+            }
         }
     }
 }
@@ -217,6 +223,11 @@ impl PyUserVectors {
         Ok(Self(Made::Rotated { of: slf, rotation }))
     }
 
+    /// The same, and the origin for users without rows.
+    fn filled(slf: Py<Self>) -> Self {
+        Self(Made::Filled { of: slf })
+    }
+
     /// Sums of vectors clipped to a ball, in steps of the grid.
     #[pyo3(signature = (center, radius, grid, progress = None))]
     fn clipped_sum<'py>(
@@ -232,6 +243,44 @@ impl PyUserVectors {
             clip::clipped_sum(vectors, center, radius, grid, control)
         })?;
         Ok(sums.into_pyarray(py))
+    }
+
+    /// Those sums, and that of squared distances from the center, cut at twice the radius, which is `squares` steps.
+    #[pyo3(signature = (center, radius, grid, squares, progress = None))]
+    fn clipped_moments<'py>(
+        &self,
+        py: Python<'py>,
+        center: PyReadonlyArray1<'py, f64>,
+        radius: f64,
+        grid: f64,
+        squares: u32,
+        progress: Progress,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, i64)> {
+        let center = center.as_slice()?;
+        let (sums, second) = self.sum(py, progress, &|vectors, control| {
+            clip::clipped_moments(vectors, center, radius, grid, squares, control)
+        })?;
+        Ok((sums.into_pyarray(py), second))
+    }
+
+    /// Sums of what is beyond a ball: vectors, and distances beyond 2, 4, .. radii.
+    #[pyo3(signature = (center, radius, reach, grid, rungs, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn clipping_excess<'py>(
+        &self,
+        py: Python<'py>,
+        center: PyReadonlyArray1<'py, f64>,
+        radius: f64,
+        reach: f64,
+        grid: f64,
+        rungs: usize,
+        progress: Progress,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+        let center = center.as_slice()?;
+        let sums = self.sum(py, progress, &|vectors, control| {
+            excess::clipping_excess(vectors, center, radius, reach, grid, rungs, control)
+        })?;
+        Ok((sums.pull.into_pyarray(py), sums.beyond.into_pyarray(py)))
     }
 
     /// Sums of coordinates clamped to intervals, in steps of the grid.

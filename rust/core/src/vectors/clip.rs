@@ -1,7 +1,7 @@
 //! Sums of vectors clipped to a ball, in integers: replacing one user moves the sum by at most 2R in Euclidean norm.
 
 use super::{
-    UserVectors, check_length, check_point, fold, inverse_grid, merge_sums,
+    MOST_STEPS, UserVectors, check_length, check_point, fold, inverse_grid, merge_sums,
     norm::{clamped, integer, squared_distance},
 };
 use crate::{
@@ -45,9 +45,15 @@ impl<'a> Ball<'a> {
         self.steps
     }
 
-    /// The integers of one vector: steps of the grid from the center, truncated toward 0, of norm at most R.
-    pub fn clip(&self, kernel: Kernel, vector: &[f64], out: &mut [i32]) {
-        let norm = squared_distance(kernel, vector, Some(self.center)).sqrt();
+    /// The integers of one vector: steps of the grid from the center, truncated toward 0, of norm at most R. Returns the
+    /// sum of their squares.
+    pub fn clip(&self, kernel: Kernel, vector: &[f64], out: &mut [i32]) -> u128 {
+        self.clip_from(kernel, vector, squared_distance(kernel, vector, Some(self.center)), out)
+    }
+
+    /// The same for a vector whose squared distance from the center is known.
+    fn clip_from(&self, kernel: Kernel, vector: &[f64], distance: f64, out: &mut [i32]) -> u128 {
+        let norm = distance.sqrt();
         let shrink = if norm > self.radius { self.radius / norm } else { 1.0 };
         let mut squared = truncate(kernel, vector, self.center, shrink * self.inverse_grid, self.steps, out);
         // Floating-point arithmetic may have left a little too much: the integers decide.
@@ -55,6 +61,7 @@ impl<'a> Ball<'a> {
         while squared > most {
             squared = step_toward_zero(out);
         }
+        squared
     }
 }
 
@@ -137,4 +144,50 @@ pub fn clipped_sum(
         |(sums, _), (others, _)| merge_sums(sums, &others),
     )?;
     Ok(sums)
+}
+
+/// [`clipped_sum`], and the sum over users of the squared distance from the center, cut at (2R)^2 steps of the grid:
+/// `floor(min(|x - center|^2 / (2R grid)^2, 1) squares)`, 0 for users without rows. Replacing one user moves the first
+/// by at most 2R in Euclidean norm and the second by at most `squares`.
+///
+/// # Errors
+/// Those of [`clipped_sum`], and unless 1 <= squares < 2^31.
+pub fn clipped_moments(
+    vectors: &dyn UserVectors,
+    center: &[f64],
+    radius: f64,
+    grid: f64,
+    squares: u32,
+    control: &Control,
+) -> Result<(Vec<i64>, i64)> {
+    check_point("center", center, vectors.dimension())?;
+    let ball = Ball::new(center, radius, grid)?;
+    if !(1..=MOST_STEPS).contains(&squares) {
+        let message = format!("{squares} is out of range; 1 to {MOST_STEPS} are accepted");
+        return Err(Error::invalid("squares", message));
+    }
+    let (most, end) = (i64::from(squares), f64::from(squares));
+    // An ordinary float, as lengths are from 2^-400 to 2^400; a quotient that overflows is infinite and is clamped.
+    let largest = (2.0 * ball.radius).powi(2);
+    let kernel = Kernel::detect();
+    let dimension = vectors.dimension();
+    let (sums, second, _) = fold(
+        vectors,
+        control,
+        || (vec![0; dimension], 0, vec![0; dimension]),
+        |(sums, second, integers), vector| {
+            let Some(vector) = vector else { return };
+            let distance = squared_distance(kernel, vector, Some(center));
+            ball.clip_from(kernel, vector, distance, integers);
+            add(kernel, sums, integers);
+            let part = clamped(distance / largest * end, 0.0, end);
+            // The clamp of integers decides what is added, whatever came before.
+            *second += integer(part.floor()).max(0).min(most);
+        },
+        |(sums, second, _), (others, other, _)| {
+            merge_sums(sums, &others);
+            *second += other;
+        },
+    )?;
+    Ok((sums, second))
 }

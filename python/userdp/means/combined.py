@@ -1,0 +1,646 @@
+"""The tested mean: clipped about a center that is found, if released tests say that clipping moves the mean by little.
+
+First the public plan, then what is released (sums, second moments, tests), the run that decides between them, and the
+method. See docs/proofs/combined_mean.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from userdp.estimators.plan import Budget
+from userdp.exact.numbers import COUNTED, counted
+from userdp.means.iterated import GaussianRounds, planned_rounds
+from userdp.means.problem import NOISE_DISTANCE, Floats, MeanMethod, MeanProblem
+from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
+
+if TYPE_CHECKING:
+    from userdp.users.vectors import UserVectors
+
+MOST_ROUNDS = 8
+"""Before the last release."""
+
+SHARES = tuple(Fraction(share, 1000) for share in (2, 4, 8, 15, 25, 40, 60, 80, 100, 120, 150, 200))
+"""What a round may spend."""
+ROUNDS_AT_ONCE = 3
+"""After the first one, in one plan."""
+MOST_ON_ROUNDS = Fraction(12, 100)
+"""Spent by the rounds after the first, which are lost when a test fails."""
+LEAST_AT_THE_END = Fraction(3, 10)
+COST_OF_A_ROUND = 0.02
+"""Which the predicted error must gain by a round more."""
+KAPPAS = (1.1, 1.5)
+"""The least and the largest ratio of the radius to the distance expected of a user from the center."""
+
+SHARE_OF_SQUARES = Fraction(1, 20)
+"""The part of a round's share that goes to the second moment."""
+SURPRISE = 4.0
+"""Standard deviations by which the second moment must exceed what was expected for the plan to be made anew."""
+SATURATED = 0.7
+"""The part of the largest second moment above which it says little: the radius is at least doubled."""
+
+TAUS = (Fraction(50, 100), Fraction(47, 100))
+"""What the first and the second test accept, in units of A users; see `CombinedMean.users`."""
+LEAST_WEIGHT = 0.6
+"""Of what a test looks at, relative to users at the other end."""
+WIDE = 0.7
+"""A radius from this part of the ball on is none: nobody is clipped then."""
+WORTH_CLIPPING = 0.6
+"""The most of the error of no clipping that a plan may predict."""
+
+LEAST_RADIUS = 2.0**-16
+"""Of the ball: the finest grid of a test, which has 2**30 steps for its diameter, has 2**11 steps in such a radius."""
+RADIUS_BITS = 11
+"""Radii have so many significant bits, and so are whole numbers of steps on all default grids."""
+LEAST_RHO = 2.0**-32
+"""Below it the variance of the noise of a grid of 2**31 steps might be out of range; no plan is worth it there."""
+MOST_SQUARES = 2**30
+"""The steps of a second moment."""
+
+PURE_OR_NOT = 0.8
+"""The most of the Laplace error in the whole range that the Gaussian error may be."""
+LEAST_DIMENSION = 15
+"""A test costs a share of the budget that grows as the dimension falls."""
+
+
+def share_of_test(number: int, dimension: int) -> Fraction:
+    """What the first (0) or the second test (1) spends."""
+    part, most = ((Fraction(7, 100), Fraction(14, 100)), (Fraction(10, 100), Fraction(20, 100)))[number]
+    return min(part * 64 / dimension, most)
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Public numbers of the errors of a problem: everything that a plan needs."""
+
+    n_users: int
+    users: float  # A: how many users at the end of the ball move the mean by the noise of no clipping
+    ball: float
+    kappa: float
+
+    def error(self, radius: float, share: float) -> float:
+        """The root mean square of the length of the noise of a round."""
+        return self.users * radius / (self.n_users * math.sqrt(share))
+
+    def radius(self, distance: float) -> float:
+        """Where to clip users who are expected at this distance from the center."""
+        return min(self.kappa * distance, 2 * self.ball)
+
+    def plan(
+        self, user_std: float, radius: float, left: Fraction, most: Fraction, rounds: int, first: bool
+    ) -> tuple[float, tuple[Fraction, ...]]:
+        """The predicted error of the last release and the shares of the rounds before it, for the least such error.
+
+        `left` is for rounds and the last release, `most` for rounds other than the first, `rounds` their number.
+        """
+        best: tuple[float, tuple[Fraction, ...]] = (self.error(min(radius, self.ball), float(left)), ())
+        for start in SHARES if first else (None,):
+            for number in range(rounds + 1):
+                for share in SHARES if number else (Fraction(0),):
+                    shares = (*(() if start is None else (start,)), *[share] * number)
+                    rest = left - sum(shares)
+                    if number * share > most or not shares or rest < LEAST_AT_THE_END:
+                        continue
+                    clip = radius
+                    for part in shares:
+                        off = self.error(clip, float(part * (1 - SHARE_OF_SQUARES)))
+                        clip = self.radius(math.hypot(user_std, off))
+                    error = self.error(clip, float(rest)) * (1 + COST_OF_A_ROUND * len(shares))
+                    best = min(best, (error, shares), key=lambda plan: plan[0])
+        return best
+
+
+class Release(ABC):
+    """Integers of private data with noise, all other arguments public or released."""
+
+    @abstractmethod
+    def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
+        """What is released."""
+
+    @abstractmethod
+    def possible(self) -> list[range]:
+        """What each of the integers can be."""
+
+
+@lru_cache(maxsize=256)
+def gaussian_noise(rho: Fraction, sensitivity: int) -> DiscreteGaussian:
+    """Noise of rho-zCDP for integers that move by at most `sensitivity` in Euclidean length."""
+    noise = DiscreteGaussian(rho=rho, sensitivity=sensitivity)
+    if noise.distance > NOISE_DISTANCE:
+        raise AssertionError("the noise is farther from the ideal than was accounted for")
+    return noise
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedSum(Release):
+    """The sum of vectors clipped to a ball."""
+
+    # Replacing a user moves the sum by at most 2 reach in Euclidean length.
+
+    center: Floats
+    grid: float
+    reach: int  # the radius, in steps of the grid
+    n_users: int
+    rho: Fraction  # for the sum
+
+    @property
+    def radius(self) -> float:
+        """The radius of the ball."""
+        return self.reach * self.grid
+
+    @property
+    def noise(self) -> DiscreteGaussian:
+        """Of every coordinate."""
+        return gaussian_noise(self.rho, 2 * self.reach)
+
+    def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
+        sums = vectors.clipped_sum(self.center, self.radius, self.grid)
+        released: tuple[int, ...] = draw(self.noise, tuple(sums.tolist()))
+        return released
+
+    def possible(self) -> list[range]:
+        largest = self.n_users * self.reach + self.noise.support
+        return [range(-largest, largest + 1)] * len(self.center)
+
+    def mean(self, released: tuple[int, ...]) -> Floats:
+        """The center and the mean of clipped vectors from it, with noise."""
+        sums = np.array(released[: len(self.center)], dtype=np.float64)
+        return self.center + self.grid * (sums / self.n_users)
+
+    @property
+    def rounding(self) -> float:
+        """The most that truncation moves a coordinate of the mean."""
+        # A step for each user; and one more where rounding errors of a length left a vector too long for the integers:
+        # then truncation had taken next to nothing from coordinates that are not small (see the proofs).
+        slack = 2 * (len(self.center) / 32 + 16) * 2.0**-52 * self.reach**2
+        return self.grid * (1 + min(1.0, slack))
+
+
+@dataclass(frozen=True, eq=False)
+class Round(ClippedSum):
+    """The same, and the sum of squared distances from the center, cut at twice the radius."""
+
+    # Replacing a user moves the second by at most `squares`.
+
+    squares: int  # steps of the largest squared distance, that of twice the radius
+    rho_of_squares: Fraction
+
+    @property
+    def noise_of_squares(self) -> DiscreteGaussian:
+        """Of the second moment."""
+        return gaussian_noise(self.rho_of_squares, self.squares)
+
+    def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
+        sums, second = vectors.clipped_moments(self.center, self.radius, self.grid, self.squares)
+        return (*draw(self.noise, tuple(sums.tolist())), draw(self.noise_of_squares, second))
+
+    def possible(self) -> list[range]:
+        support = self.noise_of_squares.support
+        return [*super().possible(), range(-support, self.n_users * self.squares + support + 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Look(Release):
+    """A test of how much clipping would move the mean."""
+
+    # What is released is the largest of several numbers that each move by at most `reach` when a user is replaced: the
+    # length of a vector that moves by at most 2 reach, halved, and sums of which a user adds 0 to reach; all times
+    # public weights of at most 1, rounded down. A floor of something that moves by at most a whole number moves by no
+    # more than that.
+
+    center: Floats
+    grid: float
+    reach: int  # the radius at which users would be clipped, in steps of the grid
+    ball: float
+    n_users: int
+    threshold: int  # what is accepted, in steps
+    rho: Fraction
+
+    @property
+    def radius(self) -> float:
+        """Where users would be clipped."""
+        return self.reach * self.grid
+
+    @property
+    def noise(self) -> DiscreteGaussian:
+        """Of what is tested."""
+        return gaussian_noise(self.rho, self.reach)
+
+    @property
+    def end(self) -> float:
+        """More than the distance of any two points of the ball."""
+        return 2.01 * self.ball
+
+    @cached_property
+    def rungs(self) -> int:
+        """Distances 2, 4, .. radii, the last of which is the first that is not below that of the ball."""
+        rungs = 1
+        while math.ldexp(self.radius, rungs) < self.ball:
+            rungs += 1
+        return rungs
+
+    @cached_property
+    def weights(self) -> tuple[Fraction, ...]:
+        """Of what is within two radii, and of what is beyond each distance."""
+        parts = [2 * self.radius / self.ball]
+        parts += [2 * math.ldexp(self.radius, rung) / self.ball for rung in range(1, self.rungs + 1)]
+        return tuple(Fraction(math.floor(2**16 * min(1.0, max(part, LEAST_WEIGHT))), 2**16) for part in parts)
+
+    def statistic(self, vectors: UserVectors) -> int:
+        """What is tested, without noise: in steps, a user at the other end is `reach`."""
+        pull, beyond = vectors.clipping_excess(self.center, self.radius, self.end, self.grid, self.rungs)
+        half = math.isqrt(sum(x * x for x in pull.tolist())) // 2
+        largest: int = max(math.floor(w * x) for w, x in zip(self.weights, (half, *beyond.tolist()), strict=True))
+        return largest
+
+    def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
+        return (draw(self.noise, self.statistic(vectors)),)
+
+    def possible(self) -> list[range]:
+        support = self.noise.support
+        return [range(-support, self.n_users * self.reach + support + 1)]
+
+    def passed(self, released: tuple[int, ...]) -> bool:
+        """Whether users may be clipped."""
+        return released[0] <= self.threshold
+
+    def moved_at_most(self, largest: float) -> float:
+        """How far clipping moves the mean when the statistic is at most this: an L2 distance."""
+        # A vector's excess beyond the radius is at most one radius of the first kind and then, as (q - 2r)+ is the sum
+        # of 2^i r far_i(q), one of each rung. The last rung has at most as many users, of at most 2B - 2^k r each, as
+        # the one before it has at its end. Rounding: see docs/proofs/combined_mean.md.
+        lost = self.n_users * (math.sqrt(len(self.center)) + 2)
+        sums = [((largest + 1) / float(weight) + lost) * self.grid for weight in self.weights]
+        moved = 2 * sums[0]
+        for rung, part in enumerate(sums[1:], 1):
+            whole = math.ldexp(part, rung)
+            if rung == self.rungs > 1:
+                beyond = max(2 * self.ball - math.ldexp(self.radius, rung), 0.0)
+                whole = min(whole, sums[rung - 1] * beyond / self.radius)
+            moved += whole
+        return moved / self.n_users
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the mean is made of: releases, their weights, and the test that allowed for clipping."""
+
+    parts: tuple[tuple[Fraction, ClippedSum, tuple[int, ...]], ...]
+    look: Look | None  # None where nobody is clipped
+    seen: int = 0  # what was released of it
+
+
+class _Run:
+    """One run: what has been released decides, with public numbers, on what is released next."""
+
+    # `left` is the part of rho that is not spent. Every share is taken from it before anything is drawn with it, and
+    # the last release takes all: on every path the shares sum to 1.
+
+    def __init__(self, method: CombinedMean, release: Callable[[Release], tuple[int, ...]]) -> None:
+        self.method, self.release = method, release
+        self.left = Fraction(1)
+        self.center: Floats = np.zeros(method.problem.dimension)
+        self.user_std = method.user_std
+        self.first: tuple[Fraction, ClippedSum, tuple[int, ...]] | None = None
+
+    def ending(self) -> Ending:
+        """Runs to the end."""
+        method = self.method
+        if not method.worth_it:
+            return self._whole()
+        radius = self._rounds(list(method.planned[1]))
+        for number in range(2):
+            if radius >= WIDE * method.problem.ball:
+                break
+            look = method.look(number, self.center, radius)
+            self._spend(share_of_test(number, method.problem.dimension))
+            seen = self.release(look)
+            if look.passed(seen):
+                last = method.clipped_sum(self.center, look.radius, self._spend(self.left))
+                return Ending(((Fraction(1), last, self.release(last)),), look, seen[0])
+            if 2 * look.radius < WIDE * method.problem.ball:
+                radius = 2 * look.radius
+        return self._whole()
+
+    def _spend(self, share: Fraction) -> Fraction:
+        if not 0 < share <= self.left:
+            raise AssertionError("more is to be spent than is left")
+        self.left -= share
+        return share
+
+    def _whole(self) -> Ending:
+        """Nobody is clipped: the mean of all such releases, each with a weight for its precision."""
+        share = self._spend(self.left)
+        last = self.method.clipped_sum(np.zeros_like(self.center), None, share)
+        released = self.release(last)
+        if self.first is None:
+            return Ending(((Fraction(1), last, released),), None)
+        before, step, sums = self.first
+        weight = before / (before + last.rho)
+        return Ending(((weight, step, sums), (1 - weight, last, released)), None)
+
+    def _rounds(self, shares: list[Fraction]) -> float:
+        """Moves the center round by round; the radius for the test, or one that is too wide for it."""
+        method, ball, n = self.method, self.method.problem.ball, self.method.problem.n_users
+        d = method.problem.dimension
+        radius, rounds, on_rounds = ball, 0, Fraction(0)
+        while shares:
+            share = self._spend(shares.pop(0))
+            step = method.round_of(self.center, radius if rounds else None, share)
+            released = self.release(step)
+            rounds += 1
+            if self.first is None:
+                self.first = (step.rho, step, released)
+            else:
+                on_rounds += share
+            before, self.center = self.center, method.inside(step.mean(released))
+            moved = _squared(self.center - before)
+            # The noise of the center, and the second moment about it: what users differ by, and how well it is known.
+            largest = (2 * step.radius) ** 2
+            noise = d * largest / (2 * n * n * float(step.rho))
+            second = released[-1] * (largest / step.squares) / n
+            noise_of_second = largest / (n * math.sqrt(2 * float(step.rho_of_squares)))
+            spread = second - moved + noise
+            off = math.sqrt(noise_of_second**2 + (2 * noise**2 + 4 * max(moved - noise, 0.0) * noise) / d)
+            surprised = spread > self.user_std**2 + SURPRISE * off
+            if surprised:
+                self.user_std = math.sqrt(spread + off / 2)
+            radius = method.moves.radius(math.sqrt(self.user_std**2 + noise))
+            if surprised:
+                if second > SATURATED * largest:
+                    radius = min(max(radius, 2 * step.radius), 2 * ball)
+                if method.moves.kappa * self.user_std >= WIDE * ball:
+                    return 2 * ball
+                left = self.left - share_of_test(0, d)
+                more = min(ROUNDS_AT_ONCE, MOST_ROUNDS - rounds)
+                _, again = method.moves.plan(self.user_std, radius, left, MOST_ON_ROUNDS - on_rounds, more, False)
+                shares = list(again)
+        return radius
+
+
+def _squared(vector: Floats) -> float:
+    """The squared Euclidean length, correctly rounded, so that every machine takes the same decisions."""
+    return math.fsum((vector * vector).tolist())
+
+
+class _NextRelease(Exception):
+    def __init__(self, release: Release) -> None:
+        self.next = release
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedMean(MeanMethod):
+    """Rounds of clipping from a hint, second moments that correct it, and tests before anybody is clipped."""
+
+    # The transcript is all that was released, in order. Everything else, the decisions included, follows from it and
+    # from public numbers by one piece of code, `_Run`, that draws in `program` and reads in all the other methods.
+
+    name: str
+    problem: MeanProblem
+    noise: GaussianRounds
+    user_std: float  # the hint: about efficiency only
+
+    @classmethod
+    def of(cls, problem: MeanProblem) -> CombinedMean:
+        """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
+        # At most MOST_ROUNDS rounds of d + 1 integers, two tests and d integers at the end, which 2**7 d are not below.
+        rho = problem.largest_rho(2**7 * problem.dimension * NOISE_DISTANCE)
+        noise = GaussianRounds(problem.n_users, problem.dimension, Fraction(0), rho, problem.delta)
+        return cls("tested", problem, noise, _hint(problem))
+
+    @cached_property
+    def users(self) -> float:
+        """A: so many users at the other end of the ball move the mean by the noise of no clipping."""
+        return 2 * math.sqrt(self.problem.dimension / (2 * float(self.noise.rho)))
+
+    @cached_property
+    def moves(self) -> Moves:
+        """What plans need."""
+        problem = self.problem
+        kappa = planned_rounds(problem.dimension, problem.ball, self.user_std, self.noise.size()).kappa
+        low, high = KAPPAS
+        return Moves(problem.n_users, self.users, problem.ball, min(max(kappa, low), high))
+
+    @cached_property
+    def planned(self) -> tuple[float, tuple[Fraction, ...]]:
+        """The predicted error, and the shares of the rounds before a test."""
+        left = 1 - share_of_test(0, self.problem.dimension)
+        return self.moves.plan(self.user_std, self.problem.ball, left, MOST_ON_ROUNDS, ROUNDS_AT_ONCE, True)
+
+    @cached_property
+    def worth_it(self) -> bool:
+        """Whether anybody may be clipped at all; public. Otherwise all is spent on noise for the whole range."""
+        error, shares = self.planned
+        return bool(shares) and error <= WORTH_CLIPPING * self._whole_error and self.noise.rho >= LEAST_RHO
+
+    @property
+    def _whole_error(self) -> float:
+        return self.users * self.problem.ball / self.problem.n_users
+
+    def predicted_error(self) -> float:
+        return self.planned[0] if self.worth_it else self._whole_error
+
+    def budget(self) -> Budget:
+        d, rho = self.problem.dimension, self.noise.rho
+        integers = MOST_ROUNDS * (d + 1) + 2 + d
+        return self.problem.budget(
+            {"mean": rho}, delta=self.problem.delta, rho=rho, distance=integers * NOISE_DISTANCE, unit="rho"
+        )
+
+    # What is released.
+
+    def clipped_sum(self, center: Floats, radius: float | None, share: Fraction) -> ClippedSum:
+        """The sum of vectors clipped to a ball, or of whole ones, for a share of rho."""
+        return ClippedSum(center, *self._ball(radius, share), self.problem.n_users, self.noise.rho * share)
+
+    def round_of(self, center: Floats, radius: float | None, share: Fraction) -> Round:
+        """A sum and a second moment for a share of rho together."""
+        moment = share * SHARE_OF_SQUARES
+        grid, reach = self._ball(None if radius is None else self._rounded(radius), share - moment)
+        squares, rho = min((2 * reach) ** 2, MOST_SQUARES), self.noise.rho
+        return Round(center, grid, reach, self.problem.n_users, rho * (share - moment), squares, rho * moment)
+
+    def _ball(self, radius: float | None, share: Fraction) -> tuple[float, int]:
+        """The grid and the reach of a ball around a center, or of one around the origin that has all records."""
+        resolution = self.problem.grid_resolution or self.noise.resolution(share)
+        if radius is None:
+            grid = _grid(self.problem.ball, min(resolution, 2**29))
+            return grid, math.ceil(self.problem.ball / grid)
+        grid = _grid(radius, resolution)
+        return grid, math.floor(radius / grid)
+
+    def look(self, number: int, center: Floats, radius: float) -> Look:
+        """The first (0) or the second test (1), of clipping at a radius."""
+        problem, radius = self.problem, self._rounded(radius)
+        # As fine as 32 bits allow for, unless a coarser grid is asked for.
+        grid = _grid(2.01 * problem.ball, 2**29)
+        if problem.grid_resolution is not None:
+            grid = max(grid, _grid(radius, problem.grid_resolution))
+        reach = math.floor(radius / grid)
+        threshold = math.floor(TAUS[number] * Fraction(self.users) * reach)
+        rho = self.noise.rho * share_of_test(number, problem.dimension)
+        return Look(center, grid, reach, problem.ball, problem.n_users, threshold, rho)
+
+    def _rounded(self, radius: float) -> float:
+        """A radius of few significant bits that is not below it."""
+        mantissa, exponent = math.frexp(max(radius, LEAST_RADIUS * self.problem.ball))
+        return math.ldexp(math.ceil(mantissa * 2**RADIUS_BITS), exponent - RADIUS_BITS)
+
+    def inside(self, point: Floats) -> Floats:
+        """The nearest point of the ball of all records."""
+        length = math.sqrt(_squared(point))
+        return point * (self.problem.ball / max(self.problem.ball, length))
+
+    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
+        # Users without rows are at the origin on all paths, and clipped like everybody.
+        vectors = vectors.filled()
+        _ = self.worth_it  # what is refused, is refused before anything is drawn
+
+        def release(draw: Sampler) -> Hashable:
+            transcript: list[tuple[int, ...]] = []
+
+            def drawn(step: Release) -> tuple[int, ...]:
+                transcript.append(step.draw(draw, vectors))
+                return transcript[-1]
+
+            _Run(self, drawn).ending()
+            return tuple(transcript)
+
+        return release
+
+    # What follows from a transcript.
+
+    def ending(self, outcome: Any) -> Ending:
+        """What the mean is made of."""
+        released = iter(outcome)
+        return _Run(self, lambda step: next(released)).ending()
+
+    def release(self, outcome: Any) -> Floats:
+        """The mean before it is moved into the ball of all records; its noise has mean 0."""
+        parts = [float(weight) * step.mean(released) for weight, step, released in self.ending(outcome).parts]
+        total: Floats = np.sum(parts, axis=0)
+        return total
+
+    def mean(self, outcome: Any) -> Floats:
+        return self.inside(self.release(outcome))
+
+    def noise_terms(self, outcome: Any) -> tuple[tuple[DiscreteGaussian, float], ...]:
+        """The independent noises of each coordinate of `release`, and what a step of each moves it by."""
+        n = self.problem.n_users
+        return tuple((step.noise, float(weight) * step.grid / n) for weight, step, _ in self.ending(outcome).parts)
+
+    def rounding(self, outcome: Any) -> float:
+        """The most that truncation to grids moves a coordinate of the mean."""
+        return sum(float(weight) * step.rounding for weight, step, _ in self.ending(outcome).parts)
+
+    def clipped(self, outcome: Any) -> bool:
+        """Whether anybody may have been clipped by the last release."""
+        return self.ending(outcome).look is not None
+
+    def ball_of(self, outcome: Any) -> tuple[Floats, float] | None:
+        """The center and the radius of the ball to which vectors were clipped; None where nobody was."""
+        look = self.ending(outcome).look
+        return None if look is None else (look.center, look.radius)
+
+    def moved_at_most(self, outcome: Any, failure: float) -> float:
+        """How far clipping moved the mean, an L2 distance, with probability at least 1 - failure over the noise.
+
+        In units of the records, and 0 where nobody was clipped. The probability is that of all runs together: each of
+        the two tests may fail with half of `failure`.
+        """
+        if not 0 < failure < 1:
+            raise ValueError(f"failure must be between 0 and 1; got {failure}")
+        ending = self.ending(outcome)
+        if ending.look is None:
+            return 0.0
+        # P[Z <= -h] <= P[N <= 1 - h] for discrete Gaussian Z and a normal N of the same sigma (Canonne, Kamath and
+        # Steinke 2020, Proposition 25); what is drawn is within 2**-90 of Z.
+        sigma = math.sqrt(ending.look.noise.sigma_squared) * (1 + 2.0**-40)
+        below = -NormalDist().inv_cdf(failure / 2 * (1 - 2.0**-30) - 2.0**-80) * sigma + 1
+        return ending.look.moved_at_most(max(ending.seen + below, 0.0))
+
+    # All transcripts, for tiny problems.
+
+    def outcomes(self) -> Iterator[Hashable]:
+        for outcome, _ in self._leaves(math.inf):
+            yield outcome
+
+    def n_outcomes(self) -> int:
+        total = 0
+        for _, size in self._leaves(MOST_LISTED):
+            total += size
+            if total > MOST_LISTED:
+                return COUNTED + 1
+        return total
+
+    def _leaves(self, most: float) -> Iterator[tuple[Hashable, int]]:
+        """All transcripts; where one release has more outcomes than `most`, one of them, and their number."""
+        waiting: list[tuple[tuple[int, ...], ...]] = [()]
+        while waiting:
+            path = waiting.pop()
+            released = iter(path)
+
+            def known(step: Release, released: Iterator[tuple[int, ...]] = released) -> tuple[int, ...]:
+                for values in released:
+                    return values
+                raise _NextRelease(step)
+
+            try:
+                _Run(self, known).ending()
+                yield path, 1
+            except _NextRelease as stopped:
+                possible = stopped.next.possible()
+                size = counted(*((len(values), 1) for values in possible))
+                if size > most:
+                    yield path, size
+                    return
+                waiting += [(*path, values) for values in itertools.product(*possible)]
+
+
+MOST_LISTED = 2**20
+"""More transcripts than these are not counted."""
+
+
+def _grid(length: float, resolution: int) -> float:
+    """The largest power of two of which the length has at least so many steps, for a power of two."""
+    return math.ldexp(1.0, math.frexp(length)[1] - resolution.bit_length())
+
+
+def _hint(problem: MeanProblem) -> float:
+    """The distance expected of a user's mean from the mean of all, within what can be."""
+    return problem.possible_concentration
+
+
+def plan_combined(problem: MeanProblem) -> MeanMethod:
+    """Clipping that is tested before it is believed; needs delta > 0."""
+    if not problem.delta and problem.rho is None:
+        raise ValueError("method='tested' needs delta > 0; with delta=0 use 'laplace'")
+    return CombinedMean.of(problem)
+
+
+def combined_by_default(problem: MeanProblem) -> bool:
+    """Whether `plan_combined` is to be used when nothing is asked for: from public numbers only.
+
+    It needs several columns, Gaussian noise that is clearly less than Laplace noise in the whole range, and a plan
+    whose predicted error is at most 0.6 times that of no clipping.
+    """
+    if not problem.delta and problem.rho is None:
+        return False
+    try:
+        method = CombinedMean.of(problem)
+    except ValueError:  # no rho where the distance of the noise takes all of delta
+        return False
+    d = problem.dimension
+    laplace = 2 * math.sqrt(2) * d / float(problem.epsilon)
+    return d >= LEAST_DIMENSION and method.users <= PURE_OR_NOT * laplace and method.worth_it

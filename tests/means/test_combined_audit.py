@@ -1,0 +1,304 @@
+"""Exact audits of the tested mean: what it draws on tiny universes, on all paths, and with planted bugs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oracle.iterated_mean import hockey_stick
+from userdp.accounting import zcdp_delta
+from userdp.means import combined as module
+from userdp.means.combined import ClippedSum, CombinedMean, Look, Moves, Release, Round
+from userdp.means.problem import NOISE_DISTANCE, MeanProblem
+from userdp.mechanisms import DiscreteGaussian
+from userdp.optimization.finite import CachedUserVectors
+from userdp.users import GivenVectors
+
+F = Fraction
+Person = tuple[float, ...] | None
+"""A user's vector; None for a user without rows."""
+
+
+@pytest.fixture(autouse=True)
+def _noise_anew() -> Iterator[None]:
+    module.gaussian_noise.cache_clear()
+    yield
+    module.gaussian_noise.cache_clear()
+
+
+def vectors_of(people: tuple[Person, ...], d: int) -> CachedUserVectors:
+    rows = np.array([person or (9.0,) * d for person in people])
+    return CachedUserVectors(GivenVectors(rows, np.array([person is not None for person in people])))
+
+
+def neighbors(universe: list[Person], n: int) -> Iterator[tuple[tuple[Person, ...], tuple[Person, ...]]]:
+    for people in itertools.product(universe, repeat=n):
+        for user, other in itertools.product(range(n), universe):
+            if other != people[user]:
+                yield people, (*people[:user], other, *people[user + 1 :])
+
+
+LINE: list[Person] = [(-1.0,), (1.0,), None]
+PLANE: list[Person] = [(-1.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.1, 0.0)]
+
+
+def tiny(d: int, rho: Fraction, n: int = 2) -> CombinedMean:
+    """A method that spends a fifth of rho each on a sum, its second moment, both tests and the last release."""
+    problem = MeanProblem(
+        n_users=n,
+        dimension=d,
+        max_norm=1.0,
+        norm="l2",
+        concentration=0.25,
+        epsilon=1,
+        delta=F(1, 10),
+        beta=0.01,
+        grid_resolution=1,
+        rho=rho,
+    )
+    method = CombinedMean.of(problem)
+    assert method.noise.rho == rho
+    method.__dict__["planned"] = (0.0, (F(2, 5),))
+    method.__dict__["worth_it"] = True
+    method.__dict__["moves"] = Moves(n, method.users, 1.0, 1.1)
+    return method
+
+
+@pytest.fixture
+def even_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a second moment of one step, and no more rounds than one, so that the distribution can be listed."""
+    monkeypatch.setattr(module, "share_of_test", lambda number, dimension: F(1, 5))
+    monkeypatch.setattr(module, "SHARE_OF_SQUARES", F(1, 2))
+    monkeypatch.setattr(module, "MOST_SQUARES", 1)
+    monkeypatch.setattr(module, "MOST_ROUNDS", 1)
+
+
+def quieter(name: str, factor: int) -> Callable[[pytest.MonkeyPatch], None]:
+    """Noise for a sensitivity that is a part of what it should be."""
+    owner, attribute, sensitivity, rho = {
+        "sum": (ClippedSum, "noise", lambda step: 2 * step.reach, "rho"),
+        "whole": (ClippedSum, "noise", lambda step: 2 * step.reach, "rho"),
+        "test": (Look, "noise", lambda step: step.reach, "rho"),
+        "squares": (Round, "noise_of_squares", lambda step: step.squares, "rho_of_squares"),
+    }[name]
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        def noise(step: Any) -> DiscreteGaussian:
+            return DiscreteGaussian(rho=factor**2 * getattr(step, rho), sensitivity=sensitivity(step))
+
+        patch.setattr(owner, attribute, property(noise))
+
+    return plant
+
+
+# The whole program.
+
+
+class _Stop(Exception):
+    def __init__(self, pmf: Any) -> None:
+        self.distribution = pmf
+
+
+def distribution(method: CombinedMean, vectors: CachedUserVectors) -> dict[Any, tuple[int, int]]:
+    """Of the transcript, as ratios: the program is run again for every draw that is possible."""
+    program = method.program(vectors)
+    found: dict[Any, tuple[int, int]] = {}
+    known: dict[Any, Any] = {}
+    waiting: list[tuple[tuple[Any, ...], int, int]] = [((), 1, 1)]
+    while waiting:
+        path, weight, total = waiting.pop()
+        drawn = iter(path)
+
+        def draw(mechanism: Any, /, *arguments: Any, drawn: Iterator[Any] = drawn) -> Any:
+            for outcome in drawn:
+                return outcome
+            key = (mechanism.sigma_squared, *arguments)
+            if key not in known:
+                known[key] = mechanism.pmf(*arguments)
+            raise _Stop(known[key])
+
+        try:
+            found[program(draw)] = (weight, total)
+        except _Stop as stopped:
+            pmf = stopped.distribution
+            waiting += [
+                ((*path, outcome), weight * more, total * pmf.total)
+                for outcome, more in zip(pmf.outputs, pmf.weights, strict=True)
+                if more
+            ]
+    return found
+
+
+RHO, AT = F(48), 55
+"""So little noise that distributions are short; privacy is then told at a large epsilon."""
+PROMISE = float(zcdp_delta(RHO, AT, distance=19 * NOISE_DISTANCE))
+PAIR: Any = (((1.0,), (1.0,)), ((-1.0,), (1.0,)))
+
+
+def worst_delta(method: CombinedMean, pair: Any) -> tuple[float, set[tuple[int, bool]]]:
+    """The least delta at the epsilon AT, each ratio rounded once; and the kinds of paths."""
+    exact = [distribution(method, vectors_of(people, method.problem.dimension)) for people in pair]
+    kinds = {(len(outcome), method.clipped(outcome)) for outcome in exact[0]}
+    pmfs = [{outcome: weight / total for outcome, (weight, total) in paths.items()} for paths in exact]
+    assert all(math.fsum(pmf.values()) == pytest.approx(1, abs=1e-12) for pmf in pmfs)
+    level, deltas = math.exp(AT), []
+    for p, q in itertools.permutations(pmfs):
+        deltas.append(math.fsum(max(mass - level * q.get(outcome, 0.0), 0) for outcome, mass in p.items()))
+    return max(deltas), kinds
+
+
+def test_the_whole_program_on_neighbors(even_shares: None) -> None:
+    worst, kinds = worst_delta(tiny(1, RHO), PAIR)
+    assert kinds == {(2, False), (3, True), (4, True), (4, False)}  # a radius too wide; one test; two tests
+    print(f"the whole program: worst delta {worst:.3g}, promised {PROMISE:.3g}")
+    assert 1e-4 * PROMISE < worst <= PROMISE
+
+
+def test_the_whole_program_with_half_the_noise_of_sums_fails(
+    even_shares: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quieter("sum", 2)(monkeypatch)
+    worst, _ = worst_delta(tiny(1, RHO), PAIR)
+    print(f"half the noise of sums: delta {worst:.3g}, promised {PROMISE:.3g}")
+    assert worst > PROMISE
+
+
+# Each release, what was released before given.
+
+
+def release_delta(step: Release, epsilon: float, universe: list[Person], n: int, d: int) -> float:
+    """The worst delta of one release over all neighbors, exactly."""
+    known = {}
+    for people in itertools.product(universe, repeat=n):
+        pmfs: list[Any] = []
+
+        def draw(mechanism: Any, /, *arguments: Any, pmfs: list[Any] = pmfs) -> Any:
+            pmfs.append(mechanism.pmf(*arguments))
+            return pmfs[-1].outputs[0]
+
+        step.draw(draw, vectors_of(people, d).filled())
+        joint: dict[Any, Fraction] = {(): F(1)}
+        for pmf in pmfs:
+            masses = [*zip(pmf.outputs, pmf.fractions(), strict=True)]
+            joint = {(*o, x): p * q for o, p in joint.items() for x, q in masses}
+        known[people] = joint
+    worst = 0.0
+    for people, other in neighbors(universe, n):
+        p, q = known[people], known[other]
+        outcomes = list(p.keys() | q.keys())
+        worst = max(
+            worst, hockey_stick([p.get(o, F(0)) for o in outcomes], [q.get(o, F(0)) for o in outcomes], epsilon)
+        )
+    return worst
+
+
+def releases(d: int, rho: Fraction) -> list[tuple[str, Release]]:
+    """One of each kind, each for all of rho."""
+    method, center = tiny(d, rho), np.full(d, 0.25 if d == 1 else 0.0)
+    sum_ = method.clipped_sum(center, 0.5, F(1))
+    look = method.look(0, center, 0.25)
+    whole = method.clipped_sum(np.zeros(d), None, F(1))
+    look = Look(look.center, look.grid, look.reach, look.ball, look.n_users, look.threshold, rho)
+    moment = Round(center, sum_.grid, sum_.reach, sum_.n_users, rho / 2, 3, rho / 2)
+    found: list[tuple[str, Release]] = [("sum", sum_), ("whole", whole), ("test", look)]
+    return found + ([("round", moment)] if d == 1 else [])
+
+
+@pytest.mark.parametrize(("d", "universe"), [(1, LINE), (2, PLANE)])
+def test_each_release_keeps_its_part_of_rho(d: int, universe: list[Person]) -> None:
+    rho, epsilon = F(2), 4.0
+    promise = float(zcdp_delta(rho, epsilon))
+    for name, step in releases(d, rho):
+        worst = release_delta(step, epsilon, universe, 2, d)
+        print(f"{name} in {d} columns: worst delta {worst:.4g}, promised {promise:.4g}")
+        assert 0.01 * promise < worst <= promise
+
+
+@pytest.mark.parametrize("bug", ["sum", "whole", "test", "squares"])
+def test_releases_with_half_the_noise_fail(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rho, epsilon = F(2), 4.0
+    quieter(bug, 2)(monkeypatch)
+    step = dict(releases(1, rho))["round" if bug == "squares" else bug]
+    worst = release_delta(step, epsilon, LINE, 2, 1)
+    print(f"half the noise of {bug}: delta {worst:.4g}, promised {float(zcdp_delta(rho, epsilon)):.4g}")
+    assert worst > zcdp_delta(rho, epsilon)
+
+
+# All draws of random paths of problems of ordinary size.
+
+
+def zcdp_of_path(method: CombinedMean, people: list[Any], other: list[Any], rng: np.random.Generator) -> Fraction:
+    """The sum over the draws of a path of shift^2 / (2 sigma^2), in which users' integers are as drawn for `people`."""
+    spent = F(0)
+    arguments: list[list[tuple[Any, Any]]] = [[], []]
+    outcomes: list[Any] = []
+
+    def first(mechanism: Any, value: Any) -> Any:
+        arguments[0].append((mechanism, value))
+        sigma = math.sqrt(mechanism.sigma_squared)
+        if isinstance(value, tuple):
+            outcomes.append(tuple(x + round(rng.normal() * sigma) for x in value))
+        else:
+            outcomes.append(value + round(rng.normal() * sigma))
+        return outcomes[-1]
+
+    method.program(people_vectors(people))(first)
+    known = iter(outcomes)
+
+    def second(mechanism: Any, value: Any) -> Any:
+        arguments[1].append((mechanism, value))
+        return next(known)
+
+    method.program(people_vectors(other))(second)
+    assert len(arguments[0]) == len(arguments[1])
+    for (noise, a), (again, b) in zip(*arguments, strict=True):
+        assert noise.sigma_squared == again.sigma_squared
+        shift = np.atleast_1d(np.array(a, dtype=object)) - np.atleast_1d(np.array(b, dtype=object))
+        spent += F(int((shift * shift).sum())) / (2 * noise.sigma_squared)
+    return spent
+
+
+def people_vectors(people: list[Any]) -> GivenVectors:
+    rows = np.array([np.zeros(len(people[-1])) if person is None else person for person in people])
+    return GivenVectors(rows, np.array([person is not None for person in people]))
+
+
+def largest_zcdp(runs: int) -> float:
+    """Over random neighbors, many of whom are at opposite ends: as a part of rho."""
+    rng, worst = np.random.default_rng(7), F(0)
+    n, d = 400, 4
+    problem = MeanProblem(
+        n_users=n, dimension=d, max_norm=1.0, norm="l2", concentration=0.05, epsilon=8, delta=F(1, 100), beta=0.01
+    )
+    method = CombinedMean.of(problem)
+    assert method.worth_it
+    for _ in range(runs):
+        bulk = rng.choice([0.0, 0.3, 0.9])
+        people: list[Any] = [np.array([bulk, 0, 0, 0]) + 0.02 * rng.normal(size=d) for _ in range(n)]
+        for user in range(int(rng.choice([1, 3, 40]))):
+            people[user] = np.array([-1.0, 0, 0, 0])
+        mean = np.mean(people, axis=0)
+        end = mean / max(np.linalg.norm(mean), 1e-9)
+        if rng.random() < 0.5:
+            people[0], other = end, [-end, *people[1:]]
+        else:
+            other = [end if rng.random() < 0.8 else None, *people[1:]]
+        worst = max(worst, zcdp_of_path(method, people, other, rng) / method.noise.rho)
+    return float(worst)
+
+
+def test_no_path_of_neighbors_costs_more_than_rho() -> None:
+    worst = largest_zcdp(60)
+    print(f"paths cost up to {worst:.3f} rho")
+    assert 0.5 < worst <= 1
+
+
+def test_paths_with_half_the_noise_cost_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    quieter("sum", 2)(monkeypatch)
+    assert largest_zcdp(20) > 1.2
