@@ -505,6 +505,7 @@ class UserVectors:
         bound: float | None,
         center: Sequence[float] | None,
         signs: Sequence[int] | None,
+        units: Sequence[float] | None = None,
     ) -> UserVectors: ...
     @staticmethod
     def gradients(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "InsecureRandomnessWarning", "PrivacyBudgetError"]
+__all__ = ["BudgetError", "InsecureRandomnessWarning", "PrivacyBudgetError", "TooFewUsersWarning"]
 
 
 class BudgetError(ValueError):
@@ -15,3 +15,7 @@ class InsecureRandomnessWarning(UserWarning):
 
 class PrivacyBudgetError(ValueError):
     """A release would cost more than is left of what was promised to users; it has not run."""
+
+
+class TooFewUsersWarning(UserWarning):
+    """There are too few users for a useful answer at this privacy, by public numbers; the message says how many do."""

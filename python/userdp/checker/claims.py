@@ -495,13 +495,13 @@ def _comparison(report: Mapping[str, Any]) -> None:
         decode(code, str)
     methods, order = list[str](), list[tuple[bool, float]]()
     for line in _list(report["rows"], "rows"):
-        parts = _only(line, {"method", "protects", "noise", "error", "note"}, "a row")
+        parts = _only(line, {"method", "protects", "noise", "worst_error", "needs", "note"}, "a row")
         need(parts["protects"] in ("user", "record"), "a method protects users or records")
         methods.append(_text(parts["method"]))
         _text(parts["note"])
-        errors = [hex_float(parts[name]) for name in ("noise", "error") if parts[name] is not None]
+        errors = [hex_float(parts[name]) for name in ("noise", "worst_error") if parts[name] is not None]
         need(parts["noise"] is not None and all(error >= 0 for error in errors), "predicted errors must be >= 0")
-        order.append((parts["protects"] == "record", math.inf if parts["error"] is None else errors[1]))
+        order.append((parts["protects"] == "record", math.inf if parts["worst_error"] is None else errors[1]))
     need(order == sorted(order), "the rows are not in the order of their errors")
     need(report["best"] in methods and len(set(methods)) == len(methods), "the best method is not one of the rows")
 

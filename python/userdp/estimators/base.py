@@ -25,6 +25,7 @@ from userdp.estimators.plan import Promise, ReleasePlan, Unit
 from userdp.estimators.saving import from_json, to_json
 from userdp.exact.numbers import Epsilon, check_count, short_repr
 from userdp.exact.pmf import Pmf
+from userdp.exceptions import TooFewUsersWarning
 from userdp.runtime import source_of, warn
 from userdp.users.containers import (
     Grid,
@@ -185,7 +186,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         """Prepare a release, say what its plan warns of, and open the source that it is drawn from."""
         frozen, table, plan = self._prepared(X, y, groups)
         for warning in plan.warnings:
-            warn(warning)
+            warn(warning, TooFewUsersWarning)
         return frozen, table, plan, source_of(frozen.random_state)
 
     def _symmetric(self) -> bool:

@@ -1,41 +1,59 @@
-"""The mean of users' vectors, with an error that falls as each user gives more."""
+"""The mean of users' vectors, and how wrong it may be."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
+from userdp.display.frames import frame_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
+from userdp.estimators.column_bounds import KIND, LARGEST, Bounds, check_column_bounds, read_column_bounds
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, parse_delta, short_repr
-from userdp.means.methods import METHODS, planned_method
-from userdp.means.problem import LARGEST, Floats, MeanMethod, MeanProblem
+from userdp.exact.numbers import Delta, open_unit_interval, parse_delta, short_repr
+from userdp.means.accuracy import Accuracy
+from userdp.means.methods import METHODS, NEED_A_PROMISE, planned_method
+from userdp.means.problem import Floats, MeanMethod, MeanProblem
 from userdp.means.winsorized import rotated_back, signs_of
 from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.public_randomness import PublicSeed
 from userdp.users.table import UserTable
 from userdp.users.vectors import MeanVectors
 
+COVERS = ("users", "clipped")
+MOST_NOISE = 0.1
+"""Of half the range of a column: more is warned of."""
+
 
 @estimator
 class WinsorizedMean(UserLevelEstimator):
-    """The mean of users' vectors, private for users, with an error that falls as each of them gives more records.
+    """The mean of users' vectors, private for users, with an uncertainty that is true.
 
     Attributes
     ----------
     mean_ : ndarray with shape (columns,)
-        Released: an estimate of the mean of the users' means, in which every user has the same weight.
-    predicted_error_ : float
-        Root mean square of the L2 distance of `mean_` from that mean, by noise alone. Public.
+        Released: an estimate of the mean of the users' means, in which every user has the same weight; in the units of
+        the data.
+    noise_ : ndarray with shape (columns,)
+        Root mean square of the noise in each column, from its exact distribution; in the units of the data.
+    worst_error_ : ndarray with shape (columns,)
+        Root mean square of the noise and of the most that clipping can have moved each column, under what was promised:
+        equal to `noise_` where nobody is clipped, infinite where nothing bounds it.
+    clipped_ : bool
+        Whether users may have been clipped inside the public bounds.
+    promises_ : tuple of str
+        What the caller vouched for, on which `worst_error_` rests.
     method_ : str
         The method that was used; public.
+    accuracy_, unmoved_ : Accuracy, ndarray
+        What `interval` is made of: the noise, and the mean before it was taken into the bounds.
     privacy_ : PrivacyRecord
 
     Notes
@@ -44,9 +62,17 @@ class WinsorizedMean(UserLevelEstimator):
     of integers to a sum, whose length is bounded in integers; sensitivity, budget split and proof of each method are in
     docs/proofs/iterated_mean.md and docs/proofs/winsorized_mean.md.
 
-    *Methods.* "iterated" clips to smaller and smaller balls around the last released center. "practical" finds a range
-    first and then adds noise for that range; "paper" does so with the constants that LSAKKMS21 proves. "gaussian" and
-    "laplace" are the baselines with noise for the whole range.
+    *Defaults promise nothing.* Without `user_std` and `homogeneous`, nobody is clipped inside the public bounds: the
+    mean has noise for the whole range, and no bias. That is the best that can be had in one column without a promise:
+    whoever adds less noise where users agree is further off where a few of them do not (docs/means.md).
+
+    *Methods.* "gaussian" and "laplace" have noise for the whole range; "auto" takes the lesser. With a promise, "auto"
+    may take "iterated", which clips to smaller and smaller balls around the last released center, where its worst error
+    under the promise is smaller. "practical" finds a range first and then adds noise for that range; "paper" does so
+    with the constants that LSAKKMS21 proves.
+
+    *What counts.* A record is clamped to the bounds; what is no number counts as the middle of them. Users of
+    `enrolled` without rows count as the middle too.
 
     References
     ----------
@@ -54,16 +80,20 @@ class WinsorizedMean(UserLevelEstimator):
 
     Examples
     --------
+    The share of users with a property, and the 95 % interval around it:
+
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> users = np.repeat(np.arange(1000), 16)
-    >>> wages = 0.3 + rng.uniform(-1, 1, size=(16000, 1)) * 0.7
-    >>> learner = WinsorizedMean(epsilon=1, max_norm=1, m=16).fit(wages, groups=users)
-    >>> bool(abs(learner.mean_[0] - 0.3) < 0.05)
+    >>> users = np.repeat(np.arange(1000), 8)
+    >>> member = (users % 10 == 0).astype(float).reshape(-1, 1)
+    >>> learner = WinsorizedMean(epsilon=1, bounds=(0, 1), m=8).fit(member, groups=users)
+    >>> bool(abs(learner.mean_[0] - 0.1) < 0.02)
+    True
+    >>> low, high = learner.interval(0.95)[0]
+    >>> bool(0 <= low < high < 0.15)
     True
     """
 
-    released: ClassVar[tuple[str, ...]] = ("mean_",)
+    released: ClassVar[tuple[str, ...]] = ("mean_", "unmoved_")
     caps_rows: ClassVar[bool] = False
 
     delta: Delta = fields.delta(
@@ -72,35 +102,40 @@ class WinsorizedMean(UserLevelEstimator):
         In [0, 1); 0 for pure differential privacy. Several columns need a positive one for errors that are small.
         """,
     )
-    max_norm: float = fields.positive_number(
-        1.0,
+    bounds: Bounds | None = fields.parameter(
+        None,
+        check=check_column_bounds,
+        kind=KIND,
         doc="""
-        Every record is clipped to this distance from the `center`: in L2 (``norm="l2"``), or in each column
-        (``norm="max"``). Public, from 2**-300 to 2**300.
+        The public range (low, high) of every column, in its units; records outside count as the nearest end. A dict
+        names the columns of a frame. Either this or `max_norm` is needed: neither is ever taken from the data.
         """,
     )
-    concentration: float | None = fields.positive_number(
+    max_norm: float | None = fields.positive_number(
         None,
         doc="""
-        The expected L2 distance of a user's mean from the mean of all users, public. By default max_norm / sqrt(m),
-        which is right when users differ only because they have few records. It is a promise about utility only: users
-        who are farther away are clipped.
+        For vectors: every record is clipped to this L2 distance from the `center`. Public, from 2**-300 to 2**300.
         """,
     )
-    method: str = fields.choice(
-        "auto",
-        METHODS,
-        doc='"auto" takes the method with the least predicted error, from public numbers only. See Notes.',
-    )
-    private_concentration: bool = fields.flag(
-        False,
-        doc="Whether to spend a small part of the budget on finding the concentration; for users who differ by more"
-        " than chance.",
-    )
     center: float | npt.ArrayLike = fields.parameter(
-        0.0, kind="float or array-like with shape (columns,)", doc="Public."
+        0.0, kind="float or array-like with shape (columns,)", doc="Of the ball of `max_norm`. Public."
     )
-    norm: str = fields.choice("l2", ("l2", "max"), doc="What `max_norm` bounds: the Euclidean norm, or every entry.")
+    user_std: float | npt.ArrayLike | None = fields.parameter(
+        None,
+        kind="float or array-like with shape (columns,), optional",
+        doc="""
+        A promise: the root mean square distance of users' means from their mean, in each column (with `max_norm`, in
+        L2), is at most this. Users who are farther away may be clipped. Public.
+        """,
+    )
+    homogeneous: bool = fields.flag(
+        False,
+        doc="""
+        A promise: the rows of all users are independent draws from one distribution, so that users' means differ
+        because they have m rows only: a `user_std` of half the range over sqrt(m).
+        """,
+    )
+    method: str = fields.choice("auto", METHODS, doc="See Notes. Chosen from public numbers only.")
     beta: float = fields.open_unit(
         0.01, doc="How likely the range may be missed, over all columns, by methods that look for it."
     )
@@ -122,31 +157,93 @@ class WinsorizedMean(UserLevelEstimator):
         """,
     )
 
-    def _method(self, n_users: int, n_features: int) -> MeanMethod:
-        max_norm = float(self.max_norm)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if (self.bounds is None) == (self.max_norm is None):
+            raise TypeError(
+                "exactly one of bounds, the public range (low, high) of every column, and max_norm, the largest L2 "
+                "distance of a record from the center, must be given: they are public, and never taken from the data"
+            )
+        if self.user_std is not None and self.homogeneous:
+            raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
+        if self.homogeneous and self.m is None:
+            raise ValueError("homogeneous=True needs m, the number of rows of a user")
+        if self.method in NEED_A_PROMISE and self.user_std is None and not self.homogeneous:
+            raise TypeError(
+                f"method={self.method!r} clips users, and needs a promise of how near they are: give user_std, the "
+                "root mean square distance of their means, or homogeneous=True if all rows are from one distribution"
+            )
+
+    def _units(self, d: int) -> tuple[Floats, Floats]:
+        """What columns are measured from, and their units: half the range, or the largest norm."""
+        if self.bounds is not None:
+            ranges = read_column_bounds(self.bounds, "bounds", d, self._names())
+            return ranges.middle, ranges.half
+        assert self.max_norm is not None, "one of them is given"
+        try:
+            center = np.broadcast_to(np.asarray(self.center, dtype=np.float64), (d,))
+        except (TypeError, ValueError):
+            raise ValueError(f"center must be a number or {d} numbers; got {short_repr(self.center)}") from None
+        if not np.all(np.abs(center) <= LARGEST):
+            raise ValueError(f"center must be finite, and at most 2**300 from 0; got {short_repr(self.center)}")
+        return center, np.full(d, float(self.max_norm))
+
+    def _names(self) -> Sequence[str] | None:
+        """The names of columns, where X is a frame."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _spread(self, units: Floats) -> Floats:
+        """Of users' means, in each column (with `max_norm`, in L2): as promised, or as few rows alone would make it."""
+        if self.user_std is None:
+            return units / math.sqrt(self.m or 1)
+        try:
+            spread = np.array(self.user_std, dtype=np.float64)
+        except (TypeError, ValueError):
+            spread = np.array(math.nan)
+        accepted = ((), (len(units),)) if self.bounds is not None else ((),)
+        if spread.shape not in accepted or not np.all((spread > 0) & np.isfinite(spread)):
+            raise ValueError(
+                f"user_std must be a positive number, or one for each column; got {short_repr(self.user_std)}"
+            )
+        return np.broadcast_to(spread, units.shape)
+
+    def _problem(self, n_users: int, units: Floats) -> tuple[MeanProblem, Floats]:
+        """The public problem, and what its unit is worth in each column."""
+        d, spread = len(units), self._spread(units)
+        # Columns of one unit keep it, so that no number is divided.
+        alike = bool(np.all(units == units[0]))
+        scale = np.ones(d) if alike else units
+        concentration = float(spread[0]) if self.bounds is None else math.hypot(*(spread / scale).tolist())
         problem = MeanProblem(
             n_users=n_users,
-            dimension=n_features,
-            max_norm=max_norm,
-            norm="l2" if self.norm == "l2" else "max",
-            concentration=float(self.concentration or max_norm / math.sqrt(self.m or 1)),
+            dimension=d,
+            max_norm=float(units[0]) if alike else 1.0,
+            norm="l2" if self.bounds is None else "max",
+            concentration=concentration,
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta),
             grid_resolution=None if self.grid_resolution is None else int(self.grid_resolution),
-            private_concentration=bool(self.private_concentration),
+            promise="independent" if self.homogeneous else "none" if self.user_std is None else "at most",
         )
-        return planned_method(METHODS[self.method], problem)
+        return problem, scale
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        d, max_norm, norm = n_features, float(self.max_norm), self.norm
-        method, center = self._method(n_users, d), self._center(d)
+        d = n_features
+        middle, units = self._units(d)
+        problem, scale = self._problem(n_users, units)
+        method = planned_method(METHODS[self.method], problem)
+        divisors = None if np.all(scale == 1) else scale
         fixed = None if self.public_seed is None else PublicSeed(self.public_seed)
         seed = PublicSeed.random() if fixed is None and method.rotated() else fixed
         signs = signs_of(seed, d) if seed is not None and method.rotated() else None
 
         def program(table: UserTable) -> AdaptiveMechanism:
-            return method.program(MeanVectors(table, bound=max_norm, norm=norm, center=center, signs=signs))
+            vectors = MeanVectors(
+                table, bound=problem.max_norm, norm=problem.norm, center=middle, units=divisors, signs=signs
+            )
+            return method.program(vectors)
 
         def outcomes() -> Sequence[Hashable]:
             if fixed is None and method.rotated():
@@ -159,27 +256,118 @@ class WinsorizedMean(UserLevelEstimator):
             mean = method.mean(drawn)
             if signs is not None:
                 mean = rotated_back(mean, signs, d)
+            accuracy = method.accuracy(drawn)
             return {
-                "mean_": center + self._within(mean),
-                "predicted_error_": method.predicted_error(),
+                "mean_": middle + scale * self._within(mean, problem),
+                "unmoved_": middle + scale * mean,
+                "noise_": scale * accuracy.noise(),
+                "worst_error_": scale * accuracy.worst(),
+                "clipped_": accuracy.bias is not None,
+                "promises_": self._promises(),
+                "accuracy_": accuracy,
                 "method_": method.name,
                 "public_seed_": seed,
             }
 
-        return ReleasePlan(method.budget(), program, outcomes, fitted, warnings=tuple(method.warnings()))
+        warnings = (*method.warnings(), *self._too_few(n_users, method, problem, scale, units))
+        return ReleasePlan(method.budget(), program, outcomes, fitted, warnings=warnings)
 
-    def _center(self, d: int) -> Floats:
-        try:
-            center = np.broadcast_to(np.asarray(self.center, dtype=np.float64), (d,))
-        except (TypeError, ValueError):
-            raise ValueError(f"center must be a number or {d} numbers; got {short_repr(self.center)}") from None
-        if not np.all(np.abs(center) <= LARGEST):
-            raise ValueError(f"center must be finite, and at most 2**300 from 0; got {short_repr(self.center)}")
-        return center
-
-    def _within(self, mean: Floats) -> Floats:
-        """The nearest point to which records are clipped: free, as it is a function of public numbers and the mean."""
-        most = float(self.max_norm)
-        if self.norm == "max":
+    def _within(self, mean: Floats, problem: MeanProblem) -> Floats:
+        """The nearest point where records are: free, as it is a function of public numbers and the mean."""
+        most = problem.max_norm
+        if problem.norm == "max":
             return np.clip(mean, -most, most)
         return mean * (most / max(most, float(np.linalg.norm(mean))))
+
+    def _promises(self) -> tuple[str, ...]:
+        if self.homogeneous:
+            return (f"homogeneous=True with m={self.m}",)
+        return () if self.user_std is None else (f"user_std={short_repr(self.user_std)}",)
+
+    def _too_few(
+        self, n_users: int, method: MeanMethod, problem: MeanProblem, scale: Floats, units: Floats
+    ) -> list[str]:
+        """A warning where noise is large beside the bounds, from public numbers."""
+        share = float(np.max(scale * method.accuracy().noise() / units))
+        if share <= MOST_NOISE:
+            return []
+        what = "the released number is noise" if share >= 1 else f"noise of {share:.2g} times half the range"
+        needed = math.ceil(n_users * share / MOST_NOISE)
+        return [
+            f"{n_users} users are too few at epsilon={float(positive_epsilon(problem.epsilon)):.3g}: {what}; about "
+            f"{needed:,} users have {MOST_NOISE:g} times half the range"
+        ]
+
+    # --- how wrong the release may be
+
+    def interval(self, level: float = 0.95, *, covers: str = "users") -> Floats:
+        """Compute intervals around the released means that are right with a given probability.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            The probability, over the noise, that all columns together are covered.
+        covers : {"users", "clipped"}
+            "users": the mean of the users' means. Where users may have been clipped, it includes the most that clipping
+            can have moved, and is infinite before it is cut to the bounds if nothing bounds that. "clipped": the mean
+            of the vectors as they were clipped, by noise and rounding alone.
+
+        Returns
+        -------
+        ndarray with shape (columns, 2)
+            Lower and upper ends in the units of the data, cut to the bounds.
+
+        Raises
+        ------
+        ValueError
+            For another level or `covers`, and for methods whose noise is mixed by a rotation.
+
+        Notes
+        -----
+        Post-processing of what was released: it costs nothing. The noise's exact distribution gives the quantiles,
+        and rounding is added. Sampling is not covered: the interval is for these users, not for a population.
+        """
+        check_is_fitted(self)
+        failure = 1 - open_unit_interval(level, "level")
+        if covers not in COVERS:
+            raise ValueError(f"covers must be one of {', '.join(map(repr, COVERS))}; got {short_repr(covers)}")
+        accuracy: Accuracy = self.accuracy_
+        if accuracy.mixed:
+            raise ValueError(f"method={self.method_!r} rotates columns, and mixes their noise: it has no intervals")
+        d = len(self.mean_)
+        middle, units = self._units(d)
+        _, scale = self._problem(2, units)
+        parts = 2 if covers == "users" and accuracy.bias is not None else 1
+        width = accuracy.half_width(failure / parts / d)
+        if parts == 2:
+            width += accuracy.bias.at_most(failure / 2)
+        # Around the mean before it was taken into the bounds: a column's error may grow when a vector is pulled in.
+        ends = np.stack((self.unmoved_ - scale * width, self.unmoved_ + scale * width), axis=1)
+        cut: Floats = np.clip(ends, (middle - units)[:, None], (middle + units)[:, None])
+        return cut
+
+    def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Any:
+        """Put means, noise, worst errors and intervals of all columns into a data frame.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Of the intervals for the users' means.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            Whose data frame; by default the first of these that is installed.
+
+        Returns
+        -------
+        data frame
+            A row for each column of X.
+        """
+        ends = None if self.accuracy_.mixed else self.interval(level)
+        columns: Mapping[str, list[Any]] = {
+            "column": list(self._names() or range(len(self.mean_))),
+            "mean": self.mean_.tolist(),
+            "noise": self.noise_.tolist(),
+            "worst_error": self.worst_error_.tolist(),
+            "low": [None] * len(self.mean_) if ends is None else ends[:, 0].tolist(),
+            "high": [None] * len(self.mean_) if ends is None else ends[:, 1].tolist(),
+        }
+        return frame_of(columns, backend)

@@ -1,7 +1,7 @@
 """The iterated clipped mean: clip to a ball around the last released center, release, shrink the ball, repeat.
 
 First its rounds (how many, how wide), planned in floats on public numbers, which choose parameters only: what is drawn
-is private whatever they are. Then exact noise, the search for a private radius, and the method.
+is private whatever they are. Then exact noise, and the method.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
+from userdp.means.accuracy import PLANNING_NODES, ROUNDING, Accuracy, ClippingBias, NoiseTerm, PromisedBias, UnknownBias
 from userdp.means.problem import MAX_RESOLUTION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem, laplace_noise
-from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ WORTH_A_ROUND = 0.97
 """A round more must cut the predicted error to this."""
 
 KAPPAS = (1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.6, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0)
+WIDE = (5.0, 6.5, 8.0, 12.0, 20.0)
+"""More of them, for promises: the most that clipping can move counts, not what it moves where users are normal."""
 EARLY_SHARES = tuple(Fraction(round(2**20 * 2**-step), 2**20) for step in np.arange(1.75, 12, 0.25))
 """What each round but the last may spend, about 0.0003 to 0.3."""
 
@@ -75,12 +78,14 @@ def one_round(ball: float, noise: NoiseSize) -> RoundSchedule:
     return RoundSchedule((Fraction(1),), (ball,), 1.0, float(np.sqrt(error)))
 
 
-def planned_rounds(dimension: int, ball: float, concentration: float, noise: NoiseSize) -> RoundSchedule:
+def planned_rounds(
+    dimension: int, ball: float, concentration: float, noise: NoiseSize, kappas: Sequence[float] = KAPPAS
+) -> RoundSchedule:
     """The rounds with the least predicted error, for users at the distance `concentration` from the mean of all."""
     # Radii are kappa * sqrt(concentration**2 + error**2) with the predicted error of the center before. One search goes
     # over kappa and over the share of the early rounds; how many there are matters only for where it ends.
     best = one_round(ball, noise)
-    kappa, share = (grid.ravel() for grid in np.meshgrid(KAPPAS, [float(share) for share in EARLY_SHARES]))
+    kappa, share = (grid.ravel() for grid in np.meshgrid(kappas, [float(share) for share in EARLY_SHARES]))
     normal, weight = _nodes(13)
     lengths = _chi(noise.dimension, normal)
     lengths /= np.sqrt(lengths**2 @ weight)
@@ -97,7 +102,7 @@ def planned_rounds(dimension: int, ball: float, concentration: float, noise: Noi
         index = int(np.argmin(last))
         error = float(np.sqrt(last[index]))
         if error < WORTH_A_ROUND * best.error:
-            early = EARLY_SHARES[index // len(KAPPAS)]
+            early = EARLY_SHARES[index // len(kappas)]
             shares = (*[early] * (rounds - 1), 1 - (rounds - 1) * early)
             best = RoundSchedule(shares, tuple(float(radius[index]) for radius in radii), float(kappa[index]), error)
         elif rounds > len(best.radii) + 1:
@@ -155,12 +160,6 @@ class RoundNoise(ABC):
 
     n_users: int
     dimension: int
-    search_share: Fraction  # of the budget, for a search for the radius; 0 without one
-
-    @property
-    def rest(self) -> Fraction:
-        """The part of the budget that rounds share."""
-        return 1 - self.search_share
 
     @abstractmethod
     def size(self) -> NoiseSize:
@@ -168,11 +167,11 @@ class RoundNoise(ABC):
 
     @abstractmethod
     def resolution(self, share: Fraction) -> int:
-        """How many steps of the grid a radius should have, a power of two, for a round with this share of the rest."""
+        """How many steps of the grid the radius of a round with this share should have, a power of two."""
 
     @abstractmethod
     def mechanism(self, share: Fraction, reach: int) -> Any:
-        """For a round with a share of the rest, in which no user's vector is longer than `reach`."""
+        """For a round with a share of the budget, in which no user's vector is longer than `reach`."""
 
     @abstractmethod
     def release(self, draw: Sampler, mechanism: Any, sums: tuple[int, ...]) -> tuple[int, ...]:
@@ -183,16 +182,11 @@ class RoundNoise(ABC):
         """What a released sum can be when no sum is above `largest` in absolute value."""
 
     @abstractmethod
-    def search_epsilon(self) -> Fraction:
-        """The epsilon of the search for the radius."""
-
-    @abstractmethod
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
-        """For rounds of these shares of the rest."""
+        """For rounds of these shares of the budget."""
 
     def _parts(self, shares: Sequence[Fraction]) -> Mapping[str, Fraction]:
-        parts = {f"round {number}": self.rest * share for number, share in enumerate(shares, 1)}
-        return parts | ({"concentration": self.search_share} if self.search_share else {})
+        return {f"round {number}": share for number, share in enumerate(shares, 1)}
 
 
 @dataclass(frozen=True)
@@ -203,23 +197,23 @@ class GaussianRounds(RoundNoise):
     delta: Fraction
 
     @classmethod
-    def of(cls, problem: MeanProblem, search_share: Fraction) -> GaussianRounds:
+    def of(cls, problem: MeanProblem) -> GaussianRounds:
         """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
         distance = MOST_ROUNDS * problem.dimension * NOISE_DISTANCE
         rho = problem.largest_rho(distance)
-        return cls(problem.n_users, problem.dimension, search_share, rho, problem.delta)
+        return cls(problem.n_users, problem.dimension, rho, problem.delta)
 
     def size(self) -> NoiseSize:
-        rho = float(self.rho * self.rest)
+        rho = float(self.rho)
         return NoiseSize(2 * self.dimension / (self.n_users**2 * rho), 1, self.dimension)
 
     def resolution(self, share: Fraction) -> int:
         # sigma is 2 R / sqrt(2 rho), for the sum
-        wanted = FINENESS * self.n_users * math.sqrt(float(self.rho * self.rest * share) / 2)
+        wanted = FINENESS * self.n_users * math.sqrt(float(self.rho * share) / 2)
         return _power_of_two(max(wanted, LEAST_RESOLUTION), self.n_users)
 
     def mechanism(self, share: Fraction, reach: int) -> DiscreteGaussian:
-        noise = DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=2 * reach)
+        noise = DiscreteGaussian(rho=self.rho * share, sensitivity=2 * reach)
         if noise.distance > NOISE_DISTANCE:
             raise AssertionError("the noise is farther from the ideal than was accounted for")
         return noise
@@ -230,10 +224,6 @@ class GaussianRounds(RoundNoise):
 
     def released(self, mechanism: DiscreteGaussian, largest: int) -> range:
         return range(-largest - mechanism.support, largest + mechanism.support + 1)
-
-    def search_epsilon(self) -> Fraction:
-        # The largest epsilon of 40 fraction bits with epsilon**2 / 8 <= rho.
-        return Fraction(math.isqrt(math.floor(8 * self.rho * self.search_share * 2**80)), 2**40)
 
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
         parts = {name: self.rho * part for name, part in self._parts(shares).items()}
@@ -249,17 +239,17 @@ class LaplaceRounds(RoundNoise):
     epsilon: Fraction
 
     @classmethod
-    def of(cls, problem: MeanProblem, search_share: Fraction) -> LaplaceRounds:
+    def of(cls, problem: MeanProblem) -> LaplaceRounds:
         """All of epsilon, as a fraction that is not above it."""
-        return cls(problem.n_users, problem.dimension, search_share, rational_below(positive_epsilon(problem.epsilon)))
+        return cls(problem.n_users, problem.dimension, rational_below(positive_epsilon(problem.epsilon)))
 
     def size(self) -> NoiseSize:
-        epsilon = float(self.epsilon * self.rest)
+        epsilon = float(self.epsilon)
         # The square of a Laplace variable has 5/2 of the relative variance of that of a normal one.
         return NoiseSize(8 * (self.dimension / (self.n_users * epsilon)) ** 2, 2, 0.4 * self.dimension)
 
     def resolution(self, share: Fraction) -> int:
-        epsilon, root = float(self.epsilon * self.rest * share), math.sqrt(self.dimension)
+        epsilon, root = float(self.epsilon * share), math.sqrt(self.dimension)
         # the scale is 2 R sqrt(d) / epsilon, and its tables end at 2**24
         wanted = max(FINENESS * self.n_users * epsilon / root / 2, LEAST_RESOLUTION)
         return _power_of_two(min(wanted, 2**20 * epsilon / root), self.n_users)
@@ -267,7 +257,7 @@ class LaplaceRounds(RoundNoise):
     def mechanism(self, share: Fraction, reach: int) -> DiscreteLaplace:
         # A vector of Euclidean length 2 R has a sum of absolute values of at most 2 R sqrt(d).
         sensitivity = math.isqrt(4 * reach**2 * self.dimension)
-        epsilon = self.epsilon * self.rest * share
+        epsilon = self.epsilon * share
         # Beyond 64 scales there is next to nothing.
         largest = self.n_users * reach + math.ceil(64 * sensitivity / epsilon)
         return laplace_noise(epsilon, sensitivity, (-largest, largest))
@@ -279,9 +269,6 @@ class LaplaceRounds(RoundNoise):
         low, high = mechanism.bounds
         return range(low, high + 1)
 
-    def search_epsilon(self) -> Fraction:
-        return self.epsilon * self.search_share
-
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
         return problem.budget({name: self.epsilon * part for name, part in self._parts(shares).items()})
 
@@ -290,44 +277,6 @@ def _power_of_two(wanted: float, n_users: int) -> int:
     """A power of two that is at least what is wanted, within limits: sums of all users stay below 2**61."""
     most = min(MAX_RESOLUTION, 1 << max(59 - n_users.bit_length(), 1))
     return min(1 << math.ceil(math.log2(max(wanted, 1))), most)
-
-
-RADIUS_EXPONENTS = range(-8, 7)
-"""Candidates are the expected radius times 2**(exponent / 4): from a quarter to 2.8 times it."""
-
-COARSENESS = 1.05
-"""Candidates are 19% apart: how much wider than the median to clip, so that half a step too low does no harm."""
-
-
-@dataclass(frozen=True)
-class RadiusSearch:
-    """The median distance of the users' vectors from a released center, by the exponential mechanism."""
-
-    epsilon: Fraction  # of one search. It has epsilon-bounded range, and so is epsilon**2 / 8 zCDP
-
-    # Replacing a user changes how many vectors are within a radius by at most 1, and the score, which is
-    # |2 count - n_users|, by at most 2. Users without records are within none.
-
-    @cached_property
-    def choice(self) -> ExponentialMechanism:
-        """Takes `scores` and gives the index of a candidate."""
-        return ExponentialMechanism(epsilon=self.epsilon, sensitivity=2)
-
-    def candidates(self, expected: float) -> Floats:
-        """The radii in increasing order, for an expected distance."""
-        return expected * np.exp2(np.array(RADIUS_EXPONENTS) / 4)
-
-    @staticmethod
-    def scores(counts: npt.NDArray[np.int64], n_users: int) -> npt.NDArray[np.int64]:
-        """Lower is better: how far the number of vectors within each candidate is from half of the users."""
-        scores: npt.NDArray[np.int64] = np.abs(2 * np.asarray(counts, dtype=np.int64) - n_users)
-        return scores
-
-    @staticmethod
-    def radius(median: float, kappa: float, dimension: int) -> float:
-        """Where to clip when half of the vectors are within `median`: for normal ones, kappa times their size."""
-        ratio: float = (1 - 2 / (9 * dimension)) ** 1.5  # median over root mean square, after Wilson and Hilferty
-        return COARSENESS * kappa * median / ratio
 
 
 @dataclass(frozen=True)
@@ -347,8 +296,7 @@ class IteratedMean(MeanMethod):
     # Round t clips each user's vector x to the ball of radius r_t around the center c that was released last, on an
     # integer grid, and releases the sum of the integers y with noise: the next center is c + grid * (sum + noise) / n,
     # moved into the ball of all records. The last center is the release. Radii, shares of the budget and the number of
-    # rounds are public. Each round spends its share; with a search for the radius, a part goes there, before the last
-    # round.
+    # rounds are public. Each round spends its share.
     #
     # Sensitivity. Given what was released before, y depends on one user alone, and its length is at most
     # R = floor(r_t / grid), in integers. Replacing a user moves the sum by at most 2 R in Euclidean length. Everything
@@ -360,27 +308,9 @@ class IteratedMean(MeanMethod):
     schedule: RoundSchedule
 
     @cached_property
-    def search(self) -> RadiusSearch | None:
-        """The search for the radius of the last round."""
-        return RadiusSearch(self.noise.search_epsilon()) if self.noise.search_share else None
-
-    @cached_property
-    def rounds(self) -> tuple[tuple[_Round, ...], ...]:
-        """For each round, what it may be: one thing, or, with a search, one for each candidate radius."""
-        planned: list[tuple[_Round, ...]] = [
-            (self._round(share, radius),)
-            for share, radius in zip(self.schedule.shares, self.schedule.radii, strict=True)
-        ]
-        if self.search:
-            expected = self.schedule.radii[-1] / self.schedule.kappa
-            radii = (
-                self.search.radius(median, self.schedule.kappa, self.problem.dimension)
-                for median in self.search.candidates(expected).tolist()
-            )
-            # All records are within this distance of any center.
-            most = 2 * self.problem.ball
-            planned[-1] = tuple(self._round(self.schedule.shares[-1], min(radius, most)) for radius in radii)
-        return tuple(planned)
+    def rounds(self) -> tuple[_Round, ...]:
+        """The rounds, in order."""
+        return tuple(starmap(self._round, zip(self.schedule.shares, self.schedule.radii, strict=True)))
 
     def _round(self, share: Fraction, radius: float) -> _Round:
         resolution = self.problem.grid_resolution or self.noise.resolution(share)
@@ -401,69 +331,64 @@ class IteratedMean(MeanMethod):
         def release(draw: Sampler) -> Hashable:
             transcript: list[Any] = []
             center = np.zeros(self.problem.dimension)
-            for possible in rounds:
-                index = 0
-                if len(possible) > 1:
-                    index = self._searched(draw, vectors, center)
-                this = possible[index]
+            for this in rounds:
                 sums = vectors.clipped_sum(center, this.radius, this.grid)
-                released = self.noise.release(draw, this.mechanism, tuple(sums.tolist()))
-                transcript.append((index, *released))
-                center = self._moved(center, this, released)
+                transcript.append(self.noise.release(draw, this.mechanism, tuple(sums.tolist())))
+                center = self._moved(center, this, transcript[-1])
             return tuple(transcript)
 
         return release
 
-    def _searched(self, draw: Sampler, vectors: UserVectors, center: Floats) -> int:
-        assert self.search is not None
-        counts = vectors.counts_within(center, self.search.candidates(self.schedule.radii[-1] / self.schedule.kappa))
-        index: int = draw(self.search.choice, self.search.scores(counts, self.problem.n_users))
-        return index
+    def _next(self, center: Floats, this: _Round, released: tuple[int, ...]) -> Floats:
+        """The center that a round gives."""
+        following: Floats = center + this.grid * (np.array(released, dtype=np.float64) / self.problem.n_users)
+        return following
 
     def _moved(self, center: Floats, this: _Round, released: tuple[int, ...]) -> Floats:
         """The next center, in the ball of all records."""
-        moved = center + this.grid * (np.array(released, dtype=np.float64) / self.problem.n_users)
+        moved = self._next(center, this, released)
         return moved * (self.problem.ball / max(self.problem.ball, float(np.linalg.norm(moved))))
 
     def outcomes(self) -> Iterator[Hashable]:
         d = self.problem.dimension
-        for transcript in itertools.product(
-            *(
-                [
-                    (index, *sums)
-                    for index, this in enumerate(possible)
-                    for sums in itertools.product(self._sums(this), repeat=d)
-                ]
-                for possible in self.rounds
-            )
-        ):
-            yield tuple(transcript)
+        return itertools.product(*(itertools.product(self._sums(this), repeat=d) for this in self.rounds))
 
     def n_outcomes(self) -> int:
-        d = self.problem.dimension
-        return counted(
-            *((sum(counted((len(self._sums(this)), d)) for this in possible), 1) for possible in self.rounds)
-        )
+        return counted(*((len(self._sums(this)), self.problem.dimension) for this in self.rounds))
 
     def _sums(self, this: _Round) -> range:
         return self.noise.released(this.mechanism, self.problem.n_users * this.reach)
 
     def mean(self, outcome: Any) -> Floats:
+        center, _ = self.clipped_to(outcome) or (np.zeros(self.problem.dimension), 0.0)
+        return self._next(center, self.rounds[-1], outcome[-1])
+
+    def accuracy(self, outcome: Any = None) -> Accuracy:
+        terms = [NoiseTerm.of(this.mechanism, this.grid / self.problem.n_users) for this in self.rounds]
+        bias: ClippingBias | None = None
+        if len(terms) > 1:
+            later = [this.radius for this in self.rounds[1:]]
+            bias = UnknownBias()
+            if self.problem.promise in ("at most", "independent"):
+                pairs = tuple(zip(terms, later, strict=False))
+                independent = self.problem.promise == "independent"
+                bias = PromisedBias(self.problem.concentration, self.problem.dimension, pairs, independent)
+        return Accuracy((terms[-1],), ROUNDING * self.rounds[-1].grid, bias)
+
+    def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:
+        if len(self.rounds) == 1:
+            return None
         center = np.zeros(self.problem.dimension)
-        for possible, (index, *released) in zip(self.rounds, outcome, strict=True):
-            center = self._moved(center, possible[index], tuple(released))
-        return center
-
-
-SEARCH_SHARE = Fraction(3, 100)
-"""Of the budget, for a private radius."""
+        for this, released in zip(self.rounds[:-1], outcome[:-1], strict=True):
+            center = self._moved(center, this, released)
+        return center, self.rounds[-1].radius
 
 
 def plan_gaussian(problem: MeanProblem) -> MeanMethod:
     """One round around 0 in which nobody is clipped: the Gaussian mechanism on the mean of the users' means."""
     if not problem.delta:
         raise ValueError("method='gaussian' needs delta > 0; with delta=0 use 'laplace', 'iterated' or 'auto'")
-    noise = GaussianRounds.of(problem, Fraction(0))
+    noise = GaussianRounds.of(problem)
     return IteratedMean("gaussian", problem, noise, one_round(problem.ball, noise.size()))
 
 
@@ -473,20 +398,26 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
     Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
     release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
     """
-    search_share = SEARCH_SHARE if problem.private_concentration else Fraction(0)
     if problem.rho is not None:
-        return _planned(problem, GaussianRounds, search_share)
-    plans = [_planned(problem, LaplaceRounds, search_share)]
+        return _planned(problem, GaussianRounds)
+    plans = [_planned(problem, LaplaceRounds)]
     if problem.delta:
         # None where the distance of the noise from the ideal distribution would take all of delta.
         with suppress(ValueError):
-            plans.append(_planned(problem, GaussianRounds, search_share))
-    return min(plans, key=lambda plan: plan.predicted_error())
+            plans.append(_planned(problem, GaussianRounds))
+    if problem.promise in ("none", "expected"):
+        return min(plans, key=lambda plan: plan.predicted_error())
+    return min(plans, key=lambda plan: plan.accuracy().worst())
 
 
-def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds], search_share: Fraction) -> IteratedMean:
-    noise = kind.of(problem, search_share)
-    schedule = planned_rounds(problem.dimension, problem.ball, problem.possible_concentration, noise.size())
-    if search_share and len(schedule.radii) == 1:
-        return _planned(problem, kind, Fraction(0))  # nobody is clipped: there is no radius to find
-    return IteratedMean("iterated", problem, noise, schedule)
+def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds]) -> IteratedMean:
+    noise = kind.of(problem)
+
+    def planned(kappas: Sequence[float]) -> IteratedMean:
+        schedule = planned_rounds(problem.dimension, problem.ball, problem.possible_concentration, noise.size(), kappas)
+        return IteratedMean("iterated", problem, noise, schedule)
+
+    if problem.promise in ("none", "expected"):
+        return planned(KAPPAS)
+    # Of what is promised, the plan with the least worst error.
+    return min((planned((kappa,)) for kappa in KAPPAS + WIDE), key=lambda plan: plan.accuracy().worst(PLANNING_NODES))

@@ -21,24 +21,34 @@ from userdp.public_randomness import PublicSeed
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
 
-CLEARLY = 0.9
-"""Another method is taken when its predicted error is below this share of the iterated mean's, which is better
-proven."""
 DISTANCE_OF_ANSWER = Fraction(1, 2**86)
 """A coordinate of an answer is drawn in fewer than 2**4 rounds, whose noise is within 2**-90 of an ideal pmf each."""
 
 
+def whole_range(problem: MeanProblem) -> MeanMethod:
+    """Noise for the whole range, in which nobody is clipped: the lesser of Gaussian and Laplace noise."""
+    if problem.rho is not None:
+        return plan_gaussian(problem)
+    plans = [plan_laplace(problem)]
+    if problem.delta:
+        with suppress(ValueError):  # the distance of the noise from the ideal distribution would take all of delta
+            plans.append(plan_gaussian(problem))
+    return min(plans, key=lambda method: method.predicted_error())
+
+
 def choose(problem: MeanProblem) -> MeanMethod:
-    """The method to use when the user names none, from public numbers only."""
+    """The method to use when the user names none, from public numbers and what somebody vouches for.
+
+    Nobody is clipped inside the public bounds unless the caller promised how near users are. Methods are compared by
+    their largest errors under what is promised.
+    """
+    whole = whole_range(problem)
+    if problem.promise == "none":
+        return whole
     iterated = plan_iterated(problem)
-    if problem.private_concentration:
-        return iterated  # the others have no search for it
-    others = []
-    for plan in (plan_practical,) if problem.delta else (plan_practical, plan_laplace):
-        with suppress(ValueError):  # its mechanisms do not reach so small an epsilon
-            others.append(plan(problem))
-    best = min(others, key=lambda method: method.predicted_error(), default=iterated)
-    return best if best.predicted_error() < CLEARLY * iterated.predicted_error() else iterated
+    if problem.promise == "expected":
+        return min((whole, iterated), key=lambda method: method.predicted_error())
+    return min((whole, iterated), key=lambda method: method.accuracy().worst())
 
 
 METHODS: Mapping[str, Callable[[MeanProblem], MeanMethod]] = {
@@ -50,6 +60,8 @@ METHODS: Mapping[str, Callable[[MeanProblem], MeanMethod]] = {
     "laplace": plan_laplace,
 }
 """Each plans a release from public numbers."""
+NEED_A_PROMISE = ("iterated", "practical", "paper")
+"""Methods that clip where users are expected to be."""
 
 
 @lru_cache(maxsize=64)

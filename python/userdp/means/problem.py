@@ -16,6 +16,7 @@ from userdp.estimators.plan import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
 from userdp.exact.numbers import Epsilon, short_repr
 from userdp.exceptions import BudgetError
+from userdp.means.accuracy import Accuracy
 from userdp.mechanisms import DiscreteLaplace
 from userdp.mechanisms.composed import AdaptiveMechanism
 
@@ -34,6 +35,9 @@ MOST_SCALE = 2**24
 
 Floats = npt.NDArray[np.float64]
 Norm = Literal["l2", "max"]
+Promise = Literal["none", "expected", "at most", "independent"]
+"""What the concentration is: a guess; what the caller expects, and plans count on; the most that it can be; and that of
+means of independent rows from one distribution."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class MeanProblem:
     delta: Fraction  # 0 asks for pure differential privacy
     beta: float  # failure probability allowed to range finding, over all columns
     grid_resolution: int | None = None  # steps of the grid in a radius or interval, a power of two; None: the method's
-    private_concentration: bool = False  # whether a part of the budget goes into finding the concentration
+    promise: Promise = "expected"  # what somebody vouches for
     rho: Fraction | None = None  # what this mean may spend, as one of several under one account in zCDP
 
     def __post_init__(self) -> None:
@@ -123,7 +127,18 @@ class MeanMethod(ABC):
 
     @abstractmethod
     def mean(self, outcome: Any) -> Floats:
-        """The release that a transcript stands for, in the coordinates of `program` (rotated back by the caller)."""
+        """The mean that a transcript stands for, in the coordinates of `program` (rotated back by the caller).
+
+        It may be outside of where records are: intervals are around it, and what is released is the nearest point.
+        """
+
+    @abstractmethod
+    def accuracy(self, outcome: Any = None) -> Accuracy:
+        """How wrong the release may be; where that hangs on the outcome, and there is none, before it is drawn."""
+
+    def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:
+        """The ball to which users' vectors were clipped; None where none was, or none is known."""
+        return None
 
     def warnings(self) -> list[str]:
         """What a user should know before relying on the release, from public numbers: that n is too small, say."""

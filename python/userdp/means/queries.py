@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +22,7 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import PrivacyBudgetError
-from userdp.means.methods import METHODS, Answers, plan_answers
+from userdp.means.methods import METHODS, NEED_A_PROMISE, Answers, plan_answers
 from userdp.means.problem import Floats, MeanProblem
 from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
@@ -108,9 +107,14 @@ class QuerySession:
         return self._record
 
     @property
-    def predicted_error(self) -> float:
-        """Root mean square of the L2 distance of an answer from the mean of the users' vectors, by noise: public."""
-        return self._answers.method.predicted_error()
+    def noise(self) -> float:
+        """Root mean square of the noise in each entry of an answer, from its exact distribution: public."""
+        return self._answers.method.accuracy().noise()
+
+    @property
+    def worst_error(self) -> float:
+        """The same with the most that clipping can move, under what was promised; `noise` where nobody is clipped."""
+        return self._answers.method.accuracy().worst()
 
     @property
     def public_seed(self) -> str:
@@ -240,7 +244,7 @@ class WinsorizedQueries(UserLevelMechanism):
     """Ask up to K questions about the same users, each chosen after the answers before it.
 
     A question is a function of one user's records that returns a vector; the answer is the mean of these vectors over
-    all users, with noise that shrinks with how concentrated they are. All answers come out of one budget, which refuses
+    all users, with noise. All answers come out of one budget, which refuses
     the K+1st question.
 
     Notes
@@ -288,12 +292,12 @@ class WinsorizedQueries(UserLevelMechanism):
     n_queries: int = fields.count(1, doc="K >= 1.")
     dimension: int = fields.count(1, doc="d >= 1, the length of all answers.")
     max_norm: float = fields.positive_number(
-        1.0, doc="Vectors that are longer in L2 are scaled to this norm, by the method. Public."
+        doc="Vectors that are longer in L2 are scaled to this norm, by the method. Public."
     )
-    concentration: float | None = fields.positive_number(
+    user_std: float | None = fields.positive_number(
         None,
-        doc="The expected L2 distance of a user's vector from the mean of all users', public; by default"
-        " max_norm / sqrt(m).",
+        doc="A promise, for all questions: the root mean square L2 distance of users' vectors from their mean is at"
+        " most this. Users who are farther away may be clipped. By default nobody is clipped within max_norm.",
     )
     method: str = fields.choice("auto", METHODS, doc="As in `WinsorizedMean`, the same for all answers.")
     beta: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the answers.")
@@ -378,6 +382,11 @@ class WinsorizedQueries(UserLevelMechanism):
 
         return exact_distribution(lambda _: interaction, outcomes, table)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.method in NEED_A_PROMISE and self.user_std is None:
+            raise TypeError(f"method={self.method!r} clips users, and needs a promise of how near they are: user_std")
+
     def _plan(self, n_users: int, n_features: int) -> QueryPlan:
         answers = plan_answers(self.method, self._problem(n_users), int(self.n_queries))
         seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
@@ -391,7 +400,8 @@ class WinsorizedQueries(UserLevelMechanism):
             dimension=int(self.dimension),
             max_norm=max_norm,
             norm="l2",
-            concentration=float(self.concentration or max_norm / math.sqrt(self.m or 1)),
+            concentration=float(self.user_std or max_norm),
+            promise="none" if self.user_std is None else "at most",
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta) / int(self.n_queries),

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from userdp.estimators.plan import Budget, split_budget
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
+from userdp.means.accuracy import ROUNDING, Accuracy, NoiseTerm, UnknownBias
 from userdp.means.problem import NOISE_DISTANCE, Floats, MeanMethod, MeanProblem, laplace_noise
 from userdp.means.range_search import Lattice, RangeSearch, missing, power_of_two_below, range_epsilon, too_few_users
 from userdp.means.winsorized_budget import (
@@ -111,6 +112,11 @@ class WinsorizedColumns(MeanMethod):
 
         return released
 
+    def accuracy(self, outcome: Any = None) -> Accuracy:
+        term = NoiseTerm.of(self.noise, self.lattice.grid / self.problem.n_users)
+        bias = None if self.lattice.n_bins == 1 else UnknownBias()
+        return Accuracy((term,), self.lattice.grid, bias, mixed=self.rotated())
+
     def mean(self, outcome: Any) -> Floats:
         bins, sums = outcome
         steps = np.array(sums, dtype=np.float64) / self.problem.n_users
@@ -196,6 +202,10 @@ class WinsorizedBall(MeanMethod):
 
         return released
 
+    def accuracy(self, outcome: Any = None) -> Accuracy:
+        term = NoiseTerm.of(self.noise, self.grid / self.problem.n_users)
+        return Accuracy((term,), ROUNDING * self.grid, UnknownBias(), mixed=self.rotated())
+
     def mean(self, outcome: Any) -> Floats:
         bins, sums = outcome
         return self.search.middles(bins) + self.grid * (np.array(sums, dtype=np.float64) / self.problem.n_users)
@@ -229,8 +239,8 @@ class FullRangeLaplace(MeanMethod):
 
     # Sensitivity. Within the L2 ball a vector is rounded to integers y with sum y_j^2 <= R^2, so that
     # sum |y_j| <= sqrt(d) R; replacing one user moves the sums by 2 floor(sqrt(d) R) in L1 at most. Within the cube
-    # each column's value is one of W + 1 integers, and the sums move by d W. All columns get noise of that L1
-    # sensitivity at the whole epsilon, which is epsilon-DP.
+    # (of one column too) each column's value is one of W + 1 integers, and the sums move by d W. All columns get noise
+    # of that L1 sensitivity at the whole epsilon, which is epsilon-DP.
 
     name = "laplace"
     accounting = "pure"
@@ -239,7 +249,7 @@ class FullRangeLaplace(MeanMethod):
         self.problem = problem
         self.grid = power_of_two_below(problem.max_norm / resolution)
         d, n = problem.dimension, problem.n_users
-        if problem.norm == "l2" or d == 1:
+        if problem.norm == "l2" and d > 1:
             self.steps = math.floor(problem.max_norm / self.grid)
             sensitivity, bounds = 2 * math.isqrt(d * self.steps**2), (-n * self.steps, n * self.steps)
         else:
@@ -270,6 +280,10 @@ class FullRangeLaplace(MeanMethod):
 
         return released
 
+    def accuracy(self, outcome: Any = None) -> Accuracy:
+        term = NoiseTerm.of(self.noise, self.grid / self.problem.n_users)
+        return Accuracy((term,), (0.5 if self.low else ROUNDING) * self.grid, None)
+
     def mean(self, outcome: Any) -> Floats:
         mean: Floats = self.low + self.grid * (np.array(outcome, dtype=np.float64) / self.problem.n_users)
         return mean
@@ -290,7 +304,6 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
     # of the budget finds the range, half is for noise. Several columns are rotated; a column's tau is then
     # 10 tau sqrt(ln(D n / beta) / D) for tau = u (1 + sqrt(2 ln(n / beta))), and its
     # epsilon is epsilon / sqrt(8 D ln(1 / delta)).
-    _refuse_private_concentration(problem, "paper")
     n, beta, columns = problem.n_users, problem.beta, padded(problem.dimension)
     if columns == 1:
         tau = problem.possible_concentration * math.sqrt(2 * math.log(2 * n / beta))
@@ -339,7 +352,6 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     # certified (docs/proofs/winsorized_mean.md); or, with a delta, ranges give the middle of a ball of radius
     # sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 4) for bins of width w = u / (2 sqrt(D)), vectors are clipped to it in L2,
     # and their sum gets discrete Gaussian noise.
-    _refuse_private_concentration(problem, "practical")
     columns = padded(problem.dimension)
     plans = [_columns(problem, columns)]
     if columns == 1:
@@ -400,7 +412,6 @@ def plan_laplace(problem: MeanProblem) -> MeanMethod:
     """The baseline: Laplace noise for the whole range. Pure; delta is not used."""
     # The root mean square of the error is 2 sqrt(2) B d / (n epsilon) in the L2 ball of radius B, whose L1 diameter is
     # 2 sqrt(d) B, and 2 sqrt(2) B d^(3/2) / (n epsilon) in the cube: it does not fall as users give more.
-    _refuse_private_concentration(problem, "laplace")
     d = problem.dimension
     diameter = 2 * (math.sqrt(d) if problem.norm == "l2" or d == 1 else d)
     scale = min(16.0 * problem.n_users, FINEST_SCALE)
@@ -430,8 +441,3 @@ def _resolution(wanted: float, least: float = LEAST_RESOLUTION) -> int:
 
 def _epsilon(problem: MeanProblem) -> Fraction:
     return rational_below(positive_epsilon(problem.epsilon))
-
-
-def _refuse_private_concentration(problem: MeanProblem, name: str) -> None:
-    if problem.private_concentration:
-        raise ValueError(f"private_concentration goes with method='auto' and 'iterated'; got True with method={name!r}")

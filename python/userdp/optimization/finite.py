@@ -104,8 +104,8 @@ class FiniteMinimizer(UserLevelEstimator):
         check=optional_length,
         kind="float, optional",
         doc="""
-        The expected distance of a user's mean loss from the mean of all users, public. By default half the length of
-        loss_bounds over sqrt(m). It is a promise about utility only.
+        A promise: the expected distance of a user's mean loss from the mean of all users, public. Users who are
+        farther away may be clipped. By default nobody is.
         """,
     )
     method: str = fields.choice(
@@ -170,6 +170,7 @@ class FiniteMinimizer(UserLevelEstimator):
             # The range is missed in no run, but with probability alpha / 5.
             beta=alpha / (5 * max(1.0, runs)),
             grid_resolution=None if self.grid_resolution is None else int(self.grid_resolution),
+            promise="none" if self.concentration is None else "expected",
         )
         return planned_method(METHODS[self.method], problem)
 

@@ -23,7 +23,7 @@ from userdp.exact.numbers import (
     parse_positive,
     short_repr,
 )
-from userdp.means.methods import METHODS
+from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanProblem
 from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
@@ -58,13 +58,13 @@ def compare_methods(
     max_norm: float = 1.0,
     epsilon: Epsilon,
     delta: Delta = 0,
-    concentration: float | None = None,
+    user_std: float | None = None,
+    homogeneous: bool = False,
     radius: float | None = None,
     norm: str = "l2",
     beta: float = 0.01,
-    private_concentration: bool = False,
 ) -> Comparison:
-    """Predicted errors of all methods side by side, and which one is recommended.
+    """Errors of all methods side by side, and which one is recommended for what is vouched for.
 
     Parameters
     ----------
@@ -80,12 +80,15 @@ def compare_methods(
         The largest norm of a record.
     epsilon, delta : privacy parameters
         For users. Descents need delta > 0.
-    concentration : float, optional
-        For means: the expected L2 distance of a user's mean from the mean of all, a promise, by default
-        max_norm / sqrt(m).
+    user_std : float, optional
+    homogeneous : bool, default=False
+        For means: promises, as for `userdp.means.WinsorizedMean`; the distance is in L2. What needs none of them is
+        always there; what needs one that is not made is shown for ``homogeneous=True``, and not recommended.
     radius : float, optional
         For descents: of the L2 ball of parameters, by default 4 sqrt(dimension) / max_norm.
-    norm, beta, private_concentration
+    norm : {"l2", "max"}
+        For means: whether `max_norm` bounds the L2 norm of a record, or each column.
+    beta : float
         For means, as for `userdp.means.WinsorizedMean`.
 
     Returns
@@ -94,23 +97,25 @@ def compare_methods(
 
     Notes
     -----
-    Errors of means are predicted by the very plans by which the methods run; the prediction counts on the
-    concentration. Users who differ by more than chance have a larger one: see docs/planning.md.
+    Noise of means is that of the plans by which the methods run, from its exact distribution; the worst error adds the
+    most that clipping can move under the promise. Errors are against the mean of these users' means.
 
     Examples
     --------
-    >>> table = compare_methods("mean", n_users=1000, m=64, epsilon=1)
-    >>> table.best, table["iterated"].noise < table["group privacy"].noise
-    ('iterated', True)
+    >>> table = compare_methods("mean", n_users=1000, m=256, epsilon=1)
+    >>> table.best, table["laplace"].noise < table["group privacy"].noise
+    ('laplace', True)
+    >>> compare_methods("mean", n_users=1000, m=256, epsilon=1, homogeneous=True).best
+    'iterated'
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {short_repr(task)}")
     if task == "descent":
-        if concentration is not None:
-            raise ValueError("concentration is for task='mean'; descents have `radius`, of the ball of parameters")
+        if user_std is not None or homogeneous:
+            raise ValueError("user_std and homogeneous are for task='mean'; descents have `radius`, of parameters")
         return _compare_descents(n_users, m, dimension, max_norm, epsilon, delta, radius)
     if radius is not None:
-        raise ValueError("radius is for task='descent'; means have `concentration`, the distance of a user's mean")
+        raise ValueError("radius is for task='descent'; means have `user_std`, the distance of users' means")
     problem = mean_problem(
         n_users=n_users,
         m=m,
@@ -118,10 +123,10 @@ def compare_methods(
         max_norm=max_norm,
         epsilon=epsilon,
         delta=delta,
-        concentration=concentration,
+        user_std=user_std,
+        homogeneous=homogeneous,
         norm=norm,
         beta=beta,
-        private_concentration=private_concentration,
     )
     return _compare_means(problem, m)
 
@@ -143,56 +148,77 @@ def mean_problem(
     max_norm: float,
     epsilon: Epsilon,
     delta: Delta,
-    concentration: float | None,
+    user_std: float | None,
+    homogeneous: bool,
     norm: str,
     beta: float,
-    private_concentration: bool,
 ) -> MeanProblem:
-    """The public problem that `WinsorizedMean` has for these parameters."""
+    """The public problem that `WinsorizedMean` has for these parameters; without a promise users may be anywhere."""
     users, records = users_and_records(n_users, m)
     size = float(parse_positive(max_norm, "max_norm"))
-    if not isinstance(private_concentration, bool):
-        raise TypeError(f"private_concentration must be a bool; got {short_repr(private_concentration)}")
+    if not isinstance(homogeneous, bool):
+        raise TypeError(f"homogeneous must be a bool; got {short_repr(homogeneous)}")
+    if user_std is not None and homogeneous:
+        raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
     if norm not in ("l2", "max"):
         raise ValueError(f"norm must be 'l2' or 'max'; got {short_repr(norm)}")
-    return MeanProblem(
+    problem = MeanProblem(
         n_users=users,
         dimension=check_count(dimension, "dimension"),
         max_norm=size,
         norm="l2" if norm == "l2" else "max",
-        concentration=float(
-            size / math.sqrt(records) if concentration is None else parse_positive(concentration, "concentration")
-        ),
+        concentration=size,
         epsilon=positive_epsilon(epsilon),
         delta=parse_delta(delta),
         beta=open_unit_interval(beta, "beta"),
-        private_concentration=private_concentration,
+        promise="none",
     )
+    if user_std is not None:
+        return replace(problem, promise="at most", concentration=float(parse_positive(user_std, "user_std")))
+    if homogeneous:
+        return _homogeneous(problem, records)
+    return replace(problem, concentration=problem.ball)
+
+
+def _homogeneous(problem: MeanProblem, m: int) -> MeanProblem:
+    return replace(problem, promise="independent", concentration=problem.ball / math.sqrt(m))
 
 
 @lru_cache(maxsize=4096)
-def noise_of(method: str, problem: MeanProblem) -> float:
-    """The predicted error of a method, by noise only."""
-    return METHODS[method](problem).predicted_error()
+def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
+    """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
+    accuracy = METHODS[method](problem).accuracy()
+    noise = math.sqrt(problem.dimension) * accuracy.noise()
+    return noise, math.hypot(noise, accuracy.bias.root_mean_square() if accuracy.bias else 0.0)
+
+
+PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneous=True"}
 
 
 def _compare_means(problem: MeanProblem, m: int) -> Comparison:
     """All methods that can run at this privacy, the group-privacy baseline, and the mean that protects records."""
-    sampling = problem.concentration / math.sqrt(problem.n_users)
     automatic = METHODS["auto"](problem).name
+    stated = problem.promise != "none"
+    promised = problem if stated else _homogeneous(problem, m)
     rows: list[Prediction] = []
     for method in METHODS:
         if method == "auto":
             continue
+        asked = promised if method in NEED_A_PROMISE else replace(problem, promise="none")
         try:
-            plan = METHODS[method](problem)
+            noise, worst = errors_of(method, asked)
+            plan = METHODS[method](asked)
         except ValueError:  # it needs a positive delta, or cannot be certified at this one
             continue
         notes = ["taken by method='auto'"] * (method == automatic) + ["too few users for it"] * bool(plan.warnings())
-        rows.append(_prediction(method, "user", plan.predicted_error(), sampling, "; ".join(notes)))
-    # The one that is taken by itself where rounding alone is between them.
-    best = min(rows, key=lambda row: row.noise * (1 + (row.method != automatic) * TIE))
-    rows += _baselines(problem, m, sampling)
+        needs = PROMISES[asked.promise]
+        rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
+    # Of those whose needs are stated, and the one that is taken by itself where rounding alone is between them.
+    best = min(
+        (row for row in rows if row.worst_error is not None and (stated or row.needs == "nothing")),
+        key=lambda row: (row.worst_error or 0.0) * (1 + (row.method != automatic) * TIE),
+    )
+    rows += _baselines(problem, m)
     sizes = {
         "n_users": problem.n_users,
         "m": m,
@@ -200,31 +226,26 @@ def _compare_means(problem: MeanProblem, m: int) -> Comparison:
         "max_norm": problem.max_norm,
         "epsilon": float(parse_level(problem.epsilon)),
         "delta": float(problem.delta),
-        "concentration": problem.concentration,
+        "promise": PROMISES[problem.promise],
     }
-    return Comparison(
-        "mean", sizes, tuple(rows), best.method, "the least predicted error of the methods of WinsorizedMean"
-    )
+    reason = "the least worst error of those whose needs are met"
+    return Comparison("mean", sizes, tuple(rows), best.method, reason)
 
 
-def _prediction(method: str, protects: str, noise: float, sampling: float, note: str) -> Prediction:
-    return Prediction(method, protects, noise, math.hypot(noise, sampling), note)
-
-
-def _baselines(problem: MeanProblem, m: int, sampling: float) -> Iterator[Prediction]:
+def _baselines(problem: MeanProblem, m: int) -> Iterator[Prediction]:
     """The mean of all records with full-range noise: at epsilon / m, and at epsilon, which does not protect users."""
-    records = replace(problem, n_users=problem.n_users * m, private_concentration=False, concentration=problem.ball)
+    records = replace(problem, n_users=problem.n_users * m, promise="none", concentration=problem.ball)
     level = Fraction(float(parse_level(problem.epsilon)))
     per_record = replace(records, epsilon=level / m, delta=_record_delta(level, problem.delta, m))
     noise = min(_full_range(per_record))
-    yield _prediction(
-        GROUP, "user", noise, sampling, f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
-    )
-    yield _prediction(RECORDS, "record", min(_full_range(records)), sampling, "no guarantee for users")
+    note = f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
+    yield Prediction(GROUP, "user", noise, noise, note=note)
+    noise = min(_full_range(records))
+    yield Prediction(RECORDS, "record", noise, noise, note="no guarantee for users")
 
 
 def _full_range(problem: MeanProblem) -> list[float]:
-    return [noise_of(method, problem) for method in FULL_RANGE if problem.delta or method == "laplace"]
+    return [errors_of(method, problem)[0] for method in FULL_RANGE if problem.delta or method == "laplace"]
 
 
 def _record_delta(level: Fraction, delta: Fraction, m: int) -> Fraction:
@@ -274,13 +295,13 @@ def _compare_descents(
     for name, descent in descents.items():
         noise, steps = gradient_noise(descent), descent.rounds
         error = convex_bound(steps, smoothness=problem.smoothness, radius=problem.radius, noise=noise)
-        rows.append(Prediction(name, "user", noise, error, f"{steps} steps"))
+        rows.append(Prediction(name, "user", noise, error, note=f"{steps} steps"))
     options = GradientOptions(variant="strongly-convex")
     phased = PhasedDescent(problem, options, PUBLIC)
     blocks = phased.phases.users
     last = phased.round(len(blocks) - 1, np.array(problem.start))
     note = f"{len(blocks)} blocks, the last of {blocks[-1]} users; no rate is proved"
-    rows.append(Prediction("phased", "user", gradient_noise(last), None, note))
+    rows.append(Prediction("phased", "user", gradient_noise(last), None, note=note))
     sizes = {
         "n_users": problem.n_users,
         "m": problem.m,

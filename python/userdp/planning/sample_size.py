@@ -1,4 +1,4 @@
-"""How many users a method needs for an accuracy, by its own predicted error."""
+"""How many users a method needs for an accuracy, by its worst error under what is promised."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from userdp.display import Fact, Section, Shown
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon, parse_positive, short_repr
 from userdp.exceptions import BudgetError
-from userdp.means.methods import METHODS
-from userdp.planning.comparison import MOST_USERS, mean_problem, noise_of
+from userdp.means.methods import METHODS, NEED_A_PROMISE
+from userdp.planning.comparison import MOST_USERS, errors_of, mean_problem
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ def user_complexity(
     alpha: float,
     dimension: int = 1,
     max_norm: float = 1.0,
-    concentration: float | None = None,
+    user_std: float | None = None,
+    homogeneous: bool = False,
     norm: str = "l2",
     beta: float = 0.01,
-    private_concentration: bool = False,
 ) -> SampleSize:
-    """The number of users with which the predicted error of a method reaches alpha.
+    """The number of users with which the worst error of a method reaches alpha.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def user_complexity(
         > 0: the root mean square of the L2 error against the mean that users are drawn from.
     dimension : int
         Columns.
-    max_norm, concentration, norm, beta, private_concentration
-        As for `userdp.means.WinsorizedMean`.
+    max_norm, user_std, homogeneous, norm, beta
+        As for `compare_methods`. Without a promise users may be anywhere within the bounds.
 
     Returns
     -------
@@ -97,12 +97,12 @@ def user_complexity(
 
     Notes
     -----
-    The error is predicted by the plan by which the method runs: exact for the noise, an approximation for what clipping
-    loses, and a promise where the concentration is one. No failure probability goes with it.
+    The error is that of the plan by which the method runs: its noise, of exact distribution, the most that clipping
+    can move under the promise, and the most that sampling can. No failure probability goes with it.
 
     Examples
     --------
-    >>> plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01)
+    >>> plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01, homogeneous=True)
     >>> plan.n_users, plan.without_privacy
     (734, 625)
     """
@@ -118,24 +118,26 @@ def user_complexity(
         max_norm=max_norm,
         epsilon=epsilon,
         delta=delta,
-        concentration=concentration,
+        user_std=user_std,
+        homogeneous=homogeneous,
         norm=norm,
         beta=beta,
-        private_concentration=private_concentration,
     )
+    if method in NEED_A_PROMISE and problem.promise == "none":
+        raise TypeError(f"method={method!r} needs a promise of how near users are: user_std or homogeneous=True")
 
-    def noise(n: int) -> float:
-        return noise_of(method, replace(problem, n_users=n))
+    def errors(n: int) -> tuple[float, float]:
+        return errors_of(method, replace(problem, n_users=n))
 
     def error(n: int) -> float:
-        return math.hypot(noise(n), problem.concentration / math.sqrt(n))
+        return math.hypot(errors(n)[1], problem.concentration / math.sqrt(n))
 
     needed = problem.concentration / accuracy
     if needed > MOST_USERS**0.5:
         raise _too_many()
     without = max(1, math.ceil(needed**2))
     n = _least(lambda n: error(n) / accuracy, start=max(2, without))
-    return SampleSize(task, method, n, noise(n), error(n), without)
+    return SampleSize(task, method, n, errors(n)[0], error(n), without)
 
 
 def _least(ratio: Callable[[int], float], start: int) -> int:

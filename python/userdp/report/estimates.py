@@ -162,23 +162,32 @@ class Prediction:
     protects : {"user", "record"}
         Whose data the guarantee is for. One for records is no guarantee for users, and is there for comparison.
     noise : float
-        Root mean square of the L2 error by what the method does for privacy.
-        For descents: of the gradient of one step.
-    error : float or None
-        The same with sampling: the error against the mean that users are drawn from. For descents: the bound of the
-        excess of the loss, where nobody's gradient is clipped; None where nothing is proved.
+        Root mean square of the L2 length of the noise. For descents: in the gradient of one step.
+    worst_error : float or None
+        The same with the most that clipping can move under what the method needs: the error against the mean of the
+        users at hand. For descents: the bound of the excess of the loss, where nobody's gradient is clipped. None where
+        nothing is proved.
+    needs : str
+        What somebody must vouch for, or "nothing".
     note : str
     """
 
     method: str
     protects: str
     noise: float
-    error: float | None
+    worst_error: float | None
+    needs: str = "nothing"
     note: str = ""
 
 
 _PREDICTION = members(
-    Prediction, method=TEXT, protects=one_of("user", "record"), noise=FLOAT, error=optional(FLOAT), note=TEXT
+    Prediction,
+    method=TEXT,
+    protects=one_of("user", "record"),
+    noise=FLOAT,
+    worst_error=optional(FLOAT),
+    needs=TEXT,
+    note=TEXT,
 )
 _SIZES = Codec(
     lambda sizes: [[name, VALUE.write(value)] for name, value in sizes.items()],
@@ -237,11 +246,11 @@ class Comparison(Report):
         """The table as plain text."""
         sizes = ", ".join(f"{name}={value}" for name, value in self.sizes.items())
         width = max((len(line.method) for line in self.rows), default=0)
-        lines = [f"{self.task}: {sizes}", f"{'method':<{width}}  protects  {'noise':>9}  {'error':>9}"]
+        lines = [f"{self.task}: {sizes}", f"{'method':<{width}}  protects  {'noise':>9}  worst error  needs"]
         for line in self.rows:
-            error = "-" if line.error is None else f"{line.error:.3g}"
-            text = f"{line.method:<{width}}  {line.protects:<8}  {line.noise:>9.3g}  {error:>9}  {line.note}"
-            lines.append(text.rstrip())
+            error = "-" if line.worst_error is None else f"{line.worst_error:.3g}"
+            text = f"{line.method:<{width}}  {line.protects:<8}  {line.noise:>9.3g}  {error:>11}  {line.needs}"
+            lines.append(text + (f" ({line.note})" if line.note else ""))
         return "\n".join([*lines, f"best: {self.best} ({self.reason})"])
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
@@ -253,12 +262,13 @@ class Comparison(Report):
                 line.method,
                 line.protects,
                 rounded(line.noise),
-                "–" if line.error is None else rounded(line.error),
+                "–" if line.worst_error is None else rounded(line.worst_error),
+                line.needs,
                 line.note,
             )
             for line in self.rows
         ]
-        table = Table("Predicted errors", ("method", "protects", "noise", "error", "note"), rows)
+        table = Table("Predicted errors", ("method", "protects", "noise", "worst error", "needs", "note"), rows)
         asked = [Fact(name, str(value)) for name, value in self.sizes.items()]
         best = Fact("Recommended", f"{self.best} ({self.reason})")
         return [
@@ -268,7 +278,7 @@ class Comparison(Report):
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Errors as bars; needs matplotlib (``pip install 'userdp[plot]'``).
+        """Worst errors as bars; needs matplotlib (``pip install 'userdp[plot]'``).
 
         Parameters
         ----------
@@ -285,17 +295,17 @@ class Comparison(Report):
             except ModuleNotFoundError:
                 raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
             _, ax = plt.subplots(layout="constrained")
-        rows = [line for line in self.rows if line.error is not None]
+        rows = [line for line in self.rows if line.worst_error is not None]
         colors = ["C1" if line.protects == "record" else "C0" for line in rows]
-        ax.barh([line.method for line in rows], [line.error or 0.0 for line in rows], color=colors)
+        ax.barh([line.method for line in rows], [line.worst_error or 0.0 for line in rows], color=colors)
         ax.invert_yaxis()
         ax.set_xscale("log")
-        ax.set_xlabel("predicted error (orange: protects records, not users)")
+        ax.set_xlabel("worst error (orange: protects records, not users)")
         return ax
 
 
 def _order(line: Prediction) -> tuple[bool, float]:
-    return line.protects != "user", math.inf if line.error is None else line.error
+    return line.protects != "user", math.inf if line.worst_error is None else line.worst_error
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -211,9 +211,9 @@ class _Derived(UserVectors):
 class MeanVectors(UserVectors):
     """The mean of each user's rows, every row clipped first.
 
-    A row less the center is clipped to the ball (norm="l2") or cube (norm="max") of radius `bound`; NaN counts as the
-    center, infinities as the largest numbers. The rows of a user are summed in their order. Vectors are thus relative
-    to the center.
+    A row less the center, in units of columns, is clipped to the ball (norm="l2") or cube (norm="max") of radius
+    `bound`; NaN counts as the center, infinities as the largest numbers. The rows of a user are summed in their order.
+    Vectors are thus relative to the center.
 
     Parameters
     ----------
@@ -229,6 +229,8 @@ class MeanVectors(UserVectors):
         Walsh-Hadamard matrix over sqrt(D), a rotation.
     rows : RowsOfUsers, optional
         Those of data, where several tables have the same.
+    units : array-like with shape (columns,), optional
+        What the numbers of every column are divided by after the center is subtracted, before they are clipped.
     """
 
     def __init__(
@@ -239,16 +241,18 @@ class MeanVectors(UserVectors):
         center: npt.ArrayLike | None = None,
         signs: npt.NDArray[np.int8] | None = None,
         rows: _core.RowsOfUsers | None = None,
+        units: npt.ArrayLike | None = None,
     ) -> None:
         if norm not in ("l2", "max"):
             raise ValueError(f"norm must be 'l2' or 'max'; got {short_repr(norm)}")
         rows = rows_of_users(data.users, data.n_users) if rows is None else rows
         self.n_users = data.n_users
         self.dimension = data.X.shape[1] if signs is None else len(signs)
-        origin = None if center is None else np.asarray(center, dtype=np.float64).tolist()
-        self._vectors = _core.UserVectors.means(
-            readable(data.X), rows, norm, float(bound), origin, None if signs is None else signs.tolist()
+        origin, scales = (
+            None if numbers is None else np.asarray(numbers, dtype=np.float64).tolist() for numbers in (center, units)
         )
+        turned = None if signs is None else signs.tolist()
+        self._vectors = _core.UserVectors.means(readable(data.X), rows, norm, float(bound), origin, turned, scales)
 
 
 class GivenVectors(UserVectors):

@@ -294,6 +294,7 @@ fn of_users(
     let signs: Vec<i8> = (0..columns.next_power_of_two()).map(|j| if j % 3 == 0 { -1 } else { 1 }).collect();
     let options = MeansOptions {
         center: Some(vec![0.05; columns]),
+        units: rotate.then(|| (0..columns).map(|j| 0.5 + j as f64).collect()),
         region: Some(Region::Ball(1.0)),
         rotation: rotate.then(|| Rotation::new(&signs).unwrap()),
         kernel: Some(kernel),

@@ -171,9 +171,9 @@ impl PyUserVectors {
 
 #[pymethods]
 impl PyUserVectors {
-    /// Means of the records of users: less the center, each clipped, averaged, rotated by signs.
+    /// Means of the records of users: less the center, in units of columns, each clipped, averaged, rotated by signs.
     #[staticmethod]
-    #[pyo3(signature = (records, rows, norm, bound, center, signs))]
+    #[pyo3(signature = (records, rows, norm, bound, center, signs, units=None))]
     fn means(
         records: Py<PyAny>,
         rows: Py<PyRowsOfUsers>,
@@ -181,10 +181,12 @@ impl PyUserVectors {
         bound: Option<f64>,
         center: Option<Items<f64>>,
         signs: Option<Items<i8>>,
+        units: Option<Items<f64>>,
     ) -> PyResult<Self> {
         let region = bound.map(if norm == "max" { Region::Cube } else { Region::Ball });
         let rotation = signs.map(|signs| run_short(|| Rotation::new(&signs))).transpose()?;
-        let options = MeansOptions { center: center.map(|center| center.0), region, rotation, kernel: None };
+        let (center, units) = (center.map(|center| center.0), units.map(|units| units.0));
+        let options = MeansOptions { center, units, region, rotation, kernel: None };
         Ok(Self(Made::Means { records: Numbers(records), rows, options }))
     }
 

@@ -23,6 +23,8 @@ pub trait Records: Sync {
 pub struct MeansOptions {
     /// Subtracted from every record; the origin when left out.
     pub center: Option<Vec<f64>>,
+    /// What the numbers of every column are divided by, after the center is subtracted; 1 when left out.
+    pub units: Option<Vec<f64>>,
     /// Where records are clipped to, around the center; only absurdly large numbers are clamped when left out.
     pub region: Option<Region>,
     /// Applied to means.
@@ -53,6 +55,10 @@ impl<'a> Means<'a> {
         if let Some(center) = &options.center {
             check_point("center", center, columns)?;
         }
+        if let Some(units) = &options.units {
+            check_point("units", units, columns)?;
+            units.iter().try_for_each(|&unit| check_length("units", unit).map(drop))?;
+        }
         if let Some(Region::Ball(bound) | Region::Cube(bound)) = options.region {
             check_length("bound", bound)?;
         }
@@ -67,7 +73,11 @@ impl<'a> Means<'a> {
 
     fn record(&self, row: usize, out: &mut [f64]) {
         self.records.read(row, out);
-        norm::take_into(self.kernel, out, self.options.center.as_deref(), self.options.region);
+        let Some(units) = &self.options.units else {
+            return norm::take_into(self.kernel, out, self.options.center.as_deref(), self.options.region);
+        };
+        norm::to_units(self.kernel, out, self.options.center.as_deref(), units);
+        norm::take_into(self.kernel, out, None, self.options.region);
     }
 }
 

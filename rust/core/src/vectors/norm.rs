@@ -124,6 +124,25 @@ dispatched! {
           clamp_body(record, center, bound);
 }
 
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn units_body(record: &mut [f64], center: Option<&[f64]>, units: &[f64]) {
+    match center {
+        None => record.iter_mut().zip(units).for_each(|(x, unit)| *x /= unit),
+        Some(center) => {
+            record.iter_mut().zip(center).zip(units).for_each(|((x, c), unit)| *x = (*x - c) / unit);
+        }
+    }
+}
+
+dispatched! {
+    /// Subtracts a center, and divides by units.
+    pub(crate) fn to_units(record: &mut [f64], center: Option<&[f64]>, units: &[f64])
+        = units_body(record, center, units),
+          units_body(record, center, units),
+          units_body(record, center, units);
+}
+
 /// Puts a record into a region around a center, and takes the center for the origin. Numbers may be anything: NaN
 /// counts as the center, infinities as the largest numbers that there are. Without a region, numbers are clamped to
 /// 2^400 in absolute value.
