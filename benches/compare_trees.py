@@ -101,7 +101,7 @@ def operations() -> dict[str, Operation]:
     scores = rng.integers(0, 100, size=1000)
     noise = made("userdp.mechanisms:DiscreteLaplace", epsilon=1, sensitivity=2, bounds=(0, 1000))
     threshold = made("userdp.learners:ThresholdClassifier", epsilon=1, domain_size=1000, m=8, classes=(False, True))
-    mean = made("userdp.means:WinsorizedMean", epsilon=1, m=8)
+    mean = made("userdp.means:WinsorizedMean", epsilon=1, max_norm=1, m=8)
     ball, loss = public("userdp.optimization:L2Ball"), public("userdp.optimization:LogisticLoss")
     descent = made(
         "userdp.optimization:ClippedGradientDescent",

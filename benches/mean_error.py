@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from userdp.means.methods import METHODS
-from userdp.means.problem import MeanMethod, MeanProblem
+from userdp.means.problem import MeanMethod, MeanProblem, Promise
 from userdp.means.winsorized import rotated_back, signs_of
 from userdp.mechanisms.composed import run
 from userdp.public_randomness import PublicSeed
@@ -40,7 +40,7 @@ def signs(n: int, m: int, rng: np.random.Generator) -> People:
 
 
 def centered(n: int, m: int, rng: np.random.Generator) -> People:
-    """As "signs" with mean 0: users are exactly as far from the mean as the default concentration promises."""
+    """As "signs" with mean 0: users are exactly as far from the mean as homogeneous=True promises."""
     counts = rng.binomial(m, 0.5, size=(n, D))
     return (2 * counts - m) / (m * math.sqrt(D)), np.zeros(D)
 
@@ -91,8 +91,8 @@ PMFS: dict[str, Distribution] = {
 CELLS = [(n, m, epsilon) for n in (1000, 10_000) for m in (1, 16, 256) for epsilon in ("0.5", "1")]
 
 
-def planned(method: str, n: int, m: int, epsilon: str, private_concentration: bool = False) -> MeanMethod:
-    """What `WinsorizedMean` plans with its defaults."""
+def planned(method: str, n: int, m: int, epsilon: str, promise: Promise) -> MeanMethod:
+    """What `WinsorizedMean` plans with ``homogeneous=True``, or without a promise."""
     problem = MeanProblem(
         n_users=n,
         dimension=D,
@@ -102,7 +102,7 @@ def planned(method: str, n: int, m: int, epsilon: str, private_concentration: bo
         epsilon=epsilon,
         delta=DELTA,
         beta=0.01,
-        private_concentration=private_concentration,
+        promise=promise,
     )
     return METHODS[method](problem)
 
@@ -117,6 +117,12 @@ def released(plan: MeanMethod, people: np.ndarray) -> np.ndarray:
     else:
         mean = plan.mean(run(plan.program(GivenVectors(people, present)), source_of(None)))
     return mean / max(1.0, float(np.linalg.norm(mean)))
+
+
+def worst_of(plan: MeanMethod) -> float:
+    """The L2 error that is not exceeded in root mean square, times 1000."""
+    accuracy = plan.accuracy()
+    return 1000 * math.hypot(math.sqrt(D) * accuracy.noise(), accuracy.bias.root_mean_square() if accuracy.bias else 0)
 
 
 class Errors:
@@ -149,7 +155,9 @@ def cell(
 ) -> list[str]:
     """One row of the table."""
     plans = {
-        method: planned(*(("iterated", n, m, epsilon, True) if method == "searched" else (method, n, m, epsilon)))
+        method: planned(
+            *(("auto", n, m, epsilon, "none") if method == "default" else (method, n, m, epsilon, "independent"))
+        )
         for method in methods
     }
     errors = {method: Errors() for method in ["none", *methods]}
@@ -159,8 +167,8 @@ def cell(
         for method, plan in plans.items():
             errors[method].add(released(plan, people), truth)
     auto = plans["auto"]
-    predicted = 1000 * auto.predicted_error()
-    row = [f"{n}", f"{m}", epsilon, f"{auto.name}", f"{predicted:.3g}", *(str(errors[name]) for name in errors)]
+    worst = worst_of(auto)
+    row = [f"{n}", f"{m}", epsilon, f"{auto.name}", f"{worst:.3g}", *(str(errors[name]) for name in errors)]
     others = [errors["auto"].rms / errors[name].rms for name in methods if name in ("gaussian", "practical")]
     return [*row, f"{max(others, default=math.nan):.3f}", str(runs)]
 
@@ -171,7 +179,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few runs, n = 1000 only")
     parser.add_argument("--runs", default="1000:100,10000:30", help="runs for each number of users")
     parser.add_argument("--distributions", default=",".join(PMFS))
-    parser.add_argument("--methods", default="auto,gaussian,practical,searched")
+    parser.add_argument("--methods", default="default,auto,gaussian,practical")
     parser.add_argument("--seed", type=int, default=0, help="of the users; the noise is fresh each time")
     parser.add_argument("--columns", type=int, default=64)
     options = parser.parse_args()
@@ -182,9 +190,9 @@ def main() -> None:
     if options.quick:
         runs, cells = {1000: 10}, [c for c in CELLS if c[0] == 1000]
     methods = options.methods.split(",")
-    for name in options.pmfs.split(","):
+    for name in options.distributions.split(","):
         rng = np.random.default_rng(options.seed)
-        head = ["users", "m", "epsilon", "auto is", "predicted", "no privacy", *methods, "auto / best", "runs"]
+        head = ["users", "m", "epsilon", "auto is", "worst error", "no privacy", *methods, "auto / best", "runs"]
         print(
             f"\n{name}: {PMFS[name].__doc__}\n",
             "|".join(["", *head, ""]),

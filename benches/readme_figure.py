@@ -24,7 +24,7 @@ def measured(m: int, method: str) -> float:
     errors = []
     for _ in range(REPETITIONS):
         records = truth + rng.uniform(-1, 1, size=(len(users), DIMENSION)) * 0.15
-        mean = WinsorizedMean(epsilon=1, max_norm=1, m=m, method=method).fit(records, groups=users)
+        mean = WinsorizedMean(epsilon=1, max_norm=1, m=m, method=method, homogeneous=True).fit(records, groups=users)
         errors.append(np.sum((mean.mean_ - truth) ** 2))
     return float(np.sqrt(np.mean(errors)))
 
@@ -32,7 +32,10 @@ def measured(m: int, method: str) -> float:
 def main(path: str) -> None:
     """Fit, draw and write the figure."""
     mpl.rcParams.update({"svg.hashsalt": "userdp", "font.size": 11})
-    tables = {m: compare_methods("mean", n_users=N_USERS, m=m, epsilon=1, dimension=DIMENSION) for m in RECORDS}
+    tables = {
+        m: compare_methods("mean", n_users=N_USERS, m=m, epsilon=1, dimension=DIMENSION, homogeneous=True)
+        for m in RECORDS
+    }
     figure, axes = plt.subplots(figsize=(7, 3.8))
     for name, (method, color) in METHODS.items():
         row = "group privacy" if name == "group privacy" else None

@@ -83,7 +83,9 @@ def main() -> None:
     groups = np.arange(n)
 
     def fit(method: str) -> object:
-        return WinsorizedMean(epsilon=1, delta=1e-6, m=1, concentration=0.125, method=method).fit(table, groups=groups)
+        return WinsorizedMean(epsilon=1, delta=1e-6, max_norm=1, m=1, user_std=0.125, method=method).fit(
+            table, groups=groups
+        )
 
     steps: dict[str, Callable[[], object]] = {
         "Hadamard pass": lambda: rotated.counts_within(0.0, [1.0]),

@@ -345,7 +345,7 @@ def calls() -> dict[str, Callable[[], Callable[[], object]]]:
         return lambda: learner.fit(hours[:, None], hours > 60, groups=ids)
 
     def mean() -> Callable[[], object]:
-        learner = WinsorizedMean(epsilon=1, m=8, random_state=1)
+        learner = WinsorizedMean(epsilon=1, bounds=(0, 1), m=8, random_state=1)
         return lambda: learner.fit(hours[:, None] / 100, groups=ids)
 
     return {

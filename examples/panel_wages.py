@@ -3,7 +3,9 @@
 The wage panel of Vella and Verbeek (1998). Who knows only about private rows has two ways: to protect single years,
 which says nothing about a man with eight of them, or to take eight times less budget per row (group privacy). Its noise
 is that of one number between the ends of the public range, however many years there are. `WinsorizedMean` protects the
-man, and its noise follows from how far men are from each other: a generous range costs next to nothing.
+man. Without a promise its noise is the same, and nobody is clipped. Who vouches for how far men are from each other
+gets noise for that distance: a generous range then costs next to nothing. How far a mean is moved by men who are
+farther away is not bounded by this method, and its worst error is not known.
 
 Here men differ more than their years do, so that more years make no one's mean much more certain, and the noise hardly
 falls with them. It would if men differed by chance only: the dotted line of the plot.
@@ -33,7 +35,7 @@ REPEATS = 200
 # possible. In surveys of the time, log wages of men had a standard deviation of about one half: that is how far men are
 # from their mean, however many years they report.
 RANGES = {"1 to 30": (1.0, 30.0), "0.1 to 1000": (0.1, 1000.0)}
-CONCENTRATION = 0.5
+USER_STD = 0.5
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,7 +61,8 @@ def mean_of_means(wages: Floats, years: int, dollars: str) -> float:
 def user_level(dollars: str, years: int) -> WinsorizedMean:
     """Private for each man."""
     center, bound = ends(dollars)
-    return WinsorizedMean(epsilon=EPSILON, max_norm=bound, center=center, concentration=CONCENTRATION, m=years)
+    ends_of_range = (center - bound, center + bound)
+    return WinsorizedMean(epsilon=EPSILON, bounds=ends_of_range, user_std=USER_STD, method="practical", m=years)
 
 
 def group_privacy(dollars: str, years: int) -> WinsorizedMean:
@@ -85,7 +88,7 @@ def errors(dollars: str, years: Sequence[int]) -> dict[str, list[float]]:
         learner = user_level(dollars, m)
         found["group privacy"].append(measured(group_privacy(dollars, m), wages, None, truth))
         found["user level"].append(measured(learner, wages, people, truth))
-        found["user level, predicted"].append(learner.predicted_error_)
+        found["user level, predicted"].append(learner.noise_[0])
     return found
 
 
@@ -98,7 +101,7 @@ def plot(path: str) -> None:
         for name, values in errors(dollars, YEARS).items():
             ax.plot(YEARS, values, "--" if "predicted" in name else "o-", label=name)
         alike = [
-            compare_methods("mean", n_users=545, m=m, max_norm=ends(dollars)[1], epsilon=EPSILON)["iterated"].noise
+            compare_methods("mean", n_users=545, m=m, max_norm=ends(dollars)[1], epsilon=EPSILON)["practical"].noise
             for m in YEARS
         ]
         ax.plot(YEARS, alike, ":", label="predicted for men who differ by chance only")
@@ -116,9 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wages, people = panel(8)
     spread = float(np.std(wages.reshape(-1, 8).mean(axis=1)))
     print(f"{len(wages)} log wages of {len(set(people.tolist()))} men; the mean of their means is {wages.mean():.3f}")
-    print(
-        f"Not private, to check the public radius of {CONCENTRATION}: men are {spread:.2f} from it with all 8 years\n"
-    )
+    print(f"Not private, to check the promise of {USER_STD}: men are {spread:.2f} from it with all 8 years\n")
     print(f"Error by privacy at epsilon = {EPSILON}, root mean square of {REPEATS} fits, x 1000")
     print(
         f"{'dollars an hour':<16} {'years':>5} {'group privacy':>14} {'user level':>11} {'predicted':>10} {'ratio':>6}"
@@ -130,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wide = "0.1 to 1000"
     longest = ends(wide)[1]
     print()
-    print(compare_methods("mean", n_users=545, m=8, max_norm=longest, concentration=CONCENTRATION, epsilon=EPSILON))
+    print(compare_methods("mean", n_users=545, m=8, max_norm=longest, user_std=USER_STD, epsilon=EPSILON))
     released = user_level(wide, 8).fit(wages, groups=people)
     print(f"\nOne release: {released.mean_[0]:.3f}, by the method {released.method_!r}, private for each man")
     if asked.plot:

@@ -399,7 +399,7 @@ def test_fit_asks_before_anything_is_drawn() -> None:
     "model",
     [
         WinsorizedMean(epsilon=1, delta="1e-7", max_norm=1, m=4, method="gaussian"),
-        WinsorizedMean(epsilon=1, max_norm=1, m=4, private_concentration=True),
+        WinsorizedMean(epsilon=1, bounds=(0, 10), m=4, user_std=0.5, method="iterated"),
         ClippedGradientDescent(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
         WinsorizedGradientDescent(epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
         PhasedERM(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),

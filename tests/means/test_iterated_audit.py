@@ -21,18 +21,20 @@ from userdp.estimators import as_finite_algorithm
 from userdp.means import WinsorizedMean
 from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
-from userdp.means.iterated import GaussianRounds, RadiusSearch, RoundSchedule
+from userdp.means.iterated import GaussianRounds, RoundSchedule
 from userdp.means.winsorized import FullRangeLaplace
-from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
+from userdp.mechanisms import DiscreteGaussian
 from userdp.optimization.finite import CachedUserVectors
 from userdp.report import AuditReport
 from userdp.users import MeanVectors
+
+pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.TooFewUsersWarning")
 
 F = Fraction
 
 EPSILON, DELTA = 2, F(1, 10)
 LOUD = {"epsilon": 5, "delta": F(3, 10)}
-"""So little noise that distributions of two rounds and a search are short."""
+"""So little noise that distributions of two rounds are short."""
 
 TWO_ROUNDS = RoundSchedule((F(3, 10), F(7, 10)), (1.0, 0.5), 1.0, 0.5)
 LINE = [-1.0, 0.25, 1.0]
@@ -72,7 +74,7 @@ def audited(learner: WinsorizedMean, universe: Sequence[Any], n_users: int = 2, 
 
 def learner(method: str, **more: Any) -> WinsorizedMean:
     given = {"epsilon": EPSILON, "delta": DELTA} | more
-    return WinsorizedMean(max_norm=1, m=2, method=method, grid_resolution=1, **given)
+    return WinsorizedMean(max_norm=1, m=2, user_std=0.5, method=method, grid_resolution=1, **given)
 
 
 def shown(name: str, report: Any, promise: float | None = None) -> None:
@@ -105,19 +107,9 @@ def test_two_rounds(two_rounds: None) -> None:
     assert report.worst_delta.upper > 0.01 * DELTA
 
 
-def test_two_rounds_and_a_private_concentration(two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    # two candidates of fifteen, so that the distribution can be listed; half of the budget, so that the search is seen
-    monkeypatch.setattr(iterated_module, "RADIUS_EXPONENTS", range(-4, 5, 8))
-    monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 2))
-    report = audited(learner("iterated", private_concentration=True, **LOUD), [-1.0, 1.0])
-    shown("two rounds and a private radius", report)
-    assert report.holds
-    assert report.worst_delta.upper > 0
-
-
 def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: RoundSchedule((F(1),), (1.0,), 1.0, 0.5))
-    made = WinsorizedMean(epsilon=EPSILON, max_norm=1, m=2, method="iterated", grid_resolution=1)
+    made = WinsorizedMean(epsilon=EPSILON, max_norm=1, m=2, user_std=0.5, method="iterated", grid_resolution=1)
     report = audit_user_level(
         as_finite_algorithm(made), universe=LINE, n_users=2, n_examples=2, epsilon=EPSILON, delta=0
     )
@@ -129,40 +121,12 @@ def test_laplace_rounds_are_pure(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("method", ["gaussian", "iterated"])
 def test_half_the_noise_fails(method: str, two_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_quiet(self: GaussianRounds, share: Fraction, reach: int) -> DiscreteGaussian:
-        return DiscreteGaussian(rho=self.rho * self.rest * share, sensitivity=reach)  # and not 2 reach
+        return DiscreteGaussian(rho=self.rho * share, sensitivity=reach)  # and not 2 reach
 
     monkeypatch.setattr(GaussianRounds, "mechanism", too_quiet)
     report = audited(learner(method), [-1.0, 1.0])
     shown(f"half the noise, {method}", report)
     assert not report.holds
-
-
-def widest_range(choice: ExponentialMechanism, n_users: int) -> float:
-    """The widest range, over candidates, of the loss of a search between neighbors; infinity for no rows."""
-    search = RadiusSearch(F(1))
-    people = list(product([0.1, 0.9, 1.6, 9.0, math.inf], repeat=n_users))
-    pmfs = {}
-    for distances in people:
-        counts = np.array([sum(x <= radius for x in distances) for radius in search.candidates(1.0)])
-        pmfs[distances] = choice.pmf(search.scores(counts, n_users)).fractions()
-    widest = 0.0
-    for p, q in permutations(people, 2):
-        if sum(a != b for a, b in zip(p, q, strict=True)) == 1:
-            loss = [math.log(a / b) for a, b in zip(pmfs[p], pmfs[q], strict=True)]
-            widest = max(widest, max(loss) - min(loss))
-    return widest
-
-
-@pytest.mark.parametrize("n_users", [2, 3])
-def test_search_has_bounded_range(n_users: int) -> None:
-    for epsilon in (F(1), F(1, 7)):
-        widest = widest_range(RadiusSearch(epsilon).choice, n_users)
-        print(f"search of {float(epsilon):.4g}: range {widest:.6g}")
-        assert 0.9 * epsilon < widest <= epsilon
-
-
-def test_a_search_of_half_the_sensitivity_fails() -> None:
-    assert widest_range(ExponentialMechanism(epsilon=1, sensitivity=1), 2) > 1.5
 
 
 @pytest.mark.parametrize("order", [2, 3, 8])
@@ -191,7 +155,7 @@ def test_reference_divergences() -> None:
 
 
 def test_pmfs_with_default_steps_are_refused() -> None:
-    made = WinsorizedMean(epsilon=1, delta=1e-6, max_norm=1, m=2, method="iterated")
+    made = WinsorizedMean(epsilon=1, delta=1e-6, max_norm=1, m=2, user_std=0.5, method="iterated")
     with pytest.raises(exceptions.BudgetError):
         made.output_distribution(np.array([[1.0], [0.0]]), groups=[0, 1])
 
@@ -260,58 +224,50 @@ PERSONS_ON_A_LINE: list[Person] = [(), ((-9.0,), (math.nan,)), ((1.5,),)]
 
 
 @pytest.fixture
-def all_radii(monkeypatch: pytest.MonkeyPatch) -> WinsorizedMean:
-    """Two rounds around a center that is not 0, and a search among all radii."""
+def hot(monkeypatch: pytest.MonkeyPatch) -> WinsorizedMean:
+    """Two rounds around a center that is not 0."""
     plan = RoundSchedule((F(1, 2), F(1, 2)), (1.0, 0.5), 1.0, 0.5)
     monkeypatch.setattr(iterated_module, "planned_rounds", lambda *_: plan)
-    monkeypatch.setattr(iterated_module, "SEARCH_SHARE", F(1, 10))
-    return WinsorizedMean(
-        epsilon=HOT,
-        max_norm=1,
-        center=0.5,
-        m=2,
-        method="iterated",
-        private_concentration=True,
-        grid_resolution=1,
-        norm="max",
-    )
+    return WinsorizedMean(epsilon=HOT, bounds=(-0.5, 1.5), m=2, user_std=0.5, method="iterated", grid_resolution=1)
 
 
-def test_all_radii_of_a_search(all_radii: WinsorizedMean) -> None:
-    assert len(RadiusSearch(F(1)).candidates(1.0)) == 15
-    worst = worst_loss(all_radii, PERSONS_ON_A_LINE, 1)
-    print(f"two rounds and a search among 15 radii: worst loss {worst:.6g} of {HOT}")
+def test_two_rounds_around_a_center(hot: WinsorizedMean) -> None:
+    worst = worst_loss(hot, PERSONS_ON_A_LINE, 1)
+    print(f"two rounds with Laplace noise: worst loss {worst:.6g} of {HOT}")
     assert 0.5 * HOT < worst <= HOT
 
 
-def test_a_round_that_spends_too_much_shows(all_radii: WinsorizedMean, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_spends_too_much_shows(hot: WinsorizedMean, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = iterated_module.LaplaceRounds.mechanism
 
     def twice_the_share(self: Any, share: Fraction, reach: int) -> Any:
         return mechanism(self, 2 * share, reach)
 
     monkeypatch.setattr(iterated_module.LaplaceRounds, "mechanism", twice_the_share)
-    assert worst_loss(all_radii, PERSONS_ON_A_LINE[1:], 1) > HOT
+    assert worst_loss(hot, PERSONS_ON_A_LINE[1:], 1) > HOT
 
 
+AROUND_A_CENTER: dict[str, Any] = {
+    "l2": {"max_norm": 1, "center": (1, -2)},
+    "max": {"bounds": ((0, -3), (2, -1))},
+    "units": {"bounds": ((0, -2.5), (2, -1.5))},
+}
 IN_THE_PLANE: list[Person] = [(), ((9.0, -9.0), (math.nan, -math.inf)), ((1.0, -2.0),), ((0.0, -1.0), (5.0, -1.0))]
 
 
 @pytest.mark.parametrize(
     ("method", "norm", "steps", "least"),
-    [("practical", "l2", 2, 0.1), ("laplace", "l2", 4, 2), ("laplace", "max", 4, 2)],
+    [("practical", "l2", 2, 0.1), ("laplace", "l2", 4, 2), ("laplace", "max", 4, 2), ("laplace", "units", 4, 2)],
 )
 def test_two_columns_around_a_center(method: str, norm: str, steps: int, least: float) -> None:
     learner = WinsorizedMean(
         epsilon=4,
-        max_norm=1,
-        center=(1, -2),
         m=2,
         method=method,
         grid_resolution=steps,
-        norm=norm,
-        concentration=0.5,
+        user_std=0.5,
         public_seed=bytes(32),
+        **AROUND_A_CENTER[norm],
     )
     worst = worst_loss(learner, IN_THE_PLANE, 2)
     print(f"{method} in two columns, norm {norm}: worst loss {worst:.6g} of 4")
@@ -328,7 +284,5 @@ def test_half_the_sensitivity_shows_in_two_columns(monkeypatch: pytest.MonkeyPat
         )
 
     monkeypatch.setattr(FullRangeLaplace, "__init__", too_quiet)
-    learner = WinsorizedMean(
-        epsilon=4, max_norm=1, center=(1, -2), m=2, method="laplace", grid_resolution=1, norm="max", concentration=1
-    )
+    learner = WinsorizedMean(epsilon=4, bounds=((0, -3), (2, -1)), m=2, method="laplace", grid_resolution=1)
     assert worst_loss(learner, IN_THE_PLANE, 2) > 4

@@ -39,7 +39,7 @@ def analyst(answers: tuple[Any, ...]) -> Any:
 
 
 def audited(n_users: int, m: int, epsilon: Any, delta: Any = 0, universe: Any = (1.0, -1.0, 0.0), **given: Any) -> Any:
-    about = WinsorizedQueries(epsilon=epsilon, delta=delta, n_queries=2, m=m, **given)
+    about = WinsorizedQueries(epsilon=epsilon, delta=delta, n_queries=2, max_norm=1, m=m, **given)
 
     def pmf(dataset: Any) -> Any:
         rows = [(user, row) for user, of_user in enumerate(dataset) for row in of_user]
@@ -191,7 +191,7 @@ def test_bad_questions_cost_nothing() -> None:
 
 @pytest.mark.parametrize("value", ["a text", 1j, None, np.zeros(3)])
 def test_what_no_answer_can_be_is_refused(value: Any) -> None:
-    about = WinsorizedQueries(epsilon=1, m=1).open(np.array([[1.0], [2.0]]), groups=[1, 2])
+    about = WinsorizedQueries(epsilon=1, max_norm=1, m=1).open(np.array([[1.0], [2.0]]), groups=[1, 2])
     with pytest.raises(ValueError, match="public row"):
         about.release(lambda rows: value)
     assert about.remaining == 1
@@ -207,30 +207,32 @@ def test_questions_get_doubles(kind: str) -> None:
         return rows.mean()
 
     X = np.array([[1], [0]]).astype(kind)
-    WinsorizedQueries(epsilon=1, m=1).open(X, X[:, 0], groups=[1, 2]).release(question)
+    WinsorizedQueries(epsilon=1, max_norm=1, m=1).open(X, X[:, 0], groups=[1, 2]).release(question)
     assert kinds == [np.dtype(np.float64)] * 6
     assert vectors_of(lambda rows: rows.mean() / 2, X, [1, 2]) == [[2**19], [0]]
 
 
 @pytest.mark.parametrize("method", ["auto", "iterated", "practical"])
 def test_a_delta_too_small_for_gaussian_noise_leaves_the_pure_account(method: str) -> None:
-    about = WinsorizedQueries(epsilon=1, delta=1e-30, n_queries=2, m=1, method=method).open(
+    about = WinsorizedQueries(epsilon=1, delta=1e-30, n_queries=2, max_norm=1, m=1, method=method, user_std=0.5).open(
         np.array([[1.0], [2.0]]), groups=[1, 2]
     )
     assert about.privacy_.delta == 0
     with pytest.raises(ValueError, match=r"delta=1e-30 is too small"):
-        WinsorizedQueries(epsilon=1, delta=1e-30, m=1, method="gaussian").open(np.array([[1.0], [2.0]]), groups=[1, 2])
+        WinsorizedQueries(epsilon=1, delta=1e-30, max_norm=1, m=1, method="gaussian").open(
+            np.array([[1.0], [2.0]]), groups=[1, 2]
+        )
 
 
 @pytest.mark.parametrize(("n_queries", "delta"), [(10**6, 1e-6), (10**6, 0), (10**9, 1e-6)])
 def test_plans_of_very_many_questions_take_no_time(n_queries: int, delta: float) -> None:
-    about = WinsorizedQueries(epsilon=1, delta=delta, n_queries=n_queries, m=1)
+    about = WinsorizedQueries(epsilon=1, delta=delta, n_queries=n_queries, max_norm=1, m=1)
     assert about.open(np.array([[1.0], [2.0]]), groups=[1, 2]).remaining == n_queries
 
 
 def vectors_of(question: Any, X: Any, groups: Any, **given: Any) -> list[list[int]]:
     """Every user's integers, by the code that answers use."""
-    about = WinsorizedQueries(epsilon=1, m=2, **{"dimension": 1, **given}).open(X, groups=groups)
+    about = WinsorizedQueries(epsilon=1, max_norm=1, m=2, **{"dimension": 1, **given}).open(X, groups=groups)
     vectors = about._vectors(about._data, question)
     return [vectors.subset([user]).clipped_sum(0.0, 1.0, 2.0**-20).tolist() for user in range(vectors.n_users)]
 
@@ -275,7 +277,7 @@ def test_questions_get_copies_and_targets() -> None:
         rows[:] = 7
         return targets.mean()
 
-    about = WinsorizedQueries(epsilon=1, n_queries=2, m=2, n_features=1, enrolled=[1, 2, 3])
+    about = WinsorizedQueries(epsilon=1, n_queries=2, max_norm=1, m=2, n_features=1, enrolled=[1, 2, 3])
     with about.open([[1.0], [2.0], ["x"]], [0.5, 1.5, 2.5], groups=[3, 1, 3]) as asked:
         asked.release(question)
         asked.release(question)
@@ -286,7 +288,9 @@ def test_questions_get_copies_and_targets() -> None:
 
 @pytest.mark.parametrize("method", ["auto", "gaussian", "practical"])
 def test_one_flat_account(method: str) -> None:
-    about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=100, dimension=8, max_norm=1, m=1, method=method)
+    about = WinsorizedQueries(
+        epsilon=1, delta=1e-6, n_queries=100, dimension=8, max_norm=1, m=1, method=method, user_std=0.5
+    )
     answers = about._plan(10_000, 1).answers
     cost = answers.budget.cost
     assert cost.rho is not None
@@ -307,7 +311,7 @@ def test_answers_are_near() -> None:
         for power in (1, 2, 3):
             answer = asked.release(lambda rows, power=power: (rows**power).mean(axis=0))
             assert np.linalg.norm(answer - (X**power).mean(axis=0)) < 0.1
-        assert asked.predicted_error < 0.05
+        assert asked.noise == asked.worst_error < 0.05
         assert not asked.privacy_.is_private
 
 
@@ -327,7 +331,7 @@ def test_vectors_are_rotated_as_means_are() -> None:
 
 def test_progress_counts_all_users() -> None:
     calls: list[tuple[int, int]] = []
-    about = WinsorizedQueries(epsilon=1, m=1, enrolled=range(4))
+    about = WinsorizedQueries(epsilon=1, max_norm=1, m=1, enrolled=range(4))
     with about.open(np.array([[0.5]]), groups=[2], progress=lambda done, total: calls.append((done, total))) as asked:
         asked.release(lambda rows: rows.mean())
     assert calls == list(itertools.product([1, 2, 3, 4], [4]))
@@ -341,7 +345,7 @@ def test_progress_counts_all_users() -> None:
         ({"n_queries": 0}, "n_queries"),
         ({"dimension": 0}, "dimension"),
         ({"max_norm": 0}, "max_norm"),
-        ({"concentration": -1}, "concentration"),
+        ({"user_std": -1}, "user_std"),
         ({"method": "median"}, "method"),
         ({"beta": 0}, "beta"),
         ({"delta": 0, "method": "gaussian"}, "delta"),

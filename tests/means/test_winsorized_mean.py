@@ -32,6 +32,8 @@ from userdp.mechanisms.composed import output_distribution, run
 from userdp.report import AuditReport
 from userdp.users import GivenVectors
 
+pytestmark = pytest.mark.filterwarnings("ignore::userdp.exceptions.TooFewUsersWarning")
+
 F = Fraction
 TINY = Lattice(0.5, 1, 2, 4)
 """Four bins of width 1 on [-2, 2], intervals of length 2: four steps."""
@@ -97,9 +99,9 @@ def test_exact_audit_of_range_and_sum_with_users_without_rows(n: int) -> None:
 @pytest.mark.parametrize("method", ["paper", "laplace"])
 def test_exact_audit_of_the_estimator(n: int, m: int, values: int, method: str) -> None:
     given: dict[str, Any] = {
-        "max_norm": 1,
+        "bounds": (-1, 1),
         "m": m,
-        "concentration": 0.15,
+        "user_std": 0.15,
         "beta": 0.9,
         "grid_resolution": 4,
         "method": method,
@@ -306,11 +308,10 @@ def test_fits_in_one_and_several_columns(method: str) -> None:
         learner = WinsorizedMean(
             epsilon=8,
             delta=delta,
-            max_norm=2,
+            bounds=(-2, 2),
             m=4,
-            concentration=0.1,
+            user_std=0.1,
             method=method,
-            norm="max",
             enrolled=tuple(range(4001)),
             public_seed=bytes(32),
         ).fit(rows, groups=people)
@@ -326,15 +327,15 @@ def test_fits_in_one_and_several_columns(method: str) -> None:
 def test_too_few_users_are_warned_about_from_public_numbers() -> None:
     rows, people = np.zeros((60, 4)), np.arange(60)
     for method, delta in (("practical", 0), ("paper", 0), ("practical", "1e-3")):
-        few = WinsorizedMean(epsilon="0.5", delta=delta, m=1, concentration=0.01, method=method)
+        few = WinsorizedMean(epsilon="0.5", delta=delta, m=1, max_norm=1, user_std=0.01, method=method)
         columns = rows[:, :1] if method == "paper" else rows
         with pytest.warns(UserWarning, match=r"60 users are too few .*: \d+ are needed") as caught:
             few.fit(columns, groups=people)
         needed = int(str(caught[0].message).rsplit(":", 1)[1].split()[0])
         # The number is what it takes.
-        enough = few._method(needed + needed // 50, columns.shape[1])
-        assert enough.warnings() == []
-        assert few._method(needed - needed // 50 - 1, columns.shape[1]).warnings() != []
+        for n, is_enough in ((needed + needed // 50, True), (needed - needed // 50 - 1, False)):
+            warned = few._plan(n, columns.shape[1]).warnings
+            assert any("are needed" in warning for warning in warned) is not is_enough
         with pytest.warns(UserWarning, match=f": {needed} are needed"):
             few.fit(columns + 0.7, groups=people)
 
@@ -342,7 +343,7 @@ def test_too_few_users_are_warned_about_from_public_numbers() -> None:
 def test_enough_users_are_not_warned_about() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        WinsorizedMean(epsilon=1, m=1, concentration=0.05, method="practical").fit(
+        WinsorizedMean(epsilon=1, m=1, bounds=(-1, 1), user_std=0.05, method="practical").fit(
             np.zeros((3000, 1)), groups=np.arange(3000)
         )
 
@@ -359,9 +360,6 @@ def test_what_methods_cannot_do_is_refused() -> None:
             {"d": 64, "delta": F(1, 100), "epsilon": 60},
             r"epsilon=60 is too large .* method='practical' has no",
         ),
-        (plan_paper, {"private_concentration": True}, "private_concentration goes with"),
-        (plan_practical, {"private_concentration": True}, "private_concentration goes with"),
-        (plan_laplace, {"private_concentration": True}, "private_concentration goes with"),
     ]:
         with pytest.raises(ValueError, match=match):
             plan(problem_of(**changes))
@@ -375,7 +373,9 @@ def test_what_methods_cannot_do_is_refused() -> None:
 def test_fits_take_extreme_radii(radius: float) -> None:
     rows = np.full((4000, 1), 0.25)
     for method in ("paper", "practical"):
-        learner = WinsorizedMean(epsilon=4, m=1, concentration=radius, method=method).fit(rows, groups=np.arange(4000))
+        learner = WinsorizedMean(epsilon=4, m=1, max_norm=1, user_std=radius, method=method).fit(
+            rows, groups=np.arange(4000)
+        )
         assert abs(learner.mean_[0] - 0.25) < (0.01 if radius < 1 else 0.1)
 
 

@@ -212,7 +212,6 @@ def test_few_runs_are_no_great_work() -> None:
             concentration=0.01,
         ),
         FiniteMinimizer(epsilon="1/10", m=2, method="paper", concentration=0.001, stopping_probability="1/2"),
-        UserLevelLogisticRegression(epsilon="1/10", m=200, max_feature_norm=1.0, solver="winsorized"),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -269,7 +269,7 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
         ),
         "twice",
     ),
-    ("comparison", at("rows", 0, "error", to="nan"), "predicted errors must be >= 0"),
+    ("comparison", at("rows", 0, "worst_error", to="nan"), "predicted errors must be >= 0"),
     ("stability of lists", forge(list_size=0), "more often than lists have places"),
     ("stability of lists", forge(nu=["0", "1"]), "lists have no method"),
     ("stability of seeds", at("seeds", 0, "weight", to="1/2"), "probabilities with the sum 1"),

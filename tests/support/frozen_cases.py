@@ -40,6 +40,7 @@ from userdp.learners import (
     user_level_errors,
 )
 from userdp.means import WinsorizedMean, WinsorizedQueries
+from userdp.means.methods import NEED_A_PROMISE
 from userdp.mechanisms import (
     ApproximatePrivateMode,
     BiasedCoin,
@@ -471,14 +472,16 @@ def fits_of_means() -> Any:
             for X in (wide[:, :1], wide):
                 alone = X.shape[1] == 1
                 delta = 0 if method == "laplace" or (alone and method in ("paper", "practical")) else "1e-3"
-                learner = WinsorizedMean(epsilon=4, delta=delta, max_norm=1, m=8, method=method, public_seed=SEED)
+                # What was the default, a promise now, is made.
+                given = {"user_std": 8**-0.5} if method in NEED_A_PROMISE else {}
+                learner = WinsorizedMean(
+                    epsilon=4, delta=delta, max_norm=1, m=8, method=method, public_seed=SEED, **given
+                )
                 try:
                     found.append(fitted(learner, X, None, groups))
                 except ValueError as error:
                     found.append(type(error).__name__)
-    learner = WinsorizedMean(
-        epsilon=4, delta="1e-3", max_norm=2, m=8, private_concentration=True, center=0.1, norm="max", public_seed=SEED
-    )
+    learner = WinsorizedMean(epsilon=4, delta="1e-3", bounds=(-1.9, 2.1), m=8, homogeneous=True, public_seed=SEED)
     found.append(fitted(learner, wide, None, RAGGED))
     return found
 

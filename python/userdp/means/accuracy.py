@@ -140,11 +140,11 @@ class PromisedBias(ClippingBias):
     # of m independent rows within half the range B have a distance from their expectation above its mean (spread =
     # B / sqrt(m) at most) by more than u with probability e^(-u^2 / (2 spread^2)) at most, after McDiarmid, and of one
     # column twice that without the mean, after Hoeffding. In the first round nobody is clipped; e is at most the noise
-    # of the round before and its bias.
+    # of the round before, its rounding and its bias.
 
     spread: float
     dimension: int
-    rounds: tuple[tuple[NoiseTerm, float], ...]  # the noise of a round, and the radius of the next one
+    rounds: tuple[tuple[NoiseTerm, float, float], ...]  # noise and rounding (L2) of a round, radius of the next one
     independent: bool  # whether rows of all users are independent draws from one distribution
 
     def _arguments(self) -> dict[str, Any]:
@@ -152,15 +152,15 @@ class PromisedBias(ClippingBias):
 
     def at_most(self, failure: float) -> float:
         bias = 0.0
-        for noise, radius in self.rounds:
-            off = bias + norm_quantile((noise,), self.dimension, failure / len(self.rounds))
+        for noise, rounding, radius in self.rounds:
+            off = bias + rounding + norm_quantile((noise,), self.dimension, failure / len(self.rounds))
             bias = float(self._lost(np.array(off), radius))
         return bias
 
     def root_mean_square(self, nodes: int = NODES) -> float:
         bias = np.zeros(1)
-        for noise, radius in self.rounds:
-            off = np.add.outer(bias, _lengths(noise, self.dimension, nodes))
+        for noise, rounding, radius in self.rounds:
+            off = np.add.outer(bias + rounding, _lengths(noise, self.dimension, nodes))
             bias = np.sort(self._lost(off, radius), axis=None)
             # As many points as before, each the root mean square of those that it stands for.
             bias = np.sqrt([np.mean(part**2) for part in np.array_split(bias, nodes)])

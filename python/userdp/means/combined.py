@@ -416,7 +416,7 @@ class CombinedMean(MeanMethod):
         """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
         # At most MOST_ROUNDS rounds of d + 1 integers, two tests and d integers at the end, which 2**7 d are not below.
         rho = problem.largest_rho(2**7 * problem.dimension * NOISE_DISTANCE)
-        noise = GaussianRounds(problem.n_users, problem.dimension, Fraction(0), rho, problem.delta)
+        noise = GaussianRounds(problem.n_users, problem.dimension, rho, problem.delta)
         return cls("tested", problem, noise, _hint(problem))
 
     @cached_property

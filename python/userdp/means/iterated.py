@@ -370,9 +370,10 @@ class IteratedMean(MeanMethod):
             later = [this.radius for this in self.rounds[1:]]
             bias = UnknownBias()
             if self.problem.promise in ("at most", "independent"):
-                pairs = tuple(zip(terms, later, strict=False))
-                independent = self.problem.promise == "independent"
-                bias = PromisedBias(self.problem.concentration, self.problem.dimension, pairs, independent)
+                d, independent = self.problem.dimension, self.problem.promise == "independent"
+                roundings = [math.sqrt(d) * ROUNDING * this.grid for this in self.rounds]
+                early = tuple(zip(terms, roundings, later, strict=False))
+                bias = PromisedBias(self.problem.concentration, d, early, independent)
         return Accuracy((terms[-1],), ROUNDING * self.rounds[-1].grid, bias)
 
     def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:

@@ -132,9 +132,9 @@ class MeanMethod(ABC):
         It may be outside of where records are: intervals are around it, and what is released is the nearest point.
         """
 
-    @abstractmethod
     def accuracy(self, outcome: Any = None) -> Accuracy:
         """How wrong the release may be; where that hangs on the outcome, and there is none, before it is drawn."""
+        raise NotImplementedError(f"method {self.name!r} does not say how wrong it may be")
 
     def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:
         """The ball to which users' vectors were clipped; None where none was, or none is known."""
