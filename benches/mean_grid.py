@@ -192,14 +192,14 @@ def adversarial() -> dict[str, Distribution]:
     return made | {f"aside {part} at {distance}": aside(distance, part) for distance, part in sides}
 
 
-def method_of(n: int, d: int, m: int, epsilon: str) -> CombinedMean:
-    """The plan for a hint of 1/sqrt(m)."""
+def method_of(n: int, d: int, m: int, epsilon: str, hint: bool = True) -> CombinedMean:
+    """The plan for a hint of 1/sqrt(m), or for none."""
     problem = MeanProblem(
         n_users=n,
         dimension=d,
         max_norm=1.0,
         norm="l2",
-        concentration=m**-0.5,
+        concentration=m**-0.5 if hint else None,  # type: ignore[arg-type]
         epsilon=Fraction(epsilon),
         delta=DELTA,
         beta=0.01,
@@ -218,6 +218,7 @@ def main() -> None:
     parser.add_argument("--battery", default="usual,adversarial")
     parser.add_argument("--columns", type=int, default=64)
     parser.add_argument("--only", default="")
+    parser.add_argument("--no-hint", action="store_true")
     given = parser.parse_args()
     distributions: dict[str, Distribution] = {}
     for battery in given.battery.split(","):
@@ -228,7 +229,7 @@ def main() -> None:
         map(int, given.users.split(",")), map(int, given.records.split(",")), given.epsilons.split(",")
     )
     for n, m, epsilon in sizes:
-        method = method_of(n, d, m, epsilon)
+        method = method_of(n, d, m, epsilon, not given.no_hint)
         whole = method.users / n
         if not method.worth_it:
             print(f"n={n} m={m} epsilon={epsilon}: no clipping, by the public rule", flush=True)

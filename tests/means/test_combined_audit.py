@@ -14,9 +14,9 @@ import pytest
 from oracle.iterated_mean import hockey_stick
 from userdp.accounting import zcdp_delta
 from userdp.means import combined as module
-from userdp.means.combined import ClippedSum, CombinedMean, Look, Moves, Release, Round
+from userdp.means.combined import ClippedSum, CombinedMean, DistanceSearch, Look, Moves, Release, Round
 from userdp.means.problem import NOISE_DISTANCE, MeanProblem
-from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.optimization.finite import CachedUserVectors
 from userdp.users import GivenVectors
 
@@ -230,6 +230,32 @@ def test_releases_with_half_the_noise_fail(bug: str, monkeypatch: pytest.MonkeyP
     assert worst > zcdp_delta(rho, epsilon)
 
 
+def widest_range(epsilon: Fraction, patch: int = 1) -> float:
+    """Of the loss of a search over its candidates, between neighbors of two and three users."""
+    widest = 0.0
+    for n in (2, 3):
+        search = DistanceSearch(np.zeros(1), (0.1, 0.5, 1.0, 2.0), n, epsilon)
+        pmfs = {}
+        for people in itertools.product([(0.0,), (0.4,), (-0.9,), (1.0,), (9.0,), None], repeat=n):
+            drawn: list[Any] = []
+            search.draw(
+                lambda choice, scores, drawn=drawn: drawn.append(choice.pmf(scores * patch)) or 0,
+                vectors_of(people, 1).filled(),
+            )
+            pmfs[people] = drawn[0].fractions()
+        for people, other in neighbors([(0.0,), (0.4,), (-0.9,), (1.0,), (9.0,), None], n):
+            loss = [math.log(p / q) for p, q in zip(pmfs[people], pmfs[other], strict=True)]
+            widest = max(widest, max(loss) - min(loss))
+    return widest
+
+
+def test_the_search_has_bounded_range() -> None:
+    widest = widest_range(F(1, 2))
+    print(f"range {widest:.4g} of 0.5")
+    assert 0.45 < widest <= 0.5
+    assert widest_range(F(1, 2), 2) > 0.9  # scores that move by twice as much
+
+
 # All draws of random paths of problems of ordinary size.
 
 
@@ -241,6 +267,9 @@ def zcdp_of_path(method: CombinedMean, people: list[Any], other: list[Any], rng:
 
     def first(mechanism: Any, value: Any) -> Any:
         arguments[0].append((mechanism, value))
+        if isinstance(mechanism, ExponentialMechanism):
+            outcomes.append(int(np.argmin(value)))
+            return outcomes[-1]
         sigma = math.sqrt(mechanism.sigma_squared)
         if isinstance(value, tuple):
             outcomes.append(tuple(x + round(rng.normal() * sigma) for x in value))
@@ -258,6 +287,10 @@ def zcdp_of_path(method: CombinedMean, people: list[Any], other: list[Any], rng:
     method.program(people_vectors(other))(second)
     assert len(arguments[0]) == len(arguments[1])
     for (noise, a), (again, b) in zip(*arguments, strict=True):
+        if isinstance(noise, ExponentialMechanism):
+            assert np.abs(a - b).max() <= module.PER_USER
+            spent += method.search_share * method.noise.rho
+            continue
         assert noise.sigma_squared == again.sigma_squared
         shift = np.atleast_1d(np.array(a, dtype=object)) - np.atleast_1d(np.array(b, dtype=object))
         spent += F(int((shift * shift).sum())) / (2 * noise.sigma_squared)
@@ -269,12 +302,19 @@ def people_vectors(people: list[Any]) -> GivenVectors:
     return GivenVectors(rows, np.array([person is not None for person in people]))
 
 
-def largest_zcdp(runs: int) -> float:
+def largest_zcdp(runs: int, hint: float | None = 0.05) -> float:
     """Over random neighbors, many of whom are at opposite ends: as a part of rho."""
     rng, worst = np.random.default_rng(7), F(0)
     n, d = 400, 4
     problem = MeanProblem(
-        n_users=n, dimension=d, max_norm=1.0, norm="l2", concentration=0.05, epsilon=8, delta=F(1, 100), beta=0.01
+        n_users=n,
+        dimension=d,
+        max_norm=1.0,
+        norm="l2",
+        concentration=hint,
+        epsilon=8,
+        delta=F(1, 100),
+        beta=0.01,  # type: ignore[arg-type]
     )
     method = CombinedMean.of(problem)
     assert method.worth_it
@@ -293,8 +333,9 @@ def largest_zcdp(runs: int) -> float:
     return float(worst)
 
 
-def test_no_path_of_neighbors_costs_more_than_rho() -> None:
-    worst = largest_zcdp(60)
+@pytest.mark.parametrize("hint", [0.05, None])
+def test_no_path_of_neighbors_costs_more_than_rho(hint: float | None) -> None:
+    worst = largest_zcdp(60, hint)
     print(f"paths cost up to {worst:.3f} rho")
     assert 0.5 < worst <= 1
 

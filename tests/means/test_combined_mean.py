@@ -23,6 +23,7 @@ from userdp.means.combined import (
     MOST_ROUNDS,
     ClippedSum,
     CombinedMean,
+    DistanceSearch,
     Look,
     Release,
     Round,
@@ -54,6 +55,9 @@ def planned(*arguments: Any, **more: Any) -> CombinedMean:
     made = plan_combined(problem(*arguments, **more))
     assert isinstance(made, CombinedMean)
     return made
+
+
+NO_HINT: dict[str, Any] = {"concentration": None}
 
 
 def everybody(vectors: Any) -> GivenVectors:
@@ -200,6 +204,8 @@ def stub(rng: np.random.Generator, seen: list[Release]) -> Callable[[Release], t
         seen.append(step)
         if isinstance(step, Look):
             return (int(step.threshold * rng.uniform(0.5, 1.5)),)
+        if isinstance(step, DistanceSearch):
+            return (int(rng.integers(0, len(step.candidates) // (3 if calm else 1))),)
         assert isinstance(step, ClippedSum)
         size = step.n_users * step.reach * (0.01 if calm else rng.uniform(0, 1.5)) / math.sqrt(len(step.center))
         sums = tuple(np.rint(rng.normal(size=len(step.center)) * size).astype(int).tolist())
@@ -210,28 +216,37 @@ def stub(rng: np.random.Generator, seen: list[Release]) -> Callable[[Release], t
     return release
 
 
-def spent(steps: list[Release]) -> Fraction:
-    return sum(
-        (step.rho + (step.rho_of_squares if isinstance(step, Round) else 0) for step in steps),  # type: ignore[attr-defined]
-        F(0),
-    )
+def spent(method: CombinedMean, steps: list[Release]) -> Fraction:
+    """A search counts as what is charged for it, which its bounded range is within."""
+    total = F(0)
+    for step in steps:
+        if isinstance(step, DistanceSearch):
+            charged = method.search_share * method.noise.rho
+            assert 0.99 * charged < step.epsilon**2 / 8 <= charged
+            total += charged
+        else:
+            assert isinstance(step, (ClippedSum, Look))
+            total += step.rho + (step.rho_of_squares if isinstance(step, Round) else 0)
+    return total
 
 
 @pytest.mark.parametrize("d", [4, 64])
 def test_all_paths_spend_rho_exactly(d: int) -> None:
     rng, kinds = np.random.default_rng(d), Counter[str]()
     methods = [planned(n, d, m) for n, m in ((3000, 256), (3000, 16), (10**5, 10**5))]
-    methods = [method for method in methods if method.worth_it]
-    assert methods
+    methods = [method for method in [*methods, planned(3000, d, **NO_HINT)] if method.worth_it]
+    assert len({method.hint is None for method in methods}) == 2
     for index in range(2000 if d == 4 else 1000):
         method, steps = methods[index % len(methods)], list[Release]()
         ending = module._Run(method, stub(rng, steps)).ending()
-        assert spent(steps) == method.noise.rho
-        assert all(spent([step]) > 0 for step in steps)
+        assert spent(method, steps) == method.noise.rho
+        assert all(spent(method, [step]) > 0 for step in steps)
         rounds = sum(isinstance(step, Round) for step in steps)
         looks = sum(isinstance(step, Look) for step in steps)
         assert 1 <= rounds <= MOST_ROUNDS
         assert looks <= 2
+        searches = sum(isinstance(step, DistanceSearch) for step in steps)
+        assert searches == (rounds if method.hint is None else 0)
         kinds[f"{rounds} rounds"] += 1
         kinds[f"{looks} looks, {'whole range' if ending.look is None else 'clipped'}"] += 1
         integers = rounds * (d + 1) + looks + d
@@ -247,7 +262,7 @@ def test_the_budget_keeps_the_promise() -> None:
         cost = method.budget().cost
         assert cost.rho == method.noise.rho == sum(method.budget().parts.values())
         assert zcdp_delta(cost.rho, "0.7", distance=2**7 * d * NOISE_DISTANCE) <= delta
-        assert cost.distance >= (9 * d + 10) * NOISE_DISTANCE
+        assert cost.distance == (7 * d + 8) * NOISE_DISTANCE
 
 
 def test_a_path_that_spends_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +340,7 @@ def test_plans_start_with_nobody_clipped_and_keep_to_their_limits() -> None:
         method = planned(n, d, m)
         error, shares = method.planned
         if method.worth_it:
-            assert sum(shares[1:]) <= module.MOST_ON_ROUNDS
+            assert sum(shares[1:]) <= module.share_of_rounds(d)
             assert 1 - sum(shares) - share_of_test(0, d) >= module.LEAST_AT_THE_END
             assert error <= 0.6 * method.users / n
         steps: list[Release] = []
@@ -365,6 +380,32 @@ def test_a_plan_that_is_not_worth_it_is_noise_for_the_whole_range() -> None:
     assert math.sqrt(64 * float(noise.sigma_squared)) * step == pytest.approx(method.predicted_error(), rel=1e-3)
     with pytest.raises(ValueError, match="delta"):
         plan_combined(problem(delta=0))
+
+
+def test_without_a_hint_the_spread_is_found() -> None:
+    rng, source, method = np.random.default_rng(8), source_of(None), planned(10**4, **NO_HINT)
+    for width in (0.01, 0.1):
+        users = 0.3 / 8 + width * rng.normal(size=(10**4, 64)) / 8
+        outcome = run(method.program(everybody(users)), source)
+        ball = method.ball_of(outcome)
+        assert ball is not None  # false alarms of both tests: about 1e-4, as much at half the distances
+        assert width < ball[1] < 0.5
+    # Too few users for it: noise for the whole range would be an eighth of the ball.
+    assert not planned(580, **NO_HINT).worth_it
+    assert combined_by_default(problem(**NO_HINT))
+    assert not combined_by_default(problem(580, **NO_HINT))
+
+
+def test_the_search_of_shared_scores() -> None:
+    for n, counts, expected in (
+        (10, [0, 2, 5, 9, 10], [9, 7, 4, 0, 0]),
+        (7, [1, 1, 7, 7], [6, 6, 0, 0]),
+        (1000, [0, 0, 0, 1000, 1000], [900, 900, 900, 0, 0]),
+    ):
+        search = DistanceSearch(np.zeros(1), (1.0,) * len(counts), n, F(10**9))  # costs are next to nothing
+        assert (search.scores(np.array(counts)) // module.PER_USER).tolist() == expected
+    costs = DistanceSearch(np.zeros(1), (1.0,) * 3, 1, F(7, 100)).scores(np.array([1, 1, 1]))
+    assert costs.tolist() == [0, 5 * module.PER_USER, 10 * module.PER_USER]
 
 
 def test_radii_are_whole_steps_of_all_grids() -> None:

@@ -10,33 +10,32 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp.estimators.plan import Budget
 from userdp.exact.numbers import COUNTED, counted
 from userdp.means.iterated import GaussianRounds, planned_rounds
-from userdp.means.problem import NOISE_DISTANCE, Floats, MeanMethod, MeanProblem
-from userdp.mechanisms import DiscreteGaussian
+from userdp.means.problem import LEAST_CONCENTRATION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem
+from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
 
-MOST_ROUNDS = 8
+MOST_ROUNDS = 6
 """Before the last release."""
 
 SHARES = tuple(Fraction(share, 1000) for share in (2, 4, 8, 15, 25, 40, 60, 80, 100, 120, 150, 200))
 """What a round may spend."""
 ROUNDS_AT_ONCE = 3
 """After the first one, in one plan."""
-MOST_ON_ROUNDS = Fraction(12, 100)
-"""Spent by the rounds after the first, which are lost when a test fails."""
 LEAST_AT_THE_END = Fraction(3, 10)
 COST_OF_A_ROUND = 0.02
 """Which the predicted error must gain by a round more."""
@@ -59,6 +58,25 @@ WIDE = 0.7
 WORTH_CLIPPING = 0.6
 """The most of the error of no clipping that a plan may predict."""
 
+SEARCH_SHARE = Fraction(1, 100)
+"""Spent on finding the spread where there is no hint, or less for many users."""
+SEARCH_USERS = 300
+"""A search need not tell fewer users apart than this over eight times its epsilon."""
+QUANTILE = Fraction(9, 10)
+"""Of the users' distances from the center, which is what is searched for."""
+PER_DOUBLING = 16
+"""Candidates for it."""
+COST_OF_A_STEP = 0.35
+"""Over epsilon, in users: what a candidate must gain on the one before it."""
+PER_USER = 2**10
+"""Steps of scores, so that costs can be whole numbers."""
+LEAST_SPREAD = 0.2
+"""Of the distance that was found: the least spread that is believed."""
+UNKNOWN = 0.02
+"""Of the ball: the spread for which the first round is planned without a hint."""
+MOST_WHOLE_ERROR = 0.1
+"""Without a hint, the most that noise for the whole range may be, of the ball."""
+
 LEAST_RADIUS = 2.0**-16
 """Of the ball: the finest grid of a test, which has 2**30 steps for its diameter, has 2**11 steps in such a radius."""
 RADIUS_BITS = 11
@@ -75,9 +93,14 @@ LEAST_DIMENSION = 15
 
 
 def share_of_test(number: int, dimension: int) -> Fraction:
-    """What the first (0) or the second test (1) spends."""
-    part, most = ((Fraction(7, 100), Fraction(14, 100)), (Fraction(10, 100), Fraction(20, 100)))[number]
-    return min(part * 64 / dimension, most)
+    """What the first (0) or the second test (1) spends: as much as its noise asks for, which grows as d falls."""
+    part = (Fraction(7, 100), Fraction(10, 100))[number]
+    return min(part * 64 / dimension, Fraction(14, 100))
+
+
+def share_of_rounds(dimension: int) -> Fraction:
+    """The most that rounds after the first spend, which is lost when tests fail: less where tests cost more."""
+    return Fraction(12, 100) * max(min(Fraction(dimension, 64), Fraction(1)), Fraction(1, 4))
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,7 @@ class Moves:
     users: float  # A: how many users at the end of the ball move the mean by the noise of no clipping
     ball: float
     kappa: float
+    search_share: Fraction = Fraction(0)  # spent after each round
 
     def error(self, radius: float, share: float) -> float:
         """The root mean square of the length of the noise of a round."""
@@ -109,8 +133,8 @@ class Moves:
             for number in range(rounds + 1):
                 for share in SHARES if number else (Fraction(0),):
                     shares = (*(() if start is None else (start,)), *[share] * number)
-                    rest = left - sum(shares)
-                    if number * share > most or not shares or rest < LEAST_AT_THE_END:
+                    rest = left - sum(shares) - len(shares) * self.search_share
+                    if number * (share + self.search_share) > most or not shares or rest < LEAST_AT_THE_END:
                         continue
                     clip = radius
                     for part in shares:
@@ -200,6 +224,19 @@ class Round(ClippedSum):
     def noise_of_squares(self) -> DiscreteGaussian:
         """Of the second moment."""
         return gaussian_noise(self.rho_of_squares, self.squares)
+
+    def moments(self, released: int, moved: float) -> tuple[float, float, float, float]:
+        """What a released second moment says; `moved` is the squared distance from the center to the next one.
+
+        The squared noise of the next center; the second moment about the old one; that about the next one, less its
+        noise, which estimates the squared spread of users; and the standard deviation of this.
+        """
+        d, n, largest = len(self.center), self.n_users, (2 * self.radius) ** 2
+        noise = d * largest / (2 * n * n * float(self.rho))
+        second = released * (largest / self.squares) / n
+        noise_of_second = largest / (n * math.sqrt(2 * float(self.rho_of_squares)))
+        off = math.sqrt(noise_of_second**2 + (2 * noise**2 + 4 * max(moved - noise, 0.0) * noise) / d)
+        return noise, second, second - moved + noise, off
 
     def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
         sums, second = vectors.clipped_moments(self.center, self.radius, self.grid, self.squares)
@@ -292,6 +329,40 @@ class Look(Release):
         return moved / self.n_users
 
 
+@dataclass(frozen=True, eq=False)
+class DistanceSearch(Release):
+    """The distance from the center within which most users are, by the exponential mechanism."""
+
+    # Replacing a user by one who is farther away lowers counts of users within distances, by at most 1 each, and raises
+    # none; the other way round by one who is nearer. So all scores move in one direction, by at most PER_USER; their
+    # costs are public. The choice has epsilon-bounded range and is epsilon**2 / 8 zCDP.
+
+    center: Floats
+    candidates: tuple[float, ...]
+    n_users: int
+    epsilon: Fraction
+
+    @property
+    def choice(self) -> ExponentialMechanism:
+        """Takes `scores` and gives the index of a candidate."""
+        return ExponentialMechanism(epsilon=self.epsilon, sensitivity=PER_USER, monotone=True)
+
+    def scores(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Lower is better: how many users are missing, and a cost that grows with the distance."""
+        missing = np.maximum(math.ceil(QUANTILE * self.n_users) - counts, 0)
+        cost = PER_USER * COST_OF_A_STEP / float(self.epsilon)
+        costs = np.array([round(cost * step) for step in range(len(self.candidates))], dtype=np.int64)
+        scores: npt.NDArray[np.int64] = PER_USER * missing + costs
+        return scores
+
+    def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
+        counts = vectors.counts_within(self.center, self.candidates)
+        return (int(draw(self.choice, self.scores(counts))),)
+
+    def possible(self) -> list[range]:
+        return [range(len(self.candidates))]
+
+
 @dataclass(frozen=True)
 class Ending:
     """What the mean is made of: releases, their weights, and the test that allowed for clipping."""
@@ -311,7 +382,7 @@ class _Run:
         self.method, self.release = method, release
         self.left = Fraction(1)
         self.center: Floats = np.zeros(method.problem.dimension)
-        self.user_std = method.user_std
+        self.user_std = method.expected
         self.first: tuple[Fraction, ClippedSum, tuple[int, ...]] | None = None
 
     def ending(self) -> Ending:
@@ -352,8 +423,7 @@ class _Run:
 
     def _rounds(self, shares: list[Fraction]) -> float:
         """Moves the center round by round; the radius for the test, or one that is too wide for it."""
-        method, ball, n = self.method, self.method.problem.ball, self.method.problem.n_users
-        d = method.problem.dimension
+        method, ball = self.method, self.method.problem.ball
         radius, rounds, on_rounds = ball, 0, Fraction(0)
         while shares:
             share = self._spend(shares.pop(0))
@@ -363,30 +433,34 @@ class _Run:
             if self.first is None:
                 self.first = (step.rho, step, released)
             else:
-                on_rounds += share
+                on_rounds += share + method.search_share
             before, self.center = self.center, method.inside(step.mean(released))
-            moved = _squared(self.center - before)
-            # The noise of the center, and the second moment about it: what users differ by, and how well it is known.
-            largest = (2 * step.radius) ** 2
-            noise = d * largest / (2 * n * n * float(step.rho))
-            second = released[-1] * (largest / step.squares) / n
-            noise_of_second = largest / (n * math.sqrt(2 * float(step.rho_of_squares)))
-            spread = second - moved + noise
-            off = math.sqrt(noise_of_second**2 + (2 * noise**2 + 4 * max(moved - noise, 0.0) * noise) / d)
+            noise, second, spread, off = step.moments(released[-1], _squared(self.center - before))
+            again = method.hint is None
+            if again:
+                self.user_std = self._searched(noise)
             surprised = spread > self.user_std**2 + SURPRISE * off
             if surprised:
-                self.user_std = math.sqrt(spread + off / 2)
+                again, self.user_std = True, math.sqrt(spread + off / 2)
             radius = method.moves.radius(math.sqrt(self.user_std**2 + noise))
-            if surprised:
-                if second > SATURATED * largest:
-                    radius = min(max(radius, 2 * step.radius), 2 * ball)
+            if surprised and second > SATURATED * (2 * step.radius) ** 2:
+                radius = min(max(radius, 2 * step.radius), 2 * ball)
+            if again:
                 if method.moves.kappa * self.user_std >= WIDE * ball:
                     return 2 * ball
-                left = self.left - share_of_test(0, d)
+                d = method.problem.dimension
+                left, most = self.left - share_of_test(0, d), share_of_rounds(d) - on_rounds
                 more = min(ROUNDS_AT_ONCE, MOST_ROUNDS - rounds)
-                _, again = method.moves.plan(self.user_std, radius, left, MOST_ON_ROUNDS - on_rounds, more, False)
-                shares = list(again)
+                _, planned = method.moves.plan(self.user_std, radius, left, most, more, False)
+                shares = list(planned)
         return radius
+
+    def _searched(self, noise: float) -> float:
+        """How far users are from the mean, from how far they are from a center with this squared noise."""
+        search = self.method.search(self.center, noise)
+        self._spend(self.method.search_share)
+        found = search.candidates[self.release(search)[0]]
+        return max(math.sqrt(max(found**2 - noise, 0.0)), LEAST_SPREAD * found)
 
 
 def _squared(vector: Floats) -> float:
@@ -409,15 +483,28 @@ class CombinedMean(MeanMethod):
     name: str
     problem: MeanProblem
     noise: GaussianRounds
-    user_std: float  # the hint: about efficiency only
+    hint: float | None  # how far users are expected from the mean: about efficiency only
 
     @classmethod
     def of(cls, problem: MeanProblem) -> CombinedMean:
         """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
-        # At most MOST_ROUNDS rounds of d + 1 integers, two tests and d integers at the end, which 2**7 d are not below.
+        # At most MOST_ROUNDS rounds of d + 1 integers, two tests and d integers at the end: fewer than 2**7 d.
         rho = problem.largest_rho(2**7 * problem.dimension * NOISE_DISTANCE)
         noise = GaussianRounds(problem.n_users, problem.dimension, rho, problem.delta)
         return cls("tested", problem, noise, _hint(problem))
+
+    @property
+    def expected(self) -> float:
+        """The spread for which the first rounds are planned."""
+        return UNKNOWN * self.problem.ball if self.hint is None else self.hint
+
+    @cached_property
+    def search_share(self) -> Fraction:
+        """What is spent on finding the spread; 0 with a hint."""
+        if self.hint is not None:
+            return Fraction(0)
+        enough = (SEARCH_USERS / self.problem.n_users) ** 2 / (8 * float(self.noise.rho))
+        return min(SEARCH_SHARE, Fraction(math.ceil(enough * 2**40), 2**40))
 
     @cached_property
     def users(self) -> float:
@@ -428,20 +515,23 @@ class CombinedMean(MeanMethod):
     def moves(self) -> Moves:
         """What plans need."""
         problem = self.problem
-        kappa = planned_rounds(problem.dimension, problem.ball, self.user_std, self.noise.size()).kappa
+        kappa = planned_rounds(problem.dimension, problem.ball, self.expected, self.noise.size()).kappa
         low, high = KAPPAS
-        return Moves(problem.n_users, self.users, problem.ball, min(max(kappa, low), high))
+        return Moves(problem.n_users, self.users, problem.ball, min(max(kappa, low), high), self.search_share)
 
     @cached_property
     def planned(self) -> tuple[float, tuple[Fraction, ...]]:
         """The predicted error, and the shares of the rounds before a test."""
         left = 1 - share_of_test(0, self.problem.dimension)
-        return self.moves.plan(self.user_std, self.problem.ball, left, MOST_ON_ROUNDS, ROUNDS_AT_ONCE, True)
+        most = share_of_rounds(self.problem.dimension)
+        return self.moves.plan(self.expected, self.problem.ball, left, most, ROUNDS_AT_ONCE, True)
 
     @cached_property
     def worth_it(self) -> bool:
         """Whether anybody may be clipped at all; public. Otherwise all is spent on noise for the whole range."""
         error, shares = self.planned
+        if self.hint is None and self._whole_error > MOST_WHOLE_ERROR * self.problem.ball:
+            return False
         return bool(shares) and error <= WORTH_CLIPPING * self._whole_error and self.noise.rho >= LEAST_RHO
 
     @property
@@ -491,6 +581,16 @@ class CombinedMean(MeanMethod):
         threshold = math.floor(TAUS[number] * Fraction(self.users) * reach)
         rho = self.noise.rho * share_of_test(number, problem.dimension)
         return Look(center, grid, reach, problem.ball, problem.n_users, threshold, rho)
+
+    def search(self, center: Floats, noise: float) -> DistanceSearch:
+        """A search for how far most users are from a center with this squared noise, whose length hardly varies."""
+        problem, d = self.problem, self.problem.dimension
+        normal = max(1 - 2 / (9 * d) - 2 * math.sqrt(2 / (9 * d)), 0.05) ** 1.5
+        candidates = [min(math.sqrt(noise) * normal, problem.ball)]
+        while candidates[-1] < 2 * problem.ball:
+            candidates.append(candidates[0] * 2 ** (len(candidates) / PER_DOUBLING))
+        epsilon = replace(self.noise, search_share=self.search_share).search_epsilon()
+        return DistanceSearch(center, tuple(candidates), problem.n_users, epsilon)
 
     def _rounded(self, radius: float) -> float:
         """A radius of few significant bits that is not below it."""
@@ -617,9 +717,10 @@ def _grid(length: float, resolution: int) -> float:
     return math.ldexp(1.0, math.frexp(length)[1] - resolution.bit_length())
 
 
-def _hint(problem: MeanProblem) -> float:
-    """The distance expected of a user's mean from the mean of all, within what can be."""
-    return problem.possible_concentration
+def _hint(problem: MeanProblem) -> float | None:
+    """The distance expected of a user's mean from the mean of all, within what can be; None where it is not known."""
+    hint: float | None = problem.concentration
+    return None if hint is None else min(max(hint, problem.ball * LEAST_CONCENTRATION), 2 * problem.ball)
 
 
 def plan_combined(problem: MeanProblem) -> MeanMethod:
