@@ -240,7 +240,7 @@ def main() -> None:
             for _ in range(given.runs):
                 vectors = distributions[name](n, d, m, method.users, rng)
                 outcome = run(method.program(GivenVectors(vectors, np.ones(n, bool))), source)
-                squares.append(float(((method.mean(outcome) - vectors.mean(0)) ** 2).sum()))
+                squares.append(float(((method.inside(method.mean(outcome)) - vectors.mean(0)) ** 2).sum()))
                 clipped += method.clipped(outcome)
             error = math.sqrt(np.mean(squares))
             ratio, off = error / whole, float(np.std(squares)) / 2 / error / whole / math.sqrt(given.runs)

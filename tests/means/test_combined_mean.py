@@ -287,7 +287,7 @@ def test_what_follows_from_a_transcript_needs_no_data() -> None:
         outcome = run(method.program(everybody(users)), source)
         again = planned(1000, 64, 256, 2)
         assert again.mean(outcome).tolist() == method.mean(outcome).tolist()
-        clipped, ball = again.clipped(outcome), again.ball_of(outcome)
+        clipped, ball = again.clipped(outcome), again.clipped_to(outcome)
         seen.add(clipped)
         assert clipped == (ball is not None)
         assert (again.moved_at_most(outcome, 0.05) > 0) == clipped
@@ -297,10 +297,20 @@ def test_what_follows_from_a_transcript_needs_no_data() -> None:
         # What was drawn is the mean of clipped vectors, and noise of that size in every coordinate.
         truth = users.mean(0) if ball is None else ball[0] + _clipped(users - ball[0], ball[1]).mean(0)
         deviation = math.sqrt(sum(float(noise.sigma_squared) * step**2 for noise, step in terms))
-        off = (again.release(outcome) - truth) / deviation
+        off = (again.mean(outcome) - truth) / deviation
         assert np.abs(off).max() < 7 + again.rounding(outcome) / deviation  # 64 columns: below 1e-9
         assert 0 < again.rounding(outcome) < deviation / 16
-        assert np.linalg.norm(again.mean(outcome)) <= 1 + 1e-12
+        accuracy = again.accuracy(outcome)
+        assert accuracy.noise() == pytest.approx(deviation, rel=1e-6)
+        assert (accuracy.bias is not None) == clipped
+        assert accuracy.half_width(0.05) == pytest.approx(1.96 * deviation + accuracy.rounding, rel=0.02)
+        if accuracy.bias is not None:
+            look, tested = again.ending(outcome).look, again.ending(outcome).seen
+            assert look is not None
+            # The normal quantile for half of 5 %.
+            up = max(tested + 1.96 * math.sqrt(look.noise.sigma_squared), 0)
+            assert accuracy.bias.at_most(0.05) == pytest.approx(look.moved_at_most(up), rel=1e-3)
+            assert accuracy.bias.root_mean_square() <= accuracy.bias.at_most(1e-9)
         with pytest.raises(ValueError, match="failure"):
             again.moved_at_most(outcome, 0.0)
     assert seen == {False, True}
@@ -387,7 +397,7 @@ def test_without_a_hint_the_spread_is_found() -> None:
     for width in (0.01, 0.1):
         users = 0.3 / 8 + width * rng.normal(size=(10**4, 64)) / 8
         outcome = run(method.program(everybody(users)), source)
-        ball = method.ball_of(outcome)
+        ball = method.clipped_to(outcome)
         assert ball is not None  # false alarms of both tests: about 1e-4, as much at half the distances
         assert width < ball[1] < 0.5
     # Too few users for it: noise for the whole range would be an eighth of the ball.

@@ -10,7 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.estimators.plan import Budget
+from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import COUNTED, counted
+from userdp.means.accuracy import NODES, Accuracy, ClippingBias, NoiseTerm, UnknownBias
 from userdp.means.iterated import GaussianRounds, planned_rounds
 from userdp.means.problem import LEAST_CONCENTRATION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
@@ -363,6 +365,30 @@ class DistanceSearch(Release):
         return [range(len(self.candidates))]
 
 
+@saved_as_parameter
+@dataclass(frozen=True)
+class SeenBias(ClippingBias):
+    """Of a mean whose clipping passed one of two tests: what they say about it."""
+
+    none: float  # the bias that may be where a test has no noise and sees nobody: rounding
+    user: float  # for each user whom it sees
+    seen: float  # users that were released
+    sigma: float  # of the noise of it
+    step: float
+
+    def _arguments(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def at_most(self, failure: float) -> float:
+        # P[Z <= -h] <= P[N <= 1 - h] for discrete Gaussian Z and a normal N of the same sigma (Canonne, Kamath and
+        # Steinke 2020, Proposition 25); what is drawn is within 2**-90 of Z. Either test may fail with half of it.
+        normal = -NormalDist().inv_cdf(max(failure / 2 * (1 - 2.0**-30) - 2.0**-80, 1e-300))
+        return self.none + self.user * max(self.seen + normal * self.sigma + self.step, 0.0)
+
+    def root_mean_square(self, nodes: int = NODES) -> float:
+        return math.hypot(self.none + self.user * max(self.seen, 0.0), self.user * self.sigma)
+
+
 @dataclass(frozen=True)
 class Ending:
     """What the mean is made of: releases, their weights, and the test that allowed for clipping."""
@@ -589,7 +615,8 @@ class CombinedMean(MeanMethod):
         candidates = [min(math.sqrt(noise) * normal, problem.ball)]
         while candidates[-1] < 2 * problem.ball:
             candidates.append(candidates[0] * 2 ** (len(candidates) / PER_DOUBLING))
-        epsilon = replace(self.noise, search_share=self.search_share).search_epsilon()
+        # The largest epsilon of 40 fraction bits with epsilon**2 / 8 <= rho.
+        epsilon = Fraction(math.isqrt(math.floor(8 * self.noise.rho * self.search_share * 2**80)), 2**40)
         return DistanceSearch(center, tuple(candidates), problem.n_users, epsilon)
 
     def _rounded(self, radius: float) -> float:
@@ -626,17 +653,13 @@ class CombinedMean(MeanMethod):
         released = iter(outcome)
         return _Run(self, lambda step: next(released)).ending()
 
-    def release(self, outcome: Any) -> Floats:
-        """The mean before it is moved into the ball of all records; its noise has mean 0."""
+    def mean(self, outcome: Any) -> Floats:
         parts = [float(weight) * step.mean(released) for weight, step, released in self.ending(outcome).parts]
         total: Floats = np.sum(parts, axis=0)
         return total
 
-    def mean(self, outcome: Any) -> Floats:
-        return self.inside(self.release(outcome))
-
     def noise_terms(self, outcome: Any) -> tuple[tuple[DiscreteGaussian, float], ...]:
-        """The independent noises of each coordinate of `release`, and what a step of each moves it by."""
+        """The independent noises of each coordinate of the mean, and what a step of each moves it by."""
         n = self.problem.n_users
         return tuple((step.noise, float(weight) * step.grid / n) for weight, step, _ in self.ending(outcome).parts)
 
@@ -648,27 +671,36 @@ class CombinedMean(MeanMethod):
         """Whether anybody may have been clipped by the last release."""
         return self.ending(outcome).look is not None
 
-    def ball_of(self, outcome: Any) -> tuple[Floats, float] | None:
-        """The center and the radius of the ball to which vectors were clipped; None where nobody was."""
+    def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:
         look = self.ending(outcome).look
         return None if look is None else (look.center, look.radius)
 
     def moved_at_most(self, outcome: Any, failure: float) -> float:
         """How far clipping moved the mean, an L2 distance, with probability at least 1 - failure over the noise.
 
-        In units of the records, and 0 where nobody was clipped. The probability is that of all runs together: each of
-        the two tests may fail with half of `failure`.
+        In units of the records, and 0 where nobody was clipped.
         """
         if not 0 < failure < 1:
             raise ValueError(f"failure must be between 0 and 1; got {failure}")
-        ending = self.ending(outcome)
+        bias = self._bias(self.ending(outcome))
+        return 0.0 if bias is None else bias.at_most(failure)
+
+    def _bias(self, ending: Ending) -> SeenBias | None:
         if ending.look is None:
-            return 0.0
-        # P[Z <= -h] <= P[N <= 1 - h] for discrete Gaussian Z and a normal N of the same sigma (Canonne, Kamath and
-        # Steinke 2020, Proposition 25); what is drawn is within 2**-90 of Z.
-        sigma = math.sqrt(ending.look.noise.sigma_squared) * (1 + 2.0**-40)
-        below = -NormalDist().inv_cdf(failure / 2 * (1 - 2.0**-30) - 2.0**-80) * sigma + 1
-        return ending.look.moved_at_most(max(ending.seen + below, 0.0))
+            return None
+        noise, none = ending.look.noise, ending.look.moved_at_most(0)
+        # Linear, as the weights of the last two rungs are 1.
+        user = ending.look.moved_at_most(ending.look.reach) - none
+        sigma = math.sqrt(noise.sigma_squared) * (1 + 2.0**-40)
+        return SeenBias(none, user, ending.seen / ending.look.reach, sigma / ending.look.reach, 1 / ending.look.reach)
+
+    def accuracy(self, outcome: Any = None) -> Accuracy:
+        if outcome is None:
+            error = self.predicted_error() / math.sqrt(self.problem.dimension)
+            bias = UnknownBias() if self.worth_it else None
+            return Accuracy((NoiseTerm("gaussian", 2.0**10, error / 2.0**10),), 0.0, bias)
+        terms = tuple(NoiseTerm.of(noise, step) for noise, step in self.noise_terms(outcome))
+        return Accuracy(terms, self.rounding(outcome), self._bias(self.ending(outcome)))
 
     # All transcripts, for tiny problems.
 
