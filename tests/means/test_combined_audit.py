@@ -160,6 +160,14 @@ def test_the_whole_program_on_neighbors(even_shares: None) -> None:
     assert 1e-4 * PROMISE < worst <= PROMISE
 
 
+def test_all_transcripts_are_listed(even_shares: None) -> None:
+    method = tiny(1, F(240))
+    listed = list(method.outcomes())
+    assert len(set(listed)) == len(listed) == method.n_outcomes()
+    for people in PAIR:
+        assert distribution(method, vectors_of(people, 1)).keys() <= set(listed)
+
+
 def test_the_whole_program_with_half_the_noise_of_sums_fails(
     even_shares: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from oracle import clipping_excess as reference
 from userdp.accounting import zcdp_delta
+from userdp.exact.numbers import COUNTED
 from userdp.means import combined as module
 from userdp.means.combined import (
     LEAST_WEIGHT,
@@ -373,6 +374,8 @@ def test_plans_start_with_nobody_clipped_and_keep_to_their_limits() -> None:
         ({"d": 25, "n": 10**4, "epsilon": 10}, False),
         ({"d": 26, "n": 10**4, "epsilon": 10}, True),
         ({"d": 14, "n": 10**5, "epsilon": "0.1"}, False),
+        ({"d": 17, "n": 10**5, "rho": F(1, 1000)}, True),  # a part of an account, in which there is no Laplace noise
+        ({"d": 14, "n": 10**5, "rho": F(1, 1000)}, False),
     ],
 )
 def test_the_rule_of_the_default(given: Any, expected: bool) -> None:
@@ -416,6 +419,11 @@ def test_the_search_of_shared_scores() -> None:
         assert (search.scores(np.array(counts)) // module.PER_USER).tolist() == expected
     costs = DistanceSearch(np.zeros(1), (1.0,) * 3, 1, F(7, 100)).scores(np.array([1, 1, 1]))
     assert costs.tolist() == [0, 5 * module.PER_USER, 10 * module.PER_USER]
+
+
+def test_transcripts_of_ordinary_problems_are_not_listed() -> None:
+    for method in (planned(), planned(m=1), planned(580, **NO_HINT)):
+        assert method.n_outcomes() > COUNTED
 
 
 def test_radii_are_whole_steps_of_all_grids() -> None:

@@ -147,11 +147,19 @@ def test_sums_are_remembered() -> None:
     for _ in range(2):
         assert remembered.winsorized_sum(-1.0, 8, 0.25).tolist() == vectors.winsorized_sum(-1.0, 8, 0.25).tolist()
         assert remembered.clipped_sum(0.0, 1.0, 0.25).tolist() == vectors.clipped_sum(0.0, 1.0, 0.25).tolist()
+        for ours, plain in ((remembered, vectors), (remembered.filled(), vectors.filled())):
+            sums, second = ours.clipped_moments(0.5, 1.0, 0.25, 64)
+            assert (sums.tolist(), second) == (
+                plain.clipped_moments(0.5, 1.0, 0.25, 64)[0].tolist(),
+                plain.clipped_moments(0.5, 1.0, 0.25, 64)[1],
+            )
+            excess = [np.concatenate(each.clipping_excess(0.5, 0.5, 4.0, 0.25, 2)).tolist() for each in (ours, plain)]
+            assert excess[0] == excess[1]
         assert remembered.bin_counts(4, 1.0).tolist() == vectors.bin_counts(4, 1.0).tolist()
         assert remembered.counts_within(0.0, [0.3, 1.0]).tolist() == vectors.counts_within(0.0, [0.3, 1.0]).tolist()
         (got,), (expected,) = remembered.occupied_bins(4, 1.0), vectors.occupied_bins(4, 1.0)
         assert [part.tolist() for part in got] == [part.tolist() for part in expected]
-    assert len(remembered._cache) == 5
+    assert len(remembered._cache) == 7
 
 
 @pytest.mark.parametrize(

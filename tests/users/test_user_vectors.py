@@ -69,6 +69,9 @@ def one(vectors: UserVectors, user: int) -> list[list[int]]:
     own, d = vectors.subset([user]), vectors.dimension
     return [
         own.clipped_sum(0.01, 0.7, 2.0**-20).tolist(),
+        [*(moments := own.clipped_moments(0.01, 0.7, 2.0**-20, 2**20))[0].tolist(), moments[1]],
+        np.concatenate(own.clipping_excess(0.01, 0.2, 4.0, 2.0**-20, 3)).tolist(),
+        own.filled().clipped_sum(0.01, 0.7, 2.0**-20).tolist(),
         own.winsorized_sum(np.linspace(-0.5, 0, d), 3000, 2.0**-12).tolist(),
         own.bin_counts(37, 0.9).ravel().tolist(),
         own.counts_within(0.0, [0.1, 0.5, 1.0]).tolist(),
@@ -89,9 +92,14 @@ def test_integers_are_those_of_fractions(norm: str, rotate: bool) -> None:
     for user, person in enumerate(people):
         own = vectors.subset([user])
         clipped, winsorized = own.clipped_sum(0.03125, 0.5, 2.0**-16), own.winsorized_sum(low, 4001, 2.0**-13)
+        again, second = own.clipped_moments(0.03125, 0.5, 2.0**-16, 2**20)
+        assert again.tolist() == clipped.tolist()
         counts, near = own.bin_counts(11, 0.75), own.counts_within(0.03125, radii)
         if not person:
             assert not clipped.any()
+            assert second == 0
+            middle = own.filled().clipped_sum(0.03125, 0.5, 2.0**-16)
+            assert middle.tolist() == oracle.clip([Fraction(0)] * d, [0.03125] * d, 0.5, 2.0**-16)
             assert (winsorized == 2000).all()
             assert not counts.any()
             assert not near.any()
@@ -100,6 +108,8 @@ def test_integers_are_those_of_fractions(norm: str, rotate: bool) -> None:
         mean = mean if signs is None else oracle.rotated(mean, signs.tolist())
         nearly(clipped, oracle.clip(mean, [0.03125] * d, 0.5, 2.0**-16))
         assert oracle.squared([int(y) for y in clipped]) <= 2**30
+        # The squared distance in units of the squared diameter, 1.
+        assert abs(second - min(oracle.squared([x - Fraction(1, 32) for x in mean]), 1) * 2**20) <= 1
         nearly(winsorized, oracle.winsorized(mean, low.tolist(), 4001, 2.0**-13))
         assert counts.sum(axis=1).tolist() == [1] * d
         nearly(counts.argmax(axis=1), [oracle.bin_of(x, 11, 0.75) for x in mean])

@@ -774,6 +774,7 @@ def combined_by_default(problem: MeanProblem) -> bool:
         method = CombinedMean.of(problem)
     except ValueError:  # no rho where the distance of the noise takes all of delta
         return False
-    d = problem.dimension
-    laplace = 2 * math.sqrt(2) * d / float(problem.epsilon)
-    return d >= LEAST_DIMENSION and method.users <= PURE_OR_NOT * laplace and method.worth_it
+    laplace = 2 * math.sqrt(2) * problem.dimension / float(problem.epsilon)
+    # As one of several under one account in zCDP, Laplace noise is no alternative.
+    gaussian = problem.rho is not None or method.users <= PURE_OR_NOT * laplace
+    return gaussian and problem.dimension >= LEAST_DIMENSION and method.worth_it
