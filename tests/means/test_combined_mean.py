@@ -409,6 +409,14 @@ def test_without_a_hint_the_spread_is_found() -> None:
     assert not combined_by_default(problem(580, **NO_HINT))
 
 
+def test_two_users_with_little_noise_are_searched_too() -> None:
+    method = planned(2, 64, rho=F(10**6), **NO_HINT)
+    assert method.worth_it
+    assert method.search(np.zeros(64), 1e-6).epsilon == 64
+    outcome = run(method.program(everybody(np.full((2, 64), 0.01))), source_of(None))
+    assert np.abs(method.mean(outcome) - 0.01).max() < 0.01
+
+
 def test_the_search_of_shared_scores() -> None:
     for n, counts, expected in (
         (10, [0, 2, 5, 9, 10], [9, 7, 4, 0, 0]),

@@ -615,8 +615,9 @@ class CombinedMean(MeanMethod):
         candidates = [min(math.sqrt(noise) * normal, problem.ball)]
         while candidates[-1] < 2 * problem.ball:
             candidates.append(candidates[0] * 2 ** (len(candidates) / PER_DOUBLING))
-        # The largest epsilon of 40 fraction bits with epsilon**2 / 8 <= rho.
+        # The largest epsilon of 40 fraction bits with epsilon**2 / 8 <= rho; mechanisms go up to 88.
         epsilon = Fraction(math.isqrt(math.floor(8 * self.noise.rho * self.search_share * 2**80)), 2**40)
+        epsilon = min(epsilon, Fraction(64))
         return DistanceSearch(center, tuple(candidates), problem.n_users, epsilon)
 
     def _rounded(self, radius: float) -> float:
