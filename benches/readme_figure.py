@@ -14,7 +14,7 @@ from userdp.means import WinsorizedMean
 from userdp.planning import compare_methods
 
 N_USERS, DIMENSION, RECORDS, REPETITIONS = 500, 16, (1, 4, 16, 64, 256), 100
-METHODS = {"group privacy": ("laplace", "#b3541e"), "userdp": ("auto", "#1f5f8b")}
+METHODS = {"group privacy": ("laplace", "#b3541e"), "userdp, homogeneous=True": ("auto", "#1f5f8b")}
 
 
 def measured(m: int, method: str) -> float:
@@ -24,7 +24,8 @@ def measured(m: int, method: str) -> float:
     errors = []
     for _ in range(REPETITIONS):
         records = truth + rng.uniform(-1, 1, size=(len(users), DIMENSION)) * 0.15
-        mean = WinsorizedMean(epsilon=1, max_norm=1, m=m, method=method, homogeneous=True).fit(records, groups=users)
+        given = {"homogeneous": True} if method == "auto" else {}
+        mean = WinsorizedMean(epsilon=1, max_norm=1, m=m, method=method, **given).fit(records, groups=users)
         errors.append(np.sum((mean.mean_ - truth) ** 2))
     return float(np.sqrt(np.mean(errors)))
 

@@ -144,7 +144,7 @@ PAIR: Any = (((1.0,), (1.0,)), ((-1.0,), (1.0,)))
 def worst_delta(method: CombinedMean, pair: Any) -> tuple[float, set[tuple[int, bool]]]:
     """The least delta at the epsilon AT, each ratio rounded once; and the kinds of paths."""
     exact = [distribution(method, vectors_of(people, method.problem.dimension)) for people in pair]
-    kinds = {(len(outcome), method.clipped(outcome)) for outcome in exact[0]}
+    kinds = {(len(outcome), method.clipped_to(outcome) is not None) for outcome in exact[0]}
     pmfs = [{outcome: weight / total for outcome, (weight, total) in paths.items()} for paths in exact]
     assert all(math.fsum(pmf.values()) == pytest.approx(1, abs=1e-12) for pmf in pmfs)
     level, deltas = math.exp(AT), []

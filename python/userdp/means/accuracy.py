@@ -129,6 +129,23 @@ class UnknownBias(ClippingBias):
 
 @saved_as_parameter
 @dataclass(frozen=True)
+class BiasOfSize(ClippingBias):
+    """Of clipping whose bias has at most this root mean square, over all that is drawn."""
+
+    size: float
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"size": self.size}
+
+    def at_most(self, failure: float) -> float:
+        return self.size / math.sqrt(failure)  # Chebyshev
+
+    def root_mean_square(self, nodes: int = NODES) -> float:
+        return self.size
+
+
+@saved_as_parameter
+@dataclass(frozen=True)
 class PromisedBias(ClippingBias):
     """Of rounds around released centers, where users' means have a promised distance `spread` from their mean.
 
@@ -221,9 +238,10 @@ class Accuracy:
         """Root mean square of the noise in a coordinate."""
         return _deviation(self.terms)
 
-    def worst(self, nodes: int = NODES) -> float:
-        """Root mean square of noise and of the largest bias in a coordinate."""
-        return math.hypot(self.noise(), self.bias.root_mean_square(nodes) if self.bias else 0.0)
+    def worst(self, dimension: int = 1, nodes: int = NODES) -> float:
+        """Root mean square of the L2 length of the noise of so many coordinates, and of the largest bias of them."""
+        noise = math.sqrt(dimension) * self.noise()
+        return math.hypot(noise, self.bias.root_mean_square(nodes) if self.bias else 0.0)
 
     def half_width(self, failure: float) -> float:
         """How far a coordinate is from that of the mean of clipped vectors, but with this probability."""

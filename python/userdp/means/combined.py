@@ -22,7 +22,7 @@ import numpy.typing as npt
 from userdp.estimators.plan import Budget
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import COUNTED, counted
-from userdp.means.accuracy import NODES, Accuracy, ClippingBias, NoiseTerm, UnknownBias
+from userdp.means.accuracy import NODES, Accuracy, BiasOfSize, ClippingBias, NoiseTerm
 from userdp.means.iterated import GaussianRounds, planned_rounds
 from userdp.means.problem import LEAST_CONCENTRATION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
@@ -696,12 +696,31 @@ class CombinedMean(MeanMethod):
         return SeenBias(none, user, ending.seen / ending.look.reach, sigma / ending.look.reach, 1 / ending.look.reach)
 
     def accuracy(self, outcome: Any = None) -> Accuracy:
+        """How wrong the release is; before it is drawn, the noise after both tests failed and the largest bias."""
+        d, n = self.problem.dimension, self.problem.n_users
         if outcome is None:
-            error = self.predicted_error() / math.sqrt(self.problem.dimension)
-            bias = UnknownBias() if self.worth_it else None
-            return Accuracy((NoiseTerm("gaussian", 2.0**10, error / 2.0**10),), 0.0, bias)
+            # The first round counts in the mean of whole vectors, but for what it spent on squares and the search.
+            tests = sum((share_of_test(number, d) for number in range(len(TAUS))), Fraction(0))
+            first = SHARE_OF_SQUARES * SHARES[-1] + self.search_share
+            lost = share_of_rounds(d) + first + tests if self.worth_it else Fraction(0)
+            step = self.clipped_sum(np.zeros(d), None, 1 - lost)
+            bias = BiasOfSize(self._largest_bias()) if self.worth_it else None
+            return Accuracy((NoiseTerm.of(step.noise, step.grid / n),), step.rounding, bias)
         terms = tuple(NoiseTerm.of(noise, step) for noise, step in self.noise_terms(outcome))
         return Accuracy(terms, self.rounding(outcome), self._bias(self.ending(outcome)))
+
+    def _largest_bias(self) -> float:
+        """The largest root mean square of the bias of a run, whatever the data are."""
+        # Where T users' worth is beyond the radius, clipping moves the mean by max(2B, 4r) T / n / LEAST_WEIGHT at
+        # most, with r below WIDE B, and either test lets it pass with the probability that its noise allows for.
+        d = self.problem.dimension
+        users = np.linspace(0, 4 * self.users, 1000)
+        passed = np.zeros(len(users))
+        for number, tau in enumerate(TAUS):
+            deviation = self.users / (2 * math.sqrt(d * share_of_test(number, d)))
+            passed += [NormalDist(0, deviation).cdf(float(tau) * self.users - each) for each in users]
+        moved = max(2.0, 4 * WIDE) * self.problem.ball * users / (self.problem.n_users * LEAST_WEIGHT)
+        return float(np.max(moved * np.sqrt(np.minimum(passed, 1))))
 
     # All transcripts, for tiny problems.
 
@@ -752,7 +771,7 @@ def _grid(length: float, resolution: int) -> float:
 
 def _hint(problem: MeanProblem) -> float | None:
     """The distance expected of a user's mean from the mean of all, within what can be; None where it is not known."""
-    hint: float | None = problem.concentration
+    hint = problem.concentration
     return None if hint is None else min(max(hint, problem.ball * LEAST_CONCENTRATION), 2 * problem.ball)
 
 

@@ -327,6 +327,7 @@ class IteratedMean(MeanMethod):
 
     def program(self, vectors: UserVectors) -> AdaptiveMechanism:
         rounds = self.rounds  # what is refused, is refused before anything is drawn
+        vectors = vectors.filled()  # users without rows are at the origin in all rounds, and clipped like everybody
 
         def release(draw: Sampler) -> Hashable:
             transcript: list[Any] = []
@@ -373,7 +374,7 @@ class IteratedMean(MeanMethod):
                 d, independent = self.problem.dimension, self.problem.promise == "independent"
                 roundings = [math.sqrt(d) * ROUNDING * this.grid for this in self.rounds]
                 early = tuple(zip(terms, roundings, later, strict=False))
-                bias = PromisedBias(self.problem.concentration, d, early, independent)
+                bias = PromisedBias(self.problem.possible_concentration, d, early, independent)
         return Accuracy((terms[-1],), ROUNDING * self.rounds[-1].grid, bias)
 
     def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:
@@ -408,7 +409,7 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
             plans.append(_planned(problem, GaussianRounds))
     if problem.promise in ("none", "expected"):
         return min(plans, key=lambda plan: plan.predicted_error())
-    return min(plans, key=lambda plan: plan.accuracy().worst())
+    return min(plans, key=lambda plan: plan.accuracy().worst(problem.dimension))
 
 
 def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds]) -> IteratedMean:
@@ -421,4 +422,5 @@ def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds]) -
     if problem.promise in ("none", "expected"):
         return planned(KAPPAS)
     # Of what is promised, the plan with the least worst error.
-    return min((planned((kappa,)) for kappa in KAPPAS + WIDE), key=lambda plan: plan.accuracy().worst(PLANNING_NODES))
+    plans = [planned((kappa,)) for kappa in KAPPAS + WIDE]
+    return min(plans, key=lambda plan: plan.accuracy().worst(problem.dimension, PLANNING_NODES))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimators.plan import Budget, equal_part, split_budget
+from userdp.means.combined import combined_by_default, plan_combined
 from userdp.means.iterated import plan_gaussian, plan_iterated
 from userdp.means.problem import Floats, MeanMethod, MeanProblem
 from userdp.means.winsorized import padded, plan_laplace, plan_paper, plan_practical, rotated_back, signs_of
@@ -39,20 +40,22 @@ def whole_range(problem: MeanProblem) -> MeanMethod:
 def choose(problem: MeanProblem) -> MeanMethod:
     """The method to use when the user names none, from public numbers and what somebody vouches for.
 
-    Nobody is clipped inside the public bounds unless the caller promised how near users are. Methods are compared by
-    their largest errors under what is promised.
+    Nobody is clipped inside the public bounds unless released tests say that it moves the mean by little, or the caller
+    promised how near users are. Methods are compared by their largest errors under what is promised.
     """
     whole = whole_range(problem)
-    if problem.promise == "none":
-        return whole
-    iterated = plan_iterated(problem)
-    if problem.promise == "expected":
-        return min((whole, iterated), key=lambda method: method.predicted_error())
-    return min((whole, iterated), key=lambda method: method.accuracy().worst())
+    if problem.promise != "none":
+        iterated = plan_iterated(problem)
+        if problem.promise == "expected":
+            return min((whole, iterated), key=lambda method: method.predicted_error())
+        if iterated.accuracy().worst(problem.dimension) < whole.accuracy().worst(problem.dimension):
+            return iterated
+    return plan_combined(problem) if combined_by_default(problem) else whole
 
 
 METHODS: Mapping[str, Callable[[MeanProblem], MeanMethod]] = {
     "auto": choose,
+    "tested": plan_combined,
     "iterated": plan_iterated,
     "gaussian": plan_gaussian,
     "practical": plan_practical,

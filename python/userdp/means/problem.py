@@ -48,7 +48,7 @@ class MeanProblem:
     dimension: int  # d, columns
     max_norm: float  # records are within this distance of the center 0, in `norm`
     norm: Norm
-    concentration: float  # expected L2 distance (root mean square) of a user's mean from the mean: about utility only
+    concentration: float | None  # expected L2 distance (root mean square) of a user's mean from the mean: utility only
     epsilon: Epsilon
     delta: Fraction  # 0 asks for pure differential privacy
     beta: float  # failure probability allowed to range finding, over all columns
@@ -91,8 +91,9 @@ class MeanProblem:
 
     @property
     def possible_concentration(self) -> float:
-        """The concentration, within what grids can tell and what can be."""
-        return min(max(self.concentration, self.ball * LEAST_CONCENTRATION), 2 * self.ball)
+        """The concentration, within what grids can tell and what can be: users may be anywhere if there is none."""
+        concentration = self.ball if self.concentration is None else self.concentration
+        return min(max(concentration, self.ball * LEAST_CONCENTRATION), 2 * self.ball)
 
 
 class MeanMethod(ABC):
@@ -132,9 +133,9 @@ class MeanMethod(ABC):
         It may be outside of where records are: intervals are around it, and what is released is the nearest point.
         """
 
+    @abstractmethod
     def accuracy(self, outcome: Any = None) -> Accuracy:
         """How wrong the release may be; where that hangs on the outcome, and there is none, before it is drawn."""
-        raise NotImplementedError(f"method {self.name!r} does not say how wrong it may be")
 
     def clipped_to(self, outcome: Any) -> tuple[Floats, float] | None:
         """The ball to which users' vectors were clipped; None where none was, or none is known."""

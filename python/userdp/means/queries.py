@@ -284,6 +284,7 @@ class WinsorizedQueries(UserLevelMechanism):
     """
 
     caps_rows: ClassVar[bool] = False
+    without_rows: ClassVar[str] = "Users without rows count with a vector of zeros."
     released: ClassVar[tuple[str, ...]] = ("answers",)
 
     delta: Delta = fields.delta(
@@ -400,7 +401,7 @@ class WinsorizedQueries(UserLevelMechanism):
             dimension=int(self.dimension),
             max_norm=max_norm,
             norm="l2",
-            concentration=float(self.user_std or max_norm),
+            concentration=None if self.user_std is None else float(self.user_std),
             promise="none" if self.user_std is None else "at most",
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),

@@ -105,9 +105,11 @@ class WinsorizedColumns(MeanMethod):
         return self.problem.dimension > 1
 
     def program(self, vectors: UserVectors) -> AdaptiveMechanism:
+        everybody = vectors.filled()
+
         def released(draw: Sampler) -> Hashable:
-            bins = self.search.drawn(vectors, draw)
-            sums = vectors.winsorized_sum(self.search.lows(bins), self.lattice.steps, self.lattice.grid)
+            bins = self.search.drawn(everybody, draw)
+            sums = everybody.winsorized_sum(self.search.lows(bins), self.lattice.steps, self.lattice.grid)
             return bins, tuple(draw(self.noise, total) for total in sums.tolist())
 
         return released
@@ -195,9 +197,11 @@ class WinsorizedBall(MeanMethod):
         return self.problem.dimension > 1
 
     def program(self, vectors: UserVectors) -> AdaptiveMechanism:
+        everybody = vectors.filled()
+
         def released(draw: Sampler) -> Hashable:
-            bins = self.search.drawn(vectors, draw)
-            sums = vectors.clipped_sum(self.search.middles(bins), self.radius, self.grid)
+            bins = self.search.drawn(everybody, draw)
+            sums = everybody.clipped_sum(self.search.middles(bins), self.radius, self.grid)
             return bins, draw(self.noise, tuple(sums.tolist()))
 
         return released

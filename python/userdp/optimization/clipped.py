@@ -252,8 +252,6 @@ class ClippedGradientDescent(Descent):
     True
     """
 
-    without_rows: ClassVar[str] = "Users without rows count with a gradient of zero."
-
     grid_resolution: ClassVar[int] = GRID_RESOLUTION
 
     delta: Delta = fields.delta(doc="In (0, 1).")

@@ -232,10 +232,7 @@ class DescentEstimator(UserLevelEstimator):
     """
 
     caps_rows: ClassVar[bool] = False
-    without_rows: ClassVar[str] = (
-        "Users without rows count with a gradient in the middle of the range where a round looks for gradients, "
-        "which is zero in the first round."
-    )
+    without_rows: ClassVar[str] = "Users without rows count with a gradient of zero."
 
     delta: Delta = fields.delta(0, doc="In [0, 1).")
     fit_intercept: bool = fields.flag(False, doc="Whether theta gets a last entry, for a constant 1.")

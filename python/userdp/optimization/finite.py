@@ -89,8 +89,7 @@ class FiniteMinimizer(UserLevelEstimator):
     released: ClassVar[tuple[str, ...]] = ("index_", "value_")
     caps_rows: ClassVar[bool] = False
     without_rows: ClassVar[str] = (
-        "Users without rows count with losses in the middle of the range where a mean loss is sought, and so draw "
-        "all candidates together."
+        "Users without rows count with losses in the middle of `loss_bounds`, and so draw all candidates together."
     )
 
     loss_bounds: tuple[float, float] = fields.parameter(

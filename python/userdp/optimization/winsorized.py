@@ -164,7 +164,7 @@ def winsorized_descent(
         optimizer,
         rho=mean.largest_rho(distance) * Fraction(optimizer.rounds, steps),
         distance=distance,
-        concentration=mean.concentration,
+        concentration=mean.possible_concentration,
         kappa=options.kappa,
         grid_resolution=options.grid_resolution or GRID_RESOLUTION,
     )
@@ -185,7 +185,7 @@ def _tracking_noise(problem: DescentProblem, options: GradientOptions, steps: in
         raise ValueError("delta must be > 0 for method='tracking', whose noise is Gaussian; got 0")
     mean = options.mean_problem(problem)
     rho = float(mean.largest_rho(steps * problem.dimension * NOISE_DISTANCE)) / steps
-    return 2 * options.kappa * mean.concentration / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
+    return 2 * options.kappa * mean.possible_concentration / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
 
 
 Floats = npt.NDArray[np.float64]
@@ -277,7 +277,7 @@ class TrackingDescent(PrivateDescent):
     def program(self, rows: GradientRows) -> AdaptiveMechanism:
         def transcript(draw: Sampler) -> Hashable:
             def answer(round: int, theta: Floats, ball: Ball) -> Any:
-                sums = rows.at(theta).clipped_sum(ball.center, ball.radius, ball.grid)
+                sums = rows.at(theta).filled().clipped_sum(ball.center, ball.radius, ball.grid)
                 return draw(self.noise(ball), tuple(sums.tolist()))
 
             return self._walk(answer)[0]

@@ -40,7 +40,7 @@ MOST_RECORDS = 2**31 - 1
 
 GROUP = "group privacy"
 RECORDS = "records only"
-TIE = 1e-9
+REASON = "what WinsorizedMean takes by itself for what is promised"
 FULL_RANGE = ("gaussian", "laplace")
 """The methods that do not think of users: full noise for the whole range."""
 
@@ -84,6 +84,7 @@ def compare_methods(
     homogeneous : bool, default=False
         For means: promises, as for `userdp.means.WinsorizedMean`; the distance is in L2. What needs none of them is
         always there; what needs one that is not made is shown for ``homogeneous=True``, and not recommended.
+        "tested" takes them, or m, as a hint.
     radius : float, optional
         For descents: of the L2 ball of parameters, by default 4 sqrt(dimension) / max_norm.
     norm : {"l2", "max"}
@@ -187,9 +188,12 @@ def _homogeneous(problem: MeanProblem, m: int) -> MeanProblem:
 @lru_cache(maxsize=4096)
 def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
     """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
-    accuracy = METHODS[method](problem).accuracy()
-    noise = math.sqrt(problem.dimension) * accuracy.noise()
-    return noise, math.hypot(noise, accuracy.bias.root_mean_square() if accuracy.bias else 0.0)
+    plan = METHODS[method](problem)
+    worst = plan.accuracy().worst(problem.dimension)
+    # How much noise "tested" has, hangs on what is drawn.
+    return plan.predicted_error() if plan.name == "tested" else math.sqrt(
+        problem.dimension
+    ) * plan.accuracy().noise(), worst
 
 
 PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneous=True"}
@@ -197,27 +201,22 @@ PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneou
 
 def _compare_means(problem: MeanProblem, m: int) -> Comparison:
     """All methods that can run at this privacy, the group-privacy baseline, and the mean that protects records."""
-    automatic = METHODS["auto"](problem).name
-    stated = problem.promise != "none"
-    promised = problem if stated else _homogeneous(problem, m)
+    promised = problem if problem.promise != "none" else _homogeneous(problem, m)
+    automatic = METHODS["auto"](replace(promised, promise=problem.promise)).name
     rows: list[Prediction] = []
     for method in METHODS:
         if method == "auto":
             continue
-        asked = promised if method in NEED_A_PROMISE else replace(problem, promise="none")
+        # A hint for "tested" is no promise; the others of these do not use it.
+        asked = promised if method in NEED_A_PROMISE else replace(promised, promise="none")
         try:
             noise, worst = errors_of(method, asked)
             plan = METHODS[method](asked)
         except ValueError:  # it needs a positive delta, or cannot be certified at this one
             continue
-        notes = ["taken by method='auto'"] * (method == automatic) + ["too few users for it"] * bool(plan.warnings())
+        notes = ["too few users for it"] * bool(plan.warnings())
         needs = PROMISES[asked.promise]
         rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
-    # Of those whose needs are stated, and the one that is taken by itself where rounding alone is between them.
-    best = min(
-        (row for row in rows if row.worst_error is not None and (stated or row.needs == "nothing")),
-        key=lambda row: (row.worst_error or 0.0) * (1 + (row.method != automatic) * TIE),
-    )
     rows += _baselines(problem, m)
     sizes = {
         "n_users": problem.n_users,
@@ -228,8 +227,7 @@ def _compare_means(problem: MeanProblem, m: int) -> Comparison:
         "delta": float(problem.delta),
         "promise": PROMISES[problem.promise],
     }
-    reason = "the least worst error of those whose needs are met"
-    return Comparison("mean", sizes, tuple(rows), best.method, reason)
+    return Comparison("mean", sizes, tuple(rows), automatic, REASON)
 
 
 def _baselines(problem: MeanProblem, m: int) -> Iterator[Prediction]:

@@ -130,9 +130,9 @@ def user_complexity(
         return errors_of(method, replace(problem, n_users=n))
 
     def error(n: int) -> float:
-        return math.hypot(errors(n)[1], problem.concentration / math.sqrt(n))
+        return math.hypot(errors(n)[1], problem.possible_concentration / math.sqrt(n))
 
-    needed = problem.concentration / accuracy
+    needed = problem.possible_concentration / accuracy
     if needed > MOST_USERS**0.5:
         raise _too_many()
     without = max(1, math.ceil(needed**2))
