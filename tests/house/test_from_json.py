@@ -141,7 +141,7 @@ WRITTEN: dict[str, tuple[Callable[[str], Any], Callable[[], str]]] = {
     ),
     "mean": (
         WinsorizedMean.from_json,
-        lambda: WinsorizedMean(epsilon=1, max_norm=4, m=2).fit(X, groups=GROUPS).to_json(),
+        lambda: WinsorizedMean(epsilon=8, max_norm=4, m=2).fit(X, groups=GROUPS).to_json(),
     ),
 }
 WRITTEN = {name: (read, cache(write)) for name, (read, write) in WRITTEN.items()}
