@@ -71,8 +71,8 @@ class WinsorizedMean(UserLevelEstimator):
 
     *Many columns.* With a delta, from about 17 columns on and with users enough, "auto" is "tested": it finds out, with
     a part of the budget, where users are, and clips them only if released tests say that this moves the mean by little.
-    m and `user_std` are hints for it and no promises: a wrong one costs accuracy, up to a third beside
-    noise for the whole range (docs/mean_error.md).
+    m and `user_std` are hints for it and no promises: with a wrong one the error is at most about a third larger than
+    that of noise for the whole range (docs/mean_error.md).
 
     *Methods.* "gaussian" and "laplace" have noise for the whole range; "auto" takes the lesser. With a promise, "auto"
     may take "iterated", which clips to smaller and smaller balls around the last released center, where its worst error
