@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from userdp.delstab import BOTTOM, DelStab
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exact import Bounds, LogRatio, Pmf, exact_pmf
-    from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError
+    from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError, TooFewUsersWarning
     from userdp.item_to_user import audit_perfect_generalization
     from userdp.lddp import (
         LDDPResult,
@@ -68,7 +68,7 @@ _NAMES = {
     "delstab": "BOTTOM DelStab",
     "divergence": "hockey_stick is_indistinguishable",
     "exact": "Bounds LogRatio Pmf exact_pmf",
-    "exceptions": "BudgetError InsecureRandomnessWarning PrivacyBudgetError",
+    "exceptions": "BudgetError InsecureRandomnessWarning PrivacyBudgetError TooFewUsersWarning",
     "item_to_user": "audit_perfect_generalization",
     "lddp": "LDDPResult PairwiseResult check_lddp pairwise_indistinguishable pairwise_max_divergence",
     "mechanisms": "TruncatedDiscreteLaplace",
@@ -111,6 +111,7 @@ __all__ = [
     "PrivacyBudgetError",
     "SummedScoreEM",
     "SymmetricAlgorithm",
+    "TooFewUsersWarning",
     "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",

@@ -552,3 +552,34 @@ class UserVectors:
     def counts_within(
         self, center: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...
+    def counts_at_most(self, levels: npt.NDArray[np.float64], progress: _Progress = None) -> npt.NDArray[np.int64]: ...
+
+@final
+class JointRows:
+    def __new__(
+        cls,
+        records: npt.NDArray[Any],
+        targets: npt.NDArray[np.float64] | None,
+        rows: RowsOfUsers,
+        norm: str,
+        center: Sequence[float] | None = None,
+        factor: Sequence[float] | None = None,
+    ) -> JointRows: ...
+    def means(self) -> UserVectors: ...
+    def spreads(self, center: Sequence[float]) -> UserVectors: ...
+    def gradients(
+        self,
+        labels: npt.NDArray[np.float64],
+        *,
+        loss: str,
+        parameter: float,
+        theta: Sequence[float],
+        matrix: Sequence[float],
+        intercept: bool,
+    ) -> UserVectors: ...
+    def norm_counts(
+        self, radii: npt.NDArray[np.float64], constant: bool, progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...
+    def moment_sum(
+        self, radius: int, grid: float, constant: bool, progress: _Progress = None
+    ) -> npt.NDArray[np.int64]: ...

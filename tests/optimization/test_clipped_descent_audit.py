@@ -159,14 +159,15 @@ def test_linear_regression(steps: int, m: int, share: int, monkeypatch: pytest.M
     fair = module._noise_of_rounds
     monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=share * fair(*a).rho))
     coarse = {"clip": 0.5, "n_iterations": steps, "step_size": 1.0, "grid_resolution": 1}
-    solvers = {"auto": lambda problem, seed: module.clipped_descent(problem, **coarse)}
-    monkeypatch.setattr(_linear_models, "SOLVERS", solvers)
+    solvers = {"clipped": lambda problem, seed, n_iterations: module.clipped_descent(problem, **coarse)}
+    monkeypatch.setattr(_linear_models, "DESCENTS", solvers)
     model = UserLevelLinearRegression(
         epsilon=EPSILON,
         delta=DELTA,
         max_feature_norm=2.0,
         target_bounds=(-3, 5),
         fit_intercept=False,
+        solver="clipped",
         m=m,
         public_seed=bytes(32),
     )

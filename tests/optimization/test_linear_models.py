@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from support.forgotten_plans import little_noise
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
-from userdp.optimization.linear_models import SOLVERS
+from userdp.optimization.linear_models import DESCENTS
 
 CLASSIFIER = UserLevelLogisticRegression(epsilon=1, max_feature_norm=5.0)
 REGRESSOR = UserLevelLinearRegression(epsilon=1, feature_bounds=(-5, 5), target_bounds=(-100, 100))
@@ -54,7 +54,7 @@ def test_linear_regression_near_least_squares(fit_intercept: bool, short: float)
     bounds = ([0, -1], [10, 0])
     with little_noise():
         model = UserLevelLinearRegression(
-            epsilon=1, target_bounds=(0, 40), m=1, fit_intercept=fit_intercept, feature_bounds=bounds
+            epsilon=1, target_bounds=(0, 40), m=1, fit_intercept=fit_intercept, feature_bounds=bounds, solver="clipped"
         ).fit(X, y, groups=users)
     exact = LinearRegression(fit_intercept=fit_intercept).fit(X, y)
     assert model.coef_.shape == (2,)
@@ -89,7 +89,7 @@ def test_units_do_not_matter(model: Any, given: dict[str, Any], fit_intercept: b
 def test_logistic_regression_in_the_units_of_the_data(given: dict[str, Any]) -> None:
     X, y, users = people()
     names = np.where(y > 19, "high", "low")
-    model = UserLevelLogisticRegression(epsilon=1, m=1, classes=("low", "high"), radius=20.0, **given)
+    model = UserLevelLogisticRegression(epsilon=1, m=1, classes=("low", "high"), radius=20.0, solver="clipped", **given)
     with little_noise():
         model = model.fit(X, names, groups=users)
     assert model.classes_.tolist() == ["low", "high"]
@@ -112,7 +112,16 @@ def test_private_values_raise_nothing_and_show_nothing(model: Any) -> None:
     bad[0], strange[5] = [np.nan, np.inf], np.nan
     one, other = (clone(model).set_params(m=4).fit(*rows, groups=users) for rows in ((X, y), (bad, strange)))
     names = {name for name in vars(one) if name not in one.get_params()}
-    public = {"n_users_", "n_features_in_", "unit_", "privacy_", "is_private_", "public_seed_"}
+    public = {
+        "n_users_",
+        "n_features_in_",
+        "unit_",
+        "privacy_",
+        "is_private_",
+        "public_seed_",
+        "converged_",
+        "noise_ratio_",
+    }
     assert names - public - {"classes_"} == set(one.privacy_.released) == {"coef_", "intercept_"}
     assert one.privacy_ == other.privacy_
     assert one.is_private_
@@ -132,7 +141,7 @@ def test_cross_validation_is_about_users_or_fails(model: Any) -> None:
     assert [(fitted.unit_, fitted.n_users_) for fitted in found["estimator"]] == [("user", 40)] * 3
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", sorted(DESCENTS))
 def test_every_solver(solver: str) -> None:
     X, y, users = people()
     model = UserLevelLogisticRegression(epsilon=1, m=4, feature_bounds=([0, -1], [10, 0]), solver=solver)
@@ -147,10 +156,13 @@ def test_every_solver(solver: str) -> None:
         ({"max_feature_norm": None}, ValueError, "exactly one of max_feature_norm"),
         ({"feature_bounds": (0, 1)}, ValueError, "exactly one of max_feature_norm"),
         ({"max_feature_norm": 0.0}, ValueError, "max_feature_norm must be > 0"),
-        ({"max_feature_norm": None, "feature_bounds": 3}, ValueError, "feature_bounds"),
+        ({"max_feature_norm": None, "feature_bounds": 3}, TypeError, "feature_bounds"),
         ({"max_feature_norm": None, "feature_bounds": (1, 1)}, ValueError, "low < high"),
-        ({"max_feature_norm": None, "feature_bounds": ([0, 0, 0], 1)}, ValueError, "low must be one number or 2"),
+        ({"max_feature_norm": None, "feature_bounds": ([0, 0, 0], 1)}, ValueError, "one number or 2 for each end"),
         ({"radius": 0}, ValueError, "radius must be > 0"),
+        ({"radius": 1.0}, ValueError, "radius belongs to solver='clipped'"),
+        ({"n_iterations": 5, "solver": "phased"}, ValueError, "n_iterations belongs to solver="),
+        ({"n_iterations": 0}, ValueError, "n_iterations"),
         ({"solver": "newton"}, ValueError, "solver must be one of"),
         ({"delta": 0}, ValueError, "delta must be > 0"),
         ({"regularization": np.nan}, ValueError, "regularization"),

@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from userdp.estimators import fields
-from userdp.estimators.base import UserLevelClassifier, UserLevelRegressor, read_bounds
+from userdp.estimators.base import TargetEstimator, UserLevelClassifier, UserLevelRegressor, read_bounds
+from userdp.estimators.column_bounds import KIND, Bounds, check_column_bounds, read_column_bounds
 from userdp.estimators.fields import estimator
-from userdp.exact.numbers import Delta, short_repr
+from userdp.estimators.plan import ReleasePlan, listed
+from userdp.exact.numbers import Delta, parse_delta
 from userdp.optimization.clipped import clipped_descent
-from userdp.optimization.constraints import LEAST, L2Ball, finite, finite_vector, optional_length
-from userdp.optimization.descent import DescentProblem, PrivateDescent, PublicRandomEstimator, regularization_parameter
+from userdp.optimization.constraints import L2Ball, optional_length
+from userdp.optimization.descent import (
+    DescentProblem,
+    PrivateDescent,
+    PublicRandomEstimator,
+    optional_rounds,
+    regularization_parameter,
+)
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
+from userdp.optimization.moments import MomentProblem, moment_regression
 from userdp.optimization.phased import PhasedDescent
+from userdp.optimization.preconditioned import preconditioned_regression
 from userdp.optimization.winsorized import GradientOptions, winsorized_descent
 from userdp.public_randomness import PublicSeed
 from userdp.users.containers import Grid
+from userdp.users.vectors import JointRows
 
-Solver: TypeAlias = Callable[[DescentProblem, PublicSeed], PrivateDescent]
+if TYPE_CHECKING:
+    from userdp.estimators.plan import Budget
+    from userdp.mechanisms.composed import AdaptiveMechanism
 
-
-def _clipped(problem: DescentProblem, seed: PublicSeed) -> PrivateDescent:
-    return clipped_descent(problem)
-
-
-def _winsorized(problem: DescentProblem, seed: PublicSeed) -> PrivateDescent:
-    return winsorized_descent(problem, GradientOptions(), seed)
+Solver: TypeAlias = Callable[[DescentProblem, PublicSeed, "int | None"], PrivateDescent]
 
 
-def _phased(problem: DescentProblem, seed: PublicSeed) -> PrivateDescent:
+def _clipped(problem: DescentProblem, seed: PublicSeed, n_iterations: int | None) -> PrivateDescent:
+    return clipped_descent(problem, n_iterations=n_iterations)
+
+
+def _winsorized(problem: DescentProblem, seed: PublicSeed, n_iterations: int | None) -> PrivateDescent:
+    return winsorized_descent(problem, GradientOptions(n_iterations=n_iterations), seed)
+
+
+def _phased(problem: DescentProblem, seed: PublicSeed, n_iterations: int | None) -> PrivateDescent:
     return PhasedDescent(problem, GradientOptions(variant="strongly-convex"), seed)
 
 
-SOLVERS: dict[str, Solver] = {"auto": _clipped, "clipped": _clipped, "phased": _phased, "winsorized": _winsorized}
+DESCENTS: dict[str, Solver] = {"clipped": _clipped, "phased": _phased, "winsorized": _winsorized}
 """By the name that ``solver=`` takes. A descent follows from the problem and public randomness alone."""
 
 
@@ -52,14 +68,58 @@ RESIDUAL = 2.0
 prediction and a target within the range can be."""
 
 
+class MomentSolver(Protocol):
+    """A plan that starts from private second moments."""
+
+    def budget(self) -> Budget:
+        """What a fit costs, and on what it is spent."""
+
+    def program(self, rows: JointRows) -> AdaptiveMechanism:
+        """What is drawn."""
+
+    def outcomes(self) -> Iterable[Hashable]:
+        """All transcripts that are possible."""
+
+    def n_outcomes(self) -> int:
+        """The number of possible transcripts."""
+
+    def warnings(self) -> list[str]:
+        """That there are too few users, from public numbers."""
+
+    def fit(self, outcome: Any) -> MomentFit:
+        """What a transcript stands for."""
+
+
+class MomentFit(Protocol):
+    """A linear model in units of public bounds, and what is known of it."""
+
+    @property
+    def coefficients(self) -> Floats:
+        """One for each column."""
+
+    @property
+    def intercept(self) -> float:
+        """0 where there is none."""
+
+    @property
+    def noise_ratio(self) -> float:
+        """Noise of the second moments over their least eigenvalue."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether noise is small beside what was to be found."""
+
+
 @estimator
 class LinearModel(PublicRandomEstimator):
     """A model whose predictions are linear in features with public bounds.
 
-    Descents see features in units in which their bounds are about 1.
+    Solvers see features in units in which their bounds are about 1.
     """
 
     released: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
+    with_iterations: ClassVar[tuple[str, ...]] = ("clipped", "winsorized")
+    """Solvers that take `n_iterations`."""
 
     delta: Delta = fields.delta("1/1000000", doc="In (0, 1).")
     max_feature_norm: float | None = fields.parameter(
@@ -68,11 +128,13 @@ class LinearModel(PublicRandomEstimator):
         kind="float, optional",
         doc="Rows that are longer in L2 are scaled to this norm. Public. Either this or `feature_bounds`.",
     )
-    feature_bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = fields.parameter(
+    feature_bounds: Bounds | None = fields.parameter(
         None,
-        kind="tuple (low, high), optional",
+        check=check_column_bounds,
+        kind=f"{KIND}, optional",
         doc="""
-        The public range of every column, each a number or one for each column. Values outside count as the nearest end.
+        The public range of every column, in the units of the data. Values outside count as the nearest end. Wide bounds
+        do little harm to the default solvers, which find out where the data are.
         """,
     )
     radius: float | None = fields.parameter(
@@ -80,20 +142,24 @@ class LinearModel(PublicRandomEstimator):
         check=optional_length,
         kind="float, optional",
         doc="""
-        The largest L2 norm of coefficients and intercept together, of features in units of their bound: in L2, or of
-        half the range of each column. By default 4 sqrt(d) over the bound in these units.
+        For "clipped", "winsorized" and "phased". The largest L2 norm of coefficients and intercept together, of
+        features in units of their bound: in L2, or of half the range of each column. By default 4 sqrt(d) over the
+        bound in these units.
         """,
     )
-    solver: str = fields.choice(
-        "auto",
-        SOLVERS,
-        doc="""
-        The descent, by its public defaults: `ClippedGradientDescent`, `PhasedERM` or `WinsorizedGradientDescent`.
-        "auto" is "clipped".
-        """,
+    solver: str = fields.choice("auto", ["auto", *DESCENTS], doc="How coefficients are found.")
+    n_iterations: int | None = fields.parameter(
+        None,
+        check=optional_rounds,
+        kind="int, optional",
+        doc="The number of steps, for solvers that take some; by default their own.",
     )
     regularization: float = regularization_parameter(
-        "lambda >= 0 of the term lambda |theta|^2 / 2, the intercept included, in the same units."
+        """
+        lambda >= 0 of the term lambda |theta|^2 / 2 beside the mean loss, features being in units of their bound (in
+        L2, or half the range of each column) and targets in half their range; the intercept is included, by default at
+        the centers that were found.
+        """
     )
     fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
 
@@ -104,29 +170,20 @@ class LinearModel(PublicRandomEstimator):
                 "exactly one of max_feature_norm, the largest L2 norm of a row, and feature_bounds, the range (low, "
                 "high) of every column, must be given: they are public, and never taken from the data"
             )
+        for name, solvers in (("radius", DESCENTS), ("n_iterations", self.with_iterations)):
+            if getattr(self, name) is not None and self.solver not in solvers:
+                raise ValueError(f"{name} belongs to solver={' or '.join(map(repr, solvers))}; got {self.solver!r}")
 
     def _units(self, n_features: int) -> tuple[Floats, Floats]:
         """What features are measured from, and in which units: public."""
         if self.feature_bounds is None:
             assert self.max_feature_norm is not None, "one of them is given"
             return np.zeros(n_features), np.full(n_features, float(self.max_feature_norm))
-        try:
-            low, high = self.feature_bounds
-        except (TypeError, ValueError):
-            raise ValueError(f"feature_bounds must be (low, high); got {short_repr(self.feature_bounds)}") from None
-        ends = []
-        for name, end in (("low", low), ("high", high)):
-            values = np.array([finite(end, name)]) if np.ndim(end) == 0 else finite_vector(end, name)
-            if len(values) not in (1, n_features):
-                raise ValueError(f"feature_bounds: {name} must be one number or {n_features}; got {len(values)}")
-            ends.append(np.broadcast_to(values, n_features))
-        if not np.all(ends[1] / 2 - ends[0] / 2 >= LEAST):
-            raise ValueError(
-                f"feature_bounds must have low < high, 2**-99 apart; got {short_repr(self.feature_bounds)}"
-            )
+        names = getattr(self, "feature_names_in_", None)
+        bounds = read_column_bounds(self.feature_bounds, "feature_bounds", n_features, names)
         if self.fit_intercept:
-            return ends[0] / 2 + ends[1] / 2, ends[1] / 2 - ends[0] / 2
-        return np.zeros(n_features), np.maximum(np.abs(ends[0]), np.abs(ends[1]))
+            return bounds.middle, bounds.half
+        return np.zeros(n_features), np.maximum(np.abs(bounds.low), np.abs(bounds.high))
 
     def _valid(self, rows: npt.NDArray[Any]) -> Floats:
         """Rows with 0, or the middle of bounds, for NaN and within the bounds of columns, in units of the middle."""
@@ -152,7 +209,43 @@ class LinearModel(PublicRandomEstimator):
 
     def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> PrivateDescent:
         assert seed is not None
-        return SOLVERS[self.solver](problem, seed)
+        return DESCENTS[self.solver](problem, seed, None if self.n_iterations is None else int(self.n_iterations))
+
+    @abstractmethod
+    def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
+        """The plan of the default solver."""
+
+    def _moment_problem(self, n_users: int, n_features: int) -> MomentProblem:
+        return MomentProblem(
+            n_users=n_users,
+            n_features=n_features,
+            with_targets=isinstance(self, TargetEstimator),
+            fit_intercept=bool(self.fit_intercept),
+            norm="l2" if self.feature_bounds is None else "max",
+            epsilon=self.epsilon,
+            delta=parse_delta(self.delta),
+            regularization=float(self.regularization),
+        )
+
+    def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
+        self._units(n_features)
+        if self.solver in DESCENTS:
+            return super()._plan(n_users, n_features)
+        problem = self._moment_problem(n_users, n_features)
+        plan = self._moment_solver(problem)
+
+        def fitted(drawn: Any) -> dict[str, Any]:
+            fit = plan.fit(drawn)
+            released = self._fitted(np.append(fit.coefficients, fit.intercept), n_features)
+            return {**released, "converged_": fit.converged, "noise_ratio_": fit.noise_ratio}
+
+        return ReleasePlan(
+            plan.budget(),
+            lambda table: plan.program(JointRows(table, problem.norm, problem.with_targets)),
+            lambda: listed(plan.outcomes, plan.n_outcomes(), "audit fewer users, columns or a coarser grid"),
+            fitted,
+            warnings=tuple(plan.warnings()),
+        )
 
     def _coefficients(self, theta: Floats, n_features: int) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""
@@ -179,8 +272,14 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         With `coef_` what is released.
     classes_ : ndarray with shape (2,)
         As given.
+    converged_ : bool
+        With the default solver, and a function of what it released: the noise of a step is small, and the last quarter
+        of the steps moved no farther from the quarter before than noise does, or 5 %.
+    noise_ratio_ : float
+        With the default solver: the noise of second moments over their least eigenvalue, in standard deviations. Above
+        0.5 some direction of the features is not known.
     public_seed_ : str
-        Public: the seed that was used.
+        With solvers that have public randomness: the seed that was used.
     n_users_ : int
         Public.
     unit_ : {"user", "record"}
@@ -191,11 +290,14 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     Notes
     -----
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
-    sensitivity and proof are those of the solver: docs/proofs/descent.md.
+    sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.
+
+    A `TooFewUsersWarning`, a function of public numbers, says when noise will win, and how many users would do. No
+    intervals for coefficients are offered: the bias of clipping is not known.
 
     References
     ----------
-    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4.
+    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4, for the problem.
 
     Examples
     --------
@@ -204,11 +306,25 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     >>> users = np.repeat(np.arange(2000), 8)
     >>> X = rng.uniform(-0.7, 0.7, size=(16000, 2))
     >>> y = X @ [6.0, -2.0] + 1 + rng.logistic(size=16000) > 0
-    >>> model = UserLevelLogisticRegression(epsilon=1, delta=1e-6, max_feature_norm=1.0, m=8, classes=(False, True))
+    >>> model = UserLevelLogisticRegression(epsilon=1, delta=1e-6, feature_bounds=(-5, 5), m=8, classes=(False, True))
     >>> model = model.fit(X, y, groups=users)
     >>> model.score(X, y) > 0.75
     True
     """
+
+    solver: str = fields.choice(
+        "auto",
+        ["auto", "preconditioned", *DESCENTS],
+        doc="""
+        "auto" is "preconditioned": centers, scales and second moments of features from a third of the budget, then
+        clipped steps in whitened units. "clipped", "winsorized" and "phased" are the descents `ClippedGradientDescent`,
+        `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their public defaults.
+        """,
+    )
+    with_iterations: ClassVar[tuple[str, ...]] = ("auto", "preconditioned", "clipped", "winsorized")
+
+    def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
+        return preconditioned_regression(problem, None if self.n_iterations is None else int(self.n_iterations))
 
     def _loss(self) -> Loss:
         return LogisticLoss()
@@ -246,20 +362,28 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     coef_ : ndarray with shape (columns,)
     intercept_ : float
         With `coef_` what is released.
-    public_seed_, n_users_, unit_, privacy_, is_private_
+    converged_ : bool
+        With the default solver: whether `noise_ratio_` is at most 0.5.
+    noise_ratio_, public_seed_, n_users_, unit_, privacy_, is_private_
         As for `UserLevelLogisticRegression`.
 
     Notes
     -----
-    The loss is the square of the residual up to the width of `target_bounds` and a line beyond it: predictions within
-    the bounds are fitted by least squares, and no gradient is longer than that of the largest such residual.
+    The default releases the second moments of features and targets, in units of their spread that are found first, and
+    solves the normal equations with a ridge as large as the noise. Rows count within 4 spreads of the center, and users
+    whose second moments are among the tenth that are largest count less. The other solvers take the square of the
+    residual up to the width of `target_bounds` and a line beyond it.
 
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
-    sensitivity and proof are those of the solver: docs/proofs/descent.md.
+    sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.
+
+    A `TooFewUsersWarning`, a function of public numbers, says when noise will win, and how many users would do. No
+    intervals for coefficients are offered: the bias of clipping and of the ridge is not known.
 
     References
     ----------
-    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4.
+    Dwork et al., "Analyze Gauss" (STOC 2014), for noisy second moments. Levy et al., "Learning with User-Level Privacy"
+    (NeurIPS 2021), section 4, for the problem.
 
     Examples
     --------
@@ -269,17 +393,30 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     >>> X = rng.uniform(0, 10, size=(16000, 2))
     >>> y = X @ [3.0, -1.0] + 20 + rng.normal(size=16000)
     >>> model = UserLevelLinearRegression(
-    ...     epsilon=1, delta=1e-6, target_bounds=(0, 60), feature_bounds=(0, 10), m=8
+    ...     epsilon=1, delta=1e-6, target_bounds=(0, 1000), feature_bounds=(0, 100), m=8
     ... ).fit(X, y, groups=users)
-    >>> model.score(X, y) > 0.8
+    >>> model.score(X, y) > 0.95
     True
     """
 
+    solver: str = fields.choice(
+        "auto",
+        ["auto", "moments", *DESCENTS],
+        doc="""
+        "auto" is "moments": centers and scales of all columns, then their second moments with noise, and ridge
+        regression with a ridge as large as the noise. "clipped", "winsorized" and "phased" are the descents
+        `ClippedGradientDescent`, `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their public
+        defaults.
+        """,
+    )
     target_bounds: tuple[float, float] = fields.parameter(
         check=read_bounds,
         kind="pair of floats",
         doc="(low, high): targets are clamped to these public numbers. Units of targets are half their range.",
     )
+
+    def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
+        return moment_regression(problem)
 
     def _target_units(self) -> tuple[float, float]:
         """What targets are measured from, and in which units."""

@@ -184,6 +184,23 @@ class UserVectors(ABC):
         with progress_bar(None, "distances") as progress:
             return self._vectors.counts_within(self._point(center), distances, progress)
 
+    def counts_at_most(self, levels: npt.ArrayLike) -> Integers:
+        """How many users have an entry of at most each level; sensitivity 1 in each count.
+
+        Users without rows count in none.
+
+        Parameters
+        ----------
+        levels : array-like with shape (dimension, k)
+            Public: as many for each entry.
+
+        Returns
+        -------
+        ndarray of int64 with shape (dimension, k)
+        """
+        with progress_bar(None, "levels") as progress:
+            return self._vectors.counts_at_most(np.ascontiguousarray(levels, dtype=np.float64), progress)
+
     def subset(self, users: Sequence[int] | npt.NDArray[np.integer]) -> UserVectors:
         """The vectors of some users only, each listed once: a public choice, never one by what is in rows.
 
@@ -281,6 +298,104 @@ class GivenVectors(UserVectors):
         self._vectors = _core.UserVectors.means(
             table, rows_of_users(users, self.n_users), "l2", None, None, None if signs is None else signs.tolist()
         )
+
+
+class JointRows:
+    """Users' rows as linear models see them: features, a target behind them, in public units.
+
+    Features are in the cube or ball of radius 1, targets in [-1, 1]; NaN counts as 0. In units a number x is
+    (x - center) / scale, clamped to [-4, 4]. Nothing is stored: rows are read anew for every sum.
+
+    Parameters
+    ----------
+    data : UserTable
+        Its labels are the targets.
+    norm : {"l2", "max"}
+        Rows outside the ball, or the cube, are moved into it.
+    with_targets : bool
+        Whether targets are a last column.
+    center, scale : ndarray with shape (columns,), optional
+        Public; scales are positive.
+    """
+
+    def __init__(
+        self,
+        data: UserTable,
+        norm: str,
+        with_targets: bool,
+        center: Floats | None = None,
+        scale: Floats | None = None,
+        rows: _core.RowsOfUsers | None = None,
+    ) -> None:
+        self.n_users = data.n_users
+        self.dimension = data.n_columns + with_targets
+        self._rows = rows_of_users(data.users, data.n_users) if rows is None else rows
+        self._labels = np.ascontiguousarray(data.labels, dtype=np.float64)
+        self._arguments = data, norm, with_targets
+        self._joint = _core.JointRows(
+            readable(data.X),
+            self._labels if with_targets else None,
+            self._rows,
+            norm,
+            None if center is None else center.tolist(),
+            None if scale is None else (1 / scale).tolist(),
+        )
+
+    def in_units(self, center: Floats, scale: Floats) -> JointRows:
+        """The same rows in units."""
+        return JointRows(*self._arguments, center, scale, self._rows)
+
+    def means(self) -> UserVectors:
+        """The mean of each user's rows."""
+        return _Derived(self._joint.means(), self.n_users, self.dimension)
+
+    def spreads(self, center: Floats) -> UserVectors:
+        """The root mean square of each column about a public center, over the rows of each user."""
+        return _Derived(self._joint.spreads(center.tolist()), self.n_users, self.dimension)
+
+    def gradients(self, theta: Floats, matrix: Floats, *, loss: str, intercept: bool) -> UserVectors:
+        """A public matrix times the mean gradient of each user's rows at theta, labels being what targets are."""
+        vectors = self._joint.gradients(
+            self._labels,
+            loss=loss,
+            parameter=1.0,
+            theta=theta.tolist(),
+            matrix=matrix.ravel().tolist(),
+            intercept=intercept,
+        )
+        return _Derived(vectors, self.n_users, len(theta))
+
+    def norm_counts(self, radii: Floats, *, constant: bool) -> Integers:
+        """How many users' second moments have at most each Frobenius norm; sensitivity 1 in each count.
+
+        The second moments of a user are the mean over the user's rows of z z^T, z a row in units, with a last entry 1
+        for a constant. Users without rows count in none.
+        """
+        with progress_bar(None, "moments") as progress:
+            return self._joint.norm_counts(radii, constant, progress)
+
+    def moment_sum(self, radius: int, grid: float, *, constant: bool) -> Integers:
+        """The sum over users of their second moments, each clipped to a Frobenius norm of `radius` steps of a grid.
+
+        Replacing one user moves it by at most sqrt(2) (radius + 2 D) in Frobenius norm, for D columns with the
+        constant, both halves of the symmetric matrix counted (docs/proofs/moments.md).
+
+        Parameters
+        ----------
+        radius : int
+            From 1 to 2^31 - 1.
+        grid : float
+            A power of two from 2^-40 to 2^40.
+        constant : bool
+            Whether rows have a last entry 1.
+
+        Returns
+        -------
+        ndarray of int64 with shape (D (D + 1) / 2,)
+            The upper triangle, row after row.
+        """
+        with progress_bar(None, "moments") as progress:
+            return self._joint.moment_sum(radius, grid, constant, progress)
 
 
 def rows_of_users(users: npt.NDArray[np.uint32], n_users: int) -> _core.RowsOfUsers:

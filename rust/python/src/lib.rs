@@ -16,6 +16,7 @@ mod exact;
 mod exponential;
 mod family;
 mod grouped;
+mod joint;
 mod local;
 mod matrix;
 mod public;
@@ -67,6 +68,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::grouped::{PyGroupedExponentialRate, check_groups};
+    #[pymodule_export]
+    use crate::joint::PyJointRows;
     #[pymodule_export]
     use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};
     #[pymodule_export]

@@ -2,10 +2,11 @@
 
 use crate::{
     convert::Items,
+    joint::{OfJoint, PyJointRows},
     run::{run, run_short},
 };
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1,
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     ndarray::{Array2, ArrayView2},
 };
 use pyo3::{
@@ -86,7 +87,7 @@ impl<T: Number> Records for Table<'_, T> {
 }
 
 /// A table of any of the types of [`Number`].
-pub(crate) struct Numbers(Py<PyAny>);
+pub(crate) struct Numbers(pub(crate) Py<PyAny>);
 
 impl Numbers {
     /// Calls `work` with the table, which nobody may write to in the meantime.
@@ -109,7 +110,7 @@ impl Numbers {
 }
 
 /// What vectors are made of.
-enum Made {
+pub(crate) enum Made {
     Means {
         records: Numbers,
         rows: Py<PyRowsOfUsers>,
@@ -132,17 +133,21 @@ enum Made {
     Filled {
         of: Py<PyUserVectors>,
     },
+    Joint {
+        of: Py<PyJointRows>,
+        made: OfJoint,
+    },
 }
 
 /// A vector for each user, made anew whenever it is needed.
 #[pyclass(frozen, name = "UserVectors", module = "userdp._core")]
-pub(crate) struct PyUserVectors(Made);
+pub(crate) struct PyUserVectors(pub(crate) Made);
 
 /// A sum over users.
 type Sum<'a, T> = &'a (dyn Fn(&dyn UserVectors, &Control) -> Result<T> + Sync);
 
 /// Called with (users done, users in all).
-type Progress = Option<Py<PyAny>>;
+pub(crate) type Progress = Option<Py<PyAny>>;
 
 impl PyUserVectors {
     fn sum<T: Send>(&self, py: Python<'_>, progress: Progress, sum: Sum<'_, T>) -> PyResult<T> {
@@ -165,7 +170,18 @@ impl PyUserVectors {
             Made::Filled { of } => {
                 of.get().sum(py, progress, &|vectors, control| sum(&Filled(vectors), control))
             }
+            Made::Joint { of, made } => of.get().sum(py, made, progress, sum),
         }
+    }
+}
+
+/// A loss by its name.
+pub(crate) fn loss_of(name: &str, parameter: f64) -> PyResult<Loss> {
+    match name {
+        "logistic" => Ok(Loss::Logistic),
+        "hinge" => Ok(Loss::Hinge(parameter)),
+        "squared" => Ok(Loss::Squared(parameter)),
+        other => Err(PyValueError::new_err(format!("loss {other:?} is unknown"))),
     }
 }
 
@@ -204,12 +220,7 @@ impl PyUserVectors {
         bound: f64,
         intercept: bool,
     ) -> PyResult<Self> {
-        let loss = match loss {
-            "logistic" => Loss::Logistic,
-            "hinge" => Loss::Hinge(parameter),
-            "squared" => Loss::Squared(parameter),
-            other => return Err(PyValueError::new_err(format!("loss {other:?} is unknown"))),
-        };
+        let loss = loss_of(loss, parameter)?;
         let options = GradientOptions { loss, theta: theta.0, bound, intercept, kernel: None };
         Ok(Self(Made::Gradients { records: Numbers(records), targets, rows, options }))
     }
@@ -351,5 +362,21 @@ impl PyUserVectors {
         let counts = self
             .sum(py, progress, &|vectors, control| within::counts_within(vectors, center, radii, control))?;
         Ok(counts.into_pyarray(py))
+    }
+
+    /// How many users have an entry of at most each level, shape (dimension, levels).
+    #[pyo3(signature = (levels, progress = None))]
+    fn counts_at_most<'py>(
+        &self,
+        py: Python<'py>,
+        levels: PyReadonlyArray2<'py, f64>,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let shape = levels.as_array().dim();
+        let levels = levels.as_slice()?;
+        let counts =
+            self.sum(py, progress, &|vectors, control| within::counts_at_most(vectors, levels, control))?;
+        let counts = Array2::from_shape_vec(shape, counts);
+        Ok(counts.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
     }
 }

@@ -65,7 +65,8 @@ impl<'a> Ball<'a> {
     }
 }
 
-fn step_toward_zero(integers: &mut [i32]) -> u128 {
+/// Moves every integer that is not 0 by one step; the sum of their squares after that.
+pub(super) fn step_toward_zero(integers: &mut [i32]) -> u128 {
     let mut squared = 0;
     for y in integers {
         *y -= y.signum();
@@ -93,7 +94,7 @@ fn truncate_body(vector: &[f64], center: &[f64], factor: f64, most: i32, out: &m
 
 dispatched! {
     /// Truncates `(x - c) * factor` to integers of at most `most`; the sum of their squares.
-    fn truncate(vector: &[f64], center: &[f64], factor: f64, most: i32, out: &mut [i32]) -> u128
+    pub(super) fn truncate(vector: &[f64], center: &[f64], factor: f64, most: i32, out: &mut [i32]) -> u128
         = truncate_body(vector, center, factor, most, out),
           truncate_body(vector, center, factor, most, out),
           truncate_body(vector, center, factor, most, out);

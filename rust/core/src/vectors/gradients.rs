@@ -160,7 +160,7 @@ fn dot_body(x: &[f64], theta: &[f64]) -> f64 {
 
 dispatched! {
     /// The inner product, by a tree that depends on the length only.
-    fn dot(x: &[f64], theta: &[f64]) -> f64
+    pub(super) fn dot(x: &[f64], theta: &[f64]) -> f64
         = dot_body(x, theta),
           dot_body(x, theta),
           dot_body(x, theta);

@@ -1,0 +1,136 @@
+"""How good linear models are on fresh users, with bounds that are much too wide, as markdown.
+
+    python benches/linear_models.py [--quick] [--speed]
+
+Features are uniform within 1 of 1/2, the first three coefficients 1, -1/2, 3/10 and the others 0; targets have noise
+for a best R2 of .920, labels are logistic with coefficients four times as large. Users have 4 rows, delta is 1e-6.
+Bounds of features and targets are -w to w, w = 10 unless said: about ten times the data. `--speed` times the second
+moments of 1e5 users of 16 rows and 50 columns beside NumPy's einsum instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rounds import described, environment, human
+
+from userdp.exceptions import TooFewUsersWarning
+from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
+from userdp.users.table import UserTable
+from userdp.users.vectors import JointRows
+
+ROWS = 4
+BEST = 0.92
+
+
+def drawn(users: int, rows: int, columns: int, rng: Any, labels: bool) -> tuple[Any, Any, Any]:
+    """Rows, targets or labels, and the best predictions."""
+    X = rng.uniform(-0.5, 1.5, size=(users * rows, columns))
+    coefficients = np.zeros(columns)
+    coefficients[:3] = (1, -0.5, 0.3)[: min(3, columns)]
+    best = (X - 0.5) @ coefficients
+    if labels:
+        return X, (4 * best + rng.logistic(size=len(X)) > 0) * 1, best > 0
+    noise = np.sqrt(coefficients @ coefficients / 3 * (1 - BEST) / BEST)
+    return X, best + rng.normal(size=len(X)) * noise, best
+
+
+def scores(
+    columns: int, users: int, epsilon: float, wide: float, labels: bool, repeats: int
+) -> tuple[list[float], str]:
+    """Of one cell: R2, or accuracy less the best, on fresh users; and whether the fit was warned of."""
+    found, warned = [], ""
+    for repeat in range(repeats):
+        rng = np.random.default_rng([7, columns, users, int(epsilon), int(wide), labels, repeat])
+        X, y, _ = drawn(users, ROWS, columns, rng, labels)
+        kind: Any = UserLevelLogisticRegression if labels else UserLevelLinearRegression
+        bounds = {} if labels else {"target_bounds": (-wide, wide)}
+        model = kind(epsilon=epsilon, delta="1e-6", m=ROWS, feature_bounds=(-wide, wide), **bounds)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", TooFewUsersWarning)
+            model.fit(X, y, groups=np.repeat(np.arange(users), ROWS))
+        warned = "".join(str(w.message).split("about ")[1].split(" users")[0] for w in caught)
+        X, y, best = drawn(20_000, 1, columns, rng, labels)
+        found.append(model.score(X, y) - (float(np.mean(best == (y > 0))) if labels else 0.0))
+    return found, warned
+
+
+def table(labels: bool, wide: float, sizes: list[int], repeats: int) -> None:
+    """One table: a row for each number of columns."""
+    cells = [(users, epsilon) for users in sizes for epsilon in (1, 10)]
+    print(f"| columns | {' | '.join(f'n = {users}, ε = {epsilon}' for users, epsilon in cells)} |")
+    print("|---" * (len(cells) + 1) + "|")
+    for columns in (2, 8, 20, 50):
+        texts = []
+        for users, epsilon in cells:
+            found, warned = scores(columns, users, epsilon, wide, labels, repeats)
+            text = f"{statistics.mean(found):.3f} ({min(found):.3f})"
+            texts.append(text + (f", {warned} needed" if warned else ""))
+        print(f"| {columns} | {' | '.join(texts)} |", flush=True)
+    print()
+
+
+def speed() -> None:
+    """Times of second moments, one run of each in turn."""
+    users, rows, columns = 100_000, 16, 50
+    X = np.random.default_rng(0).uniform(-1, 1, size=(users * rows, columns))
+    codes = np.repeat(np.arange(users, dtype=np.uint32), rows)
+    joint = JointRows(UserTable(X, np.zeros(len(X)), codes, users, rows), "max", False)
+    joint = joint.in_units(np.zeros(columns), np.full(columns, 0.5))
+    Z = np.clip(X / 0.5, -4, 4).reshape(users, rows, columns)
+    ones = np.ones(users)
+
+    def pooled() -> Any:
+        return np.einsum("u,urk,url->kl", ones, Z, Z, optimize=True)
+
+    def of_users() -> None:
+        for part in np.array_split(Z, 20):
+            np.einsum("urk,url->ukl", part, part, optimize=True)
+
+    def ours() -> Any:
+        return joint.moment_sum(2**28, 2.0**-22, constant=False)
+
+    candidates: dict[str, Callable[[], Any]] = {
+        "userdp: units, moments of users, clipped, in integers": ours,
+        "numpy, einsum of the moments of users, in blocks": of_users,
+        "numpy, einsum of the moments of all, with weights known": pooled,
+    }
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(5):
+        for name, call in candidates.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    first = min(next(iter(times.values())))
+    print("| 10⁵ users of 16 rows, 50 columns | time | ratio |\n|---|---|---|")
+    for name, taken in times.items():
+        print(f"| {name} | {human(min(taken))} | {min(taken) / first:.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--speed", action="store_true")
+    options = parser.parse_args()
+    if options.speed:
+        print(described(environment(["numpy"])))
+        print()
+        speed()
+        return
+    repeats = 2 if options.quick else 10
+    for labels, name in ((False, "R², the best is .920"), (True, "accuracy less the best")):
+        print(f"{name}, mean (least) of {repeats} runs:\n")
+        table(labels, 10.0, [1000, 10_000], repeats)
+        for wide in (1.5, 100.0):
+            print(f"the same, bounds of {wide:g}:\n")
+            table(labels, wide, [10_000], repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,376 @@
+"""Private second moments: integers of users, noise, exact audits with planted bugs, and what models make of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from userdp.accounting import zcdp_delta
+from userdp.audit import audit_user_level
+from userdp.estimators import as_finite_algorithm
+from userdp.exceptions import InsecureRandomnessWarning, TooFewUsersWarning
+from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
+from userdp.optimization import linear_models as _linear_models
+from userdp.optimization import moments as module
+from userdp.optimization.moments import MomentProblem, MomentRegression, QuantileSearch, SecondMoments
+from userdp.optimization.preconditioned import PreconditionedRegression
+from userdp.users.table import UserTable
+from userdp.users.vectors import JointRows
+
+
+def table(n: int, m: int, columns: int, seed: int = 0) -> UserTable:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, size=(n * m, columns))
+    return UserTable(X, rng.uniform(-1, 1, n * m), np.repeat(np.arange(n, dtype=np.uint32), m), n, m)
+
+
+def in_units(data: UserTable) -> JointRows:
+    columns = data.n_columns + 1
+    return JointRows(data, "max", True).in_units(np.linspace(-0.3, 0.3, columns), np.linspace(0.1, 0.6, columns))
+
+
+# --- the integers of users
+
+
+def reference(data: UserTable, radius: int, grid: Fraction) -> tuple[list[int], list[Fraction]]:
+    """Sums of truncated matrices in fractions, and squares of the norms of users."""
+    columns = data.n_columns + 1
+    rows = np.column_stack([np.clip(data.X, -1, 1), data.labels])
+    factor = 1 / np.linspace(0.1, 0.6, columns)
+    z = np.rint(np.clip((rows - np.linspace(-0.3, 0.3, columns)) * factor, -4, 4) * 4096).astype(int).tolist()
+    places = [(k, other) for k in range(columns + 1) for other in range(k, columns + 1)]
+    sums, norms = [0] * len(places), []
+    for user in range(data.n_users):
+        own = [[*z[row], 4096] for row in np.flatnonzero(data.users == user)]
+        products = [sum(row[k] * row[other] for row in own) for k, other in places]
+        squared = sum(v * v * (1 + (k != other)) for v, (k, other) in zip(products, places, strict=True))
+        mean = Fraction(1, max(1, len(own)) * 2**24)
+        norms.append(squared * mean**2)
+        # The root from below, to 2^-60 of itself.
+        longest = Fraction(math.isqrt(squared << 120) + 1, 2**60)
+        factor_of_user = min(mean / grid, Fraction(radius) / longest)
+        for index, product in enumerate(products):
+            sums[index] += math.trunc(product * factor_of_user)
+    return sums, norms
+
+
+@pytest.mark.parametrize(("radius", "places"), [(2**28, -22), (2**20, -18), (3000, -7), (5, 0), (1, 2)])
+def test_sums_beside_fractions(radius: int, places: int) -> None:
+    data = table(40, 3, 4)
+    expected, norms = reference(data, radius, Fraction(2) ** places)
+    found = in_units(data).moment_sum(radius, 2.0**places, constant=True).tolist()
+    # The factor has 31 bits: at most one step and R 2^-30 for each user.
+    slack = 40 * (1 + radius / 2**29)
+    assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) <= slack
+    radii = np.array([0.5, 1.0, 3.0, 8.0])
+    counts = in_units(data).norm_counts(radii, constant=True).tolist()
+    assert counts == [sum(norm <= Fraction(r) ** 2 for norm in norms) for r in radii.tolist()]
+
+
+@pytest.mark.parametrize("type", [np.float64, np.float32, np.int16])
+def test_users_are_alone_to_the_last_bit(type: Any) -> None:
+    """The sum is that of users by themselves, whatever their order, the order of their rows, and their neighbors."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3)).astype(type)
+    y, users = rng.uniform(-1, 1, 60), rng.integers(0, 7, 60).astype(np.uint32)
+
+    def total(rows: Any, codes: Any, n: int) -> Any:
+        return in_units(UserTable(X[rows], y[rows], codes, n, 1)).moment_sum(2**20, 2.0**-18, constant=True)
+
+    together = total(np.arange(60), users, 8)
+    alone = [total(rows := np.flatnonzero(users == user), np.zeros(len(rows), np.uint32), 1) for user in range(7)]
+    assert np.array_equal(together, sum(alone))
+    order = rng.permutation(60)
+    assert np.array_equal(together, total(order, (7 - users[order]).astype(np.uint32), 8))
+
+
+def test_no_two_users_are_farther_apart_than_stated() -> None:
+    """Norms of at most R, and distances of at most sqrt(2) (R + 2D), for radii of a few steps."""
+    for radius in (1, 2, 3, 5):
+        matrices = []
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            X = rng.choice([-1.0, -0.4, -0.1, 0.1, 0.7, 1.0], size=(2, 2))
+            data = UserTable(X, rng.choice([-1.0, -0.2, 0.3], size=2), np.zeros(2, dtype=np.uint32), 1, 2)
+            joint = JointRows(data, "max", True).in_units(np.zeros(3), np.full(3, 0.25))
+            full = np.zeros((3, 3), dtype=int)
+            full[np.triu_indices(3)] = joint.moment_sum(radius, 0.25, constant=False)
+            matrices.append(full + full.T - np.diag(np.diag(full)))
+            assert np.sum(matrices[-1] ** 2) <= radius**2
+        for one, other in itertools.combinations(matrices, 2):
+            assert np.sum((one - other) ** 2) <= 2 * (radius + 6) ** 2
+
+
+# --- noise
+
+
+def problem(**given: Any) -> MomentProblem:
+    public = {"n_users": 3, "n_features": 1, "with_targets": True, "fit_intercept": False, "norm": "max"}
+    return MomentProblem(**{**public, "epsilon": 1, "delta": Fraction(1, 10**6), **given})
+
+
+def test_noise_of_one_account() -> None:
+    """Variances for D = 3, R = 100, rho = 1/50: 106^2 50 on the diagonal, and half of it elsewhere, by hand."""
+    moments = SecondMoments(
+        problem(fit_intercept=True, grid_resolution=64, radius_steps=1), radius=Fraction(1), moments=Fraction(1, 50)
+    )
+    noise = moments.noise(0)
+    scaled = Fraction(noise.steps + 6, 106) ** 2
+    assert 561_800 <= noise.diagonal.sigma_squared / scaled < 561_801
+    assert 280_900 <= noise.others.sigma_squared / scaled < 280_901
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", [MomentRegression, PreconditionedRegression])
+def test_the_parts_sum_to_the_account(kind: Any, intercept: bool) -> None:
+    given = problem(fit_intercept=intercept, with_targets=kind is MomentRegression, n_features=5, n_users=1000)
+    plan = kind(given) if kind is MomentRegression else kind(given, 7)
+    assert sum(plan.parts.values()) == plan.budget().cost.rho == sum(plan.budget().parts.values())
+    drawn = sum(this.noise.rho(math.isqrt(this.steps**2 * given.columns - 1) + 1) for this in plan.search.rounds)
+    drawn += given.columns * Fraction(plan.search.scales.choice._arguments["epsilon"]) ** 2 / 8
+    drawn += Fraction(plan.moments.radius.choice._arguments["epsilon"]) ** 2 / 8
+    noise = plan.moments.noise(11)
+    shift = 2 * (noise.steps + 2 * given.dimension) ** 2  # all of it on the diagonal, or all off it
+    on_diagonal = Fraction(shift) / (2 * noise.diagonal.sigma_squared)
+    off_diagonal = Fraction(shift, 2) / (2 * noise.others.sigma_squared)
+    drawn += max(on_diagonal, off_diagonal)
+    if kind is PreconditionedRegression:
+        clip = plan.clipping(9)
+        drawn += 7 * clip.noise.rho(2 * math.floor(clip.radius / clip.grid))
+        drawn += Fraction(plan.clip.choice._arguments["epsilon"]) ** 2 / 8
+    assert plan.budget().cost.rho * Fraction(999, 1000) < drawn <= plan.budget().cost.rho
+
+
+def test_a_search_finds_the_quantile() -> None:
+    search = QuantileSearch(1000, np.arange(10.0), Fraction(9, 10), Fraction(2), 3.0)
+    counts = np.array([0, 100, 500, 890, 900, 950, 999, 1000, 1000, 1000])
+    scores: list[Any] = []
+    index = search.drawn(counts, lambda mechanism, values: scores.append(values) or int(np.argmin(values)))
+    assert index == 4
+    # A step costs 3 / epsilon, unless that is much for so few users.
+    assert scores[0].tolist() == [900, 802, 403, 14, 6, 8, 9, 10, 12, 14]
+    assert QuantileSearch(100, np.arange(10.0), Fraction(9, 10), Fraction(1, 100), 3.0).costs[-1] == 72
+
+
+# --- exact audits
+
+
+class TinyLinear(UserLevelLinearRegression):
+    """On a grid of few steps and with few candidates, so that all transcripts can be listed."""
+
+    resolution, scales, radii = 2, 1, 1
+
+    def _moment_problem(self, n_users: int, n_features: int) -> MomentProblem:
+        public = vars(super()._moment_problem(n_users, n_features))
+        fewer = {"grid_resolution": self.resolution, "scale_steps": self.scales, "radius_steps": self.radii}
+        return MomentProblem(**{**public, **fewer})
+
+
+@pytest.fixture(autouse=True)
+def _forget_plans() -> Iterator[None]:
+    module.moment_regression.cache_clear()
+    yield
+    module.moment_regression.cache_clear()
+
+
+class Remembered:
+    """Rows whose sums are computed once: a distribution has thousands of paths, and the same few sums along them."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+        self.known: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def once(*arguments: Any, **given: Any) -> Any:
+            key = (name, *(np.asarray(argument).tobytes() for argument in arguments))
+            if key not in self.known:
+                found = getattr(self.rows, name)(*arguments, **given)
+                self.known[key] = found if isinstance(found, np.ndarray) else Remembered(found)
+            return self.known[key]
+
+        return once
+
+
+SCALE = 0.25
+"""The ends of the range are then where numbers are clamped, and second moments as long as the radius."""
+
+
+def diagonal_distribution(points: tuple[tuple[float, float], ...], rho: Fraction, mutant: int) -> Any:
+    """The exact weights of the noisy diagonal, a user at each point; off it there are zeros whoever is there."""
+    plan = SecondMoments(
+        problem(n_users=len(points), grid_resolution=16, radius_steps=5), radius=Fraction(1), moments=rho
+    )  # the first of five radii is 16, the norm of who is at the end of a column
+    X, y = (np.array(column) for column in zip(*points, strict=True))
+    data = UserTable(X[:, None], y, np.arange(len(X), dtype=np.uint32), len(X), 1)
+    noise = plan.noise(0)
+    joint = JointRows(data, "max", True).in_units(np.zeros(2), np.full(2, SCALE))
+    first, other, second = joint.moment_sum(noise.steps, noise.grid, constant=False).tolist()
+    assert other == 0
+    drawn = type(noise.diagonal)(sigma_squared=noise.diagonal.sigma_squared / mutant**2)
+    half = drawn._core_noise.weights()
+    weights = half[:0:-1] + half
+    length = len(weights) + len(points) * noise.steps
+    columns = np.zeros((2, length), dtype=object)
+    for column, shift in zip(columns, (first, second), strict=True):
+        column[shift : shift + len(weights)] = weights
+    return np.outer(*columns), sum(weights) ** 2
+
+
+@pytest.mark.parametrize("users", [2, 3])
+@pytest.mark.parametrize("mutant", [1, 2])
+def test_second_moments_audited(users: int, mutant: int) -> None:
+    """All neighbors of users in one column or the other: delta is as promised, and not with half the noise."""
+    rho, epsilon = Fraction(25), 46
+    promised = zcdp_delta(rho, epsilon, distance=Fraction(1, 2**80))
+    level = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 2**40))
+    universe = [(1.0, 0.0), (0.0, 1.0), (-0.5, 0.0)][: 5 - users]
+    datasets = list(itertools.combinations_with_replacement(universe, users))
+    found = {data: diagonal_distribution(data, rho, mutant) for data in datasets}
+    worst = Fraction(0)
+    for one, other in itertools.permutations(datasets, 2):
+        if sum((Counter(one) - Counter(other)).values()) == 1:
+            (p, whole), (q, _) = found[one], found[other]
+            excess = level.denominator * p - level.numerator * q
+            worst = max(worst, Fraction(excess[excess > 0].sum(), level.denominator * whole))
+    print(f"n={users} noise / {mutant}: worst delta {float(worst):.4g} of {float(promised):.4g}")
+    assert 0 < promised < 0.1
+    assert (worst <= promised) is (mutant == 1)
+
+
+@pytest.mark.parametrize("share", [1, 16])
+def test_the_whole_program_audited(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales, radius and second moments of one column and targets, as `fit` runs them; sixteen times rho fails."""
+    fair = module.SecondMoments.__init__
+    monkeypatch.setattr(
+        module.SecondMoments,
+        "__init__",
+        lambda self, problem, *, radius, moments: fair(self, problem, radius=radius, moments=share * moments),
+    )
+    monkeypatch.setattr(_linear_models, "JointRows", lambda *rows: Remembered(JointRows(*rows)))
+    monkeypatch.setattr(module.UnitSearch, "units", lambda self, drawn: (np.zeros(2), np.full(2, SCALE)))
+    model = TinyLinear(
+        epsilon=50, delta=Fraction(1, 20), feature_bounds=(-1, 1), target_bounds=(-1, 1), fit_intercept=False, m=1
+    )
+    report = audit_user_level(
+        as_finite_algorithm(model, n_users=2),
+        universe=[(1.0, 1.0), (1.0, -1.0)],
+        n_users=2,
+        n_examples=1,
+        epsilon=50,
+        delta=Fraction(1, 20),
+    )
+    print(f"rho x {share}: worst delta {report.worst_delta.upper:.4g}, {report.pairs} pairs")
+    assert report.holds is (share == 1)
+
+
+# --- models
+
+
+def people(n: int, labels: bool = False) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(4 * n, 3)) * [1, 100, 0.01] + [3, -50, 0]
+    best = (X - [3, -50, 0]) @ [1.0, 0.02, -100.0]
+    y = (3 * best + rng.logistic(size=4 * n) > 0) * 1 if labels else 7 + best + rng.normal(size=4 * n) / 2
+    return X, y, np.repeat(np.arange(n), 4)
+
+
+BOUNDS = ([-100, -1000, -1], [100, 1000, 1])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coefficients_in_the_units_of_the_data(intercept: bool) -> None:
+    """A normal error of a tenth of what is allowed: false alarms are below 1e-6."""
+    X, y, users = people(20_000)
+    X, y = (X, y) if intercept else (X - [3, -50, 0], y - 7)
+    model = UserLevelLinearRegression(
+        epsilon=10, m=4, feature_bounds=BOUNDS, target_bounds=(-200, 200), fit_intercept=intercept
+    ).fit(X, y, groups=users)
+    assert np.allclose(model.coef_ * [1, 50, -0.01], 1, atol=0.05)
+    assert abs(model.predict(np.array([[3.0, -50.0, 0.0]]) * intercept)[0] - 7 * intercept) < 0.2
+    assert model.converged_
+    assert 0 < model.noise_ratio_ < 0.1
+    assert (model.intercept_ != 0) == intercept
+    assert "moments" in model.privacy_.budget
+    assert ("centers" in model.privacy_.budget) == intercept
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("intercept", [True, False])
+def test_logistic_coefficients_in_the_units_of_the_data(intercept: bool) -> None:
+    X, y, users = people(20_000, labels=True)
+    X = X if intercept else X - [3, -50, 0]
+    model = UserLevelLogisticRegression(epsilon=10, m=4, feature_bounds=BOUNDS, fit_intercept=intercept)
+    model = model.fit(X, y, groups=users)
+    assert np.allclose(model.coef_[0] * [1, 50, -0.01], 3, atol=0.4)
+    assert model.converged_
+    assert np.allclose(model.predict_proba(X[:5])[:, 1], 1 / (1 + np.exp(-model.decision_function(X[:5]))))
+
+
+def test_regularization_shrinks() -> None:
+    X, y, users = people(20_000)
+    given = {"epsilon": 10, "m": 4, "feature_bounds": (-100, 100), "target_bounds": (-200, 200)}
+    free, held = (
+        UserLevelLinearRegression(regularization=strength, **given).fit(X[:, :1], y, groups=users)
+        for strength in (0.0, (1 / math.sqrt(3) / 100) ** 2)
+    )
+    # lambda is the variance of the feature in units of its bounds: half of the coefficient is left.
+    assert abs(held.coef_[0] / free.coef_[0] - 0.5) < 0.05
+
+
+def test_bounds_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y, users = people(300)
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    named = {"c": (-1, 1), "a": (-100, 100), "b": (-1000, 1000)}
+    models = []
+    for data, bounds in ((frame, named), (X, BOUNDS)):
+        with pytest.warns(InsecureRandomnessWarning):
+            model = UserLevelLinearRegression(
+                epsilon=5, m=4, feature_bounds=bounds, target_bounds=(-200, 200), random_state=1
+            ).fit(data, y, groups=users)
+        models.append(model)
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert np.array_equal(models[0].predict(frame), models[1].predict(X))
+    with pytest.raises(ValueError, match="'b'"):
+        UserLevelLinearRegression(epsilon=5, m=4, feature_bounds={"a": (0, 1), "c": (0, 1)}, target_bounds=(0, 1)).fit(
+            frame, y, groups=users
+        )
+
+
+@pytest.mark.parametrize("kind", [UserLevelLinearRegression, UserLevelLogisticRegression])
+def test_too_few_users_are_warned_of_with_a_number_that_does(kind: Any) -> None:
+    bounds = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {}
+    model = kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds)
+    for columns in (1, 20, 50):
+        (warning,) = model.release_plan(n_users=100, n_features=columns).warnings
+        needed = int(str(warning).split("about ")[1].split(" ")[0])
+        assert model.release_plan(n_users=needed + 2, n_features=columns).warnings == ()
+        assert model.release_plan(n_users=needed * 19 // 20, n_features=columns).warnings != ()
+    X, y, users = people(10, labels=True)
+    with pytest.warns(TooFewUsersWarning, match="10 users are too few for 3 columns"):
+        model.fit(X, y, groups=users)
+
+
+def test_every_scale_of_values_is_one_release() -> None:
+    """What is no number, infinite or tiny raises nothing and leaves coefficients finite."""
+    for value in (np.nan, np.inf, -np.inf, 1e308, 5e-324):
+        X, y, users = people(50, labels=True)
+        X[:8], y = value, np.where(np.arange(200) < 3, value, y)
+        for kind, bounds in ((UserLevelLinearRegression, {"target_bounds": (0, 1)}), (UserLevelLogisticRegression, {})):
+            for given in ({"feature_bounds": BOUNDS}, {"max_feature_norm": 1e-3}):
+                model = kind(epsilon=1, m=4, **given, **bounds).fit(X, y, groups=users)
+                assert np.all(np.isfinite(model.coef_))
+                assert np.all(np.isfinite(model.intercept_))
+                assert isinstance(model.converged_, bool)
+    with pytest.raises(TypeError):
+        kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds).fit(X.astype(str), y, groups=users)
