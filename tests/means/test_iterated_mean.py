@@ -129,7 +129,8 @@ def test_rounds_are_those_of_the_slow_reference(d: int) -> None:
     present = np.arange(n) % 7 != 3
     seen, draw = steady(lambda place: 3 * place - 4)
     outcome = plan.program(GivenVectors(people, present))(draw)
-    vectors = [tuple(map(F, row)) if has else None for row, has in zip(people.tolist(), present, strict=True)]
+    # Users without rows are at the origin, in all rounds.
+    vectors = [tuple(map(F, row)) if has else (F(0),) * d for row, has in zip(people.tolist(), present, strict=True)]
     flat = [given for given in seen if isinstance(given, int)]  # Laplace noise takes a column at a time
     sums = [given for given in seen if isinstance(given, tuple)] or list(zip(*[iter(flat)] * d, strict=True))
     center: reference.Vector = (F(0),) * d
