@@ -92,8 +92,9 @@ def test_bad_users_are_refused() -> None:
 def test_the_examples_of_the_pages_run(page: str, blocks: int) -> None:
     found = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert len(found) == blocks
+    names: dict[str, object] = {}  # a block may go on from those before
     for block in found:
-        exec(compile(block, page, "exec"), {})
+        exec(compile(block, page, "exec"), names)
 
 
 def test_the_readme_is_short_and_names_the_two_commands() -> None:
