@@ -70,6 +70,8 @@ def read_column_bounds(value: Any, name: str, n_columns: int, names: Sequence[st
 def _ends(value: Any, name: str) -> tuple[Floats, Floats]:
     """The lower and the upper ends, checked."""
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         if isinstance(value, Mapping):
             if not value or not all(isinstance(column, str) for column in value):
                 raise TypeError

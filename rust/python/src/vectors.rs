@@ -143,6 +143,9 @@ pub(crate) enum Made {
 #[pyclass(frozen, name = "UserVectors", module = "userdp._core")]
 pub(crate) struct PyUserVectors(pub(crate) Made);
 
+/// Integers for Python.
+type Integers<'py> = Bound<'py, PyArray1<i64>>;
+
 /// A sum over users.
 type Sum<'a, T> = &'a (dyn Fn(&dyn UserVectors, &Control) -> Result<T> + Sync);
 
@@ -288,7 +291,7 @@ impl PyUserVectors {
         grid: f64,
         rungs: usize,
         progress: Progress,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+    ) -> PyResult<(Integers<'py>, Integers<'py>)> {
         let center = center.as_slice()?;
         let sums = self.sum(py, progress, &|vectors, control| {
             excess::clipping_excess(vectors, center, radius, reach, grid, rungs, control)
