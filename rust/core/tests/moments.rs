@@ -1,5 +1,10 @@
 //! Second moments of users: beside exact integers, the same bits on every kernel, bounds in integers, and errors.
-#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::needless_range_loop
+)]
 
 use userdp_core::{
     control::Control,
