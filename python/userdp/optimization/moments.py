@@ -157,7 +157,10 @@ class UnitSearch:
         self.problem = problem
         self.rounds = tuple(self._rounds(rho["centers"])) if problem.fit_intercept else ()
         epsilon = search_epsilon(rho["scales"] / problem.columns)
-        candidates = 2 * np.exp2(-np.arange(problem.scale_steps)[::-1] / 2)
+        # Too few users for all candidates have the largest ones only: coefficients do not grow beyond all bounds.
+        enough = min(1.0, problem.n_users * float(epsilon) / ENOUGH)
+        self.steps = max(1, round(problem.scale_steps * enough))
+        candidates = 2 * np.exp2(-np.arange(self.steps)[::-1] / 2)
         self.scales = QuantileSearch(problem.n_users, candidates, WITHIN_SCALE, epsilon, COST)
 
     def _rounds(self, rho: Fraction) -> Iterator[CenterRound]:
@@ -178,7 +181,7 @@ class UnitSearch:
             low = self.center(sums) - this.half
             total = means.winsorized_sum(low, this.steps, this.grid)
             sums.append(draw(this.noise, tuple(total.tolist())))
-        levels = np.broadcast_to(self.scales.candidates, (self.problem.columns, self.problem.scale_steps))
+        levels = np.broadcast_to(self.scales.candidates, (self.problem.columns, self.steps))
         counts = rows.spreads(self.center(sums)).counts_at_most(levels)
         return tuple(sums), tuple(self.scales.drawn(column, draw) for column in counts)
 
@@ -204,13 +207,13 @@ class UnitSearch:
             )
             for this in self.rounds
         ]
-        return product(product(*each), product(range(self.problem.scale_steps), repeat=columns))
+        return product(product(*each), product(range(self.steps), repeat=columns))
 
     def n_outcomes(self) -> list[tuple[int, int]]:
         """How many there are, as powers."""
         problem = self.problem
         rounds = [(problem.n_users * this.steps + 2 * this.noise.support + 1, problem.columns) for this in self.rounds]
-        return [*rounds, (problem.scale_steps, problem.columns)]
+        return [*rounds, (self.steps, problem.columns)]
 
 
 @dataclass(frozen=True)
@@ -309,7 +312,7 @@ def too_few(problem: MomentProblem, needed: int) -> list[str]:
         return []
     return [
         f"{problem.n_users} users are too few for {problem.n_features} columns at this epsilon and delta: "
-        f"coefficients will be mostly noise; about {needed} users are needed"
+        f"noise may hide what is to be learnt; about {needed} users are needed"
     ]
 
 
