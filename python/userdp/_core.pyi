@@ -14,6 +14,7 @@ __all__ = [
     "Geometric",
     "Granularity",
     "GroupedExponentialRate",
+    "JointRows",
     "Level",
     "LocalRandomizer",
     "NegativeBinomialTable",
