@@ -455,3 +455,12 @@ def test_exact_audit_of_the_default(noise: str, d: int, halved: bool, monkeypatc
         )
     print(f"{noise}, {d} columns, halved {halved}: worst delta {report.worst_delta}, epsilon {report.epsilon}")
     assert report.holds is not halved
+
+
+def test_intervals_are_those_of_the_fit() -> None:
+    rows, users = np.full((40, 2), [1.0, 2000.0]), np.repeat(np.arange(20), 2)
+    learner = WinsorizedMean(epsilon=5, bounds=([0, 0], [5, 5000]), m=2).fit(rows, groups=users)
+    before = learner.interval(0.9).tolist()
+    learner.set_params(bounds=(0, 1), m=7, epsilon=100)
+    assert learner.interval(0.9).tolist() == before
+    assert WinsorizedMean.from_json(learner.to_json()).interval(0.9).tolist() == before

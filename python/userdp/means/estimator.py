@@ -55,8 +55,9 @@ class WinsorizedMean(UserLevelEstimator):
         What the caller vouched for, on which `worst_error_` rests.
     method_ : str
         The method that was used; public.
-    accuracy_, unmoved_ : Accuracy, ndarray
-        What `interval` is made of: the noise, and the mean before it was taken into the bounds.
+    accuracy_, unmoved_, bounds_, scales_ : Accuracy, ndarray, ndarray, ndarray
+        What `interval` is made of: the noise, the mean before it was taken into the bounds, these, and the units of
+        columns. They stay what they were when parameters change.
     privacy_ : PrivacyRecord
 
     Notes
@@ -269,6 +270,8 @@ class WinsorizedMean(UserLevelEstimator):
             return {
                 "mean_": middle + scale * self._within(mean, problem),
                 "unmoved_": middle + scale * mean,
+                "bounds_": np.stack((middle - units, middle + units), axis=1),
+                "scales_": scale,
                 "noise_": scale * accuracy.noise(),
                 "worst_error_": scale * accuracy.worst(),
                 "clipped_": accuracy.bias is not None,
@@ -345,15 +348,13 @@ class WinsorizedMean(UserLevelEstimator):
         if accuracy.mixed:
             raise ValueError(f"method={self.method_!r} rotates columns, and mixes their noise: it has no intervals")
         d = len(self.mean_)
-        middle, units = self._units(d)
-        _, scale = self._problem(2, units)
         parts = 2 if covers == "users" and accuracy.bias is not None else 1
         width = accuracy.half_width(failure / parts / d)
         if parts == 2:
             width += accuracy.bias.at_most(failure / 2)
         # Around the mean before it was taken into the bounds: a column's error may grow when a vector is pulled in.
-        ends = np.stack((self.unmoved_ - scale * width, self.unmoved_ + scale * width), axis=1)
-        cut: Floats = np.clip(ends, (middle - units)[:, None], (middle + units)[:, None])
+        ends = self.unmoved_[:, None] + self.scales_[:, None] * np.array([-width, width])
+        cut: Floats = np.clip(ends, self.bounds_[:, :1], self.bounds_[:, 1:])
         return cut
 
     def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Any:
