@@ -223,6 +223,43 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Vectors that are certainly inside take a shorter way to the same integers, also next to the end of the ball.
+    #[test]
+    fn the_short_way_has_the_same_integers(
+        direction in prop::collection::vec(-1.0..1.0, 1..80), radius in 0.05..2.0, log_grid in -26_i32..-5,
+        off in prop::sample::select(vec![0.0, 0.25, 52.0, 40.0, 30.0, 22.0, 21.0, 20.0, 19.0, 18.0, 3.0, 1.0]), outside: bool,
+    ) {
+        let (d, grid, control) = (direction.len(), 2_f64.powi(log_grid), Control::new());
+        let center: Vec<f64> = (0..d).map(|i| i as f64 / 50.0 - 1.0).collect();
+        let ball = Ball::new(&center, radius, grid).unwrap();
+        let off = 2_f64.powf(-off);
+        let length = f64::from(ball.steps()) * grid * (if outside { 1.0 + off } else { 1.0 - off });
+        let norm = squared_distance(Kernel::Scalar, &direction, None).sqrt();
+        prop_assume!(norm > 1e-6);
+        let vector: Vec<f64> = direction.iter().zip(&center).map(|(x, c)| c + x / norm * length).collect();
+        let given = Given(vec![Some(vector.clone())], d);
+        let mut integers = vec![0; d];
+        ball.clip(Kernel::Scalar, &vector, &mut integers);
+        let wanted: Vec<i64> = integers.iter().map(|&y| y.into()).collect();
+        prop_assert_eq!(&clipped_sum(&given, &center, radius, grid, &control).unwrap(), &wanted);
+        prop_assert_eq!(&clipped_moments(&given, &center, radius, grid, 9, &control).unwrap().0, &wanted);
+        // What is beyond, from the integers in a ball that takes nothing away.
+        let squared = Ball::new(&center, 30.0, grid).unwrap().clip(Kernel::Scalar, &vector, &mut integers);
+        let inner = u128::from(ball.steps().unsigned_abs());
+        let excess = clipping_excess(&given, &center, radius, 30.0, grid, 1, &control).unwrap();
+        if squared <= inner * inner {
+            prop_assert!(excess.pull.iter().chain(&excess.beyond).all(|&sum| sum == 0));
+        } else {
+            let norm = squared.isqrt() + u128::from(squared.isqrt().pow(2) < squared);
+            let share = i128::try_from((norm - inner).min(inner)).unwrap();
+            for (&sum, &y) in excess.pull.iter().zip(&integers) {
+                prop_assert_eq!(i128::from(sum), i128::from(y) * share / i128::try_from(norm).unwrap());
+            }
+        }
+    }
+}
+
 #[test]
 fn users_without_rows_are_at_the_origin_when_filled() {
     let given = Given(vec![None, Some(vec![3.0, 4.0]), None], 2);
@@ -271,26 +308,26 @@ fn integers(vectors: &dyn UserVectors) -> Result<Integers> {
 
 /// The integers of every user, from users' rows that are laid out in an order given by keys.
 fn of_users(
-    people: &[Vec<Vec<f64>>],
+    users: &[Vec<Vec<f64>>],
     keys: &[u64],
     rotate: bool,
     kernel: Kernel,
     threads: usize,
 ) -> Vec<Integers> {
     let mut rows: Vec<(u64, u32, &Vec<f64>)> = Vec::new();
-    for (user, person) in people.iter().enumerate() {
+    for (user, records) in users.iter().enumerate() {
         // A user's rows keep their order.
         let mut own: Vec<u64> =
-            (0..person.len()).map(|row| keys[(user * 31 + row * 7) % keys.len()]).collect();
+            (0..records.len()).map(|row| keys[(user * 31 + row * 7) % keys.len()]).collect();
         own.sort_unstable();
-        rows.extend(own.into_iter().zip(person).map(|(key, row)| (key, user as u32, row)));
+        rows.extend(own.into_iter().zip(records).map(|(key, row)| (key, user as u32, row)));
     }
     rows.sort_by_key(|row| row.0);
-    let columns = people.iter().flatten().next().map_or(1, Vec::len);
+    let columns = users.iter().flatten().next().map_or(1, Vec::len);
     let table = Table(rows.iter().map(|row| row.2.clone()).collect(), columns);
     let codes: Vec<u32> = rows.iter().map(|row| row.1).collect();
     let control = Control::new();
-    let of = RowsOfUsers::new(&codes, people.len(), &control).unwrap();
+    let of = RowsOfUsers::new(&codes, users.len(), &control).unwrap();
     let signs: Vec<i8> = (0..columns.next_power_of_two()).map(|j| if j % 3 == 0 { -1 } else { 1 }).collect();
     let options = MeansOptions {
         center: Some(vec![0.05; columns]),
@@ -302,7 +339,7 @@ fn of_users(
     let means = Means::new(&table, &of, &options).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let each: Vec<Integers> = (0..people.len())
+        let each: Vec<Integers> = (0..users.len())
             .map(|user| integers(&Subset::new(&means, &[user as u32]).unwrap()).unwrap())
             .collect();
         let (clipped, winsorized, counts, near, _, ((_, second), excess)) = integers(&means).unwrap();
@@ -329,7 +366,7 @@ fn of_users(
     })
 }
 
-fn people(columns: usize) -> impl Strategy<Value = Vec<Vec<Vec<f64>>>> {
+fn rows_of_users(columns: usize) -> impl Strategy<Value = Vec<Vec<Vec<f64>>>> {
     prop::collection::vec(
         prop::collection::vec(prop::collection::vec(number(), columns..=columns), 0..5),
         2..6,
@@ -342,16 +379,16 @@ proptest! {
     /// A user's integers do not depend on where rows are, on the other users, on threads or on kernels.
     #[test]
     fn others_do_not_matter(
-        (people, other) in (1_usize..40).prop_flat_map(|columns| (people(columns), people(columns))),
+        (users, other) in (1_usize..40).prop_flat_map(|columns| (rows_of_users(columns), rows_of_users(columns))),
         keys in prop::collection::vec(any::<u64>(), 20), more_keys in prop::collection::vec(any::<u64>(), 20),
         rotate in any::<bool>(),
     ) {
-        prop_assume!(people.iter().skip(1).any(|person| !person.is_empty()));
-        let expected = of_users(&people, &keys, rotate, Kernel::Scalar, 1);
+        prop_assume!(users.iter().skip(1).any(|rows| !rows.is_empty()));
+        let expected = of_users(&users, &keys, rotate, Kernel::Scalar, 1);
         for kernel in Kernel::supported() {
-            prop_assert!(of_users(&people, &more_keys, rotate, kernel, 3) == expected);
+            prop_assert!(of_users(&users, &more_keys, rotate, kernel, 3) == expected);
         }
-        let mut changed = people.clone();
+        let mut changed = users.clone();
         for replacement in [Vec::new(), other[0].clone()] {
             changed[0] = replacement;
             prop_assert!(of_users(&changed, &more_keys, rotate, Kernel::detect(), 2)[1..] == expected[1..]);

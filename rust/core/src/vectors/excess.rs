@@ -39,7 +39,8 @@ pub fn clipping_excess(
         let message = format!("{rungs} is out of range; 0 to {MOST_RUNGS} are accepted");
         return Err(Error::invalid("rungs", message));
     }
-    let inner = u64::from(Ball::new(center, radius, grid)?.steps().unsigned_abs());
+    let ball = Ball::new(center, radius, grid)?;
+    let inner = u64::from(ball.steps().unsigned_abs());
     let outer = Ball::new(center, reach, grid)?;
     let kernel = Kernel::detect();
     let dimension = vectors.dimension();
@@ -49,7 +50,12 @@ pub fn clipping_excess(
         || (Excess { pull: vec![0; dimension], beyond: vec![0; rungs] }, vec![0; dimension]),
         |(sums, integers), vector| {
             let Some(vector) = vector else { return };
-            let norm = norm_above(outer.clip(kernel, vector, integers));
+            let distance = outer.distance(kernel, vector);
+            // Its integers, which being taken into a ball only makes smaller, have norm at most R.
+            if ball.has_inside(distance) {
+                return;
+            }
+            let norm = norm_above(outer.clip_from(kernel, vector, distance, integers));
             if norm <= inner {
                 return;
             }
