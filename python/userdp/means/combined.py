@@ -712,15 +712,17 @@ class CombinedMean(MeanMethod):
     def _largest_bias(self) -> float:
         """The largest root mean square of the bias of a run, whatever the data are."""
         # Where T users' worth is beyond the radius, clipping moves the mean by max(2B, 4r) T / n / LEAST_WEIGHT at
-        # most, with r below WIDE B, and either test lets it pass with the probability that its noise allows for.
+        # most, with r below WIDE B, and a test lets it pass with the probability that its noise allows for. Each of the
+        # two tests has its own radius and T. In each step of T, the most that is moved and the probability at its start.
         d = self.problem.dimension
-        users = np.linspace(0, 4 * self.users, 1000)
-        passed = np.zeros(len(users))
+        users = np.linspace(0, 4 * self.users, 4000)
+        moved = max(2.0, 4 * WIDE) * self.problem.ball * users[1:] / (self.problem.n_users * LEAST_WEIGHT)
+        squared = 0.0
         for number, tau in enumerate(TAUS):
             deviation = self.users / (2 * math.sqrt(d * share_of_test(number, d)))
-            passed += [NormalDist(0, deviation).cdf(float(tau) * self.users - each) for each in users]
-        moved = max(2.0, 4 * WIDE) * self.problem.ball * users / (self.problem.n_users * LEAST_WEIGHT)
-        return float(np.max(moved * np.sqrt(np.minimum(passed, 1))))
+            passed = [NormalDist(0, deviation).cdf(float(tau) * self.users - each) for each in users[:-1]]
+            squared += float(np.max(moved**2 * passed))
+        return math.sqrt(squared)
 
     # All transcripts, for tiny problems.
 
