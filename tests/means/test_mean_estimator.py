@@ -223,12 +223,27 @@ def test_bounds_by_name_are_those_of_the_columns_of_a_frame() -> None:
         assert np.all(np.abs(made.mean_ - table.mean().to_numpy()) < 1e-3 * np.ptp(table.to_numpy(), axis=0))
         assert list(made.to_frame()["column"]) == list(table.columns)
     for wrong, message in (
-        ({"wage": (0, 5), "hours": (0, 5000)}, "has no bounds for 'gain'"),
+        ({"wage": (0, 5), "hours": (0, 5000)}, "has nothing for 'gain'"),
         (BY_NAME | {"age": (0, 99)}, "names 'age', which is no column"),
-        ({"wage": (0, 5), "hours": (0, 5000), "Gain": (-3, 1)}, "has no bounds for 'gain'"),
+        ({"wage": (0, 5), "hours": (0, 5000), "Gain": (-3, 1)}, "has nothing for 'gain'"),
     ):
         with pytest.raises(ValueError, match=message):
             fitted(frame, bounds=wrong)
+
+
+def test_user_std_may_be_given_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(PANEL, columns=["wage", "hours", "gain"])
+    by_name = {"gain": 0.5, "hours": 900.0, "wage": 1.0}
+    problems = []
+    for given in (by_name, [1.0, 900.0, 0.5]):
+        made = WinsorizedMean(epsilon=1, delta="1e-6", m=1, bounds=BY_NAME, user_std=given)
+        made.fit(frame, groups=np.arange(len(frame)))
+        problems.append(made._problem(len(frame), np.array([2.5, 2500.0, 2.0]))[0])
+    assert problems[0] == problems[1]
+    for wrong in (by_name | {"age": 1.0}, {"wage": 1.0}, by_name | {"gain": -1.0}):
+        with pytest.raises(ValueError, match="user_std"):
+            fitted(frame, bounds=BY_NAME, user_std=wrong)
 
 
 def test_one_pair_is_for_all_columns_and_asymmetric_bounds_are_clamped_to() -> None:
@@ -271,7 +286,7 @@ def test_users_who_are_only_enrolled_count_as_the_middle(given: dict[str, Any], 
         ({"bounds": (0, math.nan)}, ValueError, "bounds must be finite"),
         ({"bounds": (0, 2.0**301)}, ValueError, "bounds must be finite"),
         ({"bounds": ([0, 0], [1, 1])}, ValueError, "bounds must have one number or 1 for each end"),
-        ({"bounds": {"a": (0, 1), "b": (0, 1)}}, ValueError, "bounds must have bounds for 1 columns"),
+        ({"bounds": {"a": (0, 1), "b": (0, 1)}}, ValueError, "bounds must name as many columns as there are, 1"),
         ({"bounds": (0, 1), "user_std": 1, "homogeneous": True}, ValueError, "promise the same thing"),
         ({"bounds": (0, 1), "homogeneous": True, "m": None}, ValueError, "needs m"),
         ({"bounds": (0, 1), "user_std": 0}, ValueError, "user_std must be a positive number"),

@@ -52,19 +52,24 @@ def read_column_bounds(value: Any, name: str, n_columns: int, names: Sequence[st
     """
     low, high = _ends(value, name)
     if isinstance(value, Mapping):
-        if names is not None and set(names) != set(value):
-            missing = [column for column in names if column not in value]
-            unknown = [column for column in value if column not in names]
-            problem = f"has no bounds for {missing[0]!r}" if missing else f"names {unknown[0]!r}, which is no column"
-            raise ValueError(f"{name} {problem}; columns are {', '.join(map(repr, names))}")
-        if len(value) != n_columns:
-            raise ValueError(f"{name} must have bounds for {n_columns} columns; got {len(value)}")
-        order = list(range(n_columns)) if names is None else [list(value).index(column) for column in names]
+        order = places_of_columns(value, name, n_columns, names)
         low, high = low[order], high[order]
     for end in (low, high):
         if end.shape not in ((), (1,), (n_columns,)):
             raise ValueError(f"{name} must have one number or {n_columns} for each end; got {len(end)}")
     return ColumnBounds(*(tuple(np.broadcast_to(end, (n_columns,)).tolist()) for end in (low, high)))
+
+
+def places_of_columns(value: Mapping[str, Any], name: str, n_columns: int, names: Sequence[str] | None) -> list[int]:
+    """Where a dict has every column: by name, or in its order where columns have no names."""
+    if names is not None and set(names) != set(value):
+        missing = [column for column in names if column not in value]
+        unknown = [column for column in value if column not in names]
+        problem = f"has nothing for {missing[0]!r}" if missing else f"names {unknown[0]!r}, which is no column"
+        raise ValueError(f"{name} {problem}; columns are {', '.join(map(repr, names))}")
+    if len(value) != n_columns:
+        raise ValueError(f"{name} must name as many columns as there are, {n_columns}; got {len(value)}")
+    return list(range(n_columns)) if names is None else [list(value).index(column) for column in names]
 
 
 def _ends(value: Any, name: str) -> tuple[Floats, Floats]:

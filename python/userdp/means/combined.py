@@ -713,7 +713,7 @@ class CombinedMean(MeanMethod):
         """The largest root mean square of the bias of a run, whatever the data are."""
         # Where T users' worth is beyond the radius, clipping moves the mean by max(2B, 4r) T / n / LEAST_WEIGHT at
         # most, with r below WIDE B, and a test lets it pass with the probability that its noise allows for. Each of the
-        # two tests has its own radius and T. In each step of T, the most that is moved and the probability at its start.
+        # two tests has its own radius and T. A step of T has the most that is moved and the probability at its start.
         d = self.problem.dimension
         users = np.linspace(0, 4 * self.users, 4000)
         moved = max(2.0, 4 * WIDE) * self.problem.ball * users[1:] / (self.problem.n_users * LEAST_WEIGHT)

@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from userdp.display.frames import frame_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
-from userdp.estimators.column_bounds import KIND, LARGEST, Bounds, check_column_bounds, read_column_bounds
+from userdp.estimators.column_bounds import (
+    KIND,
+    LARGEST,
+    Bounds,
+    check_column_bounds,
+    places_of_columns,
+    read_column_bounds,
+)
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.exact.epsilon import positive_epsilon
@@ -130,9 +137,9 @@ class WinsorizedMean(UserLevelEstimator):
     center: float | npt.ArrayLike = fields.parameter(
         0.0, kind="float or array-like with shape (columns,)", doc="Of the ball of `max_norm`. Public."
     )
-    user_std: float | npt.ArrayLike | None = fields.parameter(
+    user_std: float | npt.ArrayLike | Mapping[str, float] | None = fields.parameter(
         None,
-        kind="float or array-like with shape (columns,), optional",
+        kind="float, array-like with shape (columns,), or dict from column names to floats, optional",
         doc="""
         A promise: the root mean square distance of users' means from their mean, in each column (with `max_norm`, in
         L2), is at most this. Users who are farther away may be clipped. Public.
@@ -207,8 +214,12 @@ class WinsorizedMean(UserLevelEstimator):
         """Of users' means, in each column (with `max_norm`, in L2): as promised, or as few rows alone would make it."""
         if self.user_std is None:
             return units / math.sqrt(self.m or 1)
+        given: Any = self.user_std
+        if self.bounds is not None and isinstance(given, Mapping):
+            places = places_of_columns(given, "user_std", len(units), self._names())
+            given = [list(given.values())[place] for place in places]
         try:
-            spread = np.array(self.user_std, dtype=np.float64)
+            spread = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
             spread = np.array(math.nan)
         accepted = ((), (len(units),)) if self.bounds is not None else ((),)
