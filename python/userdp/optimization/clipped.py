@@ -32,7 +32,7 @@ from userdp.optimization.descent import (
     regularization_parameter,
     start_parameter,
 )
-from userdp.optimization.losses import GradientRows
+from userdp.optimization.losses import CustomLoss, GradientRows
 from userdp.optimization.schedules import ProjectedDescent
 from userdp.public_randomness import PublicSeed
 
@@ -41,8 +41,13 @@ Average = Literal["tail", "all", "last"]
 
 GRID_RESOLUTION = 2**28
 """Steps of the grid in the clipping radius are from this up to twice as many."""
-MOST_ITERATIONS = 200
+MOST_ITERATIONS = 2000
 """By default."""
+MOST_NUMBERS = 2**32
+"""The default reads so many numbers over all rounds, which takes about half a minute, or FREE_ITERATIONS times all."""
+FREE_ITERATIONS = 200
+NUMBERS_OF_A_CALL = 2**11
+"""A call of a `CustomLoss` for a user takes as long as reading so many."""
 PART_CLIP = 0.6
 """The default clips at this share of G / sqrt(m) where noise is large."""
 LEAST_CLIP = 0.05
@@ -148,7 +153,7 @@ def clipped_descent(
     count = batch_users or problem.n_users
     relative = relative_noise(problem, count)
     radius = clip or default_clip(problem, relative)
-    rounds = n_iterations or default_iterations(problem, radius * relative)
+    rounds = n_iterations or default_iterations(problem, radius * relative, count)
     noise = _noise_of_rounds(problem, rounds, batch_users)
     grid = 2.0 ** math.floor(math.log2(radius) - math.log2(grid_resolution))
     sensitivity = 2 * math.floor(radius / grid)
@@ -188,10 +193,12 @@ def default_clip(problem: DescentProblem, relative: float) -> float:
     return problem.lipschitz * max((PART_CLIP + more / root) / root, LEAST_CLIP)
 
 
-def default_iterations(problem: DescentProblem, noise: float) -> int:
-    """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, at most 200; the noise is C s."""
+def default_iterations(problem: DescentProblem, noise: float, count: int) -> int:
+    """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, within reason; the noise is C s."""
     balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * noise)
-    return max(1, math.ceil(min(balanced, MOST_ITERATIONS)))
+    of_a_user = problem.m * problem.dimension + NUMBERS_OF_A_CALL * isinstance(problem.loss, CustomLoss)
+    in_time = max(FREE_ITERATIONS, MOST_NUMBERS // (count * of_a_user))
+    return max(1, math.ceil(min(balanced, MOST_ITERATIONS, in_time)))
 
 
 def default_step_size(problem: DescentProblem, clip: float, count: int, n_iterations: int, rho: Fraction) -> float:
@@ -270,7 +277,8 @@ class ClippedGradientDescent(Descent):
         kind="int, optional",
         doc="""
         T, the number of steps. By default the one that balances the two terms of the error bound for the average, at
-        most 200.
+        most 2000; and at most 200 where 200 steps read more than 2**32 numbers. More steps than that pay where features
+        are of unlike sizes, and take time.
         """,
     )
     step_size: float | None = fields.parameter(
