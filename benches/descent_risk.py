@@ -43,6 +43,7 @@ SHARED: dict[str, Any] = {
     "loss": LogisticLoss(),
     "constraint": L2Ball(RADIUS),
     "max_norm": 1.0,
+    "target_bounds": (-1, 1),
 }
 
 

@@ -400,9 +400,15 @@ def test_fit_asks_before_anything_is_drawn() -> None:
     [
         WinsorizedMean(epsilon=1, delta="1e-7", max_norm=1, m=4, method="gaussian"),
         WinsorizedMean(epsilon=1, bounds=(0, 10), m=4, user_std=0.5, method="iterated"),
-        ClippedGradientDescent(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
-        WinsorizedGradientDescent(epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
-        PhasedERM(epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4),
+        ClippedGradientDescent(
+            epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4, target_bounds=(-1, 1)
+        ),
+        WinsorizedGradientDescent(
+            epsilon=1, loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4, target_bounds=(-1, 1)
+        ),
+        PhasedERM(
+            epsilon=1, delta="1e-7", loss=SquaredLoss(), constraint=L2Ball(1), max_norm=10, m=4, target_bounds=(-1, 1)
+        ),
         FiniteMinimizer(epsilon=1, loss_bounds=(0, 10), m=4),
         UserLevelLogisticRegression(epsilon=1, delta="1e-7", max_feature_norm=10, m=4, classes=(0, 1)),
         UserLevelLinearRegression(
@@ -460,7 +466,9 @@ def test_what_a_fit_fits_on_the_way_is_charged_and_what_other_threads_fit_is_not
         return np.zeros((len(X), len(theta)))
 
     loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
-    model = WinsorizedGradientDescent(epsilon=1, loss=loss, constraint=L2Ball(1), max_norm=10, m=4)
+    model = WinsorizedGradientDescent(
+        epsilon=1, loss=loss, constraint=L2Ball(1), max_norm=10, m=4, target_bounds=(-1, 1)
+    )
     ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)
     assert done == ["inside", "ThresholdClassifier"]
     assert sorted(entry.name for entry in ledger.entries) == ["WinsorizedGradientDescent"] * 2
@@ -589,6 +597,7 @@ def test_what_a_callback_changes_during_a_fit_changes_nothing() -> None:
         n_iterations=3,
         clip=1.0,
         step_size=0.1,
+        target_bounds=(-1, 1),
     )
     ledger = PrivacyLedger(2, "1e-6")
     ledger.fit(model, HOURS[:, None], HOURS > 5, groups=PEOPLE)

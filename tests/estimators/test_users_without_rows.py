@@ -129,7 +129,15 @@ def test_they_vote_for_the_default_of_an_algorithm() -> None:
     assert likeliest[1] == learner._default
 
 
-DESCENT: dict[str, Any] = {"epsilon": 1, "delta": 0.1, "loss": SquaredLoss(), "constraint": L2Ball(1.0), "m": 2}
+DESCENT: dict[str, Any] = {
+    "epsilon": 1,
+    "delta": 0.1,
+    "loss": SquaredLoss(),
+    "constraint": L2Ball(1.0),
+    "m": 2,
+    "target_bounds": (-1, 1),
+    "max_norm": 1.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +163,7 @@ def test_they_count_with_a_gradient_of_zero(learner: Any) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_they_count_with_losses_in_the_middle() -> None:
     """With the Laplace-free method of one range: as users whose losses are all the middle of the bounds."""
-    learner = FiniteMinimizer(epsilon=2, m=2, alpha=0.3, enrolled=range(6), random_state=1)
+    learner = FiniteMinimizer(epsilon=2, m=2, alpha=0.3, enrolled=range(6), random_state=1, loss_bounds=(0, 1))
     losses = np.array([[0.1, 0.9], [0.2, 0.8], [0.0, 1.0]])
     alone = learner.fit(losses, groups=[0, 1, 2])
     found = alone.index_, alone.value_

@@ -37,7 +37,15 @@ def fits(start: threading.Barrier) -> None:
         ThresholdClassifier(epsilon=1, domain_size=10, m=2, exact_integers=True).fit(X, Y, groups=PEOPLE)
         WinsorizedMean(epsilon=1, max_norm=1, m=2, method="laplace").fit(X, groups=PEOPLE)
         ClippedGradientDescent(
-            epsilon=1, delta=1e-6, loss=loss, constraint=L2Ball(1), max_norm=1.0, m=2, n_iterations=2, step_size=0.1
+            epsilon=1,
+            delta=1e-6,
+            loss=loss,
+            constraint=L2Ball(1),
+            max_norm=1.0,
+            m=2,
+            n_iterations=2,
+            step_size=0.1,
+            target_bounds=(-1, 1),
         ).fit(X, Y, groups=PEOPLE)
         with WinsorizedQueries(epsilon=1, n_queries=1, max_norm=1, m=2).open(X, Y, groups=PEOPLE) as session:
             session.release(lambda rows, y: np.exp(np.full(1, -1e4)) * rows.sum())

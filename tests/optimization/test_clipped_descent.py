@@ -30,7 +30,7 @@ from userdp.optimization import (
     SmoothedHingeLoss,
     SquaredLoss,
 )
-from userdp.optimization.clipped import _amplified_rho
+from userdp.optimization.clipped import _amplified_rho, relative_noise
 from userdp.runtime import source_of
 
 N, M, D = 40, 3, 2
@@ -45,7 +45,16 @@ def people() -> tuple[Any, Any, Any]:
 
 def learner(**given: Any) -> ClippedGradientDescent:
     return ClippedGradientDescent(
-        **{"epsilon": 1, "delta": 1e-6, "loss": SquaredLoss(), "constraint": L2Ball(3.0), "m": M, **given}
+        **{
+            "epsilon": 1,
+            "delta": 1e-6,
+            "loss": SquaredLoss(),
+            "constraint": L2Ball(3.0),
+            "max_norm": 1.0,
+            "target_bounds": (-1, 1),
+            "m": M,
+            **given,
+        }
     )
 
 
@@ -259,3 +268,16 @@ def test_the_default_clips_less_where_noise_is_little(n_users: int, m: int, clip
     step: Any = planned(given, n_users, 8).step
     assert step.clip == pytest.approx(clip, abs=0.01)
     assert planned(given.set_params(m=10**6), n_users, 8).step.clip == pytest.approx(1 / 20)
+
+
+def test_the_default_goes_on_until_noise_is_what_is_left_or_time_is() -> None:
+    given = learner(loss=LogisticLoss(), m=4)
+    rounds = [planned(given, n_users, 8).optimizer.rounds for n_users in (200, 2000, 20_000, 10**6, 10**7)]
+    assert rounds[0] < rounds[1] < rounds[2]
+    assert 200 < rounds[2] <= 2000
+    # 2**32 numbers, or 200 rounds.
+    assert rounds[3:] == [200, 200]
+    balanced = planned(given, 2000, 8)
+    error = balanced.problem.smoothness * balanced.problem.radius / (2 * math.sqrt(2) * rounds[1])
+    noise = relative_noise(balanced.problem, 2000) * balanced.step.clip
+    assert noise * (1 - 2 / rounds[1]) < error <= noise

@@ -38,6 +38,8 @@ def descent(**given: Any) -> Coarse:
             "delta": DELTA,
             "loss": LogisticLoss(),
             "constraint": L2Ball(1.0),
+            "target_bounds": (-1, 1),
+            "max_norm": 1.0,
             "clip": 0.5,
             "step_size": 1.0,
             "m": 1,

@@ -37,7 +37,8 @@ USERS = np.repeat(np.arange(30), 2)
 
 def fitted(kind: Any, **given: Any) -> Any:
     shared = {"epsilon": 1, "delta": 1e-6, "loss": LogisticLoss(), "constraint": L2Ball(1.0), "m": 2}
-    return kind(**{**shared, **given}).fit(X, Y, groups=USERS)
+    public = {"target_bounds": (-1, 1), "max_norm": 1.0}
+    return kind(**{**shared, **public, **given}).fit(X, Y, groups=USERS)
 
 
 @pytest.mark.parametrize("kind", DESCENTS)
@@ -77,11 +78,18 @@ def test_a_start_on_the_edge_is_in_the_constraint() -> None:
         (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 1e308)), "target_bounds"),
         (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 5e-324)), "target_bounds"),
         (
-            WinsorizedGradientDescent(epsilon=1, loss=LogisticLoss(), constraint=L2Ball(1), grid_resolution=2**60),
+            WinsorizedGradientDescent(
+                epsilon=1,
+                loss=LogisticLoss(),
+                constraint=L2Ball(1),
+                grid_resolution=2**60,
+                target_bounds=(-1, 1),
+                max_norm=1.0,
+            ),
             "2..28",
         ),
         (FiniteMinimizer(epsilon=1, m=2, loss_bounds=(0, 5e-324)), "loss_bounds"),
-        (FiniteMinimizer(epsilon=1, m=2, method=[1]), "method must be one of"),
+        (FiniteMinimizer(epsilon=1, m=2, method=[1], loss_bounds=(0, 1)), "method must be one of"),
     ],
 )
 def test_refused(model: Any, words: str) -> None:
@@ -111,6 +119,8 @@ VALUES = (1e308, -1e308, 1e-308, 5e-324, np.inf, np.nan)
             n_iterations=2,
             constraint=L2Ball(1.0),
             loss=own(lambda t, X, y: (X @ t - y) @ X),
+            target_bounds=(-1, 1),
+            max_norm=1.0,
         ),
     ],
     ids=["bound", "bounds", "targets", "own"],
@@ -184,7 +194,7 @@ def test_numbers_of_runs_given_that_they_are_few() -> None:
 
 def test_few_runs_are_no_great_work() -> None:
     """Where at most ten runs are made, a small probability to stop is no reason to refuse."""
-    found = FiniteMinimizer(epsilon=1, m=2, stopping_probability=Fraction(1, 2**50), most_runs=10)
+    found = FiniteMinimizer(epsilon=1, m=2, stopping_probability=Fraction(1, 2**50), most_runs=10, loss_bounds=(0, 1))
     assert found.fit(X, groups=USERS).index_ in (0, 1)
 
 
@@ -202,6 +212,8 @@ def test_few_runs_are_no_great_work() -> None:
             m=20,
             method="practical",
             concentration=0.01,
+            target_bounds=(-1, 1),
+            max_norm=1.0,
         ),
         PhasedERM(
             epsilon="1/10",
@@ -211,8 +223,12 @@ def test_few_runs_are_no_great_work() -> None:
             m=20,
             method="practical",
             concentration=0.01,
+            target_bounds=(-1, 1),
+            max_norm=1.0,
         ),
-        FiniteMinimizer(epsilon="1/10", m=2, method="paper", concentration=0.001, stopping_probability="1/2"),
+        FiniteMinimizer(
+            epsilon="1/10", m=2, method="paper", concentration=0.001, stopping_probability="1/2", loss_bounds=(0, 1)
+        ),
     ],
     ids=lambda model: type(model).__name__,
 )

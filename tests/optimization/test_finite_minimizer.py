@@ -24,7 +24,7 @@ LOSSES = [(0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (-3.0, 0.0), (float("nan"), 7.0)]
 
 def audited(n_users: int, m: int, **parameters: Any) -> Any:
     learner = FiniteMinimizer(
-        **{"epsilon": 3, "m": m, "grid_resolution": 1, "stopping_probability": "1/4", **parameters}
+        loss_bounds=(0, 1), **{"epsilon": 3, "m": m, "grid_resolution": 1, "stopping_probability": "1/4", **parameters}
     )
     algorithm = as_finite_algorithm(learner, n_users=n_users, n_features=2)
     universe = LOSSES if m == 1 else LOSSES[:3]
@@ -58,7 +58,9 @@ def test_audit(n_users: int, m: int, parameters: dict[str, Any], noise: int) -> 
 def test_audit_with_a_range() -> None:
     # Several bins, found privately in each run.
     report = audited(2, 1, method="paper", concentration=0.02, grid_resolution=4)
-    plan: Any = FiniteMinimizer(epsilon=3, m=1, method="paper", concentration=0.02, grid_resolution=4)._method(2, 2)
+    plan: Any = FiniteMinimizer(
+        epsilon=3, m=1, method="paper", concentration=0.02, grid_resolution=4, loss_bounds=(0, 1)
+    )._method(2, 2)
     print(plan.lattice)
     assert plan.lattice.n_bins > 1
     assert report.holds
@@ -85,7 +87,13 @@ def test_a_cap_fails_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_users_without_rows_are_in_the_middle() -> None:
     learner = FiniteMinimizer(
-        epsilon=3, m=1, method="laplace", grid_resolution=4, stopping_probability="1/2", enrolled=[1, 2, 3]
+        epsilon=3,
+        m=1,
+        method="laplace",
+        grid_resolution=4,
+        stopping_probability="1/2",
+        enrolled=[1, 2, 3],
+        loss_bounds=(0, 1),
     )
     with_nobody = learner.output_distribution(np.array([[0.0, 1.0], [1.0, 1.0]]), groups=[1, 2])
     in_the_middle = learner.output_distribution(np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 0.5]]), groups=[1, 2, 3])
@@ -94,7 +102,9 @@ def test_users_without_rows_are_in_the_middle() -> None:
 
 def test_rows_count_by_user() -> None:
     # A user's mean loss counts, not rows: three rows of one user are one of 2 users.
-    learner = FiniteMinimizer(epsilon=3, m=1, method="laplace", grid_resolution=4, stopping_probability="1/2")
+    learner = FiniteMinimizer(
+        epsilon=3, m=1, method="laplace", grid_resolution=4, stopping_probability="1/2", loss_bounds=(0, 1)
+    )
     a = learner.output_distribution(np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.0, 0.25]]), groups=[1, 2, 2, 2])
     b = learner.output_distribution(np.array([[0.0, 1.0], [0.5, 0.25]]), groups=[1, 2])
     assert a == b
@@ -116,7 +126,13 @@ def test_the_best_candidate_is_found(method: str) -> None:
 def test_the_pmf_is_drawn_from() -> None:
     rows, groups = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]), [1, 2, 3]
     learner = FiniteMinimizer(
-        epsilon=6, m=1, method="laplace", grid_resolution=1, stopping_probability="1/3", random_state=1
+        epsilon=6,
+        m=1,
+        method="laplace",
+        grid_resolution=1,
+        stopping_probability="1/3",
+        random_state=1,
+        loss_bounds=(0, 1),
     )
     pmf = learner.output_distribution(rows, groups=groups)
     expected: dict[int, Fraction] = {}
@@ -133,7 +149,7 @@ def test_the_pmf_is_drawn_from() -> None:
 
 
 def test_nothing_tells_how_many_runs_there_were() -> None:
-    learner = FiniteMinimizer(epsilon=1, m=1, method="laplace").fit(np.eye(4), groups=range(4))
+    learner = FiniteMinimizer(epsilon=1, m=1, method="laplace", loss_bounds=(0, 1)).fit(np.eye(4), groups=range(4))
     fitted = {name for name in vars(learner) if name.endswith("_")}
     assert fitted == {"index_", "value_", "n_users_", "n_features_in_", "unit_", "privacy_", "is_private_"}
     saved = json.loads(learner.to_json())
@@ -180,7 +196,7 @@ def test_sums_are_remembered() -> None:
 )
 def test_bad_parameters(parameters: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        FiniteMinimizer(**{"epsilon": 1, "m": 1, **parameters}).fit(np.eye(3), groups=range(3))
+        FiniteMinimizer(**{"epsilon": 1, "m": 1, "loss_bounds": (0, 1), **parameters}).fit(np.eye(3), groups=range(3))
 
 
 @pytest.mark.parametrize(
@@ -194,4 +210,4 @@ def test_bad_parameters(parameters: dict[str, Any], error: type[Exception], mess
 )
 def test_too_much_work_is_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(BudgetError, match=r"measurements of 3 users .* about .* hours; at most 523904 .*: raise"):
-        FiniteMinimizer(epsilon=1, m=1, **parameters).release_plan(n_users=3, n_features=3)
+        FiniteMinimizer(epsilon=1, m=1, loss_bounds=(0, 1), **parameters).release_plan(n_users=3, n_features=3)

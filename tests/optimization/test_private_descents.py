@@ -28,6 +28,8 @@ TINY: dict[str, Any] = {
     "epsilon": 2,
     "loss": SquaredLoss(1.0),
     "constraint": L2Ball(2.0),
+    "target_bounds": (-1, 1),
+    "max_norm": 1.0,
     "public_seed": bytes(32),
     "grid_resolution": 1,
     "method": "laplace",
@@ -164,6 +166,7 @@ def test_descents_find_the_direction(method: str, variant: str) -> None:
         regularization=0.1 if variant == "strongly-convex" else 0.0,
         # The public query point of this seed is one of the last.
         public_seed=bytes([7] * 32),
+        target_bounds=(-1, 1),
     )
     theta = learner.fit(X, y, groups=groups).theta_
     print(method, variant, theta)
@@ -178,12 +181,36 @@ def test_all_of_the_budget_is_spent_and_no_more() -> None:
     X, y, groups = people(200, 8)
     for learner in (
         WinsorizedGradientDescent(
-            epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, n_iterations=5
+            epsilon=1,
+            delta=1e-6,
+            loss=LogisticLoss(),
+            constraint=L2Ball(1.0),
+            m=8,
+            n_iterations=5,
+            target_bounds=(-1, 1),
+            max_norm=1.0,
         ),
         WinsorizedGradientDescent(
-            epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, n_iterations=5, method="tracking"
+            epsilon=1,
+            delta=1e-6,
+            loss=LogisticLoss(),
+            constraint=L2Ball(1.0),
+            m=8,
+            n_iterations=5,
+            method="tracking",
+            target_bounds=(-1, 1),
+            max_norm=1.0,
         ),
-        PhasedERM(epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(1.0), m=8, n_iterations=3),
+        PhasedERM(
+            epsilon=1,
+            delta=1e-6,
+            loss=LogisticLoss(),
+            constraint=L2Ball(1.0),
+            m=8,
+            n_iterations=3,
+            target_bounds=(-1, 1),
+            max_norm=1.0,
+        ),
     ):
         record = learner.fit(X, y, groups=groups).privacy_
         delta = zcdp_delta(record.rho, record.epsilon, distance=record.distance)
@@ -209,7 +236,8 @@ def test_all_of_the_budget_is_spent_and_no_more() -> None:
     ],
 )
 def test_bad_parameters(kind: Any, parameters: dict[str, Any], message: str) -> None:
-    given = {"epsilon": 1, "delta": 1e-6, "loss": LogisticLoss(), "constraint": L2Ball(1.0), "m": 8, **parameters}
+    shared = {"epsilon": 1, "delta": 1e-6, "loss": LogisticLoss(), "constraint": L2Ball(1.0), "m": 8}
+    given = {**shared, "target_bounds": (-1, 1), "max_norm": 1.0, **parameters}
     X, y, groups = people(20, 2)
     with pytest.raises(ValueError, match=message):
         kind(**given).fit(X, y, groups=groups)

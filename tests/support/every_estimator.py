@@ -40,15 +40,36 @@ def estimators() -> dict[str, UserLevelMechanism]:
         "mean, laplace": WinsorizedMean(epsilon=4, max_norm=1, m=8, method="laplace"),
         "queries": WinsorizedQueries(epsilon=2, n_queries=1, dimension=1, max_norm=2, m=8),
         "clipped": ClippedGradientDescent(
-            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, max_norm=2.0, m=8
+            epsilon=4,
+            delta=1e-3,
+            loss=SquaredLoss(),
+            constraint=ball,
+            max_norm=2.0,
+            m=8,
+            target_bounds=(-1, 1),
         ),
         "winsorized": WinsorizedGradientDescent(
-            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, max_norm=2.0, m=8, public_seed=SEED
+            epsilon=4,
+            delta=1e-3,
+            loss=SquaredLoss(),
+            constraint=ball,
+            max_norm=2.0,
+            m=8,
+            public_seed=SEED,
+            target_bounds=(-1, 1),
         ),
         "phased": PhasedERM(
-            epsilon=4, delta=1e-3, loss=SquaredLoss(), constraint=ball, m=8, max_iterations=5, public_seed=SEED
+            epsilon=4,
+            delta=1e-3,
+            loss=SquaredLoss(),
+            constraint=ball,
+            m=8,
+            max_iterations=5,
+            public_seed=SEED,
+            target_bounds=(-1, 1),
+            max_norm=1.0,
         ),
-        "finite": FiniteMinimizer(epsilon=2, m=8, alpha=0.3),
+        "finite": FiniteMinimizer(epsilon=2, m=8, alpha=0.3, loss_bounds=(0, 1)),
         "linear": UserLevelLinearRegression(
             epsilon=4, delta=1e-3, max_feature_norm=10, target_bounds=(0, 1), m=8, public_seed=SEED
         ),

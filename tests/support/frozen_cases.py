@@ -512,7 +512,13 @@ def fits_of_models() -> Any:
         for learner, target in (
             (
                 ClippedGradientDescent(
-                    epsilon=4, delta=1e-3, loss=LogisticLoss(), constraint=L2Ball(5.0), max_norm=2.0, m=8
+                    epsilon=4,
+                    delta=1e-3,
+                    loss=LogisticLoss(),
+                    constraint=L2Ball(5.0),
+                    max_norm=2.0,
+                    m=8,
+                    target_bounds=(-1, 1),
                 ),
                 signs,
             ),
@@ -527,6 +533,7 @@ def fits_of_models() -> Any:
                     n_iterations=4,
                     batch_users=20,
                     fit_intercept=True,
+                    target_bounds=(-1, 1),
                 ),
                 signs,
             ),
@@ -539,6 +546,7 @@ def fits_of_models() -> Any:
                     max_norm=2.0,
                     m=8,
                     public_seed=SEED,
+                    target_bounds=(-1, 1),
                 ),
                 y,
             ),
@@ -551,6 +559,8 @@ def fits_of_models() -> Any:
                     m=8,
                     max_iterations=5,
                     public_seed=SEED,
+                    target_bounds=(-1, 1),
+                    max_norm=1.0,
                 ),
                 y,
             ),
@@ -560,7 +570,7 @@ def fits_of_models() -> Any:
                 ),
                 y,
             ),
-            (FiniteMinimizer(epsilon=2, m=8, alpha=0.3), None),
+            (FiniteMinimizer(epsilon=2, m=8, alpha=0.3, loss_bounds=(0, 1)), None),
         ):
             X = (RNG_SYMBOLS < 3).astype(float) if target is None else NUMBERS
             found.append(fitted(learner, X, target, groups))
@@ -571,7 +581,14 @@ def fits_of_models() -> Any:
 def fit_of_a_custom_loss() -> Any:
     loss = CustomLoss(lambda theta, X, y: (X @ theta - y)[:, None] * X, lipschitz=6.0, smoothness=4.0)
     learner = ClippedGradientDescent(
-        epsilon=4, delta=1e-3, loss=loss, constraint=L2Ball(2.0), max_norm=2.0, m=8, n_iterations=5
+        epsilon=4,
+        delta=1e-3,
+        loss=loss,
+        constraint=L2Ball(2.0),
+        max_norm=2.0,
+        m=8,
+        n_iterations=5,
+        target_bounds=(-1, 1),
     )
     return fitted(learner, NUMBERS, NUMBERS[:, 0], RAGGED)
 
@@ -580,9 +597,13 @@ def fit_of_a_custom_loss() -> Any:
 def costs() -> Any:
     found = []
     learners: list[Any] = [*classifiers().values(), WinsorizedMean(epsilon=1, delta="1e-5", max_norm=1, m=8)]
-    learners.append(ClippedGradientDescent(epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), m=8))
+    learners.append(
+        ClippedGradientDescent(
+            epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), m=8, target_bounds=(-1, 1), max_norm=1.0
+        )
+    )
     learners.append(WinsorizedQueries(epsilon=2, delta=1e-3, n_queries=2, dimension=3, max_norm=2, m=8))
-    learners.append(FiniteMinimizer(epsilon=2, m=8))
+    learners.append(FiniteMinimizer(epsilon=2, m=8, loss_bounds=(0, 1)))
     for learner in learners:
         cost = learner.privacy_cost(n_users=1000, n_features=1)
         found.append([str(cost.epsilon), str(cost.delta), str(cost.rho), str(cost.distance), str(cost.bounded_range)])

@@ -511,7 +511,6 @@ class TargetEstimator(UserLevelEstimator):
     """An estimator whose targets are numbers within public bounds."""
 
     target_bounds: tuple[float, float] = fields.parameter(
-        (-1.0, 1.0),
         check=read_bounds,
         kind="pair of floats",
         doc="(low, high): targets are clamped to these public numbers, and what is no number is 0, or the one that is"

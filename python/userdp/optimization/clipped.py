@@ -253,7 +253,13 @@ class ClippedGradientDescent(Descent):
     >>> X = rng.uniform(-0.7, 0.7, size=(16000, 2))
     >>> y = np.where(X @ [3.0, -1.0] + rng.logistic(size=16000) > 0, 1, -1)
     >>> learner = ClippedGradientDescent(
-    ...     epsilon=1, delta=1e-6, loss=LogisticLoss(), constraint=L2Ball(5.0), max_norm=1.0, m=8
+    ...     epsilon=1,
+    ...     delta=1e-6,
+    ...     loss=LogisticLoss(),
+    ...     constraint=L2Ball(5.0),
+    ...     max_norm=1.0,
+    ...     target_bounds=(-1, 1),
+    ...     m=8,
     ... ).fit(X, y, groups=users)
     >>> bool(np.linalg.norm(learner.theta_ - [3.0, -1.0]) < 1)
     True

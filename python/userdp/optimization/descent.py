@@ -387,7 +387,6 @@ class Descent(DescentEstimator, TargetEstimator):
         check=_known_constraint, kind="L2Ball or Box", doc="Where theta may be. Public."
     )
     max_norm: float = fields.parameter(
-        1.0,
         check=lambda value, name: length(value, name),
         kind="float",
         doc="Rows of X that are longer in L2 are scaled to this norm. Public.",

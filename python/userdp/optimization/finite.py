@@ -82,7 +82,7 @@ class FiniteMinimizer(UserLevelEstimator):
     >>> rng = np.random.default_rng(0)
     >>> users = np.repeat(np.arange(2000), 20)
     >>> errors = rng.random((40_000, 4)) < [0.5, 0.4, 0.1, 0.3]
-    >>> FiniteMinimizer(epsilon=1, m=20).fit(errors, groups=users).index_
+    >>> FiniteMinimizer(epsilon=1, m=20, loss_bounds=(0, 1)).fit(errors, groups=users).index_
     2
     """
 
@@ -93,7 +93,6 @@ class FiniteMinimizer(UserLevelEstimator):
     )
 
     loss_bounds: tuple[float, float] = fields.parameter(
-        (0.0, 1.0),
         check=lambda value, name: _ends(value, name),
         kind="pair of floats",
         doc="(low, high): losses are clamped to these public numbers.",

@@ -248,7 +248,8 @@ class PhasedERM(PrivateGradientDescent):
     >>> users = np.repeat(np.arange(4000), 16)
     >>> X = rng.uniform(-1, 1, size=(64_000, 1))
     >>> y = 0.5 * X[:, 0] + rng.uniform(-0.2, 0.2, size=64_000)
-    >>> phased = PhasedERM(epsilon=2, delta=1e-6, loss=SquaredLoss(), constraint=L2Ball(1.0), m=16, max_iterations=10)
+    >>> public = {"max_norm": 1.0, "target_bounds": (-1, 1), "constraint": L2Ball(1.0)}
+    >>> phased = PhasedERM(epsilon=2, delta=1e-6, loss=SquaredLoss(), m=16, max_iterations=10, **public)
     >>> bool(abs(phased.fit(X, y, groups=users).theta_[0] - 0.5) < 0.3)
     True
     """
