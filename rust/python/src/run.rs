@@ -8,7 +8,6 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{OnceLock, mpsc},
-    thread,
     time::Duration,
 };
 use userdp_core::{Error, control::Control};
@@ -92,11 +91,11 @@ pub(crate) fn run<T: Send>(
     let pool = pool()?;
     let control = Control::new();
     py.detach(|| {
-        thread::scope(|scope| {
+        pool.in_place_scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             let shared = &control;
-            scope.spawn(move || {
-                let outcome = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(shared))));
+            scope.spawn(move |_| {
+                let outcome = catch_unwind(AssertUnwindSafe(|| work(shared)));
                 // The receiver lives until this scope ends.
                 let _ = sender.send(outcome);
             });
