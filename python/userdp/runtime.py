@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -61,29 +62,50 @@ def progress_bar(wish: Progress, description: str) -> Iterator[ProgressCallback]
         return
     if wish is not None and not isinstance(wish, bool):
         raise TypeError(f"progress must be a bool, None or a callable (done, total); got {wish!r}")
-    bar = None if wish is False else _tqdm(wish, description)
-    if bar is None:
+    if wish is False:
         yield lambda done, total: None
         return
+    bar = _Bar(wish, description)
+    if wish:
+        bar.open()
     try:
-
-        def update(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield update
+        yield bar.update
     finally:
         bar.close()
 
 
-def _tqdm(wish: bool | None, description: str) -> Any:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return None
-    # disable=None is tqdm's word for "unless stderr is a terminal".
-    options = {"disable": False, "delay": 0.0} if wish else {"disable": None, "delay": DELAY_SECONDS}
-    return tqdm(total=0, desc=description, leave=False, **options)
+class _Bar:
+    """A bar that is made when there is something to show: to make one takes longer than most calls."""
+
+    def __init__(self, wish: bool | None, description: str) -> None:
+        self._wish, self._description, self._start = wish, description, time.monotonic()
+        self._bar: Any = None
+        self._missing = False
+
+    def open(self) -> None:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            self._missing = True
+            return
+        if self._wish:
+            options: dict[str, Any] = {"disable": False, "delay": 0.0}
+        else:
+            # disable=None is tqdm's word for "unless stderr is a terminal".
+            waited = time.monotonic() - self._start
+            options = {"disable": None, "delay": max(DELAY_SECONDS - waited, 0.0)}
+        self._bar = tqdm(total=0, desc=self._description, leave=False, **options)
+
+    def update(self, done: int, total: int) -> None:
+        if self._bar is None and not self._missing:
+            self.open()
+        if self._bar is not None:
+            self._bar.total = total
+            self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
