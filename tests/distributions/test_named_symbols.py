@@ -159,6 +159,15 @@ def test_results_keep_the_order_and_have_names() -> None:
     assert list(numbered.named_probabilities) == [0, 1]
 
 
+def test_symbols_of_bytes_are_saved() -> None:
+    X = np.array([[b"yes"], [b"no"]] * 2000)
+    learner = DiscreteDistribution(epsilon=4, symbols=(b"no", b"yes"), m=2, alpha=0.4)
+    learner.fit(X, groups=np.repeat(np.arange(2000), 2))
+    again = DiscreteDistribution.from_json(learner.to_json())
+    assert again.named_probabilities == learner.named_probabilities
+    assert list(again.named_probabilities) == [b"no", b"yes"]
+
+
 def test_products_have_the_same_symbols_in_every_column() -> None:
     X = np.column_stack([CODES, CODES[::-1]]) % 2
     given: dict[str, Any] = {"epsilon": 1, "m": 3, "alpha": 0.9, "n_columns": 2}

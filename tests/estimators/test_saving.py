@@ -32,6 +32,7 @@ PARAMETERS = [
     np.int64(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("a"), np.arange(3, dtype=">i2"),
     np.array(3.5), np.zeros((0, 2)),
     np.array([2**64 - 1], dtype=np.uint64), np.array([[True], [False]]), np.array(["a", "bcd"]),
+    np.array([b"a", b"\xff\x00b"]),
     np.array([1, "a", None], dtype=object), np.array([0.1, np.inf], dtype=np.float32),
 ]  # fmt: skip
 
@@ -89,6 +90,7 @@ HOSTILE = [
     {"array": {"dtype": "i1", "shape": [1], "entries": [1000]}},
     {"array": {"dtype": "u8", "shape": [1], "entries": [{"int": str(2**70)}]}},
     {"array": {"dtype": "i1", "shape": {"a": 1}, "entries": [1]}},
+    {"array": {"dtype": "S1", "shape": [1], "entries": ["\u00e9"]}},
     {"array": {"dtype": "i1", "shape": [2], "entries": [1], "more": 0}},
     {"mapping": [[[1], 2]]}, {"privacy": [1]}, {"object": ["os.system", {"x": "ls"}]}, {"object": [["a"], {}]},
     {"object": ["Thresholds", {"domain_size": 10**15}]}, {"eval": "1"}, {}, {"int": "1", "float": "1"},

@@ -22,9 +22,9 @@ _SAVED: dict[str, type[Any]] = {}
 """Classes whose objects are parameters: by name, with ``_arguments``."""
 
 _PRIVACY = {PrivacyRecord: "privacy", PrivacyCost: "cost"}
-_ARRAYS = "biufUO"
+_ARRAYS = "biufSUO"
 """Kinds of arrays that are written."""
-_DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|U[0-9]{1,9}|O)")
+_DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|[SU][0-9]{1,9}|O)")
 
 
 def saved_as_parameter(kind: type[Any]) -> type[Any]:
@@ -137,4 +137,4 @@ def _read_array(dtype: str, shape: list[int], entries: list[Any]) -> np.ndarray[
         raise ValueError(f"unknown dtype {dtype!r:.40}")
     kind = np.dtype(dtype)
     # Strings are as long as the longest: a text of a few bytes must not ask for all memory.
-    return np.array(_read(entries), dtype="U" if kind.kind == "U" else kind).reshape(shape)
+    return np.array(_read(entries), dtype=kind.kind if kind.kind in "SU" else kind).reshape(shape)
