@@ -9,6 +9,8 @@ JOBS ?= auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+# Otherwise every worker and every child process of the tests compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 export VIRTUAL_ENV := $(abspath $(VENV))
 # The binding crate asks this interpreter how to link.
 export PYO3_PYTHON := $(abspath $(PY))

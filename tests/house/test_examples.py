@@ -127,10 +127,11 @@ def test_panel_wages(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 @needs_panel
-def test_union_logistic(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_union_logistic(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
-    monkeypatch.setattr("sys.argv", ["union_logistic.py"])
-    runpy.run_path(str(EXAMPLES / "union_logistic.py"), run_name="__main__")
+    example = runpy.run_path(str(EXAMPLES / "union_logistic.py"))
+    example["main"].__globals__.update(REPEATS=2)
+    example["main"]([])
     out = capsys.readouterr().out
     rate = float(load_wage_panel().column("union").mean())
     entropy = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
