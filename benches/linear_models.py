@@ -1,11 +1,12 @@
 """How good linear models are on fresh users, with bounds that are much too wide, as markdown.
 
-    python benches/linear_models.py [--quick] [--speed]
+    python benches/linear_models.py [--quick] [--rare] [--speed]
 
 Features are uniform within 1 of 1/2, the first three coefficients 1, -1/2, 3/10 and the others 0; targets have noise
 for a best R2 of .920, labels are logistic with coefficients four times as large. Users have 4 rows, delta is 1e-6.
-Bounds of features and targets are -w to w, w = 10 unless said: about ten times the data. `--speed` times the second
-moments of 1e5 users of 16 rows and 50 columns beside NumPy's einsum instead.
+Bounds of features and targets are -w to w, w = 10 unless said: about ten times the data. `--rare` has rare marks and
+heavy tails instead: y = 20 + 3 a + 5 (marks) + noise, a uniform on 0 to 10, and y = b + noise, b lognormal. `--speed`
+times the second moments of 1e5 users of 16 rows and 50 columns beside NumPy's einsum instead.
 """
 
 from __future__ import annotations
@@ -76,6 +77,49 @@ def table(labels: bool, wide: float, sizes: list[int], repeats: int) -> None:
     print()
 
 
+def rare(repeats: int) -> None:
+    """R2, median (least), and the coefficient of the first mark or of b, median (largest)."""
+
+    def marked(rng: Any, users: int, share: float, marks: int, wide: float) -> tuple[Any, Any, Any, Any]:
+        X = np.column_stack([rng.uniform(0, 10, users * ROWS), rng.random((users * ROWS, marks)) < share])
+        bounds = ([10 - 10 * wide] + [1 - wide] * marks, [10 * wide] + [wide] * marks)
+        return X, 20 + 3 * X[:, 0] + 5 * X[:, 1:].sum(axis=1) + rng.normal(size=len(X)), bounds, (0, 100 * wide)
+
+    def heavy(rng: Any, users: int, _: float, __: int, wide: float) -> tuple[Any, Any, Any, Any]:
+        X = np.column_stack([rng.uniform(size=users * ROWS), rng.lognormal(size=users * ROWS)])
+        return X, X[:, 1] + rng.normal(size=len(X)), ([0, 0], [1, 10 * wide]), (-5, 10 * wide)
+
+    cells = [(3000, 1.0), (10_000, 1.0), (1000, 10.0)]
+    print(f"| data | {' | '.join(f'n = {users}, ε = {epsilon:g}' for users, epsilon in cells)} |")
+    print("|---" * (len(cells) + 1) + "|")
+    for name, make, share, marks, wide in (
+        ("a mark of 3 % of the rows", marked, 0.03, 1, 1),
+        ("a mark of 3 %, bounds ten times too wide", marked, 0.03, 1, 10),
+        ("a mark of 1 %, bounds ten times too wide", marked, 0.01, 1, 10),
+        ("eight marks of 3 %", marked, 0.03, 8, 1),
+        ("lognormal, bounds to 100", heavy, 0.0, 0, 10),
+        ("lognormal, bounds to 1000", heavy, 0.0, 0, 100),
+    ):
+        texts = []
+        for users, epsilon in cells:
+            found, slopes = [], []
+            for repeat in range(repeats):
+                rng = np.random.default_rng([11, users, repeat])
+                X, y, bounds, targets = make(rng, users, share, marks, wide)
+                model = UserLevelLinearRegression(
+                    epsilon=epsilon, delta="1e-6", m=ROWS, feature_bounds=bounds, target_bounds=targets
+                )
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", TooFewUsersWarning)
+                    model.fit(X, y, groups=np.repeat(np.arange(users), ROWS))
+                X, y, _, _ = make(rng, 20_000, share, marks, wide)
+                found.append(model.score(X, y))
+                slopes.append(model.coef_[1])
+            median = statistics.median(slopes)
+            texts.append(f"{statistics.median(found):.3f} ({min(found):.3g}), {median:.3g} ({max(slopes):.3g})")
+        print(f"| {name} | {' | '.join(texts)} |", flush=True)
+
+
 def speed() -> None:
     """Times of second moments, one run of each in turn."""
     users, rows, columns = 100_000, 16, 50
@@ -120,6 +164,7 @@ def speed() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rare", action="store_true")
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
     if options.speed:
@@ -128,6 +173,9 @@ def main() -> None:
         speed()
         return
     repeats = 2 if options.quick else 10
+    if options.rare:
+        rare(repeats)
+        return
     for labels, name in ((False, "R², the best is .920"), (True, "accuracy less the best")):
         print(f"{name}, mean (least) of {repeats} runs:\n")
         table(labels, 10.0, [1000, 10_000], repeats)

@@ -137,6 +137,10 @@ def test_the_parts_sum_to_the_account(kind: Any, intercept: bool) -> None:
     assert sum(plan.parts.values()) == plan.budget().cost.rho == sum(plan.budget().parts.values())
     drawn = sum(this.noise.rho(math.isqrt(this.steps**2 * given.columns - 1) + 1) for this in plan.search.rounds)
     drawn += given.columns * Fraction(plan.search.scales.choice._arguments["epsilon"]) ** 2 / 8
+    reaches = plan.search.reaches[5]
+    assert len(reaches.distances) > 1
+    shift = 1024**2 * len(reaches.distances)  # by 1024 in each sum
+    drawn += given.columns * Fraction(shift) / (2 * reaches.noise.sigma_squared)
     drawn += Fraction(plan.moments.radius.choice._arguments["epsilon"]) ** 2 / 8
     noise = plan.moments.noise(11)
     shift = 2 * (noise.steps + 2 * given.dimension) ** 2  # all of it on the diagonal, or all off it
@@ -148,6 +152,61 @@ def test_the_parts_sum_to_the_account(kind: Any, intercept: bool) -> None:
         drawn += 7 * clip.noise.rho(2 * math.floor(clip.radius / clip.grid))
         drawn += Fraction(plan.clip.choice._arguments["epsilon"]) ** 2 / 8
     assert plan.budget().cost.rho * Fraction(999, 1000) < drawn <= plan.budget().cost.rho
+
+
+def shares_of(data: UserTable, norm: str, center: float, distance: float) -> int:
+    """The sum of users' shares in the first column, user by user, in fractions."""
+    total = 0
+    for user in range(data.n_users):
+        own = np.nan_to_num(data.X[data.users == user], nan=0.0, posinf=1e9, neginf=-1e9)
+        if norm == "l2":
+            own = own / np.maximum(np.linalg.norm(own, axis=1), 1.0)[:, None]
+        away = np.abs(np.clip(own[:, 0], -1, 1) - center) > distance
+        total += math.floor(Fraction(1024 * int(away.sum()), max(1, len(own))))
+    return total
+
+
+@pytest.mark.parametrize("norm", ["max", "l2"])
+def test_shares_of_rows_beyond(norm: str) -> None:
+    data = table(30, 5, 3)
+    data.X[:4, 0] = [np.nan, np.inf, -np.inf, 0.5]
+    users = np.where(data.users == 7, 9, data.users).astype(np.uint32)  # one without rows, one with ten
+    data = UserTable(data.X, data.labels, users, 31, 5)
+    rows, distances = JointRows(data, norm, True), (0.1, 0.4, 0.9, 1.5)
+    found = rows.shares_beyond(0, 0.2, distances)
+    assert found.tolist() == [shares_of(data, norm, 0.2, distance) for distance in distances]
+    assert found[0] > found[2] > 0
+    order = np.random.default_rng(0).permutation(len(users))
+    moved = UserTable(data.X[order], data.labels[order], users[order], 31, 5)
+    assert np.array_equal(JointRows(moved, norm, True).shares_beyond(0, 0.2, distances), found)
+    of_targets = UserTable(data.labels[:, None], data.labels, users, 31, 5)
+    assert np.array_equal(
+        rows.shares_beyond(3, 0.2, distances), [shares_of(of_targets, "max", 0.2, d) for d in distances]
+    )
+
+
+def test_a_reach_is_raised_until_little_is_beyond() -> None:
+    plan = MomentRegression(problem(n_users=100_000, epsilon=20, fit_intercept=True))
+    reaches = plan.search.reaches[10]
+    length, sigma = len(reaches.distances), math.sqrt(reaches.noise.sigma_squared)
+    assert reaches.distances[0] == 4 * plan.search.scales.candidates[10]
+    assert np.all(np.diff(reaches.distances) > 0)
+    assert reaches.distances[-1] == 1
+    assert reaches.few == 1024_000 > 2 * sigma
+    much = 3 * 1024_000
+    for place in range(length + 1):
+        beyond = [much] * place + [0] * (length - place)
+        assert reaches.place(beyond) == place
+        assert reaches.distance(beyond) == (*reaches.distances, 2.0)[place]
+        assert reaches.doubt(beyond) == (reaches.least if length - place > 4 else 0)
+    assert reaches.least == 1024 * 100_000 / 160
+    assert reaches.place([much, much, -much, *[0] * (length - 3)]) == 2
+    deviation = sigma / math.sqrt(length)
+    assert reaches.doubt([reaches.few - 1] * length) == pytest.approx(
+        2 * (reaches.few - 1 - deviation) + (length - 1) / 4 * deviation
+    )
+    widest = plan.search.reaches[-1]
+    assert (widest.distances, widest.noise, widest.distance(()), widest.doubt(())) == ((), None, 2.0, 0.0)
 
 
 def test_a_search_finds_the_quantile() -> None:
@@ -246,9 +305,46 @@ def test_second_moments_audited(users: int, mutant: int) -> None:
     assert (worst <= promised) is (mutant == 1)
 
 
-@pytest.mark.parametrize("share", [1, 16])
+@pytest.mark.parametrize("mutant", [1, 2])
+def test_shares_beyond_audited(mutant: int) -> None:
+    """All neighbors among two users who are near, beyond one distance, or beyond both: not with half the noise."""
+    rho, epsilon = Fraction(25), 46
+    promised = zcdp_delta(rho, epsilon, distance=Fraction(1, 2**80))
+    level = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 2**40))
+    given = problem(n_users=2, n_features=1, with_targets=False)
+    plan = module.UnitSearch(given, {"centers": Fraction(0), "scales": Fraction(1), "reaches": rho})
+    plan.reaches = (plan._reaches(0.5),)
+    noise = type(plan.reaches[0].noise)(sigma_squared=plan.reaches[0].noise.sigma_squared / mutant**2)
+    assert plan.reaches[0].distances == (0.5, 1.0)
+    half = noise._core_noise.weights()
+    # What is left out is below e**-46 of anything that counts.
+    half = [weight for weight in half if float(weight) > 1e-40 * float(half[0])]
+    weights = [float(weight) for weight in half[:0:-1] + half]
+    whole = sum(weights)
+
+    def distribution(X: list[float]) -> Any:
+        data = UserTable(np.array(X)[:, None], np.zeros(2), np.arange(2, dtype=np.uint32), 2, 1)
+        columns = np.zeros((2, len(weights) + 2048))
+        sums = JointRows(data, "max", False).shares_beyond(0, -0.25, plan.reaches[0].distances)
+        for column, shift in zip(columns, sums.tolist(), strict=True):
+            column[shift : shift + len(weights)] = weights
+        return columns / whole
+
+    def delta(p: Any, q: Any) -> float:
+        rows = zip(p[0], float(level) * q[0], strict=True)
+        return float(sum(np.maximum(a * p[1] - b * q[1], 0).sum() for a, b in rows if a))
+
+    # The other user moves both distributions alike, and the noise is symmetric.
+    found = {x: distribution([x, 0.0]) for x in (0.0, 0.5, 1.0)}
+    worst = max(delta(found[x], found[other]) for x, other in itertools.combinations(found, 2))
+    print(f"noise / {mutant}: worst delta {worst:.4g} of {float(promised):.4g}")
+    assert 0 < promised < 0.1
+    assert (worst <= promised) is (mutant == 1)
+
+
+@pytest.mark.parametrize("share", [1, 24])
 def test_the_whole_program_audited(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scales, radius and second moments of one column and targets, as `fit` runs them; sixteen times rho fails."""
+    """Scales, radius and second moments of one column and targets, as `fit` runs them; 24 times rho fails."""
     fair = module.SecondMoments.__init__
     monkeypatch.setattr(
         module.SecondMoments,
@@ -314,6 +410,47 @@ def test_logistic_coefficients_in_the_units_of_the_data(intercept: bool) -> None
     assert np.allclose(model.coef_[0] * [1, 50, -0.01], 3, atol=0.4)
     assert model.converged_
     assert np.allclose(model.predict_proba(X[:5])[:, 1], 1 / (1 + np.exp(-model.decision_function(X[:5]))))
+
+
+def with_rare(n: int, m: int, of_users: bool) -> tuple[Any, Any, Any]:
+    """A column of marks in 3 % of the rows, or in all rows of 3 % of the users, beside one of numbers."""
+    rng = np.random.default_rng(4)
+    marks = np.repeat(rng.random(n) < 0.03, m) if of_users else rng.random(n * m) < 0.03
+    X = np.column_stack([rng.uniform(0, 10, n * m), marks])
+    return X, 20 + X @ [3.0, 5.0] + rng.normal(size=n * m), np.repeat(np.arange(n), m)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("wide", [1, 10])
+@pytest.mark.parametrize("of_users", [False, True])
+def test_rare_marks_have_coefficients_in_units_of_the_data(of_users: bool, wide: int) -> None:
+    """A noisy sum misses a step of its scale, and all eight of them, with a probability below 1e-6."""
+    X, y, users = with_rare(20_000, 4, of_users)
+    bounds = ([10 - 10 * wide, 1 - wide], [10 * wide, wide])
+    model = UserLevelLinearRegression(epsilon=10, m=4, feature_bounds=bounds, target_bounds=(0, 100 * wide))
+    model = model.fit(X, y, groups=users)
+    assert np.allclose(model.coef_, [3, 5], rtol=0.1)
+    assert model.score(X, y) > 0.98
+    labels = X @ [0.6, 2.0] - 3 + np.random.default_rng(5).logistic(size=len(X)) > 0
+    logistic = UserLevelLogisticRegression(epsilon=10, m=4, feature_bounds=bounds, classes=(False, True))
+    coefficients = logistic.fit(X, labels, groups=users).coef_[0]
+    assert np.allclose(coefficients, [0.6, 2.0], rtol=0.6)
+
+
+def test_slopes_by_too_few_rows_reach_to_the_bounds() -> None:
+    """A column that varies no more than rare rows would make it: as if these were at the farther bound."""
+    given = problem(n_users=100_000, n_features=1, epsilon=20, fit_intercept=True)
+    search = MomentRegression(given).search
+    reaches = search.reaches[8]
+    at_center = tuple((100_000 * this.steps // 2,) * 2 for this in search.rounds)
+    scale, last = search.scales.candidates[8], len(search.reaches) - 1
+    for share, varied, unsure in ((0.008, 0.2, True), (0.008, 0.3, False), (0.0, 0.09, True), (0.0, 0.12, False)):
+        drawn = at_center, (8, last), ((round(1024 * share * 100_000),) * len(reaches.distances), ())
+        matrix = np.array([[varied + 0.01, 0.0, 0.1], [0.0, 1.0, 0.0], [0.1, 0.0, 1.0]])
+        coefficients, intercept = search.line(drawn, matrix, np.array([2.0, 7.0]))
+        assert coefficients == pytest.approx([2 / (0.25 if unsure else scale)], rel=1e-3)
+        # At the mean the line is where it was.
+        assert intercept + coefficients[0] * 0.1 * scale == pytest.approx(7.2, abs=1e-3)
 
 
 def test_regularization_shrinks() -> None:

@@ -134,7 +134,8 @@ class LinearModel(PublicRandomEstimator):
         kind=f"{KIND}, optional",
         doc="""
         The public range of every column, in the units of the data. Values outside count as the nearest end. Wide bounds
-        do little harm to the default solvers, which find out where the data are.
+        do little harm to the default solvers, which find out where the data are, but to columns that hardly vary: give
+        marks that few rows have (0, 1).
         """,
     )
     radius: float | None = fields.parameter(
@@ -370,9 +371,10 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     Notes
     -----
     The default releases the second moments of features and targets, in units of their spread that are found first, and
-    solves the normal equations with a ridge as large as the noise. Rows count within 4 spreads of the center, and users
-    whose second moments are among the tenth that are largest count less. The other solvers take the square of the
-    residual up to the width of `target_bounds` and a line beyond it.
+    solves the normal equations with a ridge as large as the noise. Rows count within 4 spreads of the center, which are
+    wide enough for all but a hundredth of the rows where noise lets that be known: docs/optimization.md has what comes
+    of rare values where it does not. Users whose second moments are among the tenth that are largest count less. The
+    other solvers take the square of the residual up to the width of `target_bounds` and a line beyond it.
 
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
     sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.

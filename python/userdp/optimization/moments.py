@@ -1,8 +1,8 @@
 """Private second moments of users' rows, in units that are found first, and linear regression by them.
 
-What is drawn, in this order: centers of all columns in a few rounds, a scale for each column, a radius that few users'
-second moments exceed, and the second moments, summed over users, with noise. All else is arithmetic on these integers
-and on public numbers. Sensitivities and the account: docs/proofs/moments.md.
+What is drawn, in this order: centers of all columns in a few rounds, a scale for each column, how much of the rows is
+far beyond it, a radius that few users' second moments exceed, and the second moments, summed over users, with noise.
+All else is arithmetic on these integers and on public numbers. Sensitivities and the account: docs/proofs/moments.md.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from userdp.exact.numbers import Epsilon, counted
 from userdp.means.problem import NOISE_DISTANCE
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
+from userdp.users.vectors import SHARE_STEPS
 
 if TYPE_CHECKING:
     from userdp.users.vectors import JointRows
@@ -42,10 +43,33 @@ WITHIN_SCALE = Fraction(85, 100)
 """Share of the users whose rows are, in root mean square, within the scale of a column."""
 WITHIN_RADIUS = Fraction(9, 10)
 """Share of the users whose second moments are not clipped."""
-SHARES = {"centers": Fraction(5, 100), "scales": Fraction(10, 100), "radius": Fraction(2, 100)}
+SHARES = {
+    "centers": Fraction(5, 100),
+    "scales": Fraction(10, 100),
+    "reaches": Fraction(20, 100),
+    "radius": Fraction(2, 100),
+}
 """Of rho."""
 WIDEST = 4.0
 """Where numbers in units are clamped, as in the core."""
+FARTHEST = 2.0
+"""Within their bounds no two numbers are farther apart, in units of half the range."""
+FEW = 0.01
+"""Share of the rows that may be beyond the reach of a column."""
+NOISY_FEW = 2.0
+"""And so many standard deviations of its noisy sum over users, where that is more."""
+MILD = 4
+"""Slopes are doubtful only where a reach is narrower than the bounds by so many powers of two at least."""
+LEAST_DOUBT = 1 / 160
+"""Share of the rows that is never told from none, beyond such a reach: what varies less than 1/10 may be these."""
+MORE = 2.0
+"""Noisy sums of shares count for so many times what they surely are: rows that count at 4 may be 5 from all others."""
+NARROW = 4
+"""A deviation of the mean of noisy sums counts once for so many powers of two."""
+UNSURE = 1.0
+"""Of these more, where a reach was raised: it ends where sums happened to be small."""
+RARE, RARE_DISTANCES = 0.04, 8
+"""A warning says when rare rows, of this share, are not found among so many distances."""
 COST = 8.0
 """Of a larger scale, over the epsilon of its search: one of many columns with a scale far too large would be lost."""
 MOST_COST = 0.8
@@ -88,7 +112,8 @@ class MomentProblem:
     @property
     def noisy_integers(self) -> int:
         """How many integers get Gaussian noise, at most, before descents."""
-        return CENTER_ROUNDS * self.columns + self.dimension * (self.dimension + 1) // 2
+        reaches = self.columns * (self.scale_steps // 2)
+        return CENTER_ROUNDS * self.columns + reaches + self.dimension * (self.dimension + 1) // 2
 
     def rho(self, more_integers: int = 0) -> tuple[Fraction, Fraction]:
         """The most that may be spent, and the distance of all noise from ideal noise, which is paid."""
@@ -150,8 +175,44 @@ class CenterRound:
         return self.steps * self.grid / 2
 
 
+@dataclass(frozen=True)
+class Reaches:
+    """Distances from the center of a column for one scale, and the noise of how much is beyond each."""
+
+    distances: tuple[float, ...]  # rising from that of the scale, all below 2: nothing is farther
+    noise: DiscreteGaussian | None  # of the sums over users of shares of rows; None where there is no distance
+    few: float  # the noisy sum that counts as nothing
+    least: float  # the sum that is never told from nothing
+
+    def place(self, beyond: Sequence[int]) -> int:
+        """Where the least distance is that little is beyond, by noisy sums."""
+        # True sums fall with distance. Where they cross is where the total of what is above is largest: the noise of
+        # one sum moves that by a step, mostly.
+        return int(np.argmax(np.cumsum([0.0, *(total - self.few for total in beyond)])))
+
+    def distance(self, beyond: Sequence[int]) -> float:
+        """That distance; 2 where there is none."""
+        return (*self.distances, FARTHEST)[self.place(beyond)]
+
+    def doubt(self, beyond: Sequence[int]) -> float:
+        """What shares beyond that distance may sum to: the mean of noisy sums and more, and some deviations of it."""
+        place = self.place(beyond)
+        rest = beyond[place:]
+        if self.noise is None or len(rest) <= MILD:
+            return 0.0
+        # The narrower the reach the more: a slope may be too large by as much as it is narrower than the bounds.
+        deviation = math.sqrt(self.noise.sigma_squared / len(rest))
+        deviations = (len(rest) - 1) / NARROW + (UNSURE if place else 0.0)
+        return max(self.least, MORE * max(0.0, float(np.mean(rest)) - deviation) + deviations * deviation)
+
+
 class UnitSearch:
     """Centers and scales of all columns, from a small part of the budget."""
+
+    # Scales are those of most users. A column that is nearly always the same, such as a mark of few rows, has a tiny
+    # one, and what is rare would be clamped to next to nothing: coefficients would be hundreds of times too large. So
+    # rows beyond the reach of the scale, which is where they are clamped, are counted with noise, and the scale is
+    # raised until they are few.
 
     def __init__(self, problem: MomentProblem, rho: Mapping[str, Fraction]) -> None:
         self.problem = problem
@@ -162,6 +223,28 @@ class UnitSearch:
         self.steps = max(1, round(problem.scale_steps * enough))
         candidates = 2 * np.exp2(-np.arange(self.steps)[::-1] / 2)
         self.scales = QuantileSearch(problem.n_users, candidates, WITHIN_SCALE, epsilon, COST)
+        self._rho = rho["reaches"] / problem.columns
+        self.reaches = tuple(self._reaches(WIDEST * float(scale)) for scale in candidates)
+
+    def ratios(self) -> tuple[float, float]:
+        """By how much there are too few users for scales, and for rare rows to be found."""
+        noise = math.sqrt(RARE_DISTANCES / (2 * self._rho))
+        return ENOUGH / (self.scales.epsilon * self.problem.n_users), noise / (RARE * self.problem.n_users)
+
+    def _reaches(self, least: float) -> Reaches:
+        """From the reach of a scale on, by powers of two."""
+        if least >= FARTHEST:
+            return Reaches((), None, 0.0, 0.0)
+        powers = [math.ldexp(FARTHEST, -k) for k in range(math.ceil(math.log2(FARTHEST / least)) - 1, 0, -1)]
+        distances = (least, *(power for power in powers if power > least))
+        # One user moves each of the sums by the whole of that user's share at most.
+        noise = self._noise_of(len(distances))
+        few = max(FEW * SHARE_STEPS * self.problem.n_users, NOISY_FEW * math.sqrt(noise.sigma_squared))
+        return Reaches(distances, noise, few, LEAST_DOUBT * SHARE_STEPS * self.problem.n_users)
+
+    @lru_cache(maxsize=64)  # noqa: B019  plans are few
+    def _noise_of(self, length: int) -> DiscreteGaussian:
+        return exact_noise(self._rho, math.isqrt(SHARE_STEPS**2 * length - 1) + 1)
 
     def _rounds(self, rho: Fraction) -> Iterator[CenterRound]:
         problem, half = self.problem, 1.0
@@ -182,8 +265,17 @@ class UnitSearch:
             total = means.winsorized_sum(low, this.steps, this.grid)
             sums.append(draw(this.noise, tuple(total.tolist())))
         levels = np.broadcast_to(self.scales.candidates, (self.problem.columns, self.steps))
-        counts = rows.spreads(self.center(sums)).counts_at_most(levels)
-        return tuple(sums), tuple(self.scales.drawn(column, draw) for column in counts)
+        center = self.center(sums)
+        counts = rows.spreads(center).counts_at_most(levels)
+        places = tuple(self.scales.drawn(column, draw) for column in counts)
+        beyond: list[tuple[int, ...]] = []
+        for column, reaches in enumerate(self.reaches[place] for place in places):
+            if reaches.noise is None:
+                beyond.append(())
+            else:
+                total = rows.shares_beyond(column, float(center[column]), reaches.distances)
+                beyond.append(draw(reaches.noise, tuple(total.tolist())))
+        return tuple(sums), places, tuple(beyond)
 
     def center(self, sums: Sequence[tuple[int, ...]]) -> Floats:
         """Where the rounds so far say that the columns are."""
@@ -195,8 +287,30 @@ class UnitSearch:
 
     def units(self, drawn: tuple[Any, ...]) -> tuple[Floats, Floats]:
         """Centers and scales, in units of public bounds."""
-        sums, places = drawn
-        return self.center(sums), self.scales.candidates[list(places)]
+        centers, places, beyond = drawn
+        scales = self.scales.candidates[list(places)]
+        reached = [self.reaches[place].distance(sums) / WIDEST for place, sums in zip(places, beyond, strict=True)]
+        return self.center(centers), np.maximum(scales, reached)
+
+    def line(self, drawn: tuple[Any, ...], matrix: Floats, slopes: Floats) -> tuple[Floats, float]:
+        """Coefficients and intercept for features in units of public bounds, of those in units that were found.
+
+        A column that varies, by its noisy second moment, by no more than rows beyond its reach would make it, may be
+        the same in all others. These rows counted at the reach and may be as far off as the bounds are. The slope is
+        then as if they were there.
+        """
+        _, places, beyond = drawn
+        center, scale = (values[: self.problem.n_features] for values in self.units(drawn))
+        size = len(center)
+        means = matrix[:size, -1] if self.problem.fit_intercept else np.zeros(size)
+        doubts = [self.reaches[place].doubt(sums) for place, sums in zip(places, beyond, strict=True)]
+        by_few = WIDEST**2 * np.array(doubts[:size]) / (SHARE_STEPS * self.problem.n_users)
+        unsure = np.diag(matrix)[:size] - means**2 < by_few
+        coefficients = slopes[:size] / np.where(unsure, np.maximum(scale, (1 + np.abs(center)) / WIDEST), scale)
+        if not self.problem.fit_intercept:
+            return coefficients, 0.0
+        # The line through the mean.
+        return coefficients, float(slopes[size] + slopes[:size] @ means - coefficients @ (center + scale * means))
 
     def outcomes(self) -> Iterator[tuple[Any, ...]]:
         """All that can be drawn."""
@@ -207,13 +321,25 @@ class UnitSearch:
             )
             for this in self.rounds
         ]
-        return product(product(*each), product(range(self.steps), repeat=columns))
+        for sums in product(*each):
+            for places in product(range(self.steps), repeat=columns):
+                shares = [self._shares(self.reaches[place]) for place in places]
+                for beyond in product(*(product(values, repeat=length) for values, length in shares)):
+                    yield sums, places, beyond
+
+    def _shares(self, reaches: Reaches) -> tuple[range, int]:
+        """What a noisy sum of shares can be, and how many sums there are."""
+        if reaches.noise is None:
+            return range(0), 0
+        most = SHARE_STEPS * self.problem.n_users + reaches.noise.support
+        return range(-reaches.noise.support, most + 1), len(reaches.distances)
 
     def n_outcomes(self) -> list[tuple[int, int]]:
         """How many there are, as powers."""
         problem = self.problem
         rounds = [(problem.n_users * this.steps + 2 * this.noise.support + 1, problem.columns) for this in self.rounds]
-        return [*rounds, (self.steps, problem.columns)]
+        of_a_column = sum(counted((len(values), length)) for values, length in map(self._shares, self.reaches))
+        return [*rounds, (of_a_column, problem.columns)]
 
 
 @dataclass(frozen=True)
@@ -370,9 +496,8 @@ class MomentRegression:
     def warnings(self) -> list[str]:
         """That there are too few users, from public numbers."""
         problem = self.problem
-        searched = ENOUGH / (self.search.scales.epsilon * problem.n_users)
         noise = self.moments.planned_noise() * math.sqrt(2 * problem.dimension) / 0.15
-        return too_few(problem, users_needed(problem.n_users, searched, noise))
+        return too_few(problem, users_needed(problem.n_users, *self.search.ratios(), noise))
 
     def fit(self, outcome: Any) -> LinearFit:
         """The regression that a transcript stands for."""
@@ -385,10 +510,8 @@ class MomentRegression:
         gram = matrix[np.ix_(kept, kept)] + regularizer(problem, scale)
         values, vectors = solved(gram, ridge)
         found = vectors @ ((vectors.T @ matrix[kept, target]) / values)
-        coefficients = found[:target] * scale[target] / scale[:target]
-        intercept = 0.0
-        if problem.fit_intercept:
-            intercept = float(center[target] + scale[target] * found[target] - coefficients @ center[:target])
+        coefficients, intercept = self.search.line(outcome[0], matrix, found)
+        coefficients, intercept = coefficients * scale[target], float(center[target] + scale[target] * intercept)
         return LinearFit(coefficients, intercept, sigma * math.sqrt(2 * problem.dimension) / float(values[0]))
 
 

@@ -24,7 +24,6 @@ from userdp.exact.numbers import counted
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.moments import (
-    ENOUGH,
     SHARES,
     MomentProblem,
     QuantileSearch,
@@ -181,9 +180,8 @@ class PreconditionedRegression:
     def warnings(self) -> list[str]:
         """That there are too few users, from public numbers."""
         problem = self.problem
-        searched = ENOUGH / (self.search.scales.epsilon * problem.n_users)
         step = self._noise * math.sqrt(ITERATIONS[0]) / TOO_MUCH
-        return too_few(problem, users_needed(problem.n_users, searched, step))
+        return too_few(problem, users_needed(problem.n_users, *self.search.ratios(), step))
 
     def fit(self, outcome: Any) -> LogisticFit:
         """The regression that a transcript stands for."""
@@ -193,12 +191,9 @@ class PreconditionedRegression:
         for total in sums:
             descent.step(total)
             points.append(descent.theta)
-        center, scale = self.search.units(units)
         whitening, noise_ratio = self.whitening(units, moments)
         found = whitening @ np.mean(points[self.rounds // 2 :], axis=0)
-        n_features = self.problem.n_features
-        coefficients = found[:n_features] / scale
-        intercept = float(found[n_features] - coefficients @ center) if self.problem.fit_intercept else 0.0
+        coefficients, intercept = self.search.line(units, self.moments.matrix(moments)[0], found)
         return LogisticFit(coefficients, intercept, noise_ratio, self._converged(np.array(points), index))
 
     def _converged(self, points: Floats, index: int) -> bool:

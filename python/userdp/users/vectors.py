@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ Integers = npt.NDArray[np.int64]
 
 ALIGNMENT = 64
 """Bytes. NumPy's sums and products may round otherwise at other addresses."""
+
+LARGEST = 2.0**400
+"""What infinities count as, as in the core."""
+
+SHARE_STEPS = 1024
+"""What all rows of a user are as a share of them."""
 
 NUMBERS_AT_ONCE = 2**22
 """Bins of users that may be listed at once, unless the users' own vectors are far more numbers."""
@@ -353,6 +360,35 @@ class JointRows:
         """The root mean square of each column about a public center, over the rows of each user."""
         return _Derived(self._joint.spreads(center.tolist()), self.n_users, self.dimension)
 
+    def shares_beyond(self, column: int, center: float, distances: Sequence[float]) -> Integers:
+        """The shares of users' rows in which a column is farther from a center than each distance, summed over users.
+
+        A share is an integer, rounded down, from 0 to 1024, so that one user moves each sum by 1024 at most. The center
+        and the distances, which rise, are public. Rows are as they are before units.
+        """
+        # Every operation is rounded number by number: where a row is, and beside which others, changes nothing.
+        data = self._arguments[0]
+        values = self._labels if column == data.n_columns else _numbers(data.X[:, column]) * self._factors
+        away = np.abs(np.clip(_numbers(values), -1.0, 1.0) - center)
+        rows = np.maximum(np.bincount(data.users, minlength=self.n_users), 1)
+        sums, users = [], data.users
+        for distance in distances:
+            away, users = away[away > distance], users[away > distance]
+            sums.append(np.sum(SHARE_STEPS * np.bincount(users, minlength=self.n_users) // rows))
+        return np.array(sums, dtype=np.int64)
+
+    @cached_property
+    def _factors(self) -> Floats | float:
+        """What takes rows into the ball; 1 in the cube, where numbers are cut by themselves."""
+        data, norm, _ = self._arguments
+        if norm != "l2":
+            return 1.0
+        squares = np.zeros(len(data.X))
+        for column in data.X.T:
+            squares += _numbers(column) ** 2
+        factors: Floats = 1 / np.maximum(np.sqrt(squares), 1.0)
+        return factors
+
     def gradients(self, theta: Floats, matrix: Floats, *, loss: str, intercept: bool) -> UserVectors:
         """A public matrix times the mean gradient of each user's rows at theta, labels being what targets are."""
         vectors = self._joint.gradients(
@@ -396,6 +432,13 @@ class JointRows:
         """
         with progress_bar(None, "moments") as progress:
             return self._joint.moment_sum(radius, grid, constant, progress)
+
+
+def _numbers(column: npt.NDArray[np.generic]) -> Floats:
+    """A column as doubles, 0 for NaN, within what the core takes infinities for."""
+    with np.errstate(all="ignore"):
+        numbers = column.astype(np.float64)
+    return np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
 
 
 def rows_of_users(users: npt.NDArray[np.uint32], n_users: int) -> _core.RowsOfUsers:
