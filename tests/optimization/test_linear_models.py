@@ -13,6 +13,7 @@ pytest.importorskip("sklearn")
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -92,7 +93,7 @@ def test_logistic_regression_in_the_units_of_the_data(given: dict[str, Any]) -> 
     model = UserLevelLogisticRegression(epsilon=1, m=1, classes=("low", "high"), radius=20.0, solver="clipped", **given)
     with little_noise():
         model = model.fit(X, names, groups=users)
-    assert model.classes_.tolist() == ["low", "high"]
+    assert model.classes_.tolist() == ["high", "low"]
     assert (model.coef_.shape, model.intercept_.shape) == ((1, 2), (1,))
     exact = LogisticRegression().fit(X, names)
     assert model.score(X, names) > exact.score(X, names) - 0.1
@@ -101,7 +102,27 @@ def test_logistic_regression_in_the_units_of_the_data(given: dict[str, Any]) -> 
     chances = model.predict_proba(X)
     assert np.allclose(chances.sum(axis=1), 1)
     assert np.allclose(chances[:, 1], 1 / (1 + np.exp(-odds)))
-    assert np.array_equal(model.predict(X) == "high", odds > 0)
+    assert np.array_equal(model.predict(X) == "low", odds > 0)
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), ("stay", "leave"), (0, 1), (1, 0), (True, False), (b"b", b"a")])
+@pytest.mark.parametrize("solver", ["auto", "clipped"])
+def test_metrics_of_scikit_learn_take_classes_in_any_order(classes: Any, solver: str) -> None:
+    """They take the last of `classes_` for the largest label."""
+    X, y, users = people(2000)
+    second = y > 19
+    model = UserLevelLogisticRegression(
+        epsilon=10, m=4, feature_bounds=([0, -1], [10, 0]), classes=classes, solver=solver
+    ).fit(X, np.array(classes)[second.astype(int)], groups=users)
+    assert model.classes_.tolist() == sorted(classes)
+    chances = model.predict_proba(X)[:, model.classes_.tolist().index(classes[1])]
+    assert roc_auc_score(second, chances) > 0.9
+    assert roc_auc_score(second, model.decision_function(X) * (1 if classes[0] < classes[1] else -1)) > 0.9
+    labels = np.array(classes)[second.astype(int)]
+    assert np.mean(model.predict(X) == labels) > 0.8
+    if not isinstance(classes[0], bytes):  # of which scikit-learn knows nothing
+        assert get_scorer("roc_auc")(model, X, labels) > 0.9
+        assert get_scorer("neg_log_loss")(model, X, labels) > -0.6
 
 
 @pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR], ids=lambda model: type(model).__name__)

@@ -272,7 +272,9 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     intercept_ : ndarray with shape (1,)
         With `coef_` what is released.
     classes_ : ndarray with shape (2,)
-        As given.
+        In rising order, as scikit-learn's metrics need. `coef_` and `decision_function` are about the second of these,
+        `predict_proba` has them in this order. In whichever order `classes` has them, what is neither counts as the
+        first there.
     converged_ : bool
         With the default solver, and a function of what it released: the noise of a step is small, and the last quarter
         of the steps moved no farther from the quarter before than noise does, or 5 %.
@@ -335,15 +337,21 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
 
     def _fitted(self, theta: Floats, n_features: int) -> dict[str, Any]:
         coefficients, intercept = self._coefficients(theta, n_features)
-        return {"coef_": coefficients[None, :], "intercept_": np.array([intercept])}
+        rising = np.argsort(self.classes_)
+        sign = 1.0 if rising[0] == 0 else -1.0
+        return {
+            "classes_": self.classes_[rising],
+            "coef_": sign * coefficients[None, :],
+            "intercept_": sign * np.array([intercept]),
+        }
 
     def decision_function(self, X: npt.ArrayLike) -> Floats:
-        """The logarithm of the odds of the second class, for every row: ndarray with shape (rows,)."""
+        """The logarithm of the odds of the second of `classes_`, for every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
         return self._linear(X, self.coef_[0], float(self.intercept_[0]))
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """The probabilities of the two classes, for every row: ndarray with shape (rows, 2)."""
+        """The probabilities of the two `classes_`, for every row: ndarray with shape (rows, 2)."""
         odds = self.decision_function(X)
         return np.column_stack([np.exp(-np.logaddexp(0.0, sign * odds)) for sign in (1, -1)])
 
