@@ -187,6 +187,9 @@ def test_every_solver(solver: str) -> None:
         ({"solver": "newton"}, ValueError, "solver must be one of"),
         ({"delta": 0}, ValueError, "delta must be > 0"),
         ({"regularization": np.nan}, ValueError, "regularization"),
+        ({"epsilon": 1000}, ValueError, r"epsilon must be at most 4\d at delta=1e-06 .*; got 1000"),
+        ({"epsilon": 48, "solver": "clipped"}, ValueError, r"epsilon must be at most 3\d at delta=1e-06 .*; got 48"),
+        ({"epsilon": 1, "delta": 1e-30}, ValueError, "delta=1e-30 is too small"),
     ],
 )
 @pytest.mark.parametrize("kind", [UserLevelLogisticRegression, UserLevelLinearRegression])

@@ -17,7 +17,7 @@ pytest.importorskip("sklearn")
 from userdp.accounting import zcdp_delta
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
-from userdp.exceptions import InsecureRandomnessWarning, TooFewUsersWarning
+from userdp.exceptions import BudgetError, InsecureRandomnessWarning, TooFewUsersWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
 from userdp.optimization import linear_models as _linear_models
 from userdp.optimization import moments as module
@@ -496,6 +496,14 @@ def test_too_few_users_are_warned_of_with_a_number_that_does(kind: Any) -> None:
     X, y, users = people(10, labels=True)
     with pytest.warns(TooFewUsersWarning, match="10 users are too few for 3 columns"):
         model.fit(X, y, groups=users)
+
+
+@pytest.mark.parametrize("kind", [UserLevelLinearRegression, UserLevelLogisticRegression])
+def test_too_many_columns_are_refused_before_memory_is_asked_for(kind: Any) -> None:
+    bounds = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {}
+    model = kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds)
+    with pytest.raises(BudgetError, match="X has 100000 columns, and second moments of more than 8192"):
+        model.release_plan(n_users=1000, n_features=100_000)
 
 
 def test_every_scale_of_values_is_one_release() -> None:

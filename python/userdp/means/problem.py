@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.plan import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Epsilon, short_repr
+from userdp.exact.numbers import Epsilon, parse_level, short_repr
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import Accuracy
 from userdp.mechanisms import DiscreteLaplace
@@ -80,9 +81,7 @@ class MeanProblem:
 
     def largest_rho(self, distance: Fraction) -> Fraction:
         """The most rho that may be spent by draws within a distance of ideal ones, in total variation."""
-        from userdp.accounting import largest_rho
-
-        return largest_rho(self.epsilon, self.delta, distance=distance) if self.rho is None else self.rho
+        return spendable_rho(self.epsilon, self.delta, distance) if self.rho is None else self.rho
 
     @property
     def ball(self) -> float:
@@ -94,6 +93,24 @@ class MeanProblem:
         """The concentration, within what grids can tell and what can be: users may be anywhere if there is none."""
         concentration = self.ball if self.concentration is None else self.concentration
         return min(max(concentration, self.ball * LEAST_CONCENTRATION), 2 * self.ball)
+
+
+def spendable_rho(epsilon: Epsilon, delta: Fraction, distance: Fraction) -> Fraction:
+    """The most rho that may be spent by draws within a distance of ideal ones; an error names epsilon or delta."""
+    from userdp.accounting import largest_rho
+
+    try:
+        return largest_rho(epsilon, delta, distance=distance)
+    except ValueError:
+        # A delta that is tiny, or an epsilon whose exponential makes the distance cost more than delta.
+        most = math.floor(math.log(delta / (4 * distance))) if delta > 12 * distance > 0 else 0
+        level = float(parse_level(epsilon))
+        if not most or level <= most:
+            raise
+        raise ValueError(
+            f"epsilon must be at most {most} at delta={float(delta):.3g} for Gaussian noise, whose distance from the "
+            f"ideal one costs 1 + e^epsilon times itself; got {level:.6g}"
+        ) from None
 
 
 class MeanMethod(ABC):

@@ -19,7 +19,7 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import core_level, positive_epsilon
 from userdp.exact.numbers import Delta, Epsilon, counted, parse_level
-from userdp.means.problem import NOISE_DISTANCE
+from userdp.means.problem import NOISE_DISTANCE, spendable_rho
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
 from userdp.mechanisms.composed import Sampler
 from userdp.optimization.constraints import optional_length
@@ -106,7 +106,7 @@ def _noise_of_rounds(problem: DescentProblem, n_iterations: int, batch: int | No
     """The most rho that a round may have: by zCDP of all rounds, or by amplification where that allows more."""
     epsilon, delta, d = positive_epsilon(problem.epsilon), problem.delta, problem.dimension
     distance = d * n_iterations * NOISE_DISTANCE
-    rho = largest_rho(epsilon, delta, distance=distance)
+    rho = spendable_rho(epsilon, delta, distance)
     by_rho = Budget(PrivacyCost(epsilon, delta, rho=rho, distance=distance), {"gradients": rho}, "rho")
     if batch is None or batch == problem.n_users:
         return Noise(rho / n_iterations, by_rho)
@@ -177,9 +177,7 @@ def clipped_descent(
 
 def relative_noise(problem: DescentProblem, count: int) -> float:
     """S = sqrt(2 d / rho) / n: the noise of the mean of all rounds' gradients, over C."""
-    rho = float(
-        largest_rho(problem.epsilon, problem.delta, distance=problem.dimension * MOST_ITERATIONS * NOISE_DISTANCE)
-    )
+    rho = float(spendable_rho(problem.epsilon, problem.delta, problem.dimension * MOST_ITERATIONS * NOISE_DISTANCE))
     return math.sqrt(2 * problem.dimension / rho) / count
 
 

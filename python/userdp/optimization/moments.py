@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting import PrivacyCost, largest_rho
+from userdp.accounting import PrivacyCost
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import planned_epsilon, positive_epsilon
 from userdp.exact.numbers import Epsilon, counted
-from userdp.means.problem import NOISE_DISTANCE
+from userdp.exceptions import BudgetError
+from userdp.means.problem import NOISE_DISTANCE, spendable_rho
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.vectors import SHARE_STEPS
@@ -76,6 +77,8 @@ MOST_COST = 0.8
 """Of all candidates of a search together, in users over n."""
 ENOUGH = 120
 """Users times the epsilon of a search below which scales are not found."""
+MOST_COLUMNS = 2**13
+"""Of second moments, which are as many as half of its square."""
 LARGEST_EPSILON = Fraction(80)
 """Of one search: more is never needed."""
 
@@ -98,6 +101,11 @@ class MomentProblem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
+        if self.dimension > MOST_COLUMNS:
+            raise BudgetError(
+                f"X has {self.n_features} columns, and second moments of more than {MOST_COLUMNS}, targets and the "
+                "constant included, do not fit in memory: take fewer columns, or solver='clipped'"
+            )
 
     @property
     def columns(self) -> int:
@@ -120,7 +128,7 @@ class MomentProblem:
         if not self.delta:
             raise ValueError("delta must be > 0 for solvers with Gaussian noise; got 0")
         distance = (self.noisy_integers + more_integers) * NOISE_DISTANCE
-        return largest_rho(positive_epsilon(self.epsilon), self.delta, distance=distance), distance
+        return spendable_rho(positive_epsilon(self.epsilon), self.delta, distance), distance
 
 
 def search_epsilon(rho: Fraction) -> Fraction:
