@@ -3,6 +3,7 @@
 pub mod binomial;
 pub mod dyadic;
 pub mod exp;
+pub mod exp128;
 pub mod interval;
 pub mod level;
 pub mod ln;
