@@ -1,15 +1,26 @@
-//! Levels by 128 bits of e^epsilon against long enclosures: the same parts and comparisons.
+//! Levels by 128 bits of e^epsilon against long enclosures: the same parts, comparisons, floats and verdicts.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::One;
+use num_traits::{One, Signed, Zero};
 use std::cmp::Ordering;
-use userdp_core::exact::{
-    Interval, Level,
-    dyadic::Dyadic,
-    exp::exp,
-    exp128::Power,
-    rounding::{Direction, rational_from_f64},
+use userdp_core::{
+    control::Control,
+    divergence::{
+        hockey_stick,
+        hockey_stick::{
+            quick_hockey_stick_bounds_of_floats, quick_hockey_stick_of_floats, quick_verdict_of_floats,
+        },
+        hockey_stick_bounds, is_indistinguishable,
+    },
+    exact::{
+        Interval, Level,
+        dyadic::Dyadic,
+        exp::exp,
+        exp128::Power,
+        rounding::{Direction, rational_from_f64, rational_to_f64},
+    },
+    pmf::Pmf,
 };
 
 /// Epsilons of the largest test: a minute when optimized, a second in the ordinary build of tests.
@@ -188,5 +199,193 @@ fn near_ties_are_decided() {
             assert_eq!(level.compare(&(&below * &ratio * &q), &q), Ordering::Less, "{epsilon:e} {bits}");
             assert_eq!(level.compare(&(&above * &ratio * &q), &q), Ordering::Greater, "{epsilon:e} {bits}");
         }
+    }
+}
+
+/// The hockey-stick divergence between fractions, by the definition.
+fn naive(p: &[f64], q: &[f64], e: &(BigRational, BigRational)) -> (BigRational, BigRational) {
+    let sum = |e: &BigRational| -> BigRational {
+        p.iter()
+            .zip(q)
+            .map(|(&p, &q)| (rational_from_f64(p) - e * rational_from_f64(q)).max(BigRational::zero()))
+            .sum()
+    };
+    (sum(&e.1), sum(&e.0))
+}
+
+/// Two pmfs whose divergence is within a part of 2^(-53 limbs) of the midpoint of two floats, or of a float.
+fn near_boundary(random: &mut Random, e: &BigRational, limbs: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut p = vec![0.5 + 0.25 * random.uniform()];
+    // Room above E q for the small corrections of q.
+    p.resize(limbs, 0.01);
+    let mass: BigRational = p.iter().map(|&x| rational_from_f64(x)).sum();
+    let goal = 0.5 * random.uniform().max(1e-6);
+    let half_place = (goal.next_up() - goal) / 2.0;
+    let target = rational_from_f64(goal) + rational_from_f64(half_place) * BigInt::from(random.below(2));
+    let mut missing = (mass - target) / e;
+    let mut q = Vec::new();
+    for limb in 0..limbs {
+        let direction = if limb + 1 < limbs { Direction::Down } else { Direction::Nearest };
+        let part = rational_to_f64(&missing, direction);
+        missing -= rational_from_f64(part);
+        q.push(part);
+    }
+    // The rest of each on outputs of their own; q's has p = 0.
+    let rest = |x: &[f64]| 1.0 - x.iter().sum::<f64>();
+    let (p_rest, q_rest) = (rest(&p), rest(&q));
+    p.extend([0.0, p_rest]);
+    q.extend([q_rest * 0.5, q_rest * 0.5]);
+    (p, q)
+}
+
+fn pmfs(random: &mut Random, case: u64, e: &(BigRational, BigRational)) -> (Vec<f64>, Vec<f64>) {
+    let limbs = usize::try_from(case % 5).unwrap_or(0);
+    if (1..4).contains(&limbs) {
+        return near_boundary(random, &e.0, limbs);
+    }
+    let normalized = |x: Vec<f64>| -> Vec<f64> {
+        let sum: f64 = x.iter().sum();
+        x.into_iter().map(|x| x / sum).collect()
+    };
+    let q = normalized((0..6).map(|_| random.power(-8.0, 0.0)).collect());
+    if limbs == 0 {
+        return (normalized((0..6).map(|_| random.power(-8.0, 0.0)).collect()), q);
+    }
+    // Masses within a few places of E q, as long as they sum to less than 1.
+    let mut p = Vec::new();
+    for &mass in &q {
+        let tie = random.beside(rational_to_f64(&(&e.0 * rational_from_f64(mass)), Direction::Nearest));
+        p.push(if p.iter().sum::<f64>() + tie < 0.99 { tie } else { 0.0 });
+    }
+    p[0] += 1.0 - p.iter().sum::<f64>();
+    (p, q)
+}
+
+#[test]
+#[allow(clippy::unwrap_used)]
+fn floats_and_verdicts_are_exact() {
+    let mut random = Random(4);
+    let control = Control::new();
+    let mut quickly = 0_u64;
+    for case in 0..CASES {
+        let epsilon = match case % 3 {
+            0 => 3.0 * random.uniform(),
+            1 => random.power(-40.0, 3.0),
+            _ => random.epsilon(case),
+        };
+        if epsilon == 0.0 || epsilon > 800.0 {
+            continue;
+        }
+        let e = ends(epsilon, if epsilon < 1e-9 { 5000 } else { 900 });
+        let (p, q) = pmfs(&mut random, case / 3, &e);
+        let (forward, backward) = (naive(&p, &q, &e), naive(&q, &p, &e));
+        let expected = rational_to_f64(&forward.0, Direction::Nearest);
+        assert_eq!(
+            expected,
+            rational_to_f64(&forward.1, Direction::Nearest),
+            "the reference is narrow enough"
+        );
+        let level = Level::from_epsilon(epsilon);
+        let quick = quick_hockey_stick_of_floats(&p, &q, &level);
+        quickly += u64::from(quick.is_some());
+        assert!(quick.is_none_or(|quick| quick == expected), "{epsilon:e} {p:?} {q:?}");
+        let (first, second) =
+            (Pmf::from_floats(&p[..], "p").unwrap(), Pmf::from_floats(&q[..], "q").unwrap());
+        assert_eq!(
+            hockey_stick(&first, &second, &level, &control).unwrap(),
+            expected,
+            "{epsilon:e} {p:?} {q:?}"
+        );
+        let side = hockey_stick_bounds(&first, &second, &level, &control).unwrap();
+        assert!(rational_from_f64(side.lower) <= forward.0 && forward.1 <= rational_from_f64(side.upper));
+        assert!(side.upper <= side.lower.next_up());
+        if let Some(quick) = quick_hockey_stick_bounds_of_floats(&p, &q, &level) {
+            assert_eq!(quick, side);
+        }
+        let worst = if forward.0 > backward.1 { &forward } else { &backward };
+        if worst.0.is_zero() {
+            continue;
+        }
+        // Thresholds on both sides, as near as floats come and nearer.
+        let (down, up) =
+            (rational_to_f64(&worst.0, Direction::Down), rational_to_f64(&worst.1, Direction::Up));
+        let within = |delta: &BigRational| {
+            assert!(*delta >= worst.1 || *delta < worst.0, "the reference is narrow enough");
+            *delta >= worst.1
+        };
+        for delta in [down, up, down.next_down().max(0.0), up.next_up()] {
+            let exact = rational_from_f64(delta);
+            if delta > 1.0 {
+                continue;
+            }
+            let verdict = is_indistinguishable(&first, &second, &level, &exact, &control).unwrap();
+            assert_eq!(verdict.holds, within(&exact), "{epsilon:e} {delta:e} {p:?} {q:?}");
+            if let Some(quick) = quick_verdict_of_floats(&p, &q, &level, delta, &control).unwrap() {
+                assert_eq!(quick.holds, verdict.holds);
+                assert_eq!((quick.event, quick.reversed), (verdict.event, verdict.reversed));
+            }
+        }
+        for bits in [90, 120, 126, 130, 200, 400] {
+            let below = shortened(&worst.0, bits);
+            let step = BigRational::new(1.into(), BigInt::from(1) << bits) * &worst.1;
+            for delta in [&below - &step, &below + &step + &step] {
+                if !delta.is_negative() && delta <= BigRational::one() {
+                    let verdict = is_indistinguishable(&first, &second, &level, &delta, &control).unwrap();
+                    assert_eq!(verdict.holds, within(&delta), "{epsilon:e} {bits} {p:?} {q:?}");
+                }
+            }
+        }
+    }
+    assert!(quickly > CASES / 4, "{quickly} of {CASES} were settled by floats");
+}
+
+#[test]
+#[allow(clippy::unwrap_used)]
+fn zero_is_certain_or_left_to_exact_arithmetic() {
+    let control = Control::new();
+    let least = f64::from_bits(1);
+    // e^0.47 = 1.59...: products with it round away what is left of the first masses, 3 * 0.4 * 2^-1074.
+    let (p, q) = ([2.0 * least, 2.0 * least, 2.0 * least, 1.0], [least, least, least, 1.0]);
+    let level = Level::from_epsilon(0.47);
+    assert_eq!(quick_hockey_stick_of_floats(&p, &q, &level), None);
+    let (first, second) = (Pmf::from_floats(&p[..], "p").unwrap(), Pmf::from_floats(&q[..], "q").unwrap());
+    assert_eq!(hockey_stick(&first, &second, &level, &control).unwrap(), least);
+    let none = BigRational::zero();
+    assert!(!is_indistinguishable(&first, &second, &level, &none, &control).unwrap().holds);
+    // Clearly nothing, with masses of 0 on either side.
+    let (p, q) = ([0.5, 0.25, 0.25, 0.0], [0.4, 0.2, 0.3, 0.1]);
+    assert_eq!(quick_hockey_stick_of_floats(&p, &q, &level), Some(0.0));
+    let (first, second) = (Pmf::from_floats(&p[..], "p").unwrap(), Pmf::from_floats(&q[..], "q").unwrap());
+    let side = hockey_stick_bounds(&first, &second, &level, &control).unwrap();
+    assert_eq!((side.lower, side.upper), (0.0, 0.0));
+    // Equal masses at E = 1, and masses one place above and below a tie.
+    let zero = Level::from_epsilon(0.0);
+    assert_eq!(quick_hockey_stick_of_floats(&p, &p, &zero), Some(0.0));
+    assert!(
+        quick_hockey_stick_of_floats(&[0.5_f64.next_up(), 0.5], &[0.5, 0.5], &zero).is_none_or(|d| d > 0.0)
+    );
+    let (p, q) = (
+        [0.5, 0.5],
+        [rational_to_f64(&(ends(0.47, 200).0.recip() / BigInt::from(2)), Direction::Up), 0.6859],
+    );
+    let level = Level::from_epsilon(0.47);
+    assert_eq!(quick_hockey_stick_of_floats(&p, &q, &level), None, "too near for floats");
+    // E beyond the floats of the pass: only what q excludes is left, and masses that E does not lift above 1.
+    for epsilon in [277.1, 500.0, 1e4, f64::MAX] {
+        let level = Level::from_epsilon(epsilon);
+        let p = [0.3, 0.7, 0.0];
+        assert_eq!(quick_hockey_stick_of_floats(&p, &[0.0, 0.5, 0.5], &level), Some(0.3));
+        assert_eq!(quick_hockey_stick_of_floats(&p, &[1e-118, 0.5, 0.5], &level), Some(0.0));
+        assert_eq!(quick_hockey_stick_of_floats(&p, &[1e-120, 0.5, 0.5], &level), None);
+        let tiny = [least, 0.5, 0.5];
+        let (first, second) =
+            (Pmf::from_floats(&p[..], "p").unwrap(), Pmf::from_floats(&tiny[..], "q").unwrap());
+        let expected = if epsilon < 740.0 { 0.3 } else { 0.0 };
+        assert_eq!(hockey_stick(&first, &second, &level, &control).unwrap(), expected, "{epsilon:e}");
+        let verdict =
+            is_indistinguishable(&first, &second, &level, &rational_from_f64(0.2), &control).unwrap();
+        let back = 0.5; // of the last output, which p excludes
+        assert_eq!((verdict.holds, verdict.reversed, verdict.worst.lower <= back), (false, true, true));
+        assert_eq!(verdict.event, Some(vec![2]));
     }
 }

@@ -87,19 +87,53 @@ impl Approximation {
         Self { high, low, radius: radius * 1.001 }
     }
 
+    /// The value of float masses; without a radius where it is 0 beyond doubt.
+    ///
+    /// # Numerics
+    /// No output is in the kernel's event exactly when both parts of P(B) are 0: rounded sums of non-negative floats
+    /// are 0 only if all of them are. Masses from 1e-250 on are then on the right side unless the kernel flagged one,
+    /// since their products with E stay far from underflow, and masses of 0 always are.
+    fn of_floats(sums: &Sums, level: MachineLevel, p: &[f64]) -> Self {
+        let nothing = sums.p_high == 0.0
+            && sums.p_low == 0.0
+            && !sums.close
+            && p.iter().all(|&mass| is_zero(mass) || mass >= 1e-250);
+        if nothing {
+            Self { high: 0.0, low: 0.0, radius: 0.0 }
+        } else {
+            Self::new(sums, level, p.len(), false)
+        }
+    }
+
+    /// The divergence is 0, exactly.
+    fn is_zero(&self) -> bool {
+        self.radius == 0.0
+    }
+
     /// The nearest float, if it is beyond doubt.
     fn nearest(&self) -> Option<f64> {
+        if self.is_zero() {
+            return Some(0.0);
+        }
         let lowest = self.high + (self.low - self.radius).next_down();
         let highest = self.high + (self.low + self.radius).next_up();
         (lowest == highest && lowest > 0.0).then_some(highest)
     }
 
-    fn lower(&self) -> f64 {
-        directed_sum(self.high, (self.low - self.radius).next_down(), false).max(0.0)
+    fn side(&self) -> Side {
+        if self.is_zero() {
+            return Side { lower: 0.0, upper: 0.0 };
+        }
+        Side {
+            lower: directed_sum(self.high, (self.low - self.radius).next_down(), false).max(0.0),
+            upper: directed_sum(self.high, (self.low + self.radius).next_up(), true).max(0.0),
+        }
     }
 
-    fn upper(&self) -> f64 {
-        directed_sum(self.high, (self.low + self.radius).next_up(), true).max(0.0)
+    /// Bounds of which no tighter ones are known; `None` where exact arithmetic may find some.
+    fn tight_side(&self) -> Option<Side> {
+        let side = self.side();
+        (self.is_zero() || side.lower > 0.0 && side.upper <= side.lower.next_up()).then_some(side)
     }
 }
 
@@ -159,7 +193,7 @@ impl Difference {
 /// # Errors
 /// [`crate::Error::Canceled`].
 pub fn event(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<Vec<usize>> {
-    let machine = level.machine();
+    let machine = if q.is_float() { machine_for(q.approximate(), level) } else { level.machine() };
     let inside = |output: usize| {
         if p.is_zero(output) {
             return false;
@@ -192,15 +226,37 @@ pub fn event(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Resu
     Ok(event)
 }
 
+/// E for the float64 pass over float masses, or a smaller number at which the event is the same and Q of it is 0.
+///
+/// # Numerics
+/// From E = 2^399 on and for masses of q that are 0 or at least 1e-119 > 2^-396, E q is 0 or above 8: the event is
+/// {p > 0 = q} at all these E.
+fn machine_for(q: &[f64], level: &Level) -> Option<MachineLevel> {
+    level.machine().or_else(|| {
+        let alike = level.is_beyond_machine() && q.iter().all(|&mass| is_zero(mass) || mass >= 1e-119);
+        alike.then(|| MachineLevel::from_float(f64::from_bits((1023 + 399) << 52)))
+    })
+}
+
+/// By its bits: a processor set to treat subnormals as zero must not decide this.
+fn is_zero(mass: f64) -> bool {
+    mass.to_bits() << 1 == 0
+}
+
 fn approximate(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level) -> Option<Approximation> {
+    if p.is_float() && q.is_float() {
+        let machine = machine_for(q.approximate(), level)?;
+        let sums = sums(p.approximate(), q.approximate(), machine);
+        return Some(Approximation::of_floats(&sums, machine, p.approximate()));
+    }
     let machine = level.machine()?;
     let sums = sums(p.approximate(), q.approximate(), machine);
-    Some(Approximation::new(&sums, machine, p.len(), !(p.is_float() && q.is_float())))
+    Some(Approximation::new(&sums, machine, p.len(), true))
 }
 
 /// Certified float bounds by one float64 pass; `None` when E is out of the pass's range.
 pub(crate) fn quick_bounds(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level) -> Option<Side> {
-    approximate(p, q, level).map(|value| Side { lower: value.lower(), upper: value.upper() })
+    approximate(p, q, level).map(|value| value.side())
 }
 
 /// The hockey-stick divergence of p from q: the float nearest to its exact value.
@@ -222,7 +278,7 @@ pub fn hockey_stick(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) 
 
 /// One pass that validates both pmfs as well; `None` when E is out of its range or anything is doubtful about them.
 fn validated(p: &[f64], q: &[f64], level: &Level) -> Option<Approximation> {
-    let machine = level.machine()?;
+    let machine = machine_for(q, level)?;
     if p.len() != q.len() {
         return None;
     }
@@ -230,7 +286,7 @@ fn validated(p: &[f64], q: &[f64], level: &Level) -> Option<Approximation> {
     // NaN and infinities spoil the totals; the margin leaves borderline totals to the exact check.
     let plausible = |total: f64| (total - 1.0).abs() <= FLOAT_TOTAL_TOLERANCE / 2.0;
     let valid = !sums.negative && plausible(sums.p_total) && plausible(sums.q_total);
-    valid.then(|| Approximation::new(&sums, machine, p.len(), false))
+    valid.then(|| Approximation::of_floats(&sums, machine, p))
 }
 
 /// [`hockey_stick`] of float masses by one validating pass; `None` when that leaves a doubt, about the rounding or
@@ -239,16 +295,17 @@ pub fn quick_hockey_stick_of_floats(p: &[f64], q: &[f64], level: &Level) -> Opti
     validated(p, q, level)?.nearest()
 }
 
+/// [`hockey_stick_bounds`] of float masses by one validating pass; `None` when that leaves a doubt.
+pub fn quick_hockey_stick_bounds_of_floats(p: &[f64], q: &[f64], level: &Level) -> Option<Side> {
+    validated(p, q, level)?.tight_side()
+}
+
 /// Floats that enclose the exact divergence: the same float twice, or two adjacent ones.
 ///
 /// # Errors
 /// [`crate::Error::Canceled`].
 pub fn hockey_stick_bounds(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level, control: &Control) -> Result<Side> {
-    let quick = quick_bounds(p, q, level);
-    if let Some(side) = quick
-        && side.lower > 0.0
-        && side.upper <= side.lower.next_up()
-    {
+    if let Some(side) = approximate(p, q, level).and_then(|value| value.tight_side()) {
         return Ok(side);
     }
     Ok(Difference::new(p, q, level, control)?.bounds(level))
@@ -353,7 +410,7 @@ pub fn quick_verdict_of_floats(
     control: &Control,
 ) -> Result<Option<Verdict>> {
     let decided = |value: &Approximation| {
-        let side = Side { lower: value.lower(), upper: value.upper() };
+        let side = value.side();
         let within = side.upper <= delta;
         (within || side.lower > delta).then_some(Decision { within, side, exact: false })
     };

@@ -144,6 +144,11 @@ impl Level {
         Some(MachineLevel { high, low, exact_products: false })
     }
 
+    /// True when E is certainly at least 2^399 and [`Level::machine`] is `None` for it.
+    pub fn is_beyond_machine(&self) -> bool {
+        self.ratio.is_one() && self.exponent > Rational::from_integer(Integer::from(277)) // e^277 > 2^399.6
+    }
+
     /// E for the float64 kernels, or `None` when it is beyond 2^400 or below 2^-400.
     pub fn machine(&self) -> Option<MachineLevel> {
         *self.machine.get_or_init(|| self.short_machine().or_else(|| self.long_machine()))
