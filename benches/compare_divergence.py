@@ -2,7 +2,7 @@
 
 Prints markdown tables (or JSON with ``--json``); see benches/README.md for the method. A library that is not
 installed loses its column. Other kernels of this package run in child processes that take their turn in
-every round, because a process chooses its kernel once.
+every round, because a process chooses its kernel once; so does another build of it, with ``--other FOLDER``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from divergence_peers import (
     Peers,
     fraction_sum,
     logs,
+    make_epsilons,
     make_pairs,
     numpy_bisection,
+    numpy_new_epsilon,
     numpy_one_liner,
     numpy_verdict,
     pairs_for,
@@ -38,15 +40,24 @@ from rounds import Candidate, Rows, Runner, described, environment, expect, huma
 from userdp.divergence import epsilon_at_delta, hockey_stick, is_indistinguishable
 
 ANCHOR = "numpy"
+NEW_EPSILON = "hockey_stick, new epsilon"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # --- the ways to do the job -----------------------------------------------------------------------
+
+
+def with_epsilons(pairs: list[Pair]) -> Rows:
+    """Give every pair an epsilon of its own."""
+    epsilons = make_epsilons(len(pairs[0][0]), len(pairs))
+    return [(p, q, epsilon) for (p, q), epsilon in zip(pairs, epsilons, strict=True)]
 
 
 def our_candidate(task: str, name: str, pairs: list[Pair], deltas: list[float]) -> Candidate:
     """Set up userdp on a task, in this process and in the children alike."""
     if task == "hockey_stick":
         return Candidate(name, lambda p, q: hockey_stick(p, q, EPSILON), list(pairs))
+    if task == NEW_EPSILON:
+        return Candidate(name, hockey_stick, with_epsilons(pairs))
     if task == "epsilon_at_delta":
         return Candidate(name, lambda p, q: epsilon_at_delta(p, q, TARGET_DELTA), list(pairs))
     rows: Rows = [(p, q, delta) for (p, q), delta in zip(pairs, deltas, strict=True)]
@@ -55,7 +66,7 @@ def our_candidate(task: str, name: str, pairs: list[Pair], deltas: list[float]) 
 
 def plain(task: str, result: Any) -> Any:
     """Turn a result of ours into what JSON can carry, bit for bit."""
-    if task == "hockey_stick":
+    if task in ("hockey_stick", NEW_EPSILON):
         return float(result).hex()
     if task == "epsilon_at_delta":
         return [float(result.lower).hex(), float(result.upper).hex()]
@@ -63,13 +74,13 @@ def plain(task: str, result: Any) -> Any:
 
 
 class Worker:
-    """Another kernel of userdp, in a child process that works only when it is asked to."""
+    """Another kernel or build of userdp, in a child process that works only when it is asked to."""
 
-    def __init__(self, kernel: str) -> None:
-        self.name = f"userdp, {kernel}"
+    def __init__(self, name: str, **variables: str) -> None:
+        self.name = f"userdp, {name}"
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--worker"],
-            env={**os.environ, "USERDP_KERNEL": kernel},
+            env={**os.environ, **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -140,6 +151,12 @@ def candidates(task: str, k: int, pairs: list[Pair], deltas: list[float], peers:
                 )
             )
         return found
+    if task == NEW_EPSILON:
+        found = [Candidate(ANCHOR, numpy_new_epsilon, list(ours.rows)), ours]
+        if peers.numba is not None:
+            fast = peers.numba[0]
+            found.append(Candidate("numba fastmath", lambda p, q, x: fast(p, q, math.exp(x)), list(ours.rows)))
+        return found
     if task == "epsilon_at_delta":
         found = [Candidate(ANCHOR, numpy_bisection, list(pairs)), ours]
         if peers.pld is not None:
@@ -180,8 +197,9 @@ def check(task: str, k: int, found: list[Candidate], exact: list[Exact], deltas:
     remarks = []
     by_name = {candidate.name: candidate.results(len(exact)) for candidate in found}
     ours = by_name["userdp"]
-    if task == "hockey_stick":
-        truth = [e.nearest(EPSILON) for e in exact]
+    if task in ("hockey_stick", NEW_EPSILON):
+        epsilons = make_epsilons(k, len(exact)) if task == NEW_EPSILON else [EPSILON] * len(exact)
+        truth = [e.nearest(epsilon) for e, epsilon in zip(exact, epsilons, strict=True)]
         for value, right in zip(ours, truth, strict=True):
             expect(value == right, f"k={k}: ours {value!r}, correctly rounded {right!r}")
         for name, values in by_name.items():
@@ -272,6 +290,7 @@ def vector_kernels() -> list[str]:
 
 TITLES = {
     "hockey_stick": "Hockey-stick divergence of one pair, ε = 1/2",
+    NEW_EPSILON: "Hockey-stick divergence of one pair, a new ε in every call",
     "verdict, clear": "Verdict in both directions, δ one tenth above the worst divergence",
     "verdict, tie": "Verdict in both directions, δ the float nearest to the worst divergence",
     "epsilon_at_delta": "Smallest ε at δ = 0.01, both directions (numpy: 60 bisection steps)",
@@ -311,6 +330,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11, help="rounds at each size (fewer at the largest)")
     parser.add_argument("--seconds", type=float, default=0.02, help="least time of one batch")
     parser.add_argument("--no-kernels", action="store_true", help="leave out the other kernels of this package")
+    parser.add_argument("--other", metavar="FOLDER", help="another build of this package, a column of its own")
+    parser.add_argument("--tasks", nargs="+", choices=list(TITLES), default=list(TITLES), help="which tables")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -319,10 +340,12 @@ def main() -> None:
 
     about = environment(("userdp", "numpy", "numba", "python-flint", "dp-accounting"))
     peers = Peers()
-    workers = [] if options.no_kernels else [Worker(kernel) for kernel in vector_kernels()]
+    workers = [] if options.no_kernels else [Worker(kernel, USERDP_KERNEL=kernel) for kernel in vector_kernels()]
+    if options.other:
+        workers.append(Worker("other build", PYTHONPATH=options.other))
     results = []
     try:
-        for task in TITLES:
+        for task in options.tasks:
             for k in options.sizes:
                 if task == "hockey_stick" or k <= 4096:
                     results.append(measure(task, k, peers, workers, options))

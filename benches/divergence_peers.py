@@ -39,7 +39,12 @@ def pairs_for(task: str, k: int) -> int:
     """How many pairs the candidates go round."""
     if k > 100_000:
         return 8
-    return 256 if task == "hockey_stick" else 64
+    return 256 if task.startswith("hockey_stick") else 64
+
+
+def make_epsilons(k: int, count: int) -> list[float]:
+    """`count` different epsilons at which the pairs on k outputs have a divergence above 0."""
+    return [float(x) for x in np.random.default_rng([k, 20231201]).uniform(0.1, 0.6, count)]
 
 
 # --- an exact reference, sharing no code with the package -----------------------------------------
@@ -107,6 +112,10 @@ class Exact:
 
 def numpy_one_liner(p: Array, q: Array) -> float:
     return np.maximum(p - E_FLOAT * q, 0.0).sum()
+
+
+def numpy_new_epsilon(p: Array, q: Array, epsilon: float) -> Any:
+    return np.maximum(p - np.exp(epsilon) * q, 0).sum()
 
 
 def numpy_verdict(p: Array, q: Array, delta: float) -> bool:
