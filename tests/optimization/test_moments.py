@@ -453,6 +453,21 @@ def test_slopes_by_too_few_rows_reach_to_the_bounds() -> None:
         assert intercept + coefficients[0] * 0.1 * scale == pytest.approx(7.2, abs=1e-3)
 
 
+@pytest.mark.statistical
+def test_rare_classes_need_more_steps_and_say_so() -> None:
+    rng = np.random.default_rng(1)
+    X, users = rng.uniform(0, 10, (80_000, 2)), np.repeat(np.arange(20_000), 4)
+    y = X @ [0.6, 0.2] - 9 + rng.logistic(size=80_000) > 0
+    given = {"epsilon": 10, "m": 4, "feature_bounds": (0, 10), "classes": (False, True)}
+    few, many = (
+        UserLevelLogisticRegression(n_iterations=steps, **given).fit(X, y, groups=users) for steps in (None, 1000)
+    )
+    assert few.coef_[0, 0] < 0.5
+    assert not few.converged_
+    assert np.allclose(many.coef_[0], [0.6, 0.2], atol=0.08)
+    assert many.converged_
+
+
 def test_regularization_shrinks() -> None:
     X, y, users = people(20_000)
     given = {"epsilon": 10, "m": 4, "feature_bounds": (-100, 100), "target_bounds": (-200, 200)}

@@ -61,6 +61,8 @@ STEP = 0.75
 """Steps are this over the curvature, of which the loss has 1/4 at most in whitened units."""
 CURVATURE = 1 / 8
 """About that of the loss where predictions are likely: half of the largest."""
+SETTLED = 0.03
+"""Of its length, by which the mean of the last quarter of the steps may be away from that of the quarter before."""
 BALL = 20.0
 """No iterate is longer in whitened units."""
 
@@ -205,7 +207,7 @@ class PreconditionedRegression:
         moved = float(np.linalg.norm(last - before.mean(axis=0)))
         # Means of T / 4 noisy gradients, over the curvature at the minimum, where it is about 1/8.
         by_noise = noise * math.sqrt(8 / self.rounds) / CURVATURE
-        return noise <= 0.15 and moved <= max(1.5 * by_noise, 0.05 * float(np.linalg.norm(last)))
+        return noise <= 0.15 and moved <= max(1.5 * by_noise, SETTLED * float(np.linalg.norm(last)))
 
 
 class _Descent:
