@@ -8,6 +8,7 @@ import numpy.typing as npt
 __all__ = [
     "Categorical",
     "Coin",
+    "Composed",
     "DiscreteGaussian",
     "DiscreteLaplaceTables",
     "ExponentialRate",
@@ -21,6 +22,7 @@ __all__ = [
     "PmfMatrix",
     "PublicSeed",
     "RefusalTable",
+    "Release",
     "RowsOfUsers",
     "ScoreSelection",
     "ShuffleNoise",
@@ -57,6 +59,8 @@ __all__ = [
     "is_indistinguishable_float64",
     "kappa",
     "kl_divergence",
+    "largest_loss",
+    "largest_loss_at_most",
     "largest_shift",
     "least_errors_above",
     "ln_bounds",
@@ -584,3 +588,42 @@ class JointRows:
     def moment_sum(
         self, radius: int, grid: float, constant: bool, progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...
+
+@final
+class Release:
+    @staticmethod
+    def from_weights(p: Sequence[int], q: Sequence[int], limbs: int) -> Release: ...
+    @staticmethod
+    def pure(epsilon: Level, delta: Fraction, limbs: int) -> Release: ...
+    @staticmethod
+    def discrete_laplace(rate: Level, shift: int, limbs: int) -> Release: ...
+    @staticmethod
+    def bounded_range(range: Level) -> Release: ...
+    @staticmethod
+    def gaussian(mu_squared: Fraction) -> Release: ...
+
+@final
+class Composed:
+    def __new__(
+        cls,
+        releases: Sequence[Release],
+        counts: Sequence[int],
+        *,
+        limbs: int,
+        resolution: Fraction,
+        cut: int,
+        max_terms: int,
+        reach: float,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Composed: ...
+    @property
+    def terms(self) -> int: ...
+    @property
+    def on_lattice(self) -> bool: ...
+    @property
+    def charge(self) -> Fraction: ...
+    def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
+    def epsilon(self, delta: Fraction) -> tuple[float, float]: ...
+
+def largest_loss(releases: Sequence[Release], counts: Sequence[int]) -> tuple[float, float] | None: ...
+def largest_loss_at_most(releases: Sequence[Release], counts: Sequence[int], epsilon: Level) -> bool: ...

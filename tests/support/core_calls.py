@@ -72,7 +72,28 @@ def means(*arguments: Any) -> Any:
     return _core.UserVectors.means(*arguments).clipped_sum(VECTOR, 1.0, 0.25)
 
 
+RELEASE = _core.Release.pure(LEVEL, F(0), 2)
+COMPOSED = _core.Composed([RELEASE], [3], limbs=2, resolution=F(1, 100), cut=0, max_terms=100, reach=10.0)
+
+
+def composed(releases: Any, counts: Any, limbs: Any, resolution: Any, cut: Any, max_terms: Any, reach: Any) -> Any:
+    options = {"limbs": limbs, "resolution": resolution, "cut": cut, "max_terms": max_terms, "reach": reach}
+    whole = _core.Composed(releases, counts, **options)
+    return whole.delta(LEVEL), whole.epsilon(F(1, 100))
+
+
 CALLS: dict[str, Call] = {
+    "Release": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
+    "Release.from_weights": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
+    "Release.pure": (_core.Release.pure, (LEVEL, F(1, 100), 2)),
+    "Release.discrete_laplace": (_core.Release.discrete_laplace, (LEVEL, 3, 2)),
+    "Release.bounded_range": (_core.Release.bounded_range, (LEVEL,)),
+    "Release.gaussian": (_core.Release.gaussian, (F(1, 4),)),
+    "Composed": (composed, ([RELEASE], [3], 2, F(1, 10), 1, 100, 10.0)),
+    "Composed.delta": (COMPOSED.delta, (LEVEL,)),
+    "Composed.epsilon": (COMPOSED.epsilon, (F(1, 100),)),
+    "largest_loss": (_core.largest_loss, ([RELEASE], [3])),
+    "largest_loss_at_most": (_core.largest_loss_at_most, ([RELEASE], [3], LEVEL)),
     "Level": (_core.Level, (F(2), F(1))),
     "Level.root_below": (LEVEL.root_below, (3,)),
     "ExponentialRate": (_core.ExponentialRate, (LEVEL, 1, False)),

@@ -23,6 +23,7 @@ from userdp.accounting.group_privacy import (
     triangle_inequality,
 )
 from userdp.accounting.ledger import LedgerEntry, PrivacyLedger
+from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.zcdp import (
     bounded_range_to_zcdp,
     largest_rho,
@@ -36,6 +37,7 @@ __all__ = [
     "LedgerEntry",
     "PrivacyCost",
     "PrivacyLedger",
+    "PrivacyLossDistribution",
     "PrivacyParameters",
     "bounded_range_to_zcdp",
     "compose_advanced",

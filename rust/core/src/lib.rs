@@ -7,7 +7,8 @@
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
 //!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
 //!   count vectors by rank)
-//! * 2: [`divergence`] (hockey-stick and the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
+//! * 2: [`composition`] (privacy loss distributions and their products, from both sides), [`divergence`] (hockey-stick and
+//!   the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
 //!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where distributions overlap)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
@@ -18,6 +19,7 @@
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
 //! arithmetic where that cannot decide. Nothing here knows of Python.
 
+pub mod composition;
 pub mod control;
 pub mod correlated;
 pub mod ct;

@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod composition;
 mod convert;
 mod counts;
 mod dimension;
@@ -33,6 +34,8 @@ mod vectors;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::composition::{PyComposed, PyRelease, largest_loss, largest_loss_at_most};
     #[pymodule_export]
     use crate::convert::PyLevel;
     #[pymodule_export]

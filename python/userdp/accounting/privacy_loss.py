@@ -1,0 +1,720 @@
+"""Privacy loss distributions: what many releases cost together, as bounds of delta and epsilon that are proved.
+
+A release is a pair of distributions, with the mass of the first at every loss. The core composes such masses in
+integers, and knows what rounding has cost: docs/proofs/exact_composition.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from userdp import _core
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import (
+    Bounds,
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    nonzero_level,
+    parse_delta,
+    parse_exact,
+    parse_level,
+    parse_positive,
+    round_down,
+    round_up,
+    short_repr,
+)
+from userdp.exact.pmf import PmfLike, fractions_of, masses_of, whole_multiples
+from userdp.exceptions import BudgetError
+from userdp.runtime import progress_bar
+
+Neighbors: TypeAlias = Literal["replace", "add-remove"]
+NEIGHBORS = ("replace", "add-remove")
+
+MAX_TERMS = 2**22
+MOST_LIMBS = 18
+START = Fraction(1, 1000)
+"""Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
+LATTICE_SHARE = Fraction(1, 10**12)
+"""How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
+FINEST = 2**40
+"""The most levels for a unit of loss."""
+MOST_LINES = 2**22
+"""Pieces of curves that a maximum may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two distributions by integer weights."""
+
+    p: tuple[int, ...]
+    q: tuple[int, ...]
+    attained: bool = True
+    symmetric: bool = False
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        p, q = (self.q, self.p) if backwards else (self.p, self.q)
+        return _core.Release.from_weights(p, q, limbs)
+
+    def __str__(self) -> str:
+        return f"a pair of {len(self.p)} outcomes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pure:
+    """All (epsilon, delta)-DP mechanisms."""
+
+    epsilon: PrivacyLevel
+    delta: Fraction
+    attained: bool = True
+    symmetric: bool = True
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.pure(core_level(self.epsilon), self.delta, limbs)
+
+    def __str__(self) -> str:
+        return f"({float(self.epsilon):.6g}, {float(self.delta):.6g})-DP"
+
+
+@dataclass(frozen=True, slots=True)
+class _DiscreteLaplace:
+    """Discrete Laplace noise: e^rate, and how far the values are apart."""
+
+    rate: PrivacyLevel
+    shift: int
+    attained: bool = True
+    symmetric: bool = True
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.discrete_laplace(core_level(self.rate), self.shift, limbs)
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise (rate {float(self.rate):.6g}, shift {self.shift})"
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundedRange:
+    """All mechanisms of a bounded range."""
+
+    range: PrivacyLevel
+    attained: bool = False
+    symmetric: bool = True
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.bounded_range(core_level(self.range))
+
+    def __str__(self) -> str:
+        return f"bounded range {float(self.range):.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaussian:
+    """Gaussian noise: (distance of the means / standard deviation)^2."""
+
+    mu_squared: Fraction
+    attained: bool = True
+    symmetric: bool = True
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.gaussian(self.mu_squared)
+
+    def __str__(self) -> str:
+        return f"Gaussian noise (mu^2 = {float(self.mu_squared):.6g})"
+
+
+_Part: TypeAlias = "_Pair | _Pure | _DiscreteLaplace | _BoundedRange | _Gaussian"
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class PrivacyLossDistribution:
+    """Privacy loss distributions of releases, to be composed, and asked for delta and epsilon.
+
+    An object is a list of releases; nothing is computed before a question is asked. Answers are `Bounds`: floats at or
+    below, and at or above, the exact number. Products of masses are exact in integers of 120 bits and more, so that
+    a delta of 1e-300 is as reliable as one of 1e-6.
+
+    Make one by `from_pmfs`, `from_pairs`, `pure`, `discrete_laplace`, `bounded_range` or `gaussian`.
+
+    Notes
+    -----
+    **What a composition covers.** `pure`, `discrete_laplace`, `bounded_range`, `gaussian` and `from_pairs` bound a
+    release on *any* two neighbors, in both orders. Each release may then be chosen by what the ones before it released;
+    number, order and parameters are fixed in advance (`PrivacyLedger` is for parameters that are chosen on the way).
+    `from_pmfs` is one release on *two given datasets*: a composition of these is about the same two datasets all the
+    time, in one order, and answers are the larger of both orders. With several pairs of neighbors, and for adaptive
+    choices, use `from_pairs`.
+
+    **Lower bounds** are those of the pairs that were composed. `attained` says whether such a pair is that of a real
+    release; for `bounded_range`, `from_pairs` and `poisson` it need not be.
+
+    Proof: docs/proofs/exact_composition.md. Sources: [DRS22] for pairs and Gaussian noise, [KOV15] for `pure`.
+
+    Examples
+    --------
+    >>> once = PrivacyLossDistribution.pure("0.1")
+    >>> once.self_compose(1000).epsilon("1e-6")
+    Bounds(lower=19.344671447993036, upper=19.34467144799305)
+    """
+
+    _parts: tuple[tuple[_Part, int], ...]
+    neighbors: Neighbors
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "make a PrivacyLossDistribution by from_pmfs, from_pairs, pure, discrete_laplace, ... or gaussian"
+        )
+
+    @classmethod
+    def _of(cls, parts: Iterable[tuple[_Part, int]], neighbors: Any) -> PrivacyLossDistribution:
+        if neighbors not in NEIGHBORS:
+            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+        counts: dict[_Part, int] = {}
+        mu_squared = Fraction(0)
+        for part, count in parts:
+            if isinstance(part, _Gaussian):
+                # Gaussian releases are one, with the sum of their mu^2.
+                mu_squared += count * part.mu_squared
+            else:
+                counts[part] = counts.get(part, 0) + count
+        if mu_squared:
+            counts[_Gaussian(mu_squared)] = 1
+        made = object.__new__(cls)
+        object.__setattr__(made, "_parts", tuple(counts.items()))
+        object.__setattr__(made, "neighbors", neighbors)
+        return made
+
+    @classmethod
+    def from_pmfs(cls, p: PmfLike, q: PmfLike, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+        """The privacy loss of one release on two given datasets.
+
+        Parameters
+        ----------
+        p, q : array-like of shape (k,), or Pmf
+            Its output distributions on the two datasets, over the same outputs. Floats are the dyadic numbers they are,
+            divided by their exact sum.
+        neighbors : {"replace", "add-remove"}
+            How the two datasets differ; for "add-remove" p is the one with the user.
+
+        Raises
+        ------
+        ValueError
+            For masses that are negative or do not sum to 1, and for different lengths.
+
+        Examples
+        --------
+        >>> once = PrivacyLossDistribution.from_pmfs([0.75, 0.25], [0.25, 0.75])
+        >>> once.delta(0)
+        Bounds(lower=0.5, upper=0.5)
+        """
+        p_weights, q_weights = _weights(p, "p"), _weights(q, "q")
+        if len(p_weights) != len(q_weights):
+            raise ValueError(f"q has {len(q_weights)} masses where p has {len(p_weights)}; they must match")
+        return cls._of([(_Pair(p_weights, q_weights), 1)], neighbors)
+
+    @classmethod
+    def from_pairs(
+        cls, pairs: Iterable[tuple[PmfLike, PmfLike]], *, neighbors: Neighbors = "replace"
+    ) -> PrivacyLossDistribution:
+        """The least pair above all given ones, in both orders: of a release on any of several pairs of neighbors.
+
+        Parameters
+        ----------
+        pairs : iterable of (p, q)
+            Output distributions on all pairs of neighbors, each as for `from_pmfs`. One order of each will do.
+        neighbors : {"replace", "add-remove"}
+            How neighbors differ.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Of a pair whose hockey-stick divergence is the largest of the given ones at every level. It need not be the
+            pair of any two neighbors.
+
+        Raises
+        ------
+        BudgetError
+            Where the curves have more than 2**22 pieces together.
+
+        Examples
+        --------
+        >>> one, other = (["1/2", "1/3", "1/6"], ["1/3", "1/2", "1/6"]), (["2/3", "1/3"], ["1/2", "1/2"])
+        >>> PrivacyLossDistribution.from_pairs([one, other]).delta(0)
+        Bounds(lower=0.16666666666666666, upper=0.16666666666666669)
+        """
+        listed = [(_weights(p, "p"), _weights(q, "q")) for p, q in pairs]
+        if not listed:
+            raise ValueError("pairs must have at least one")
+        for index, (p, q) in enumerate(listed):
+            if len(p) != len(q):
+                raise ValueError(f"pairs: q has {len(q)} masses where p has {len(p)}, in the pair at index {index}")
+        p, q = _largest([*listed, *((q, p) for p, q in listed)])
+        return cls._of([(_Pair(p, q, attained=False, symmetric=True), 1)], neighbors)
+
+    @classmethod
+    def pure(cls, epsilon: Epsilon, delta: Delta = 0, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+        """The privacy loss of every (epsilon, delta)-DP release: that of randomized response.
+
+        Parameters
+        ----------
+        epsilon : float, int, Fraction, decimal string or LogRatio
+            At least 0, taken exactly.
+        delta : float, int, Fraction or decimal string
+            In [0, 1), taken exactly.
+        neighbors : {"replace", "add-remove"}
+            For which it is private.
+        """
+        level, exact = parse_level(epsilon), parse_delta(delta)
+        if exact == 1:
+            raise ValueError("delta must be below 1; a release with delta = 1 promises nothing")
+        return cls._of([(_Pure(level, exact), 1)], neighbors)
+
+    @classmethod
+    def discrete_laplace(
+        cls, epsilon_per_unit: Epsilon, shift: int = 1, *, neighbors: Neighbors = "replace"
+    ) -> PrivacyLossDistribution:
+        """The privacy loss of discrete Laplace noise on an integer.
+
+        Parameters
+        ----------
+        epsilon_per_unit : float, int, Fraction, decimal string or LogRatio
+            The noise is x with probability proportional to e^(-epsilon_per_unit |x|), as `UnboundedDiscreteLaplace` has
+            it.
+        shift : int
+            The sensitivity, from 1 to 2**16: smaller shifts are dominated.
+        neighbors : {"replace", "add-remove"}
+            For which the shift is.
+        """
+        rate = nonzero_level(epsilon_per_unit, "epsilon_per_unit")
+        if check_count(shift, "shift") > 2**16:
+            raise ValueError(f"shift must be at most 2**16; got {short_repr(shift)}")
+        return cls._of([(_DiscreteLaplace(rate, int(shift)), 1)], neighbors)
+
+    @classmethod
+    def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+        """The privacy loss of every release of a bounded range, such as an exponential mechanism.
+
+        Parameters
+        ----------
+        range : float, int, Fraction, decimal string or LogRatio
+            The width of an interval that holds all losses, wherever it is: epsilon, for an exponential mechanism that
+            is epsilon-DP.
+        neighbors : {"replace", "add-remove"}
+            For which it is.
+        """
+        return cls._of([(_BoundedRange(nonzero_level(range, "range")), 1)], neighbors)
+
+    @classmethod
+    def gaussian(
+        cls,
+        sigma: float | int | Fraction | str,
+        sensitivity: float | int | Fraction | str = 1,
+        *,
+        neighbors: Neighbors = "replace",
+    ) -> PrivacyLossDistribution:
+        """The privacy loss of continuous Gaussian noise, in any number of columns.
+
+        Parameters
+        ----------
+        sigma : float, int, Fraction or decimal string
+            The standard deviation of the noise in every column.
+        sensitivity : float, int, Fraction or decimal string
+            The L2-sensitivity.
+        neighbors : {"replace", "add-remove"}
+            For which it is.
+
+        Notes
+        -----
+        Discrete Gaussian noise is not dominated by continuous noise of the same sigma.
+        """
+        ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(sigma, "sigma")
+        return cls._of([(_Gaussian(ratio * ratio), 1)], neighbors)
+
+    @classmethod
+    def composed(cls, parts: Iterable[tuple[PrivacyLossDistribution, int]]) -> PrivacyLossDistribution:
+        """Several releases, each a number of times.
+
+        Parameters
+        ----------
+        parts : iterable of (PrivacyLossDistribution, int)
+            The releases, and how often each is made.
+
+        Examples
+        --------
+        >>> once, twice = PrivacyLossDistribution.pure(1), PrivacyLossDistribution.pure("1/2")
+        >>> PrivacyLossDistribution.composed([(once, 2), (twice, 4)])
+        PrivacyLossDistribution(2 x (1, 0)-DP, 4 x (0.5, 0)-DP)
+        """
+        listed = list(parts)
+        if not listed:
+            raise ValueError("parts must have at least one")
+        for part, _ in listed:
+            if not isinstance(part, PrivacyLossDistribution):
+                raise TypeError(f"parts must be pairs of a PrivacyLossDistribution and an int; got {short_repr(part)}")
+            if part.neighbors != listed[0][0].neighbors:
+                raise ValueError("parts must be about the same neighbors; got 'replace' and 'add-remove'")
+        flat = [(one, count * check_count(times, "count")) for whole, times in listed for one, count in whole._parts]
+        return cls._of(flat, listed[0][0].neighbors)
+
+    def compose(self, *others: PrivacyLossDistribution) -> PrivacyLossDistribution:
+        """One after another: these releases and those of others."""
+        return self.composed([(self, 1), *((other, 1) for other in others)])
+
+    def self_compose(self, count: int) -> PrivacyLossDistribution:
+        """So many times, one after another."""
+        return self.composed([(self, count)])
+
+    def poisson(self, rate: float | int | Fraction | str) -> PrivacyLossDistribution:
+        """The privacy loss on a secret sample of users, each taken with a probability, anew in every release.
+
+        Parameters
+        ----------
+        rate : float, int, Fraction or decimal string
+            The probability, in (0, 1].
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            For adding or removing a user. This object, one release by `from_pmfs` for "add-remove", is taken as the
+            claim that its pair (with the user, without) dominates the release on samples of all sizes, 0 included.
+
+        Raises
+        ------
+        ValueError
+            Where this is not one release by `from_pmfs` for neighbors="add-remove".
+        """
+        exact = parse_exact(rate, "rate", "a float, int, Fraction or decimal string in (0, 1]")
+        if not 0 < exact <= 1:
+            raise ValueError(f"rate must be in (0, 1]; got {short_repr(rate)}")
+        (part, count), *more = self._parts
+        if more or count != 1 or not isinstance(part, _Pair) or self.neighbors != "add-remove":
+            raise ValueError(
+                "poisson takes one release by from_pmfs(..., neighbors='add-remove'): (with a user, without)"
+            )
+        totals = sum(part.p), sum(part.q)
+        mixed = [
+            exact * Fraction(x, totals[0]) + (1 - exact) * Fraction(y, totals[1])
+            for x, y in zip(part.p, part.q, strict=True)
+        ]
+        return self._of([(replace(part, p=tuple(whole_multiples(mixed)), attained=False), 1)], self.neighbors)
+
+    @property
+    def attained(self) -> bool:
+        """Whether lower bounds are those of a release that exists, and not of a pair above several."""
+        return all(part.attained for part, _ in self._parts)
+
+    @property
+    def releases(self) -> int:
+        """How many releases there are; Gaussian ones count as one together."""
+        return sum(count for _, count in self._parts)
+
+    def delta(self, epsilon: Epsilon, *, relative: float = 1e-3, max_terms: int = MAX_TERMS) -> Bounds:
+        """The least delta at an epsilon, from both sides.
+
+        Parameters
+        ----------
+        epsilon : float, int, Fraction, decimal string or LogRatio
+            At least 0, taken exactly.
+        relative : float
+            How far the bounds may be apart, as a share of the upper one. Compositions of one release whose losses are a
+            lattice are far narrower.
+        max_terms : int
+            The most losses of a composition in memory.
+
+        Returns
+        -------
+        Bounds
+            The larger of both orders of the pair.
+
+        Raises
+        ------
+        BudgetError
+            Where `max_terms` do not do; its message has the bounds found.
+
+        Examples
+        --------
+        >>> PrivacyLossDistribution.pure("0.1").self_compose(1000).delta(5)
+        Bounds(lower=0.38299561563153135, upper=0.38299561563153147)
+        """
+        level = parse_level(epsilon)
+        found = self._both(
+            lambda backwards: self._delta(level, backwards, _share(relative, "relative"), _most(max_terms))
+        )
+        return Bounds(round_down(max(lower for lower, _ in found)), round_up(max(upper for _, upper in found)))
+
+    def epsilon(self, delta: Delta, *, width: float = 1e-4, max_terms: int = MAX_TERMS) -> Bounds:
+        """The least epsilon at a delta, from both sides.
+
+        Parameters
+        ----------
+        delta : float, int, Fraction or decimal string
+            In [0, 1], taken exactly; from 1e-300 on, or 0 for the largest loss.
+        width : float
+            How far the bounds may be apart. Compositions of one release whose losses are a lattice are far narrower.
+        max_terms : int
+            The most losses of a composition in memory.
+
+        Returns
+        -------
+        Bounds
+            The larger of both orders of the pair; inf where no finite epsilon does.
+
+        Raises
+        ------
+        BudgetError
+            Where `max_terms` do not do; its message has the bounds found.
+
+        Examples
+        --------
+        >>> noise = PrivacyLossDistribution.discrete_laplace("1/10", shift=2)
+        >>> noise.self_compose(50).epsilon("1e-9")
+        Bounds(lower=7.8072, upper=7.8073)
+        """
+        exact = parse_delta(delta)
+        found = self._both(lambda backwards: self._epsilon(exact, backwards, _share(width, "width"), _most(max_terms)))
+        return Bounds(max(lower for lower, _ in found), max(upper for _, upper in found))
+
+    def is_private(self, epsilon: Epsilon, delta: Delta, *, max_terms: int = MAX_TERMS) -> bool | None:
+        """Whether the releases together are (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float, int, Fraction, decimal string; LogRatio for epsilon
+            Taken exactly.
+        max_terms : int
+            The most losses of a composition in memory.
+
+        Returns
+        -------
+        bool or None
+            Decided on exact numbers; None where `max_terms` do not decide. False is about the pair that was composed:
+            see `attained`.
+        """
+        level, exact = parse_level(epsilon), parse_delta(delta)
+        verdicts = self._both(lambda backwards: self._decided(level, exact, backwards, _most(max_terms)))
+        if False in verdicts:
+            return False
+        return None if None in verdicts else True
+
+    def _both(self, answer: Any) -> list[Any]:
+        """The answers for both orders of the pair, where these differ."""
+        orders = (False,) if all(part.symmetric for part, _ in self._parts) else (False, True)
+        return [answer(backwards) for backwards in orders]
+
+    def _first_steps(self) -> int:
+        return math.isqrt(math.ceil(self.releases / START)) + 1
+
+    def _delta(
+        self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
+    ) -> tuple[Fraction, Fraction]:
+        best = Fraction(0), Fraction(1)
+        core = core_level(level)
+        for target in _targets():
+            steps, last = self._first_steps(), None
+            while True:
+                try:
+                    composed = self._composed(backwards, target, steps, max_terms)
+                except BudgetError as error:
+                    raise _out_of_terms(error, "delta", best) from None
+                lower, upper = composed.delta(core)
+                best = max(best[0], lower), min(best[1], upper)
+                share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
+                deep_enough = composed.charge <= share * best[1] / 16
+                if best[1] - best[0] <= relative * best[1] or composed.on_lattice or not deep_enough:
+                    break
+                width = float((best[1] - best[0]) / best[1])
+                steps, last = _finer(steps, width, float(relative), last)
+            if deep_enough or not best[1]:
+                return best
+        return best
+
+    def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
+        if not delta:
+            releases, counts = self._releases(2, backwards)
+            if _core.largest_loss_at_most(releases, counts, core_level(level)):
+                return True
+            largest = _core.largest_loss(releases, counts)
+            return False if largest is None or not _at_most(largest[0], level) else None
+        core, steps, last = core_level(level), self._first_steps(), None
+        while True:
+            try:
+                composed = self._composed(backwards, delta, steps, max_terms)
+            except BudgetError:
+                return None
+            lower, upper = composed.delta(core)
+            if upper <= delta:
+                return True
+            if lower > delta:
+                return False
+            if composed.on_lattice:
+                return None
+            width = float((upper - lower) / upper)
+            steps, last = _finer(steps, width, width / 16, last)
+
+    def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
+        if delta == 1:
+            return 0.0, 0.0
+        if not delta:
+            return _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
+        best, steps, last = (0.0, math.inf), self._first_steps(), None
+        while True:
+            try:
+                composed = self._composed(backwards, delta, steps, max_terms)
+            except BudgetError as error:
+                raise _out_of_terms(error, "epsilon", best) from None
+            lower, upper = composed.epsilon(delta)
+            best = max(best[0], lower), min(best[1], upper)
+            # An infinite upper bound is the mass at infinity, which no finer grid changes.
+            if composed.on_lattice or math.isinf(upper) or best[1] - best[0] <= width:
+                return best
+            steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
+
+    def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
+        return _releases(self._parts, limbs, backwards)
+
+    def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
+        """All releases on a grid of 1 / steps, for answers of about such a delta."""
+        bits = max(delta.denominator.bit_length() - delta.numerator.bit_length(), 0) + 1
+        limbs = max(2, -(-(bits + 72 + self.releases.bit_length()) // 64))
+        if limbs > MOST_LIMBS:
+            raise ValueError("delta must be 0 or at least 1e-300; smaller ones need masses of more than 1,144 bits")
+        unit = 64 * limbs - 8
+        if steps > FINEST:
+            raise BudgetError(f"a resolution of 1/{FINEST} does not do")
+        # All cuts together cost at most delta / 2^59.
+        cut = int(delta * 2**unit) // (2**61 * self.releases)
+        return _composition(self._parts, backwards, limbs, steps, cut, bits, max_terms)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{count} x {part}" if count > 1 else str(part) for part, count in self._parts)
+        return f"PrivacyLossDistribution({parts})"
+
+
+def _releases(
+    parts: tuple[tuple[_Part, int], ...], limbs: int, backwards: bool
+) -> tuple[list[_core.Release], list[int]]:
+    return [part.release(limbs, backwards) for part, _ in parts], [count for _, count in parts]
+
+
+@lru_cache(maxsize=4)
+def _composition(
+    parts: tuple[tuple[_Part, int], ...], backwards: bool, limbs: int, steps: int, cut: int, bits: int, max_terms: int
+) -> _core.Composed:
+    with progress_bar(None, "composition") as progress:
+        return _core.Composed(
+            *_releases(parts, limbs, backwards),
+            limbs=limbs,
+            resolution=Fraction(1, steps),
+            cut=cut,
+            max_terms=max_terms,
+            reach=(bits + 8) * math.log(2),
+            progress=progress,
+        )
+
+
+def _targets() -> Iterable[Fraction]:
+    """Deltas for which masses are made wide enough, one after the other until the answer is of that size."""
+    return (Fraction(1, 2**bits) for bits in (40, 120, 360, 1000))
+
+
+def _finer(steps: int, width: float, wanted: float, last: tuple[int, float] | None) -> tuple[int, tuple[int, float]]:
+    """How many steps a unit needs for half the width that is wanted, by what the last two widths did."""
+    order = 2.0
+    if last and last[1] > width > 0:
+        order = min(max(math.log(last[1] / width) / math.log(steps / last[0]), 0.5), 2.0)
+    factor = (2 * width / wanted) ** (1 / order)
+    return math.ceil(steps * min(max(factor, 1.5), 64.0)), (steps, width)
+
+
+def _out_of_terms(error: BudgetError, name: str, best: tuple[Any, Any]) -> BudgetError:
+    lower, upper = (float(end) for end in best)
+    return BudgetError(f"{error}; found so far: {name} from {lower:.6g} to {upper:.6g}")
+
+
+def _at_most(loss: float, level: PrivacyLevel) -> bool:
+    """Whether a loss is at most a level, or within its rounding."""
+    logarithm = Fraction(_core.ln_bounds(level.ratio)[1]) if level.ratio != 1 else 0
+    return Fraction(loss) <= logarithm + level.exponent
+
+
+def _share(value: Any, name: str) -> Fraction:
+    share = parse_positive(value, name)
+    if share > 1:
+        raise ValueError(f"{name} must be in (0, 1]; got {short_repr(value)}")
+    return share
+
+
+def _most(max_terms: Any) -> int:
+    return check_count(max_terms, "max_terms", 2)
+
+
+def _weights(masses: Any, name: str) -> tuple[int, ...]:
+    read = masses_of(masses, name)
+    if isinstance(read, np.ndarray) and not np.isfinite(read).all():
+        index = int(np.flatnonzero(~np.isfinite(read))[0])
+        raise ValueError(f"{name}: mass {float(read[index])!r} at index {index} is not a finite number >= 0")
+    fractions = fractions_of(read)
+    for index, mass in enumerate(fractions):
+        if mass < 0:
+            raise ValueError(f"{name}: mass {float(mass)!r} at index {index} is negative")
+    total = sum(fractions, Fraction(0))
+    if abs(total - 1) > Fraction(1, 10**9):
+        raise ValueError(f"{name}: masses must sum to 1 within 1e-9; they sum to {float(total)!r}")
+    return tuple(whole_multiples(fractions))
+
+
+def _largest(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The pair whose curve E -> sum [P - E Q]_+ is the largest of these at every E."""
+    curves = []
+    for p, q in pairs:
+        total_p, total_q = sum(p), sum(q)
+        masses = [(Fraction(x, total_p), Fraction(y, total_q)) for x, y in zip(p, q, strict=True) if x]
+        infinite = sum((x for x, y in masses if not y), Fraction(0))
+        curves.append((sorted(((x / y, x, y) for x, y in masses if y), reverse=True), infinite))
+    kinks = sorted({ratio for atoms, _ in curves for ratio, _, _ in atoms}, reverse=True)
+    if len(kinks) * len(curves) > MOST_LINES:
+        raise BudgetError(
+            f"pairs have {len(kinks)} ratios and {len(curves)} curves, in all {len(kinks) * len(curves)} pieces, where "
+            f"{MOST_LINES} are allowed; leave out pairs that others dominate, or merge outputs"
+        )
+    # Beyond the last kink a curve is constant; between kinks it is A - E B, with the masses at ratios from there on.
+    places, lines = [0] * len(curves), [(infinite, Fraction(0)) for _, infinite in curves]
+    infinity = max(infinite for _, infinite in curves)
+    corners: list[tuple[Fraction, Fraction]] = []
+    slope = Fraction(0)
+    for kink, below in zip(kinks, [*kinks[1:], Fraction(0)], strict=True):
+        for index, (atoms, _) in enumerate(curves):
+            a, b = lines[index]
+            while places[index] < len(atoms) and atoms[places[index]][0] >= kink:
+                _, x, y = atoms[places[index]]
+                a, b, places[index] = a + x, b + y, places[index] + 1
+            lines[index] = a, b
+        # The largest of these lines from the kink down to the next, and where it changes.
+        at = kink
+        a, b = max(set(lines), key=lambda line: (line[0] - at * line[1], line[1]))
+        while True:
+            if b != slope:
+                corners.append((at, b - slope))
+                slope = b
+            crossings = [
+                ((other_a - a) / (other_b - b), other_a, other_b) for other_a, other_b in set(lines) if other_b > b
+            ]
+            ahead = [crossing for crossing in crossings if below < crossing[0] < at]
+            if not ahead:
+                break
+            at = max(crossing[0] for crossing in ahead)
+            a, b = max(((x, y) for crossing, x, y in ahead if crossing == at), key=lambda line: line[1])
+    above = [corner * mass for corner, mass in corners]
+    beside = [mass for _, mass in corners]
+    zero = Fraction(0)
+    return (
+        tuple(whole_multiples([*above, infinity, zero])),
+        tuple(whole_multiples([*beside, zero, 1 - sum(beside, zero)])),
+    )

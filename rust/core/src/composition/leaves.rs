@@ -1,0 +1,549 @@
+//! One release on a grid: its masses, moved up to levels so that the curve rises by a known amount.
+//!
+//! `docs/proofs/exact_composition.md`, Theorems 3 and 4.
+
+use super::{
+    Options,
+    levels::{LevelTable, Levels, Multiplier},
+    masses::{Masses, bits_of},
+};
+use crate::{
+    Error, Result,
+    control::Control,
+    exact::{Integer, Interval, Rational, dyadic::Dyadic, exp::exp},
+};
+use num_bigint::{BigInt, BigUint};
+use num_integer::Integer as _;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use rayon::prelude::*;
+
+/// An outcome of P: its mass, and e^loss = P / Q there.
+#[derive(Debug, Clone)]
+pub struct Atom {
+    /// P's mass, enclosed to [`Part::bits`] bits.
+    pub mass: Interval,
+    /// P's mass over Q's.
+    pub multiplier: Multiplier,
+}
+
+/// A pair (P, Q) of distributions, as P's distribution of losses.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Outcomes where both have mass.
+    pub atoms: Vec<Atom>,
+    /// P's mass where Q has none.
+    pub infinity: Interval,
+    /// Where all losses are in offset + step Z: the levels, and each atom's index.
+    pub lattice: Option<(Levels, Vec<i64>)>,
+}
+
+/// Bits to which masses and levels are enclosed, for masses over 2^b of N atoms on a grid of 1/h levels for a unit of loss:
+/// N enclosures, divided by 1 - e^-h, have less than a unit of width together.
+fn working_bits(limbs: usize, atoms: usize, steps_per_unit: f64) -> i64 {
+    let more = (atoms.max(2) as f64).log2() + steps_per_unit.max(2.0).log2();
+    i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX) + 48 + more.ceil() as i64
+}
+
+/// Bits to which the masses of atoms are to be enclosed, whatever the grid.
+pub fn mass_bits(limbs: usize) -> i64 {
+    i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX) + 128
+}
+
+/// The number in units of 2^-places, rounded up.
+fn ceil_units(x: &Dyadic, places: i64) -> Integer {
+    let shift = x.exponent + places;
+    let size = usize::try_from(shift.unsigned_abs()).unwrap_or(usize::MAX);
+    if shift >= 0 { &x.mantissa << size } else { x.mantissa.div_ceil(&(Integer::one() << size)) }
+}
+
+impl Part {
+    /// P and Q by their integer weights.
+    ///
+    /// # Errors
+    /// Where lengths differ or a total is 0.
+    pub fn from_weights(p: &[BigUint], q: &[BigUint], limbs: usize, control: &Control) -> Result<Self> {
+        if p.len() != q.len() {
+            return Err(Error::invalid("q", format!("has {} masses, p has {}", q.len(), p.len())));
+        }
+        let total = |weights: &[BigUint], argument| {
+            let total = weights.iter().sum::<BigUint>();
+            if total.is_zero() {
+                Err(Error::invalid(argument, "has no mass"))
+            } else {
+                Ok(BigInt::from(total))
+            }
+        };
+        let (all_p, all_q) = (total(p, "p")?, total(q, "q")?);
+        let bits = mass_bits(limbs);
+        let mut atoms: Vec<(Rational, BigInt)> = Vec::new();
+        let mut infinity = BigInt::zero();
+        for (x, y) in p.iter().zip(q) {
+            control.check()?;
+            if x.is_zero() {
+                continue;
+            }
+            let x = BigInt::from(x.clone());
+            if y.is_zero() {
+                infinity += x;
+            } else {
+                atoms.push((Rational::new(&x * &all_q, BigInt::from(y.clone()) * &all_p), x));
+            }
+        }
+        atoms.sort_by(|(a, _), (b, _)| a.cmp(b));
+        atoms.dedup_by(|(other, mass), (ratio, sum)| {
+            let same = other == ratio;
+            if same {
+                *sum += &*mass;
+            }
+            same
+        });
+        let lattice = lattice_of(atoms.iter().map(|(ratio, _)| ratio));
+        let enclosed = |mass: BigInt| Interval::rational(&Rational::new(mass, all_p.clone()), bits);
+        let infinity = enclosed(infinity);
+        let atoms = atoms
+            .into_iter()
+            .map(|(ratio, mass)| Atom { mass: enclosed(mass), multiplier: Multiplier::rational(ratio) })
+            .collect();
+        Ok(Self { atoms, infinity, lattice })
+    }
+
+    /// The pair above all (epsilon, delta)-DP mechanisms: losses epsilon and -epsilon, and delta at infinity [KOV15].
+    pub fn pure(epsilon: &Multiplier, delta: &Rational, limbs: usize) -> Self {
+        let bits = mass_bits(limbs);
+        let enclosed = |x: &Rational| Interval::rational(x, bits);
+        let (infinity, rest) = (enclosed(delta), Rational::one() - delta);
+        let one = Multiplier::rational(Rational::one());
+        if *epsilon == one {
+            let levels = Levels {
+                step: Multiplier::rational(Rational::from_integer(Integer::from(2))),
+                offset: Vec::new(),
+            };
+            let atoms = vec![Atom { mass: enclosed(&rest), multiplier: one }];
+            return Self { atoms, infinity, lattice: Some((levels, vec![0])) };
+        }
+        let inverse = one.times_power(epsilon, -1);
+        // (1 - delta) / (1 + e^epsilon), and e^epsilon times as much.
+        let low = if epsilon.exponent.is_zero() {
+            enclosed(&(&rest / (Rational::one() + &epsilon.ratio)))
+        } else {
+            let sum = epsilon.enclosure(bits).plus(&Interval::integer(1), bits);
+            enclosed(&rest).times(&sum.reciprocal(bits), bits)
+        };
+        let high = enclosed(&rest).minus(&low, bits);
+        let levels = Levels { step: epsilon.times_power(epsilon, 1), offset: vec![(inverse.clone(), 1)] };
+        let atoms =
+            vec![Atom { mass: low, multiplier: inverse }, Atom { mass: high, multiplier: epsilon.clone() }];
+        Self { atoms, infinity, lattice: Some((levels, vec![0, 1])) }
+    }
+
+    /// Discrete Laplace noise, P[x] proportional to e^(-|x| rate), on a value and one that is `shift` larger.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`].
+    pub fn discrete_laplace(rate: &Multiplier, shift: u32, limbs: usize, control: &Control) -> Result<Self> {
+        let bits = mass_bits(limbs);
+        let one = Multiplier::rational(Rational::one());
+        let a = |x: u32| one.times_power(rate, -i64::from(x)).enclosure(bits);
+        let single = Interval::integer(1);
+        let sum = a(1).plus(&single, bits).reciprocal(bits);
+        let middle = single.minus(&a(1), bits).times(&sum, bits);
+        let mut atoms = Vec::with_capacity(shift as usize + 1);
+        for index in 0..=shift {
+            control.check()?;
+            let x = shift - index;
+            let mass = match x {
+                0 => sum.clone(),
+                _ if index == 0 => a(x).times(&sum, bits),
+                _ => a(x).times(&middle, bits),
+            };
+            let multiplier = one.times_power(rate, 2 * i64::from(index) - i64::from(shift));
+            atoms.push(Atom { mass, multiplier });
+        }
+        let levels = Levels {
+            step: rate.times_power(rate, 1),
+            offset: vec![(one.times_power(rate, -i64::from(shift)), 1)],
+        };
+        let infinity = Interval::integer(0);
+        Ok(Self { atoms, infinity, lattice: Some((levels, (0..=i64::from(shift)).collect())) })
+    }
+
+    /// e^loss for the largest loss; none where Q lacks an outcome.
+    pub(super) fn largest_loss(&self) -> Option<Multiplier> {
+        if self.infinity.upper.sign().is_gt() {
+            return None;
+        }
+        let losses = self.atoms.iter().map(|atom| (atom.multiplier.ln(96), &atom.multiplier));
+        losses.max_by(|(a, _), (b, _)| a.upper.compare(&b.upper)).map(|(_, multiplier)| multiplier.clone())
+    }
+
+    /// On its lattice, without any loss but the rounding of sums.
+    pub(super) fn on_lattice(&self, indices: &[i64], limbs: usize, max_terms: usize) -> Result<Masses> {
+        let indexed: Vec<(i64, Interval)> =
+            indices.iter().zip(&self.atoms).map(|(&index, atom)| (index, atom.mass.clone())).collect();
+        let low = indices.iter().copied().min().unwrap_or(0);
+        let high = indices.iter().copied().max().unwrap_or(0);
+        let rising = vec![BigInt::zero(); terms(low, high, max_terms)?];
+        Ok(self.masses(
+            indexed,
+            low,
+            &rising,
+            limbs,
+            working_bits(limbs, self.atoms.len(), 2.0),
+            &BigUint::zero(),
+        ))
+    }
+
+    /// On the levels e^(i / steps): each atom is split between the two levels around it, in a way that keeps P's mass and
+    /// Q's. At most `cut` units move from each end.
+    pub(super) fn on_grid(
+        &self,
+        levels: &Levels,
+        limbs: usize,
+        cut: &BigUint,
+        max_terms: usize,
+        control: &Control,
+    ) -> Result<Masses> {
+        let (_, step) = levels.offset_and_step();
+        let bits = working_bits(limbs, self.atoms.len(), 1.0 / step);
+        let mut cells = Vec::with_capacity(self.atoms.len());
+        for atom in &self.atoms {
+            control.check()?;
+            cells.push((cell(&atom.multiplier, levels, bits), atom));
+        }
+        cells.sort_by_key(|(cell, _)| *cell);
+        let unit = i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX);
+        let allowed = Integer::from(cut.clone());
+        // How many atoms at an end hold at most the cut together.
+        let leading = |atoms: &mut dyn Iterator<Item = &(i64, &Atom)>| {
+            let mut sum = Integer::zero();
+            atoms
+                .take_while(|(_, atom)| {
+                    sum += ceil_units(&atom.mass.upper, unit);
+                    sum <= allowed
+                })
+                .count()
+        };
+        let below = leading(&mut cells.iter()).min(cells.len().saturating_sub(1));
+        let above = leading(&mut cells[below..].iter().rev()).min(cells.len().saturating_sub(below + 1));
+        let kept = &cells[below..cells.len() - above];
+        let low = kept.first().map_or(0, |(cell, _)| *cell);
+        let high = kept.last().map_or(0, |(cell, _)| cell + 1);
+        let mut rising = vec![BigInt::zero(); terms(low, high, max_terms)?];
+        let mut table = LevelTable::new(levels, bits);
+        // G / (G - 1), for what an atom gives to the level above it.
+        let step_up = levels.enclosure(1, bits + 64);
+        let share = {
+            let less = step_up.minus(&Interval::integer(1), bits + 64);
+            step_up.times(&less.reciprocal(bits + 64), bits + 64)
+        };
+        for (cell, atom) in kept {
+            control.check()?;
+            // p - q E_i = p (1 - E_i / E), where E is the atom's own level.
+            let own = atom.multiplier.enclosure(bits).reciprocal(bits);
+            let rest = Interval::integer(1).minus(&table.enclosure(*cell).times(&own, bits), bits);
+            let part = rest.times(&share, bits).times(&atom.mass, bits);
+            let most = ceil_units(&atom.mass.upper, bits);
+            let given = ceil_units(&part.upper, bits).clamp(Integer::zero(), most);
+            rising[usize::try_from(cell + 1 - low).unwrap_or(0)] += given;
+        }
+        let outside: Interval = cells[cells.len() - above..]
+            .iter()
+            .fold(self.infinity.clone(), |sum, (_, atom)| sum.plus(&atom.mass, mass_bits(limbs)));
+        let mut indexed: Vec<(i64, Interval)> = cells[..cells.len() - above]
+            .iter()
+            .map(|(cell, atom)| ((*cell).max(low), atom.mass.clone()))
+            .collect();
+        if indexed.is_empty() {
+            indexed.push((0, Interval::integer(0)));
+        }
+        let moved = if below + above > 0 { cut * 2_u8 } else { BigUint::zero() };
+        let part = Self { atoms: Vec::new(), infinity: outside, lattice: None };
+        Ok(part.masses(indexed, low, &rising, limbs, bits, &moved))
+    }
+
+    /// Masses from atoms at indices, and what they give to levels above their own, in units of 2^-bits.
+    fn masses(
+        &self,
+        atoms: Vec<(i64, Interval)>,
+        low: i64,
+        rising: &[Integer],
+        limbs: usize,
+        bits: i64,
+        moved: &BigUint,
+    ) -> Masses {
+        let whole = Integer::one() << bits_of(limbs);
+        let drop = usize::try_from(bits).unwrap_or(usize::MAX) - usize::try_from(bits_of(limbs)).unwrap_or(0);
+        let unit = Integer::one() << drop;
+        let to_units = |sum: &Integer| sum.div_ceil(&unit).min(whole.clone());
+        let mut at = vec![Integer::zero(); rising.len()];
+        for (index, mass) in atoms {
+            at[usize::try_from(index - low).unwrap_or(0)] += ceil_units(&mass.upper, bits);
+        }
+        let mut sum = ceil_units(&self.infinity.upper, bits);
+        let infinity = to_units(&sum);
+        let mut last = infinity.clone();
+        let mut survival = vec![BigUint::zero(); rising.len()];
+        for (i, here) in survival.iter_mut().enumerate().rev() {
+            // Mass at this level or above it, and what atoms of the cell below give to it.
+            sum += &at[i];
+            let value = if i == 0 { whole.clone() } else { to_units(&(&sum + &rising[i])).max(last) };
+            here.clone_from(value.magnitude());
+            last = value;
+        }
+        // One unit for rounding up, one for the widths of all enclosures.
+        Masses::from_survival(limbs, low, &survival, infinity.magnitude(), moved + 2_u8)
+    }
+}
+
+/// How many indices there are, if so many are allowed.
+fn terms(low: i64, high: i64, max_terms: usize) -> Result<usize> {
+    let terms = usize::try_from(high.saturating_sub(low)).unwrap_or(usize::MAX).saturating_add(1);
+    if terms > max_terms {
+        return Err(Error::too_large(format!(
+            "max_terms: one release has {terms} losses on the grid, where {max_terms} are allowed; a coarser resolution \
+             has fewer"
+        )));
+    }
+    Ok(terms)
+}
+
+/// i with `E_i` <= multiplier < E_(i+1). Where even enclosures of so many bits do not tell, the multiplier is `E_i` but for less
+/// than a part in 2^bits, which the widths of enclosures include.
+fn cell(multiplier: &Multiplier, levels: &Levels, bits: i64) -> i64 {
+    for bits in [80, bits + 64] {
+        let step = levels.step.ln(bits);
+        let quotient = multiplier.ln(bits).times(&step.reciprocal(bits + 64), bits + 64);
+        let floor = |x: &Dyadic| x.to_rational().floor().to_integer().to_i64().unwrap_or(i64::MAX / 4);
+        let (low, high) = (floor(&quotient.lower), floor(&quotient.upper));
+        if low == high || bits > 80 {
+            return high;
+        }
+    }
+    0
+}
+
+/// The lattice of rising rational levels, where all are a power of one rational number times the first.
+fn lattice_of<'a>(ratios: impl Iterator<Item = &'a Rational>) -> Option<(Levels, Vec<i64>)> {
+    const MOST_POWER: u32 = 1 << 12;
+    let ratios: Vec<&Rational> = ratios.collect();
+    let offset = vec![(Multiplier::rational((*ratios.first()?).clone()), 1)];
+    if ratios.len() == 1 {
+        let step = Multiplier::rational(Rational::from_integer(Integer::from(2)));
+        return Some((Levels { step, offset }, vec![0]));
+    }
+    // The least quotient of neighbors is the only step tried: a lattice with another is answered on a grid.
+    let gaps: Vec<Rational> = ratios.windows(2).map(|pair| pair[1] / pair[0]).collect();
+    let step = gaps.iter().min()?.clone();
+    debug_assert!(step > Rational::one());
+    let width = step.ln_estimate();
+    let mut indices = vec![0_i64];
+    for gap in &gaps {
+        let power = (gap.ln_estimate() / width).round();
+        if !(power >= 1.0 && power <= f64::from(MOST_POWER)) || step.pow(power as i32) != *gap {
+            return None;
+        }
+        indices.push(indices.last()? + power as i64);
+    }
+    Some((Levels { step: Multiplier::rational(step), offset }, indices))
+}
+
+/// A logarithm good enough to guess a power from.
+trait LnEstimate {
+    fn ln_estimate(&self) -> f64;
+}
+
+impl LnEstimate for Rational {
+    fn ln_estimate(&self) -> f64 {
+        debug_assert!(self.is_positive());
+        crate::exact::ln::ln(self, 64).to_f64_bounds().0
+    }
+}
+
+/// A curve from its values on levels low - 1, ..., high: the chords between them. `moved` units are beyond the ends.
+///
+/// # Numerics
+/// P's mass at levels >= i is (G g(E_{i-1}) - `g(E_i)`) / (G - 1); enclosures are G / (G - 1) times as wide there.
+fn chords(
+    curve: impl Fn(i64, &Interval) -> Interval + Sync,
+    levels: &Levels,
+    (low, high): (i64, i64),
+    bits: i64,
+    moved: &BigUint,
+    options: &Options,
+    control: &Control,
+) -> Result<Masses> {
+    let (limbs, count) = (options.limbs, terms(low, high, options.max_terms)?);
+    let mut table = LevelTable::new(levels, bits);
+    let at: Vec<(i64, Interval)> = (low - 1..=high).map(|index| (index, table.enclosure(index))).collect();
+    let values = at
+        .par_iter()
+        .map(|(index, level)| {
+            control.check()?;
+            Ok(curve(*index, level))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let step = levels.enclosure(1, bits + 64);
+    let inverse = step.minus(&Interval::integer(1), bits + 64).reciprocal(bits + 64);
+    let places = i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX);
+    let whole = Integer::one() << bits_of(limbs);
+    let units = |x: &Interval| ceil_units(&x.upper, places).clamp(Integer::zero(), whole.clone());
+    let infinity = units(&values[count]);
+    let mut last = infinity.clone();
+    let mut survival = vec![BigUint::zero(); count];
+    for (place, here) in survival.iter_mut().enumerate().rev() {
+        let above = step.times(&values[place], bits).minus(&values[place + 1], bits).times(&inverse, bits);
+        last = if place == 0 { whole.clone() } else { units(&above).max(last) };
+        here.clone_from(last.magnitude());
+    }
+    Ok(Masses::from_survival(limbs, low, &survival, infinity.magnitude(), moved + 2_u8))
+}
+
+/// The curve of all mechanisms of bounded range: (1 - sqrt(E e^-range))^2 / (1 - e^-range) for E within e^(-range), e^range.
+pub(super) fn bounded_range(
+    range: &Multiplier,
+    levels: &Levels,
+    options: &Options,
+    control: &Control,
+) -> Result<Masses> {
+    let (_, step) = levels.offset_and_step();
+    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64;
+    let inverse = range.enclosure(bits).reciprocal(bits);
+    let one = Interval::integer(1);
+    let scale = one.minus(&inverse, bits).reciprocal(bits);
+    // One level more at each end: there the curve is 0, or 1 - E.
+    let last = (range.ln(64).to_f64_bounds().1 / step).ceil() as i64 + 1;
+    let top = range.enclosure(bits);
+    let curve = |_: i64, level: &Interval| {
+        if level.lower.compare(&top.lower).is_ge() {
+            return Interval::integer(0);
+        }
+        if level.upper.compare(&inverse.upper).is_le() {
+            return one.minus(level, bits);
+        }
+        let root = square_root(&level.times(&inverse, bits), bits);
+        let rest = one.minus(&root, bits);
+        rest.times(&rest, bits).times(&scale, bits)
+    };
+    chords(curve, levels, (-last, last), bits, &BigUint::zero(), options, control)
+}
+
+/// The pair N(0, 1), N(mu, 1), by mu^2: g(E) = Phi(-e / mu + mu / 2) - E Phi(-e / mu - mu / 2) at E = e^e.
+pub(super) fn gaussian(
+    mu_squared: &Rational,
+    levels: &Levels,
+    options: &Options,
+    control: &Control,
+) -> Result<Masses> {
+    let (_, step) = levels.offset_and_step();
+    let mu = mu_squared.to_f64().unwrap_or(f64::NAN).sqrt();
+    let cut = options.cut.bits().saturating_sub(1) as f64;
+    // Phi(-z) <= e^(-z^2 / 2) / 2, which is at most the cut.
+    let z = (2.0 * std::f64::consts::LN_2 * (bits_of(options.limbs) as f64 - cut)).sqrt() + 0.5;
+    let (center, reach) = (mu * mu / 2.0, z * mu);
+    let ends = (((center - reach) / step).floor() as i64 - 1, ((center + reach) / step).ceil() as i64 + 1);
+    // E is a factor of the second term.
+    let more = ((center + reach) * std::f64::consts::LOG2_E).max(0.0).ceil() as i64;
+    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64 + more;
+    let resolution = &levels.step.exponent;
+    let one = Interval::integer(1);
+    let inverse = square_root(&Interval::rational(mu_squared, bits + 64), bits).reciprocal(bits);
+    let scale = square_root(&pi(bits).times(&Interval::integer(2), bits), bits).reciprocal(bits);
+    let half = Interval::rational(&Rational::new(Integer::one(), Integer::from(2)), bits);
+    let limit = Rational::from_integer(Integer::from(bits * 3 / 2 + 16));
+    let nothing = Dyadic { mantissa: Integer::one(), exponent: -bits };
+    let curve = |index: i64, level: &Interval| {
+        let loss = resolution * Integer::from(index);
+        let shift = mu_squared / Integer::from(2);
+        let (near, far) = (&shift - &loss, &shift + &loss);
+        let squares = (&near * &near / mu_squared, &far * &far / mu_squared);
+        // Beyond this e^(-x^2 / 2) is below 2^-bits at x = -e / mu + mu / 2, and so are both tails.
+        let far_out = squares.0 > limit && squares.1 > limit;
+        let mut density = exp(&-((&squares.0).min(&limit) / Integer::from(2)), bits).times(&scale, bits);
+        if squares.0 > limit {
+            density.lower = Dyadic::integer(Integer::zero());
+        }
+        // phi(x) |x| (1 + x^2 / 3 + x^4 / 15 + ...), with e^e phi(-e / mu - mu / 2) = phi(-e / mu + mu / 2) for both terms.
+        let between = |numerator: &Rational, square: &Rational, factor: &Interval| {
+            if far_out {
+                let whole = half.times(factor, bits);
+                return whole.minus(
+                    &Interval { lower: Dyadic::integer(Integer::zero()), upper: nothing.clone() },
+                    bits,
+                );
+            }
+            let x = Interval::rational(&numerator.abs(), bits).times(&inverse, bits);
+            let (sum, slack) = odd_series(square, bits);
+            let value = density.times(&x, bits).times(&sum, bits);
+            let wider = x.plus(&one, bits).times(&slack, bits).times(factor, bits).upper;
+            Interval { lower: value.lower, upper: value.upper.plus(&wider).rounded(bits, true) }
+        };
+        let (first, second) = (between(&near, &squares.0, &one), between(&far, &squares.1, level));
+        let upper = if near.is_negative() { half.minus(&first, bits) } else { half.plus(&first, bits) };
+        let halved = level.times(&half, bits);
+        let lower = if far.is_negative() { halved.plus(&second, bits) } else { halved.minus(&second, bits) };
+        upper.minus(&lower, bits)
+    };
+    let moved = (&options.cut + 1_u8) * 2_u8;
+    chords(curve, levels, ends, bits, &moved, options, control)
+}
+
+/// The sum of x^(2n) / (2n + 1)!! from below, as an exact number, and s such that the sum's error times phi(x) |x| is at most
+/// (|x| + 1) s.
+///
+/// # Numerics
+/// Terms are floors in units of 2^-w. A floor at a term costs less than a unit there and, in all that follows, less than
+/// e^(x^2 / 2) units: phi(x) |x| times that is below 0.4 |x| units. Cutting x^2 to w places lowers the sum by less than half a
+/// unit times itself, as its derivative is at most half of it: with phi(x) |x| that is at most a quarter of a unit.
+fn odd_series(square: &Rational, bits: i64) -> (Interval, Interval) {
+    let width = bits + 32;
+    let shift = usize::try_from(width).unwrap_or(0);
+    let x = (square.numer() << shift).div_floor(square.denom());
+    let mut term = Integer::one() << shift;
+    let mut sum = term.clone();
+    let mut n = 0_u32;
+    while !term.is_zero() {
+        n += 1;
+        term = ((term * &x) >> shift) / (2 * n + 1);
+        sum += &term;
+    }
+    let exact = Dyadic { mantissa: sum, exponent: -width };
+    let slack = Dyadic { mantissa: Integer::from(n + 1), exponent: -width };
+    (Interval { lower: exact.clone(), upper: exact }, Interval { lower: slack.clone(), upper: slack })
+}
+
+/// Encloses pi: 16 atan(1/5) - 4 atan(1/239).
+fn pi(bits: i64) -> Interval {
+    let width = bits + 16;
+    let one = Integer::one() << usize::try_from(width).unwrap_or(0);
+    // The terms alternate and fall: each floor is off by at most a unit.
+    let atan = |x: u32| {
+        let (mut power, mut sum, mut n) = (&one / x, Integer::zero(), 0_u32);
+        while !power.is_zero() {
+            let term = &power / (2 * n + 1);
+            sum = if n % 2 == 0 { sum + term } else { sum - term };
+            power /= x * x;
+            n += 1;
+        }
+        (sum, Integer::from(3 * n + 3))
+    };
+    let ((a, a_off), (b, b_off)) = (atan(5), atan(239));
+    let (middle, off) = (a * 16 - b * 4, a_off * 16 + b_off * 4);
+    let end = |mantissa: Integer| Dyadic { mantissa, exponent: -width };
+    Interval { lower: end(&middle - &off), upper: end(middle + off) }
+}
+
+/// The square root of a positive interval, to so many bits.
+pub(super) fn square_root(x: &Interval, bits: i64) -> Interval {
+    let root = |x: &Dyadic, up: bool| {
+        let size = x.mantissa.bits().cast_signed();
+        // Twice the bits, and an even exponent.
+        let mut places = (2 * bits - size).max(0);
+        places += (x.exponent - places).rem_euclid(2);
+        let scaled = x.mantissa.magnitude() << usize::try_from(places).unwrap_or(0);
+        let floor = scaled.sqrt();
+        let inexact = &floor * &floor != scaled;
+        let mantissa = Integer::from(if up && inexact { floor + 1_u8 } else { floor });
+        Dyadic { mantissa, exponent: (x.exponent - places) / 2 }
+    };
+    Interval { lower: root(&x.lower, false), upper: root(&x.upper, true) }
+}
