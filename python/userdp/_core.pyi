@@ -54,6 +54,7 @@ __all__ = [
     "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
+    "hockey_stick_bounds_float64",
     "hockey_stick_float64",
     "is_indistinguishable",
     "is_indistinguishable_float64",
@@ -98,6 +99,8 @@ _Progress: TypeAlias = Callable[[int, int], object] | None
 @final
 class Level:
     def __new__(cls, ratio: Fraction, exponent: Fraction) -> Level: ...
+    @staticmethod
+    def from_float(epsilon: float) -> Level: ...
     def root_below(self, degree: int) -> Level: ...
 
 @final
@@ -379,6 +382,7 @@ def window_total_distribution(
     values: Sequence[int], deletions: int, start: int, r: int
 ) -> tuple[int, int, npt.NDArray[np.float64], float]: ...
 def hockey_stick_float64(p: Any, q: Any, epsilon: Any) -> float | None: ...
+def hockey_stick_bounds_float64(p: Any, q: Any, epsilon: Any) -> tuple[float, float] | None: ...
 def is_indistinguishable_float64(
     p: Any, q: Any, epsilon: Any, delta: Any
 ) -> tuple[bool, float, float, list[int] | None, bool, bool] | None: ...

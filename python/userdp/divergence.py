@@ -153,6 +153,9 @@ def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     >>> hockey_stick_bounds(["1/2", "1/2"], ["1/6", "5/6"], 0)
     Bounds(lower=0.3333333333333333, upper=0.33333333333333337)
     """
+    ends = _core.hockey_stick_bounds_float64(p, q, epsilon)
+    if ends is not None:
+        return Bounds(*ends)
     level = level_of(epsilon)
     return _pairs(p, q, lambda p, q: Bounds(*_core.hockey_stick_bounds(p, q, level)))
 

@@ -5,7 +5,7 @@ use crate::{
     run::{run, run_short},
 };
 use num_rational::BigRational;
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, dtype};
 use pyo3::{
     prelude::*,
     types::{PyFloat, PyInt},
@@ -17,7 +17,9 @@ use userdp_core::{
     control::Control,
     divergence::{
         self, Side, Verdict,
-        hockey_stick::{quick_hockey_stick_of_floats, quick_verdict_of_floats},
+        hockey_stick::{
+            quick_hockey_stick_bounds_of_floats, quick_hockey_stick_of_floats, quick_verdict_of_floats,
+        },
         information,
     },
     exact::{Level, ln::ln_bounds},
@@ -48,10 +50,17 @@ fn level_of_float(epsilon: f64) -> Rc<Level> {
     })
 }
 
-/// A plain finite non-negative float or small int.
+/// A plain finite non-negative float, one of numpy's, or a small int.
 fn plain_number(number: &Bound<'_, PyAny>) -> Option<f64> {
     let value = if let Ok(float) = number.cast_exact::<PyFloat>() {
-        float.extract::<f64>().ok()?
+        float.value()
+    } else if let Ok(float) = number.cast::<PyFloat>() {
+        // Other classes derived from float may mean something else.
+        let numpy_float = dtype::<f64>(number.py()).typeobj();
+        if !number.get_type().is(&numpy_float) {
+            return None;
+        }
+        float.value()
     } else {
         f64::from(number.cast_exact::<PyInt>().ok()?.extract::<u32>().ok()?)
     };
@@ -105,6 +114,18 @@ pub(crate) fn hockey_stick_float64(
     let Some(epsilon) = plain_number(epsilon) else { return Ok(None) };
     let level = level_of_float(epsilon);
     with_plain_floats(p, q, |p, q| Ok(quick_hockey_stick_of_floats(p, q, &level)))
+}
+
+/// The bounds of [`hockey_stick_bounds`], as [`hockey_stick_float64`].
+#[pyfunction]
+pub(crate) fn hockey_stick_bounds_float64(
+    p: &Bound<'_, PyAny>,
+    q: &Bound<'_, PyAny>,
+    epsilon: &Bound<'_, PyAny>,
+) -> PyResult<Option<(f64, f64)>> {
+    let Some(epsilon) = plain_number(epsilon) else { return Ok(None) };
+    let level = level_of_float(epsilon);
+    with_plain_floats(p, q, |p, q| Ok(quick_hockey_stick_bounds_of_floats(p, q, &level).map(tuple)))
 }
 
 /// Validates a pair and evaluates it, on the pool when that may take long.

@@ -56,9 +56,9 @@ mod _core {
     };
     #[pymodule_export]
     use crate::divergence::{
-        chi2_divergence, epsilon_at_delta, hockey_stick, hockey_stick_bounds, hockey_stick_float64,
-        is_indistinguishable, is_indistinguishable_float64, kl_divergence, max_divergence, privacy_profile,
-        renyi_divergence, total_variation,
+        chi2_divergence, epsilon_at_delta, hockey_stick, hockey_stick_bounds, hockey_stick_bounds_float64,
+        hockey_stick_float64, is_indistinguishable, is_indistinguishable_float64, kl_divergence,
+        max_divergence, privacy_profile, renyi_divergence, total_variation,
     };
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
