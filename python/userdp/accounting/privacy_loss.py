@@ -155,7 +155,7 @@ class PrivacyLossDistribution:
     **Lower bounds** are those of the pairs that were composed. `attained` says whether such a pair is that of a real
     release; for `bounded_range`, `from_pairs` and `poisson` it need not be.
 
-    Proof: docs/proofs/exact_composition.md. Sources: [DRS22] for pairs and Gaussian noise, [KOV15] for `pure`.
+    Proofs and sources: docs/proofs/exact_composition.md.
 
     Examples
     --------
