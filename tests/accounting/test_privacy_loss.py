@@ -99,6 +99,14 @@ def test_gaussian_beside_pairs(case: Any) -> None:
         assert_encloses(whole.delta(asked["epsilon"], relative=0.01), asked["value"])
 
 
+@pytest.mark.parametrize("case", of_kind("discrete-gaussian"))
+def test_discrete_gaussian(case: Any) -> None:
+    once = PrivacyLossDistribution.discrete_gaussian(case["sigma2"], case["shift"])
+    bounds = once.self_compose(case["count"]).delta(case["epsilon"])
+    assert_encloses(bounds, case["value"])
+    assert bounds.upper - bounds.lower <= 1e-8 * bounds.upper
+
+
 @pytest.mark.parametrize("case", of_kind("bounded-range"))
 def test_bounded_range(case: Any) -> None:
     ratio = Fraction(case["R"])
@@ -232,6 +240,17 @@ def test_discrete_laplace_is_its_pmfs() -> None:
         assert named.delta(level) == listed.delta(level)
 
 
+def test_discrete_gaussian_is_its_pmf() -> None:
+    # sigma^2 = 1 / (2 ln 2): masses 2^-(x^2), cut where they are below 2^-120.
+    weights = [Fraction(1, 2 ** (x * x)) for x in range(-12, 13)]
+    total = sum(weights)
+    p = [*(weight / total for weight in weights), Fraction(0), Fraction(0)]
+    listed = PrivacyLossDistribution.from_pmfs(p, [*p[-2:], *p[:-2]]).self_compose(3)
+    near = PrivacyLossDistribution.discrete_gaussian(Fraction(1 / (2 * math.log(2))), 2).self_compose(3)
+    for epsilon in (0, 1, 4):
+        assert near.delta(epsilon).upper == pytest.approx(listed.delta(epsilon).upper, rel=1e-9)
+
+
 def test_poisson_is_the_mixture() -> None:
     p, q, rate = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], Fraction(1, 10)
     sampled = PrivacyLossDistribution.from_pmfs(p, q, neighbors="add-remove").poisson(rate).self_compose(4)
@@ -326,6 +345,8 @@ def test_large_work_is_refused_with_what_was_found() -> None:
         (lambda: PrivacyLossDistribution.pure(-1), "epsilon must be >= 0"),
         (lambda: PrivacyLossDistribution.pure(1, 1), "delta must be below 1"),
         (lambda: PrivacyLossDistribution.gaussian(0), "sigma must be > 0"),
+        (lambda: PrivacyLossDistribution.discrete_gaussian("1e-9"), "sigma_squared must be from 1/100 to 2"),
+        (lambda: PrivacyLossDistribution.gaussian(10**9), "sensitivity / sigma must be from 2"),
         (lambda: PrivacyLossDistribution.discrete_laplace(0), "epsilon_per_unit must be > 0"),
         (lambda: PrivacyLossDistribution.discrete_laplace(1, 10**9), "shift must be at most"),
         (lambda: PrivacyLossDistribution.pure(1, neighbors="swap"), "neighbors must be 'replace' or 'add-remove'"),  # type: ignore[arg-type]

@@ -87,6 +87,7 @@ CALLS: dict[str, Call] = {
     "Release.from_weights": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.pure": (_core.Release.pure, (LEVEL, F(1, 100), 2)),
     "Release.discrete_laplace": (_core.Release.discrete_laplace, (LEVEL, 3, 2)),
+    "Release.discrete_gaussian": (_core.Release.discrete_gaussian, (F(4), 2, 2)),
     "Release.bounded_range": (_core.Release.bounded_range, (LEVEL,)),
     "Release.gaussian": (_core.Release.gaussian, (F(1, 4),)),
     "Composed": (composed, ([RELEASE], [3], 2, F(1, 10), 1, 100, 10.0)),

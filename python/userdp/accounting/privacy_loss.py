@@ -43,6 +43,7 @@ MAX_TERMS = 2**22
 MOST_LIMBS = 18
 START = Fraction(1, 1000)
 """Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
+MOST_MU_SQUARED = 2**10
 LATTICE_SHARE = Fraction(1, 10**12)
 """How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
 FINEST = 2**40
@@ -101,6 +102,22 @@ class _DiscreteLaplace:
 
 
 @dataclass(frozen=True, slots=True)
+class _DiscreteGaussian:
+    """Discrete Gaussian noise in one column."""
+
+    sigma_squared: Fraction
+    shift: int
+    attained: bool = True
+    symmetric: bool = True
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.discrete_gaussian(self.sigma_squared, self.shift, limbs)
+
+    def __str__(self) -> str:
+        return f"discrete Gaussian noise (sigma^2 = {float(self.sigma_squared):.6g}, shift {self.shift})"
+
+
+@dataclass(frozen=True, slots=True)
 class _BoundedRange:
     """All mechanisms of a bounded range."""
 
@@ -130,7 +147,7 @@ class _Gaussian:
         return f"Gaussian noise (mu^2 = {float(self.mu_squared):.6g})"
 
 
-_Part: TypeAlias = "_Pair | _Pure | _DiscreteLaplace | _BoundedRange | _Gaussian"
+_Part: TypeAlias = "_Pair | _Pure | _DiscreteLaplace | _DiscreteGaussian | _BoundedRange | _Gaussian"
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -141,11 +158,12 @@ class PrivacyLossDistribution:
     below, and at or above, the exact number. Products of masses are exact in integers of 120 bits and more, so that
     a delta of 1e-300 is as reliable as one of 1e-6.
 
-    Make one by `from_pmfs`, `from_pairs`, `pure`, `discrete_laplace`, `bounded_range` or `gaussian`.
+    Make one by `from_pmfs`, `from_pairs`, `pure`, `discrete_laplace`, `discrete_gaussian`, `bounded_range` or
+    `gaussian`.
 
     Notes
     -----
-    **What a composition covers.** `pure`, `discrete_laplace`, `bounded_range`, `gaussian` and `from_pairs` bound a
+    **What a composition covers.** `pure`, the discrete noises, `bounded_range`, `gaussian` and `from_pairs` bound a
     release on *any* two neighbors, in both orders. Each release may then be chosen by what the ones before it released;
     number, order and parameters are fixed in advance (`PrivacyLedger` is for parameters that are chosen on the way).
     `from_pmfs` is one release on *two given datasets*: a composition of these is about the same two datasets all the
@@ -184,6 +202,11 @@ class PrivacyLossDistribution:
                 mu_squared += count * part.mu_squared
             else:
                 counts[part] = counts.get(part, 0) + count
+        if mu_squared > MOST_MU_SQUARED:
+            raise ValueError(
+                f"Gaussian releases together must have sum((sensitivity / sigma)^2) <= {MOST_MU_SQUARED}; got "
+                f"{float(mu_squared):.6g}, whose epsilon is above {float(mu_squared) / 2:.3g}"
+            )
         if mu_squared:
             counts[_Gaussian(mu_squared)] = 1
         made = object.__new__(cls)
@@ -293,9 +316,31 @@ class PrivacyLossDistribution:
             For which the shift is.
         """
         rate = nonzero_level(epsilon_per_unit, "epsilon_per_unit")
-        if check_count(shift, "shift") > 2**16:
-            raise ValueError(f"shift must be at most 2**16; got {short_repr(shift)}")
-        return cls._of([(_DiscreteLaplace(rate, int(shift)), 1)], neighbors)
+        return cls._of([(_DiscreteLaplace(rate, _shift(shift)), 1)], neighbors)
+
+    @classmethod
+    def discrete_gaussian(
+        cls, sigma_squared: float | int | Fraction | str, shift: int = 1, *, neighbors: Neighbors = "replace"
+    ) -> PrivacyLossDistribution:
+        """The privacy loss of discrete Gaussian noise on one integer.
+
+        Parameters
+        ----------
+        sigma_squared : float, int, Fraction or decimal string
+            The noise is x with probability proportional to e^(-x^2 / (2 sigma_squared)); from 1/100 to 2**22.
+        shift : int
+            The sensitivity, from 1 to 2**16: smaller shifts are dominated.
+        neighbors : {"replace", "add-remove"}
+            For which the shift is.
+
+        Notes
+        -----
+        Of the ideal noise. What `DiscreteGaussian` draws is within 2**-90 of it in total variation.
+        """
+        exact = parse_positive(sigma_squared, "sigma_squared")
+        if not Fraction(1, 100) <= exact <= 2**22:
+            raise ValueError(f"sigma_squared must be from 1/100 to 2**22; got {short_repr(sigma_squared)}")
+        return cls._of([(_DiscreteGaussian(exact, _shift(shift)), 1)], neighbors)
 
     @classmethod
     def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
@@ -335,6 +380,11 @@ class PrivacyLossDistribution:
         Discrete Gaussian noise is not dominated by continuous noise of the same sigma.
         """
         ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(sigma, "sigma")
+        if not Fraction(1, 2**20) <= ratio <= 32:
+            raise ValueError(
+                f"sensitivity / sigma must be from 2**-20 to 32; got sensitivity={short_repr(sensitivity)} and "
+                f"sigma={short_repr(sigma)}"
+            )
         return cls._of([(_Gaussian(ratio * ratio), 1)], neighbors)
 
     @classmethod
@@ -649,6 +699,12 @@ def _share(value: Any, name: str) -> Fraction:
     if share > 1:
         raise ValueError(f"{name} must be in (0, 1]; got {short_repr(value)}")
     return share
+
+
+def _shift(shift: Any) -> int:
+    if check_count(shift, "shift") > 2**16:
+        raise ValueError(f"shift must be at most 2**16; got {short_repr(shift)}")
+    return int(shift)
 
 
 def _most(max_terms: Any) -> int:

@@ -25,7 +25,7 @@ use crate::{
 };
 use masses::{Masses, bits_of, product};
 use num_bigint::BigUint;
-use num_traits::{One, Signed, Zero};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 
 /// One release, by what bounds its privacy loss.
 #[derive(Debug, Clone)]
@@ -102,6 +102,34 @@ impl Release {
             ));
         }
         Part::discrete_laplace(rate, shift, limbs, control).map(Self::Pair)
+    }
+
+    /// Discrete Gaussian noise on values that are `shift` apart.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless sigma^2 is from 1/100 to 2^22 and the shift from 1 to 2^16; [`Error::Canceled`].
+    pub fn discrete_gaussian(
+        sigma_squared: &Rational,
+        shift: u32,
+        limbs: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        check_limbs(limbs)?;
+        let most = Rational::from_integer(Integer::from(1 << 22));
+        if *sigma_squared < Rational::new(1.into(), 100.into()) || *sigma_squared > most {
+            return Err(Error::invalid("sigma_squared", "must be from 1/100 to 2^22"));
+        }
+        if !(1..=1 << 16).contains(&shift) {
+            return Err(Error::invalid(
+                "shift",
+                format!("{shift} is out of range; from 1 to 65536 is accepted"),
+            ));
+        }
+        let variance = sigma_squared.to_f64().unwrap_or(f64::NAN);
+        // e^(-R^2 / (2 sigma^2)) < 2^-(b + 40), where sigma^2 / R < 2^22 and a lattice has a mass of at least 1.
+        let z = (2.0 * std::f64::consts::LN_2 * (bits_of(limbs) as f64 + 40.0)).sqrt();
+        let reach = (z * variance.sqrt()).ceil() as u32 + 2;
+        Part::discrete_gaussian(sigma_squared, shift, reach, limbs, control).map(Self::Pair)
     }
 
     /// All mechanisms of bounded range, by e^range.

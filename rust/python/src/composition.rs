@@ -41,6 +41,18 @@ impl PyRelease {
         run(py, None, |control| Release::discrete_laplace(&rate, shift, limbs, control)).map(Self::new)
     }
 
+    /// Discrete Gaussian noise.
+    #[staticmethod]
+    fn discrete_gaussian(
+        py: Python<'_>,
+        sigma_squared: BigRational,
+        shift: u32,
+        limbs: usize,
+    ) -> PyResult<Self> {
+        run(py, None, |control| Release::discrete_gaussian(&sigma_squared, shift, limbs, control))
+            .map(Self::new)
+    }
+
     /// All mechanisms of a bounded range.
     #[staticmethod]
     fn bounded_range(range: LevelArgument<'_>) -> PyResult<Self> {

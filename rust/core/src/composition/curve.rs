@@ -361,6 +361,32 @@ impl Composed {
         loss.to_f64(Direction::Up).max(0.0).min(largest)
     }
 
+    /// Where the lines of a lattice are certainly above delta: each is below the curve, so each crossing is a lower bound.
+    fn lattice_crossing(&self, delta: &Rational) -> f64 {
+        let bits = self.working();
+        let units = (delta * (Integer::one() << bits_of(self.limbs))).ceil().to_integer();
+        let taken = units + Integer::from(self.charge.clone());
+        let rest = |place: usize| Integer::from(self.above(place)) - &taken;
+        // The last line that is above delta at its own level, and its neighbors.
+        let (mut low, mut high) = (0, self.terms());
+        while low + 1 < high {
+            let middle = usize::midpoint(low, high);
+            let weight = Integer::from(self.at(&self.weighted, middle) + &self.slack);
+            if rest(middle) > weight { low = middle } else { high = middle }
+        }
+        let mut best = 0.0_f64;
+        for place in low.saturating_sub(1)..(low + 3).min(self.terms()) {
+            let weight = Integer::from(self.at(&self.weighted, place) + &self.slack);
+            let rest = rest(place);
+            if rest.is_positive() {
+                let crossing = crate::exact::ln::ln(&Rational::new(rest, weight), bits);
+                let loss = self.levels.ln(self.index(place), bits).plus(&crossing, bits);
+                best = best.max(loss.lower.to_f64(Direction::Down));
+            }
+        }
+        best
+    }
+
     /// A lower bound of epsilon at delta: the largest epsilon found at which delta is certainly larger.
     pub fn epsilon_below(&self, delta: &Rational, upper: f64) -> f64 {
         let certain = |epsilon: f64| {
@@ -375,6 +401,9 @@ impl Composed {
         }
         let last = self.ln_offset + self.ln_step * (self.low as f64 + self.terms() as f64);
         let top = if upper.is_finite() { upper } else { last.max(0.0) + 1.0 };
+        if self.window.is_none() {
+            return self.lattice_crossing(delta).clamp(0.0, top);
+        }
         let (mut low, mut high) = (0.0, top);
         for _ in 0..64 {
             let middle = f64::midpoint(low, high);

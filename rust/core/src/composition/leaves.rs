@@ -167,6 +167,54 @@ impl Part {
         Ok(Self { atoms, infinity, lattice: Some((levels, (0..=i64::from(shift)).collect())) })
     }
 
+    /// Discrete Gaussian noise, P[x] proportional to e^(-x^2 / (2 sigma^2)), on a value and one that is `shift` larger.
+    ///
+    /// # Numerics
+    /// Masses beyond `reach` on either side are below 2^-(b + 8) together: those of losses that are too large count as
+    /// infinite, which the unit for widths includes, and those of losses that are too small move up.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`].
+    pub fn discrete_gaussian(
+        sigma_squared: &Rational,
+        shift: u32,
+        reach: u32,
+        limbs: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let bits = mass_bits(limbs);
+        let double = sigma_squared * Integer::from(2);
+        let mut weights = Vec::with_capacity(reach as usize + 1);
+        for x in 0..=reach {
+            control.check()?;
+            weights.push(exp(
+                &-(Rational::from_integer(Integer::from(u64::from(x) * u64::from(x))) / &double),
+                bits,
+            ));
+        }
+        // Beyond the reach R terms fall by r <= e^(-R / sigma^2) each, and r / (1 - r) <= sigma^2 / R.
+        let times = (sigma_squared / Integer::from(reach)).ceil().to_integer();
+        let last = weights[reach as usize].times(&Interval::integer(times), bits);
+        let one_side = weights[1..].iter().fold(Interval::integer(0), |sum, weight| sum.plus(weight, bits));
+        let mut all = one_side.plus(&one_side, bits).plus(&weights[0], bits);
+        all.upper = all.upper.plus(&last.upper).plus(&last.upper).rounded(bits, true);
+        let scale = all.reciprocal(bits);
+        let unit = Rational::from_integer(Integer::from(shift)) / sigma_squared;
+        let mut atoms = Vec::with_capacity(2 * reach as usize + 1);
+        // The loss at x is (shift^2 - 2 shift x) / (2 sigma^2): it rises as x falls.
+        for index in -i64::from(reach)..=i64::from(reach) {
+            let mass = weights[index.unsigned_abs() as usize].times(&scale, bits);
+            let half = Rational::new(Integer::from(shift), Integer::from(2));
+            let exponent = (half + Rational::from_integer(Integer::from(index))) * &unit;
+            atoms.push(Atom { mass, multiplier: Multiplier::exponential(exponent) });
+        }
+        let offset = Multiplier::exponential(atoms[0].multiplier.exponent.clone());
+        let levels = Levels { step: Multiplier::exponential(unit), offset: vec![(offset, 1)] };
+        let beyond = last.times(&scale, bits).upper;
+        let infinity = Interval { lower: Dyadic::integer(Integer::zero()), upper: beyond };
+        Ok(Self { atoms, infinity, lattice: Some((levels, (0..=2 * i64::from(reach)).collect())) })
+    }
+
     /// e^loss for the largest loss; none where Q lacks an outcome.
     pub(super) fn largest_loss(&self) -> Option<Multiplier> {
         if self.infinity.upper.sign().is_gt() {

@@ -1,0 +1,129 @@
+"""Composition of many releases beside dp_accounting and prv_accountant: bounds of epsilon, and time, as markdown.
+
+    python benches/compose_peers.py [--deep]
+
+Needs ``pip install dp-accounting prv-accountant``. With ``--deep`` it also asks dp_accounting at small deltas, where what
+it says is compared with certified lower bounds of the true epsilon: "too small" is a claim that is false.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from dp_accounting.pld import common, privacy_loss_distribution
+
+from userdp.accounting import PrivacyLossDistribution, privacy_loss
+
+RUNS = 3
+
+
+def example(outcomes: int = 256) -> tuple[list[float], list[float]]:
+    """Two pmfs with losses within 0.2, from a fixed seed."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(outcomes))
+    q = p * np.exp(-rng.uniform(-0.2, 0.2, outcomes))
+    return p.tolist(), (q / q.sum()).tolist()
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    best = math.inf
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        result = call()
+        best = min(best, time.perf_counter() - start)
+    return result, best
+
+
+def ours(make: Callable[[], PrivacyLossDistribution], k: int, delta: str, width: float) -> Callable[[], Any]:
+    def ask() -> Any:
+        privacy_loss._composition.cache_clear()
+        return make().self_compose(k).epsilon(delta, width=width)
+
+    return ask
+
+
+def of_pair(p: list[float], q: list[float], k: int, delta: float, interval: float) -> float:
+    whole = []
+    for first, second in ((p, q), (q, p)):
+        upper = {i: math.log(x) for i, x in enumerate(first)}
+        lower = {i: math.log(x) for i, x in enumerate(second)}
+        part = privacy_loss_distribution.from_two_probability_mass_functions(
+            lower, upper, value_discretization_interval=interval
+        )
+        whole.append(part.self_compose(k).get_epsilon_for_delta(delta))
+    return max(whole)
+
+
+def of_pure(epsilon: float, k: int, delta: float, interval: float) -> float:
+    parameters = common.DifferentialPrivacyParameters(epsilon, 0)
+    part = privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=interval)
+    return float(part.self_compose(k).get_epsilon_for_delta(delta))
+
+
+def with_prv(epsilon: float, k: int, delta: float) -> Any:
+    from prv_accountant import PRVAccountant
+    from prv_accountant.privacy_random_variables import PureDPPRV
+
+    accountant = PRVAccountant(
+        prvs=[PureDPPRV(epsilon)], max_self_compositions=[k], eps_error=0.01, delta_error=delta / 1000
+    )
+    low, _, high = accountant.compute_epsilon(delta=delta, num_self_compositions=[k])
+    return low, high
+
+
+def print_row(what: str, who: str, answer: Any, seconds: float) -> None:
+    text = f"{answer[0]:.9g} to {answer[1]:.9g}" if isinstance(answer, tuple) else f"at most {answer:.9g}"
+    print(f"| {what} | {who} | {text} | {1e3 * seconds:.0f} ms |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--deep", action="store_true")
+    arguments = parser.parse_args()
+    p, q = example()
+    print(f"| releases | by | ε | time, dp_accounting {importlib.metadata.version('dp-accounting')} |")
+    print("|---|---|---|--:|")
+    what = "pair of 256 outcomes × 1000, δ = 1e-6"
+    for width in (2e-3, 4e-4, 1e-4, 3e-5):
+        bounds, seconds = timed(ours(lambda: PrivacyLossDistribution.from_pmfs(p, q), 1000, "1e-6", width))
+        print_row(what, f"userdp, width {width:g}", (bounds.lower, bounds.upper), seconds)
+    for interval in (1e-4, 1e-5):
+        answer, seconds = timed(lambda interval=interval: of_pair(p, q, 1000, 1e-6, interval))
+        print_row(what, f"dp_accounting, {interval:g}", answer, seconds)
+    for epsilon, k in ((0.1, 1000), (0.01, 10_000)):
+        what = f"{epsilon}-DP × {k}, δ = 1e-6"
+        bounds, seconds = timed(ours(lambda e=epsilon: PrivacyLossDistribution.pure(str(e)), k, "1e-6", 1e-4))
+        print_row(what, "userdp", (bounds.lower, bounds.upper), seconds)
+        for interval in (1e-4, 1e-5):
+            answer, seconds = timed(lambda e=epsilon, k=k, i=interval: of_pure(e, k, 1e-6, i))
+            print_row(what, f"dp_accounting, {interval:g}", answer, seconds)
+        try:
+            answer, seconds = timed(lambda e=epsilon, k=k: with_prv(e, k, 1e-6))
+            print_row(what, "prv_accountant, 0.01", answer, seconds)
+        except ImportError:
+            print(f"| {what} | prv_accountant is not installed | | |")
+    if arguments.deep:
+        print("\n| releases | δ | userdp | dp_accounting, 1e-5 | |")
+        print("|---|--:|---|--:|---|")
+        for delta in (1e-8, 1e-10, 1e-12, 1e-13, 1e-14, 1e-15):
+            bounds = PrivacyLossDistribution.from_pmfs(p, q).self_compose(1000).epsilon(delta)
+            theirs = of_pair(p, q, 1000, delta, 1e-5)
+            print_deep("the pair × 1000", delta, bounds, theirs)
+        for delta in (1e-10, 1e-12, 1e-14):
+            bounds = PrivacyLossDistribution.pure("0.1").self_compose(1000).epsilon(delta)
+            print_deep("0.1-DP × 1000", delta, bounds, of_pure(0.1, 1000, delta, 1e-4))
+
+
+def print_deep(what: str, delta: float, bounds: Any, theirs: float) -> None:
+    verdict = "too small" if theirs < bounds.lower else ""
+    print(f"| {what} | {delta:g} | {bounds.lower:.7g} to {bounds.upper:.7g} | {theirs:.7g} | {verdict} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
