@@ -2,8 +2,8 @@
 
     python benches/compose_peers.py [--deep]
 
-Needs ``pip install dp-accounting prv-accountant``. With ``--deep`` it also asks dp_accounting at small deltas, where what
-it says is compared with certified lower bounds of the true epsilon: "too small" is a claim that is false.
+Needs ``pip install dp-accounting prv-accountant``. With ``--deep`` it also asks dp_accounting at small deltas. What it
+says there is compared with certified lower bounds of the true epsilon: "too small" is a claim that is false.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def of_pure(epsilon: float, k: int, delta: float, interval: float) -> float:
 
 def with_prv(epsilon: float, k: int, delta: float) -> Any:
     from prv_accountant import PRVAccountant
-    from prv_accountant.privacy_random_variables import PureDPPRV
+    from prv_accountant.privacy_random_variables import PureDPMechanism
 
     accountant = PRVAccountant(
-        prvs=[PureDPPRV(epsilon)], max_self_compositions=[k], eps_error=0.01, delta_error=delta / 1000
+        prvs=[PureDPMechanism(epsilon)], max_self_compositions=[k], eps_error=0.01, delta_error=delta / 1000
     )
     low, _, high = accountant.compute_epsilon(delta=delta, num_self_compositions=[k])
     return low, high
