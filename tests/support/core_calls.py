@@ -89,7 +89,7 @@ CALLS: dict[str, Call] = {
     "Release.discrete_laplace": (_core.Release.discrete_laplace, (LEVEL, 3, 2)),
     "Release.discrete_gaussian": (_core.Release.discrete_gaussian, (F(4), 2, 2)),
     "Release.bounded_range": (_core.Release.bounded_range, (LEVEL,)),
-    "Release.gaussian": (_core.Release.gaussian, (F(1, 4),)),
+    "Release.gaussian": (_core.Release.gaussian, (F(1, 4), F(1, 10), True)),
     "Composed": (composed, ([RELEASE], [3], 2, F(1, 10), 1, 100, 10.0)),
     "Composed.delta": (COMPOSED.delta, (LEVEL,)),
     "Composed.epsilon": (COMPOSED.epsilon, (F(1, 100),)),

@@ -147,7 +147,24 @@ class _Gaussian:
         return f"Gaussian noise (mu^2 = {float(self.mu_squared):.6g})"
 
 
-_Part: TypeAlias = "_Pair | _Pure | _DiscreteLaplace | _DiscreteGaussian | _BoundedRange | _Gaussian"
+@dataclass(frozen=True, slots=True)
+class _SampledGaussian:
+    """Gaussian noise on a Poisson sample of users; backwards is the pair of adding a user."""
+
+    mu_squared: Fraction
+    rate: Fraction
+    attained: bool = True
+    symmetric: bool = False
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.gaussian(self.mu_squared, self.rate, backwards)
+
+    def __str__(self) -> str:
+        mu_squared, rate = float(self.mu_squared), float(self.rate)
+        return f"Gaussian noise (mu^2 = {mu_squared:.6g}) on a sample at rate {rate:.6g}"
+
+
+_Part: TypeAlias = "_Pair | _Pure | _DiscreteLaplace | _DiscreteGaussian | _BoundedRange | _Gaussian | _SampledGaussian"
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -432,25 +449,34 @@ class PrivacyLossDistribution:
         Returns
         -------
         PrivacyLossDistribution
-            For adding or removing a user. This object, one release by `from_pmfs` for "add-remove", is taken as the
-            claim that its pair (with the user, without) dominates the release on samples of all sizes, 0 included.
+            For adding or removing a user. This object, one release by `from_pmfs` or `gaussian` for "add-remove", is
+            taken as the claim that its pair (with the user, without) dominates the release on samples of all sizes, 0
+            included. For `gaussian` that is so where a user's part of the sum is within the sensitivity.
 
         Raises
         ------
         ValueError
-            Where this is not one release by `from_pmfs` for neighbors="add-remove".
+            Where this is not one release by `from_pmfs` or `gaussian` for neighbors="add-remove".
+
+        Examples
+        --------
+        >>> step = PrivacyLossDistribution.gaussian("0.8", neighbors="add-remove").poisson("0.01")
+        >>> step.self_compose(100).epsilon("1e-6", width=0.01).upper < 4
+        True
         """
         exact = parse_exact(rate, "rate", "a float, int, Fraction or decimal string in (0, 1]")
-        if not 0 < exact <= 1:
-            raise ValueError(f"rate must be in (0, 1]; got {short_repr(rate)}")
+        if not Fraction(1, 2**30) <= exact <= 1:
+            raise ValueError(f"rate must be from 2**-30 to 1; got {short_repr(rate)}")
         (part, count), *more = self._parts
-        if more or count != 1 or not isinstance(part, _Pair) or self.neighbors != "add-remove":
+        if more or count != 1 or not isinstance(part, (_Pair, _Gaussian)) or self.neighbors != "add-remove":
             raise ValueError(
-                "poisson takes one release by from_pmfs(..., neighbors='add-remove'): (with a user, without)"
+                "poisson takes one release by from_pmfs or gaussian with neighbors='add-remove': (with a user, without)"
             )
-        totals = sum(part.p), sum(part.q)
+        if isinstance(part, _Gaussian):
+            return self._of([(_SampledGaussian(part.mu_squared, exact), 1)], self.neighbors)
+        p_total, q_total = sum(part.p), sum(part.q)
         mixed = [
-            exact * Fraction(x, totals[0]) + (1 - exact) * Fraction(y, totals[1])
+            exact * Fraction(x, p_total) + (1 - exact) * Fraction(y, q_total)
             for x, y in zip(part.p, part.q, strict=True)
         ]
         return self._of([(replace(part, p=tuple(whole_multiples(mixed)), attained=False), 1)], self.neighbors)

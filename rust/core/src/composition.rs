@@ -9,12 +9,14 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod curve;
+mod gaussian;
 mod leaves;
 mod levels;
 mod masses;
 mod ntt;
 
 pub use curve::Composed;
+pub use gaussian::Sampling;
 pub use leaves::{Atom, Part, mass_bits};
 pub use levels::{Levels, Multiplier};
 
@@ -34,8 +36,8 @@ pub enum Release {
     Pair(Part),
     /// Every mechanism whose losses lie in an interval of this width, wherever it is: e^width.
     BoundedRange(Multiplier),
-    /// The Gaussian mechanism whose means are mu apart in units of its noise: mu^2.
-    Gaussian(Rational),
+    /// The Gaussian mechanism whose means are mu apart in units of its noise: mu^2, and on which users.
+    Gaussian(Rational, Sampling),
 }
 
 /// How to compose.
@@ -144,16 +146,21 @@ impl Release {
         Ok(Self::BoundedRange(range.clone()))
     }
 
-    /// Gaussian noise, by the square of the distance of means over the standard deviation.
+    /// Gaussian noise, by the square of the distance of means over the standard deviation, and on which users.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless it is from 2^-40 to 2^10.
-    pub fn gaussian(mu_squared: Rational) -> Result<Self> {
+    /// [`Error::InvalidArgument`] unless it is from 2^-40 to 2^10, and the rate of a sample from 2^-30 to 1.
+    pub fn gaussian(mu_squared: Rational, sampling: Sampling) -> Result<Self> {
         let power = |exponent: u32| Rational::from_integer(Integer::from(1_u64 << exponent));
         if mu_squared < power(40).recip() || mu_squared > power(10) {
             return Err(Error::invalid("mu_squared", "must be from 2^-40 to 2^10"));
         }
-        Ok(Self::Gaussian(mu_squared))
+        if let Sampling::Removal(rate) | Sampling::Addition(rate) = &sampling
+            && (*rate < power(30).recip() || *rate > Rational::one())
+        {
+            return Err(Error::invalid("rate", "must be from 2^-30 to 1"));
+        }
+        Ok(Self::Gaussian(mu_squared, sampling))
     }
 }
 
@@ -230,7 +237,9 @@ pub fn compose(releases: &[(Release, u64)], options: &Options, control: &Control
                 part.on_grid(&levels, options.limbs, &options.cut, options.max_terms, control)?
             }
             Release::BoundedRange(range) => leaves::bounded_range(range, &levels, options, control)?,
-            Release::Gaussian(mu_squared) => leaves::gaussian(mu_squared, &levels, options, control)?,
+            Release::Gaussian(mu_squared, sampling) => {
+                gaussian::gaussian(mu_squared, sampling, &levels, options, control)?
+            }
         };
         leaves.push((leaf, *count));
         count_all = count_all.saturating_add(*count);
@@ -264,7 +273,7 @@ impl LargestLoss {
             let largest = match release {
                 Release::Pair(part) => part.largest_loss()?,
                 Release::BoundedRange(range) => range.clone(),
-                Release::Gaussian(_) => return None,
+                Release::Gaussian(_, sampling) => gaussian::largest_loss(sampling)?,
             };
             sum = sum.plus(&largest.ln(96).times(&Interval::integer(*count), 192), 192);
             factors.push((largest, *count));

@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 use num_rational::BigRational;
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::Arc;
-use userdp_core::composition::{self, Composed, LargestLoss, Multiplier, Options, Release};
+use userdp_core::composition::{self, Composed, LargestLoss, Multiplier, Options, Release, Sampling};
 
 /// One release, as what bounds its privacy loss.
 #[pyclass(frozen, name = "Release", module = "userdp._core")]
@@ -59,10 +59,16 @@ impl PyRelease {
         run_short(|| Release::bounded_range(&multiplier(&range))).map(Self::new)
     }
 
-    /// The Gaussian mechanism with means mu apart.
+    /// The Gaussian mechanism with means mu apart, on all users or on a sample: the pair of removing one, or of adding one.
     #[staticmethod]
-    fn gaussian(mu_squared: BigRational) -> PyResult<Self> {
-        run_short(|| Release::gaussian(mu_squared)).map(Self::new)
+    #[pyo3(signature = (mu_squared, rate=None, addition=false))]
+    fn gaussian(mu_squared: BigRational, rate: Option<BigRational>, addition: bool) -> PyResult<Self> {
+        let sampling = match rate {
+            None => Sampling::None,
+            Some(rate) if addition => Sampling::Addition(rate),
+            Some(rate) => Sampling::Removal(rate),
+        };
+        run_short(|| Release::gaussian(mu_squared, sampling)).map(Self::new)
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Part {
 
 /// Bits to which masses and levels are enclosed, for masses over 2^b of N atoms on a grid of 1/h levels for a unit of loss:
 /// N enclosures, divided by 1 - e^-h, have less than a unit of width together.
-fn working_bits(limbs: usize, atoms: usize, steps_per_unit: f64) -> i64 {
+pub(super) fn working_bits(limbs: usize, atoms: usize, steps_per_unit: f64) -> i64 {
     let more = (atoms.max(2) as f64).log2() + steps_per_unit.max(2.0).log2();
     i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX) + 48 + more.ceil() as i64
 }
@@ -411,7 +411,7 @@ impl LnEstimate for Rational {
 ///
 /// # Numerics
 /// P's mass at levels >= i is (G g(E_{i-1}) - `g(E_i)`) / (G - 1); enclosures are G / (G - 1) times as wide there.
-fn chords(
+pub(super) fn chords(
     curve: impl Fn(i64, &Interval) -> Interval + Sync,
     levels: &Levels,
     (low, high): (i64, i64),
@@ -473,111 +473,6 @@ pub(super) fn bounded_range(
         rest.times(&rest, bits).times(&scale, bits)
     };
     chords(curve, levels, (-last, last), bits, &BigUint::zero(), options, control)
-}
-
-/// The pair N(0, 1), N(mu, 1), by mu^2: g(E) = Phi(-e / mu + mu / 2) - E Phi(-e / mu - mu / 2) at E = e^e.
-pub(super) fn gaussian(
-    mu_squared: &Rational,
-    levels: &Levels,
-    options: &Options,
-    control: &Control,
-) -> Result<Masses> {
-    let (_, step) = levels.offset_and_step();
-    let mu = mu_squared.to_f64().unwrap_or(f64::NAN).sqrt();
-    let cut = options.cut.bits().saturating_sub(1) as f64;
-    // Phi(-z) <= e^(-z^2 / 2) / 2, which is at most the cut.
-    let z = (2.0 * std::f64::consts::LN_2 * (bits_of(options.limbs) as f64 - cut)).sqrt() + 0.5;
-    let (center, reach) = (mu * mu / 2.0, z * mu);
-    let ends = (((center - reach) / step).floor() as i64 - 1, ((center + reach) / step).ceil() as i64 + 1);
-    // E is a factor of the second term.
-    let more = ((center + reach) * std::f64::consts::LOG2_E).max(0.0).ceil() as i64;
-    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64 + more;
-    let resolution = &levels.step.exponent;
-    let one = Interval::integer(1);
-    let inverse = square_root(&Interval::rational(mu_squared, bits + 64), bits).reciprocal(bits);
-    let scale = square_root(&pi(bits).times(&Interval::integer(2), bits), bits).reciprocal(bits);
-    let half = Interval::rational(&Rational::new(Integer::one(), Integer::from(2)), bits);
-    let limit = Rational::from_integer(Integer::from(bits * 3 / 2 + 16));
-    let nothing = Dyadic { mantissa: Integer::one(), exponent: -bits };
-    let curve = |index: i64, level: &Interval| {
-        let loss = resolution * Integer::from(index);
-        let shift = mu_squared / Integer::from(2);
-        let (near, far) = (&shift - &loss, &shift + &loss);
-        let squares = (&near * &near / mu_squared, &far * &far / mu_squared);
-        // Beyond this e^(-x^2 / 2) is below 2^-bits at x = -e / mu + mu / 2, and so are both tails.
-        let far_out = squares.0 > limit && squares.1 > limit;
-        let mut density = exp(&-((&squares.0).min(&limit) / Integer::from(2)), bits).times(&scale, bits);
-        if squares.0 > limit {
-            density.lower = Dyadic::integer(Integer::zero());
-        }
-        // phi(x) |x| (1 + x^2 / 3 + x^4 / 15 + ...), with e^e phi(-e / mu - mu / 2) = phi(-e / mu + mu / 2) for both terms.
-        let between = |numerator: &Rational, square: &Rational, factor: &Interval| {
-            if far_out {
-                let whole = half.times(factor, bits);
-                return whole.minus(
-                    &Interval { lower: Dyadic::integer(Integer::zero()), upper: nothing.clone() },
-                    bits,
-                );
-            }
-            let x = Interval::rational(&numerator.abs(), bits).times(&inverse, bits);
-            let (sum, slack) = odd_series(square, bits);
-            let value = density.times(&x, bits).times(&sum, bits);
-            let wider = x.plus(&one, bits).times(&slack, bits).times(factor, bits).upper;
-            Interval { lower: value.lower, upper: value.upper.plus(&wider).rounded(bits, true) }
-        };
-        let (first, second) = (between(&near, &squares.0, &one), between(&far, &squares.1, level));
-        let upper = if near.is_negative() { half.minus(&first, bits) } else { half.plus(&first, bits) };
-        let halved = level.times(&half, bits);
-        let lower = if far.is_negative() { halved.plus(&second, bits) } else { halved.minus(&second, bits) };
-        upper.minus(&lower, bits)
-    };
-    let moved = (&options.cut + 1_u8) * 2_u8;
-    chords(curve, levels, ends, bits, &moved, options, control)
-}
-
-/// The sum of x^(2n) / (2n + 1)!! from below, as an exact number, and s such that the sum's error times phi(x) |x| is at most
-/// (|x| + 1) s.
-///
-/// # Numerics
-/// Terms are floors in units of 2^-w. A floor at a term costs less than a unit there and, in all that follows, less than
-/// e^(x^2 / 2) units: phi(x) |x| times that is below 0.4 |x| units. Cutting x^2 to w places lowers the sum by less than half a
-/// unit times itself, as its derivative is at most half of it: with phi(x) |x| that is at most a quarter of a unit.
-fn odd_series(square: &Rational, bits: i64) -> (Interval, Interval) {
-    let width = bits + 32;
-    let shift = usize::try_from(width).unwrap_or(0);
-    let x = (square.numer() << shift).div_floor(square.denom());
-    let mut term = Integer::one() << shift;
-    let mut sum = term.clone();
-    let mut n = 0_u32;
-    while !term.is_zero() {
-        n += 1;
-        term = ((term * &x) >> shift) / (2 * n + 1);
-        sum += &term;
-    }
-    let exact = Dyadic { mantissa: sum, exponent: -width };
-    let slack = Dyadic { mantissa: Integer::from(n + 1), exponent: -width };
-    (Interval { lower: exact.clone(), upper: exact }, Interval { lower: slack.clone(), upper: slack })
-}
-
-/// Encloses pi: 16 atan(1/5) - 4 atan(1/239).
-fn pi(bits: i64) -> Interval {
-    let width = bits + 16;
-    let one = Integer::one() << usize::try_from(width).unwrap_or(0);
-    // The terms alternate and fall: each floor is off by at most a unit.
-    let atan = |x: u32| {
-        let (mut power, mut sum, mut n) = (&one / x, Integer::zero(), 0_u32);
-        while !power.is_zero() {
-            let term = &power / (2 * n + 1);
-            sum = if n % 2 == 0 { sum + term } else { sum - term };
-            power /= x * x;
-            n += 1;
-        }
-        (sum, Integer::from(3 * n + 3))
-    };
-    let ((a, a_off), (b, b_off)) = (atan(5), atan(239));
-    let (middle, off) = (a * 16 - b * 4, a_off * 16 + b_off * 4);
-    let end = |mantissa: Integer| Dyadic { mantissa, exponent: -width };
-    Interval { lower: end(&middle - &off), upper: end(middle + off) }
 }
 
 /// The square root of a positive interval, to so many bits.
