@@ -32,7 +32,7 @@ PAGE = HOUSE / "docs" / "architecture.md"
 PICTURE = HOUSE / "docs" / "images" / "architecture.svg"
 
 FLOORS = """
-    exceptions exact runtime display accounting checker divergence algorithms report audit lddp delstab item_to_user
+    exceptions exact runtime display checker divergence algorithms report accounting audit lddp delstab item_to_user
     users mechanisms estimators public_randomness concepts dimensions stability protocols learners distributions
     means optimization planning model_selection datasets demo cli
 """.split()  # noqa: SIM905

@@ -21,7 +21,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from userdp.accounting import PrivacyCost, PrivacyLedger
+from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_dataset, audit_user_level
 from userdp.checker import check as checker
@@ -71,6 +71,11 @@ def votes(sample: tuple[Any, ...]) -> dict[int, Fraction]:
     return {0: F(1 + len(sample) - ones, 2 + len(sample)), 1: F(1 + ones, 2 + len(sample))}
 
 
+def composed(*parts: tuple[PrivacyLossDistribution, int]) -> Report:
+    """The certificate of a composition."""
+    return Report.from_json(PrivacyLossDistribution.composed(parts).certificate(delta="1e-6"))
+
+
 EVEN = {0: "1/2", 1: "1/2"}
 MAKERS: dict[str, Callable[[], Report]] = {
     "audit": lambda: audit_user_level(answer, universe=(0, 1), n_users=2, n_examples=1, epsilon="1/2", delta=0),
@@ -113,6 +118,14 @@ MAKERS: dict[str, Callable[[], Report]] = {
     "agreement": lambda: AgreementEstimate(
         agreed=90, trials=100, defaults=3, probability=__import__("userdp").Bounds(0.8, 0.96), confidence=0.99
     ),
+    "composition": lambda: composed(
+        (PrivacyLossDistribution.pure("0.1", "1e-8"), 7),
+        (PrivacyLossDistribution.from_pmfs(["2/3", "1/3"], ["1/3", "2/3"]), 2),
+        (PrivacyLossDistribution.discrete_laplace("1/10", 3), 2),
+        (PrivacyLossDistribution.discrete_gaussian(20), 1),
+        (PrivacyLossDistribution.bounded_range("0.2"), 1),
+    ),
+    "composition on a lattice": lambda: composed((PrivacyLossDistribution.pure("ln(3/2)"), 20)),
 }
 MAKERS = {name: cache(make) for name, make in MAKERS.items()}
 RECOMPUTED = ("audit", "lddp", "generalization", "stability")
@@ -145,7 +158,7 @@ def test_round_trip(name: str) -> None:
         assert again.summary() == report.summary() == str(report)
         expected = "consistent" if report.KIND in RECOMPUTED else "well-formed"
         assert again.verify() == report.verify()
-        assert report.verify().finding == expected
+        assert report.verify().finding == ("established" if report.KIND == "composition" else expected)
     assert pickle.loads(pickle.dumps(report)) == report
     assert report.digest == json.loads(text)["digest"]
     assert json.loads(report.to_json(indent=1)) == json.loads(text) == report.to_dict()
@@ -275,6 +288,12 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("stability of seeds", at("seeds", 0, "weight", to="1/2"), "probabilities with the sum 1"),
     ("stability of seeds", at("seeds", 1, "stable", to=True), "stable is not what"),
     ("stability of seeds", forge(nu=["1", "1"]), "nu is not the weight"),
+    ("composition", forge(delta="1/2000000"), "not shown to have this delta"),
+    ("composition", forge(epsilon={"ratio": "1", "exponent": "1"}), "not shown to have this delta"),
+    ("composition", at("releases", 0, "count", to=8), "not shown to have this delta"),
+    ("composition", forge(resolution=None), "several kinds of releases need a resolution"),
+    ("composition on a lattice", forge(resolution="1/10"), "not shown to have this delta"),
+    ("composition on a lattice", forge(bits=20, cut="0"), "not shown to have this delta"),
 ]
 
 
@@ -302,6 +321,9 @@ EXTREME: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("explanation", forge(refusal_probability=HUGE, spread=10**4000, allowed_divergence=f"1/{HUGE}")),
     ("agreement", forge(confidence="nan", probability=["nan", "inf"], trials=10**4000)),
     ("audit", at("question", "delta", to=f"1/{HUGE}")),
+    ("composition", forge(bits=10**4000, cut=HUGE, delta=f"1/{HUGE}")),
+    ("composition", at("releases", 0, "epsilon", to={"ratio": HUGE, "exponent": HUGE})),
+    ("composition", at("releases", 0, "count", to=10**4000)),
 ]
 
 
@@ -490,7 +512,7 @@ def test_a_worse_pair_than_the_witness_is_found() -> None:
     assert "worst divergence" in found.problems[0]
 
 
-@pytest.mark.parametrize("name", ["stability", "explanation", "comparison", "agreement"])
+@pytest.mark.parametrize("name", ["stability", "explanation", "comparison", "agreement", "composition"])
 def test_what_is_not_computed_again_says_so(name: str) -> None:
     with pytest.raises(TypeError, match="computes nothing again from a mechanism"):
         MAKERS[name]().verify(answer)
@@ -535,7 +557,7 @@ from pathlib import Path
 from userdp.report import Report
 for path in sorted(Path({str(tmp_path)!r}).iterdir()):
     report = Report.from_json(path.read_text())
-    assert report.verify().finding in ("consistent", "well-formed")
+    assert report.verify().finding in ("consistent", "well-formed", "established")
     print(report.summary())
     report.to_html()
 """

@@ -40,6 +40,7 @@ Neighbors: TypeAlias = Literal["replace", "add-remove"]
 NEIGHBORS = ("replace", "add-remove")
 
 MAX_TERMS = 2**22
+CERTIFIED_TERMS = 2**20
 MOST_LIMBS = 18
 START = Fraction(1, 1000)
 """Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
@@ -579,6 +580,55 @@ class PrivacyLossDistribution:
             return False
         return None if None in verdicts else True
 
+    def certificate(
+        self, *, epsilon: Epsilon | None = None, delta: Delta | None = None, max_terms: int = CERTIFIED_TERMS
+    ) -> str:
+        """A claim that the releases together are (epsilon, delta)-DP, to be checked without the compiled core.
+
+        Parameters
+        ----------
+        epsilon : float, int, Fraction, decimal string or LogRatio, optional
+            At least 0, taken exactly. By default the least that is shown for `delta`, rounded up to eight digits.
+        delta : float, int, Fraction or decimal string, optional
+            In [0, 1], taken exactly. By default the least that is shown for `epsilon`, rounded up likewise.
+        max_terms : int
+            The most losses of a composition in memory. The check takes about ten times as long as the composition.
+
+        Returns
+        -------
+        str
+            JSON, which ``userdp verify`` and ``Report.from_json(text).verify()`` find *established*: they compose the
+            listed releases again, in Python's standard library alone. The certificate was checked once already.
+
+        Raises
+        ------
+        ValueError
+            With continuous Gaussian noise, which the checker does not know yet; where the claim is false; and where
+            neither epsilon nor delta is given.
+        BudgetError
+            Where `max_terms`, or what a check may cost, do not do to show the claim.
+
+        Notes
+        -----
+        The claim is about releases that the listed ones dominate: of `from_pairs` it lists the largest pair, and
+        nothing of where that came from. The format is in docs/report-format.md.
+
+        Examples
+        --------
+        >>> from userdp.report import Report
+        >>> text = PrivacyLossDistribution.pure("0.1").self_compose(1000).certificate(delta="1e-6")
+        >>> certificate = Report.from_json(text)
+        >>> float(certificate.epsilon), float(certificate.delta), certificate.verify().finding
+        (19.344672, 1e-06, 'established')
+        """
+        from userdp.accounting.certificates import certified
+
+        if epsilon is None and delta is None:
+            raise ValueError("give epsilon, delta, or both: there is nothing to certify")
+        level = None if epsilon is None else parse_level(epsilon)
+        exact = None if delta is None else parse_delta(delta)
+        return certified(self, level, exact, _most(max_terms)).to_json()
+
     def _both(self, answer: Any) -> list[Any]:
         """The answers for both orders of the pair, where these differ."""
         orders = (False,) if all(part.symmetric for part, _ in self._parts) else (False, True)
@@ -655,17 +705,20 @@ class PrivacyLossDistribution:
     def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
         return _releases(self._parts, limbs, backwards)
 
-    def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
-        """All releases on a grid of 1 / steps, for answers of about such a delta."""
+    def _rounding(self, delta: Fraction) -> tuple[int, int, int]:
+        """Words of masses, units to cut and bits of 1 / delta, for answers of about such a delta."""
         bits = max(delta.denominator.bit_length() - delta.numerator.bit_length(), 0) + 1
         limbs = max(2, -(-(bits + 72 + self.releases.bit_length()) // 64))
         if limbs > MOST_LIMBS:
             raise ValueError("delta must be 0 or at least 1e-300; smaller ones need masses of more than 1,144 bits")
-        unit = 64 * limbs - 8
+        # All cuts together cost at most delta / 2^59.
+        return limbs, int(delta * 2 ** (64 * limbs - 8)) // (2**61 * self.releases), bits
+
+    def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
+        """All releases on a grid of 1 / steps, for answers of about such a delta."""
+        limbs, cut, bits = self._rounding(delta)
         if steps > FINEST:
             raise BudgetError(f"a resolution of 1/{FINEST} does not do")
-        # All cuts together cost at most delta / 2^59.
-        cut = int(delta * 2**unit) // (2**61 * self.releases)
         return _composition(self._parts, backwards, limbs, steps, cut, bits, max_terms)
 
     def __repr__(self) -> str:

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 from userdp.checker import audits
 from userdp.checker.claims import check_estimate, check_generalization, check_lddp, check_stability
+from userdp.checker.compositions import FIELDS as COMPOSITION_FIELDS
+from userdp.checker.compositions import check_composition
 from userdp.checker.running import Checked, Declared, Finding, Mechanism
 from userdp.checker.values import Problem, canonical_digest, need
 
@@ -54,6 +56,7 @@ FIELDS = {
     ),
     "comparison": _names("task sizes rows best reason"),
     "agreement": _names("agreed trials defaults probability confidence"),
+    "composition": COMPOSITION_FIELDS,
 }
 """The fields of every kind, besides `format`, `userdp_version` and `digest`."""
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
@@ -66,8 +69,8 @@ EXPLANATIONS: dict[Finding, str] = {
     "verify(mechanism=...) does",
     "spot-checked": "the numbers of the report agree with each other and, on the datasets that were tried, with the "
     "mechanism. The others were not tried, so this establishes no claim",
-    "established": "everything that the claim rests on was computed again from the mechanism, under the assumptions "
-    "that the report states",
+    "established": "everything that the claim rests on was computed again, from the mechanism or from the listed "
+    "releases, under the assumptions that the report states",
 }
 
 
@@ -81,7 +84,8 @@ class Verification:
         *wrong*: there are problems. *well-formed*: the form and the digest are right, and a report of this kind holds
         nothing from which its numbers could be computed again. *consistent*: the numbers inside the report agree with
         each other, and no mechanism was given. *spot-checked*: the pmfs of some of the datasets that the claim is about
-        were computed again from the mechanism, and agree. *established*: those of all of them were.
+        were computed again from the mechanism, and agree. *established*: those of all of them were; of a composition,
+        the whole of it was.
     problems : tuple of str
         What is wrong; empty otherwise.
     datasets : int
@@ -122,9 +126,9 @@ class Verification:
     def __str__(self) -> str:
         if self.problems:
             return "\n  - ".join([f"{self.finding}: {self.explanation}", *map(_printable, self.problems)])
-        counts = f"{self.pairs:,} pairs of neighbors decided again, {self.datasets:,} datasets run again"
+        counts = f" ({self.pairs:,} pairs of neighbors decided again, {self.datasets:,} datasets run again.)"
         refuted = "\nThe claim is refuted: the mechanism gives two neighbors pmfs that violate it." * self.refuted
-        return f"{self.finding}: {self.explanation}. ({counts}.){refuted}"
+        return f"{self.finding}: {self.explanation}.{counts if self.pairs or self.datasets else ''}{refuted}"
 
 
 def _printable(text: str) -> str:
@@ -200,6 +204,7 @@ def check(
             "lddp": lambda: check_lddp(report, mechanism_pmf, declared, dataset, said),
             "generalization": lambda: check_generalization(report, mechanism_pmf, declared, said),
             "stability": lambda: check_stability(report),
+            "composition": lambda: check_composition(report),
         }
         found = checks.get(kind, lambda: check_estimate(kind, report))()
     except Problem as problem:

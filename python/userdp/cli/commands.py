@@ -235,7 +235,8 @@ def add_verify(commands: Any) -> None:
         description="Decide a verdict again from a report (a JSON file written by userdp audit --certificate or "
         "to_json), in pure Python, and with --mechanism compute its pmfs again. Exit code "
         "0: the claim is established; 1: it is refuted; 4: undetermined within pmf_error; 5: not established, since "
-        "nothing (no --mechanism) or only a part was computed again; 6: the report is wrong.",
+        "nothing (no --mechanism) or only a part was computed again; 6: the report is wrong. The certificate of a "
+        "composition needs no mechanism.",
         epilog="examples:\n  userdp verify report.json\n  userdp verify report.json --mechanism vote.py:vote",
     )
     parser.add_argument("certificate", type=content, help="the JSON file")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from userdp.checker.check import Verification
 from userdp.report.audit_report import AuditReport, Witness
 from userdp.report.base import Report, render_html
+from userdp.report.composition import CompositionCertificate
 from userdp.report.estimates import AgreementEstimate, Comparison, Explanation, Prediction
 from userdp.report.generalization import GeneralizationReport, GeneralizationWitness
 from userdp.report.lddp import LDDPResult
@@ -18,6 +19,7 @@ __all__ = [
     "AgreementEstimate",
     "AuditReport",
     "Comparison",
+    "CompositionCertificate",
     "Explanation",
     "GeneralizationReport",
     "GeneralizationWitness",

@@ -126,9 +126,9 @@ class Report(Shown):
     Notes
     -----
     The kinds are audits (`userdp.report.AuditReport`), checks of deletions (`userdp.lddp.LDDPResult`), perfect
-    generalization (`userdp.item_to_user.GeneralizationReport`), stability (`userdp.stability.StabilityReport`), and
-    three of which nothing is computed again: explanations of DelStab, comparisons of methods and measured agreement.
-    docs/report-format.md has their formats.
+    generalization (`userdp.item_to_user.GeneralizationReport`), stability (`userdp.stability.StabilityReport`),
+    compositions (`userdp.report.CompositionCertificate`), and three of which nothing is computed again: explanations of
+    DelStab, comparisons of methods and measured agreement. docs/report-format.md has their formats.
     """
 
     KIND: ClassVar[str] = ""

@@ -1,0 +1,149 @@
+"""Certificates of compositions: claims that are checked again without the compiled core."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from userdp.accounting.privacy_loss import (
+    _BoundedRange,
+    _DiscreteGaussian,
+    _DiscreteLaplace,
+    _Pair,
+    _Pure,
+    _targets,
+)
+from userdp.checker.compositions import bound_of
+from userdp.checker.values import Problem
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import PrivacyLevel
+from userdp.exceptions import BudgetError
+from userdp.report.composition import (
+    CertifiedRelease,
+    CompositionCertificate,
+    GaussianRelease,
+    LaplaceRelease,
+    PairRelease,
+    PureRelease,
+    RangeRelease,
+)
+
+if TYPE_CHECKING:
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution, _Part
+
+DIGITS = 8
+"""Of what a certificate rounds up by itself."""
+FINER = 3
+ATTEMPTS = 6
+"""How many grids are tried, each so many times as fine as the one before."""
+
+
+def release_of(part: _Part, count: int) -> CertifiedRelease:
+    """What a certificate says of a release."""
+    if isinstance(part, _Pair):
+        return PairRelease(count=count, p=part.p, q=part.q)
+    if isinstance(part, _Pure):
+        return PureRelease(count=count, epsilon=part.epsilon, delta=part.delta)
+    if isinstance(part, _DiscreteLaplace):
+        return LaplaceRelease(count=count, epsilon_per_unit=part.rate, shift=part.shift)
+    if isinstance(part, _DiscreteGaussian):
+        return GaussianRelease(count=count, sigma_squared=part.sigma_squared, shift=part.shift)
+    if isinstance(part, _BoundedRange):
+        return RangeRelease(count=count, range=part.range)
+    raise ValueError(
+        f"a composition with {part} has no certificate: its checker does not know the Gaussian distribution yet; "
+        "certify the other releases, or use discrete_gaussian for noise on one integer"
+    )
+
+
+class _Answer(NamedTuple):
+    """What the core says of a claim."""
+
+    epsilon: PrivacyLevel
+    on_lattice: bool
+    upper: Fraction
+    """A bound of delta there."""
+    deep: bool
+    """Whether masses are wide enough for a delta of this size."""
+
+
+def certified(
+    composition: PrivacyLossDistribution, epsilon: PrivacyLevel | None, delta: Fraction | None, max_terms: int
+) -> CompositionCertificate:
+    """A certificate of what is asked, which its checker has accepted."""
+    releases = tuple(release_of(part, count) for part, count in composition._parts)
+    steps, shown = composition._first_steps(), Fraction(1)
+    for _ in range(ATTEMPTS):
+        for target in _targets() if delta is None else (delta,):
+            answer = _answer(composition, epsilon, delta, target, steps, max_terms)
+            if answer.deep:
+                break
+        if delta is None and answer.on_lattice and not answer.deep:
+            target = Fraction(0)  # without any cut, delta may be 0
+        shown = min(shown, answer.upper)
+        if delta is None or answer.upper <= delta:
+            limbs, cut, _ = composition._rounding(target)
+            made = CompositionCertificate(
+                neighbors=composition.neighbors,
+                releases=releases,
+                epsilon=answer.epsilon,
+                delta=Fraction(1),
+                bits=64 * limbs - 8,
+                resolution=None if answer.on_lattice else Fraction(1, steps),
+                cut=cut,
+            )
+            try:
+                bound = bound_of(made.to_dict())
+            except Problem as problem:
+                raise BudgetError(f"{problem}; max_terms would have to be more than a check takes") from None
+            if delta is None or bound <= delta:
+                return replace(made, delta=rounded_up(bound) if delta is None else delta)
+        if answer.on_lattice:
+            break
+        steps *= FINER
+    raise BudgetError(
+        f"only delta <= {float(shown):.8g} is shown at this epsilon, where {float(delta or 0):.8g} was asked; a larger "
+        "epsilon or delta is shown more easily"
+    )
+
+
+def _answer(
+    composition: PrivacyLossDistribution,
+    epsilon: PrivacyLevel | None,
+    delta: Fraction | None,
+    target: Fraction,
+    steps: int,
+    max_terms: int,
+) -> _Answer:
+    """What the core says at epsilon, or at the least one for the target, on a grid of 1 / steps."""
+    composed = composition._both(lambda backwards: composition._composed(backwards, target, steps, max_terms))
+    on_lattice = composed[0].on_lattice
+    if epsilon is None and not target:
+        found = composition._both(lambda backwards: composition._epsilon(target, backwards, Fraction(1), max_terms))
+        return _Answer(_claimed(max(upper for _, upper in found)), on_lattice, target, True)
+    if epsilon is None:
+        return _Answer(_claimed(max(order.epsilon(target)[1] for order in composed)), on_lattice, target, True)
+    bounds = [order.delta(core_level(epsilon)) for order in composed]
+    lower, upper = max(low for low, _ in bounds), max(high for _, high in bounds)
+    if delta is not None and lower > delta:
+        raise ValueError(
+            f"epsilon and delta={float(delta):.6g} are not what the releases have together: their delta there is at "
+            f"least {float(lower):.6g}"
+        )
+    deep = all(order.charge * 2**30 <= upper for order in composed)
+    return _Answer(epsilon, on_lattice, upper, deep)
+
+
+def _claimed(epsilon: float) -> PrivacyLevel:
+    if math.isinf(epsilon):
+        raise ValueError("no finite epsilon has this delta, so that there is nothing to certify")
+    return PrivacyLevel(Fraction(1), rounded_up(Fraction(epsilon)))
+
+
+def rounded_up(x: Fraction) -> Fraction:
+    """A decimal number of a few digits at or above this one."""
+    context = Context(prec=DIGITS, rounding=ROUND_CEILING)
+    return Fraction(context.divide(Decimal(x.numerator), Decimal(x.denominator)))
