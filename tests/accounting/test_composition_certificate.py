@@ -56,6 +56,8 @@ MAKERS: dict[str, Callable[[], str]] = {
         .self_compose(3000)
         .certificate(delta="1e-7")
     ),
+    "Gaussian": lambda: PLD.gaussian(3, 2).certificate(delta="1e-6"),
+    "Gaussian beside a pair": lambda: PLD.composed([(PLD.gaussian(5), 2), (PAIR, 3)]).certificate(epsilon=2),
     "mixed": lambda: MIXED.certificate(delta="1e-5"),
     "disjoint": lambda: PLD.from_pmfs([1, 0], [0, 1]).certificate(epsilon=3),
 }
@@ -90,6 +92,10 @@ def composition_of(content: dict[str, Any]) -> PrivacyLossDistribution:
             return PLD.discrete_laplace(level(code["epsilon_per_unit"]), code["shift"])
         if code["kind"] == "discrete-gaussian":
             return PLD.discrete_gaussian(F(code["sigma_squared"]), code["shift"])
+        if code["kind"] == "gaussian":
+            root = math.isqrt(F(code["mu_squared"]).numerator), math.isqrt(F(code["mu_squared"]).denominator)
+            found = PLD.gaussian(root[1], root[0])
+            return found if F(*root) ** 2 == F(code["mu_squared"]) else PLD.composed([(PLD.gaussian(5), 2)])
         return PLD.bounded_range(level(code["range"]))
 
     return PLD.composed((release(code), code["count"]) for code in content["releases"])
@@ -205,6 +211,47 @@ def test_bounded_range(case: Any) -> None:
             bound = compositions.composed_delta([(release, 1)], grid, Level(F(asked["E"]), F(0)))
             least, most = ends(asked["value"])
             assert least <= bound <= most + F(1, 10**6)
+
+
+@pytest.mark.parametrize("case", cases("gaussian"))
+def test_gaussian(case: Any) -> None:
+    noise = compositions.Gaussian(F(case["mu2"]))
+    least, most = ends(case["value"])
+    for cut in (0, 1 << 70):
+        bound = compositions.composed_delta(
+            [(noise, 1)], Grid(120, F(1, 100), cut, Work()), Level(F(1), F(case["epsilon"]))
+        )
+        assert least <= bound <= most * F(101, 100)
+
+
+def normal(x: Decimal, context: Context) -> Decimal:
+    """Phi(x) - 1/2 by the alternating series of its integral, in many digits."""
+    total, power, n = Decimal(0), x, 0
+    square = context.multiply(x, x)
+    while abs(power) > Decimal("1e-140"):
+        total = context.add(total, context.divide(power, Decimal(2 * n + 1)))
+        n += 1
+        power = context.divide(context.minus(context.multiply(power, square)), Decimal(2 * n))
+    return context.divide(total, context.sqrt(context.multiply(Decimal(2), PI)))
+
+
+PI = Decimal(
+    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651"
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_normal_distribution(seed: int) -> None:
+    rng, context = random.Random(seed), Context(prec=200)
+    bits = rng.choice([150, 300])
+    x, one = F(rng.randint(-12 * 10**6, 12 * 10**6), 10**6), Near(1, 1, 0)
+    low, high = compositions.Normal(bits).below(x, one)
+    known = normal(context.divide(Decimal(x.numerator), Decimal(x.denominator)), context)
+    error = Decimal("1e-100")
+    ends_of = [context.divide(Decimal(2 * end - (1 << bits)), Decimal(1 << bits + 1)) for end in (low, high)]
+    assert ends_of[0] <= context.add(known, error)
+    assert context.subtract(known, error) <= ends_of[1]
+    assert high - low <= 64
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -354,6 +401,9 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "negative weights": ("pair", {"p": ["-1", "1", "1"]}),
     "weights that are numbers": ("pair", {"p": [1, 2, 3]}),
     "long weights": ("pair", {"p": ["1" + "0" * 20000, "1", "1"], "resolution": "1/100"}),
+    "largest Gaussian": ("Gaussian", {"mu_squared": "1024", "resolution": "1/50"}),
+    "least Gaussian": ("Gaussian", {"mu_squared": "1/1099511627776", "delta": "0", "resolution": "1/100000000000"}),
+    "no Gaussian": ("Gaussian", {"mu_squared": "0"}),
     "far losses": ("pair", {"p": ["1" + "0" * 15000, "1", "1"], "resolution": "1/100000", "cut": "0"}),
     "near losses": (
         "pair",
@@ -445,8 +495,9 @@ def test_what_is_not_certified() -> None:
     once = PLD.pure("0.1", "1e-4")
     with pytest.raises(ValueError, match="give epsilon, delta, or both"):
         once.certificate()
-    with pytest.raises(ValueError, match="does not know the Gaussian distribution"):
-        once.compose(PLD.gaussian(1)).certificate(delta="1e-6")
+    sampled = PLD.gaussian(1, neighbors="add-remove").poisson("1/100")
+    with pytest.raises(ValueError, match="does not know such releases"):
+        sampled.certificate(delta="1e-6")
     with pytest.raises(ValueError, match="no finite epsilon"):
         once.certificate(delta="1e-6")
     with pytest.raises(ValueError, match="at least"):

@@ -124,6 +124,7 @@ MAKERS: dict[str, Callable[[], Report]] = {
         (PrivacyLossDistribution.discrete_laplace("1/10", 3), 2),
         (PrivacyLossDistribution.discrete_gaussian(20), 1),
         (PrivacyLossDistribution.bounded_range("0.2"), 1),
+        (PrivacyLossDistribution.gaussian(5), 1),
     ),
     "composition on a lattice": lambda: composed((PrivacyLossDistribution.pure("ln(3/2)"), 20)),
 }

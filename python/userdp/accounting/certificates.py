@@ -12,6 +12,7 @@ from userdp.accounting.privacy_loss import (
     _BoundedRange,
     _DiscreteGaussian,
     _DiscreteLaplace,
+    _Gaussian,
     _Pair,
     _Pure,
     _targets,
@@ -24,6 +25,7 @@ from userdp.exceptions import BudgetError
 from userdp.report.composition import (
     CertifiedRelease,
     CompositionCertificate,
+    DiscreteGaussianRelease,
     GaussianRelease,
     LaplaceRelease,
     PairRelease,
@@ -50,13 +52,12 @@ def release_of(part: _Part, count: int) -> CertifiedRelease:
     if isinstance(part, _DiscreteLaplace):
         return LaplaceRelease(count=count, epsilon_per_unit=part.rate, shift=part.shift)
     if isinstance(part, _DiscreteGaussian):
-        return GaussianRelease(count=count, sigma_squared=part.sigma_squared, shift=part.shift)
+        return DiscreteGaussianRelease(count=count, sigma_squared=part.sigma_squared, shift=part.shift)
     if isinstance(part, _BoundedRange):
         return RangeRelease(count=count, range=part.range)
-    raise ValueError(
-        f"a composition with {part} has no certificate: its checker does not know the Gaussian distribution yet; "
-        "certify the other releases, or use discrete_gaussian for noise on one integer"
-    )
+    if isinstance(part, _Gaussian):
+        return GaussianRelease(count=count, mu_squared=part.mu_squared)
+    raise ValueError(f"a composition with {part} has no certificate: its checker does not know such releases yet")
 
 
 class _Answer(NamedTuple):

@@ -603,7 +603,7 @@ class PrivacyLossDistribution:
         Raises
         ------
         ValueError
-            With continuous Gaussian noise, which the checker does not know yet; where the claim is false; and where
+            With Gaussian noise on a sample, which the checker does not know yet; where the claim is false; and where
             neither epsilon nor delta is given.
         BudgetError
             Where `max_terms`, or what a check may cost, do not do to show the claim.

@@ -586,20 +586,135 @@ class BoundedRange:
                 upper.append(-(-((one - s_low) ** 2) // (one - t_high)))
             inside = s_low >= t_high and s_high <= one
             lower.append(max(one - e_high, (one - s_high) ** 2 // (one - t_low) if inside else 0, 0))
-        step_low, step_high = levels.step.near(2 * bits).units(2 * bits)
-        need(step_low > 1 << 2 * bits, "the resolution is too fine to be checked")
-        drop, whole = bits - grid.bits, 1 << grid.bits
-        infinity = least = min(whole, -(-upper[-1] >> drop))
-        survival = []
-        for before, here in zip(reversed(upper[:-1]), reversed(lower[1:]), strict=True):
-            # (G g(E_(i-1)) - g(E_i)) / (G - 1) is at or above level i.
-            above = step_high * before - (here << 2 * bits)
-            value = -(-max(above, 0) // (step_low - (1 << 2 * bits)))
-            least = max(least, min(whole, -(-value >> drop)))
-            survival.append(least)
-        survival.reverse()
-        survival[0] = whole
-        return grid.masses(-high, survival, infinity), levels
+        return _by_curve(-high, upper, lower, levels, grid, bits), levels
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Continuous Gaussian noise, by the square of the distance of the means over the standard deviation."""
+
+    mu_squared: Fraction
+
+    @classmethod
+    def read(cls, stated: Mapping[str, Any]) -> Gaussian:
+        mu_squared = _short(stated["mu_squared"], "mu_squared of a release")
+        need(Fraction(1, 2**40) <= mu_squared <= 2**10, "mu_squared of a release must be from 2^-40 to 2^10")
+        return cls(mu_squared)
+
+    def reversed(self) -> Gaussian:
+        return self
+
+    def is_symmetric(self) -> bool:
+        return True
+
+    def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
+        """By the curve g(E) = Phi(mu / 2 - loss / mu) - E Phi(-mu / 2 - loss / mu), E = e^loss."""
+        need(levels is not None, "Gaussian releases are on no lattice; they need a resolution")
+        assert levels is not None
+        assert grid.resolution is not None
+        # What is beyond is about the cut; it goes to infinity, or up to the lowest level.
+        depth = grid.bits + 10 - grid.cut.bit_length()
+        mu, middle = math.sqrt(self.mu_squared), float(self.mu_squared) / 2
+        reach, width = mu * math.sqrt(2 * math.log(2) * depth), float(grid.resolution)
+        need((middle + reach) / width < MOST_TERMS / 2, f"a release has over {MOST_TERMS} losses at this resolution")
+        low, high = math.floor((middle - reach) / width) - 1, math.ceil((middle + reach) / width) + 1
+        bits = grid.working_bits(2**20)
+        # Phi is multiplied by E.
+        wide = bits + 16 + math.ceil(1.45 * (middle + reach + width))
+        grid.room(low, high)
+        grid.work.spend((high - low) * (1 + wide // 256) << 12)
+        inverse = _root(self.mu_squared, wide + 64).inverse(wide + 64)
+        table, normal, one = Table(levels, wide), Normal(wide), 1 << wide
+        upper, lower = [], []
+        for index in range(low - 1, high + 1):
+            twice = 2 * index * grid.resolution
+            first = normal.below((self.mu_squared - twice) / 2, inverse)
+            second = normal.below(-(self.mu_squared + twice) / 2, inverse)
+            e_low, e_high = table.near(index).units(wide)
+            most = first[1] - (e_low * max(second[0], 0) >> wide)
+            least = first[0] + (-e_high * second[1] >> wide)
+            upper.append(-(-min(most, one) >> wide - bits))
+            lower.append(max(least, one - e_high, 0) >> wide - bits)
+        return _by_curve(low, upper, lower, levels, grid, bits), levels
+
+
+def _by_curve(low: int, upper: Sequence[int], lower: Sequence[int], levels: Levels, grid: Grid, bits: int) -> Masses:
+    """The chords of a curve between levels, from enclosures of it in units of 2^-bits, at low - 1 and all above it."""
+    step_low, step_high = levels.step.near(2 * bits).units(2 * bits)
+    need(step_low > 1 << 2 * bits, "the resolution is too fine to be checked")
+    drop, whole = bits - grid.bits, 1 << grid.bits
+    infinity = least = min(whole, -(-max(upper[-1], 0) >> drop))
+    survival = []
+    for before, here in zip(reversed(upper[:-1]), reversed(lower[1:]), strict=True):
+        # (G g(E_(i-1)) - g(E_i)) / (G - 1) is at or above level i.
+        above = step_high * before - (here << 2 * bits)
+        value = -(-max(above, 0) // (step_low - (1 << 2 * bits)))
+        least = max(least, min(whole, -(-value >> drop)))
+        survival.append(least)
+    survival.reverse()
+    survival[0] = whole
+    return grid.masses(low, survival, infinity)
+
+
+def _root(x: Fraction, bits: int) -> Near:
+    """Enclose the square root of a positive number."""
+    places = bits + max(x.denominator.bit_length() - x.numerator.bit_length(), 0) + 2
+    floor = math.isqrt((x.numerator << 2 * places) // x.denominator)
+    return Near(floor, floor + 1, places)
+
+
+class Normal:
+    """The standard normal distribution, enclosed in units of 2^-bits."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        # pi = 16 atan(1/5) - 4 atan(1/239).
+        guard = bits + 32
+        (a_low, a_high), (b_low, b_high) = _arctangent(5, guard), _arctangent(239, guard)
+        low, high = 16 * a_low - 4 * b_high, 16 * a_high - 4 * b_low
+        root = Near(math.isqrt(2 * low << guard), math.isqrt(2 * high << guard) + 1, guard)
+        self.density = root.inverse(guard)
+        """1 / sqrt(2 pi)"""
+
+    def below(self, x: Fraction, factor: Near) -> tuple[int, int]:
+        """Phi(x factor)."""
+        bits = self.bits
+        ends = (abs(x.numerator) * end for end in (factor.low, factor.high))
+        shift = bits - factor.places
+        scaled = [end << shift if shift >= 0 else end >> -shift for end in ends]
+        low, high = scaled[0] // x.denominator, scaled[1] // x.denominator + 2
+        # The mass between 0 and the lower end; Phi rises by less than what its argument does.
+        inner = self._between(low)
+        half = 1 << bits - 1
+        inside = inner[0], min(inner[1] + high - low, half)
+        return (half + inside[0], half + inside[1]) if x >= 0 else (half - inside[1], half - inside[0])
+
+    def _between(self, x: int) -> tuple[int, int]:
+        """phi(x) (x + x^3 / 3 + x^5 / 15 + ...), the mass between 0 and x in units of 2^-bits."""
+        bits = self.bits
+        square = x * x
+        square_low, square_high = square >> bits, -(-square >> bits)
+        low = high = term_low = term_high = x
+        for n in itertools.count(1):
+            term_low = (term_low * square_low >> bits) // (2 * n + 1)
+            term_high = -(-(term_high * square_high) // (2 * n + 1) >> bits)
+            low, high = low + term_low, high + term_high
+            # From here on a term is at most half of the one before it.
+            if term_high <= 1 and square_high <= (2 * n + 3) << bits - 1:
+                break
+        high += term_high
+        density = exponential(Fraction(-square, 1 << 2 * bits + 1), bits + 8).times(self.density, bits + 8)
+        shift = density.places
+        return low * density.low >> shift, -(-high * density.high >> shift)
+
+
+def _arctangent(x: int, bits: int) -> tuple[int, int]:
+    """Enclose atan(1 / x) in units of 2^-bits: terms alternate and fall, and each floor is off by at most a unit."""
+    power, total, n = (1 << bits) // x, 0, 0
+    while power:
+        total += power // (2 * n + 1) if n % 2 == 0 else -(power // (2 * n + 1))
+        power, n = power // (x * x), n + 1
+    return total - 2 * n - 2, total + 2 * n + 2
 
 
 KINDS: dict[str, tuple[Callable[[Mapping[str, Any]], Release], set[str]]] = {
@@ -608,8 +723,9 @@ KINDS: dict[str, tuple[Callable[[Mapping[str, Any]], Release], set[str]]] = {
     "discrete-laplace": (DiscreteLaplace.read, {"epsilon_per_unit", "shift"}),
     "discrete-gaussian": (DiscreteGaussian.read, {"sigma_squared", "shift"}),
     "bounded-range": (BoundedRange.read, {"range"}),
+    "gaussian": (Gaussian.read, {"mu_squared"}),
 }
-Release = Pair | Pure | DiscreteLaplace | DiscreteGaussian | BoundedRange
+Release = Pair | Pure | DiscreteLaplace | DiscreteGaussian | BoundedRange | Gaussian
 
 
 def _ceil(x: Fraction, bits: int) -> int:

@@ -71,7 +71,7 @@ class LaplaceRelease:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianRelease:
+class DiscreteGaussianRelease:
     """Discrete Gaussian noise on integers that are at most `shift` apart."""
 
     KIND: ClassVar[str] = "discrete-gaussian"
@@ -100,9 +100,26 @@ class RangeRelease:
         return f"losses in an interval of width {level_text(self.range)[0]}"
 
 
-CertifiedRelease: TypeAlias = PairRelease | PureRelease | LaplaceRelease | GaussianRelease | RangeRelease
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease:
+    """Continuous Gaussian noise, by (sensitivity / sigma)^2."""
+
+    KIND: ClassVar[str] = "gaussian"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {"count": COUNT, "mu_squared": FRACTION}
+
+    count: int
+    mu_squared: Fraction
+
+    def __str__(self) -> str:
+        return f"Gaussian noise, (sensitivity / sigma)^2 = {number_text(self.mu_squared)[0]}"
+
+
+CertifiedRelease: TypeAlias = (
+    PairRelease | PureRelease | LaplaceRelease | DiscreteGaussianRelease | RangeRelease | GaussianRelease
+)
 _KINDS: dict[str, type[CertifiedRelease]] = {
-    kind.KIND: kind for kind in (PairRelease, PureRelease, LaplaceRelease, GaussianRelease, RangeRelease)
+    kind.KIND: kind
+    for kind in (PairRelease, PureRelease, LaplaceRelease, DiscreteGaussianRelease, RangeRelease, GaussianRelease)
 }
 
 
@@ -129,7 +146,8 @@ class CompositionCertificate(Report):
         Which datasets are neighbors.
     releases : tuple
         What is composed: each has a `count`, and either the two distributions `p` and `q` by integer weights, or
-        `epsilon` and `delta`, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`.
+        `epsilon` and `delta`, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`, or
+        `mu_squared`.
     epsilon : PrivacyLevel
     delta : Fraction
         The claim, exactly.
