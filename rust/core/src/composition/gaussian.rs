@@ -229,10 +229,9 @@ pub(super) fn gaussian(
         }
     };
     let ends = ((low / step).floor() as i64 - 1, (high / step).ceil() as i64 + 1);
-    // E is a factor of the second term, and a small (E - 1 + q) / q loses bits in its logarithm.
-    let more =
-        ((low.abs().max(high.abs()) + 2.0 * z * mu + mu * mu + 8.0) * std::f64::consts::LOG2_E).ceil() as i64;
-    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64 + more;
+    // E is a factor of what values are off.
+    let more = (low.abs().max(high.abs()) * std::f64::consts::LOG2_E).ceil() as i64;
+    let bits = working_bits(options.limbs, 2, 1.0 / step) + 8 + more;
     let width = (bits + 64) as usize;
     // Beyond it Phi(x + mu) < 2^-(bits + 10), and so is e^e Phi(x) < phi(x + mu) at x = -e / mu - mu / 2.
     let reach = (2.0 * std::f64::consts::LN_2 * (bits as f64 + 10.0)).sqrt() + mu + 1.0;
@@ -275,13 +274,14 @@ pub(super) fn gaussian(
             Sampling::Removal(_) => removal(&rate, &fixed(&level.lower, width)),
             Sampling::Addition(_) => {
                 let level_here = fixed(&level.lower, width);
-                let inverse = fixed(&level.reciprocal(bits + 64).lower, width);
+                let inverse = (BigInt::one() << (2 * width)).div_floor(&level_here);
                 &one - &level_here + ((removal(&rate, &inverse) * &level_here) >> width)
             }
         };
         let end = |mantissa: BigInt| Dyadic { mantissa, exponent: -(width as i64) };
         let off = (BigInt::one() << 56_usize) + fixed(&level.upper, 56) + fixed(&level.upper, width)
-            - fixed(&level.lower, width);
+            - fixed(&level.lower, width)
+            + 1_u8;
         Interval { lower: end(&value - &off), upper: end(value + off) }
     };
     let moved = (&options.cut + 1_u8) * 2_u8;
