@@ -97,7 +97,8 @@ impl Release {
                 format!("{shift} is out of range; from 1 to 65536 is accepted"),
             ));
         }
-        if rate.ratio.numer().bits().saturating_mul(u64::from(shift)) > LONGEST {
+        let length = (rate.ratio.numer().bits() - 1).saturating_mul(u64::from(shift));
+        if length > LONGEST || length.saturating_mul(u64::from(shift)) > ALL_POWERS {
             return Err(Error::invalid(
                 "rate",
                 format!("is too long for a shift of {shift}; give it in fewer digits"),
@@ -137,11 +138,14 @@ impl Release {
     /// All mechanisms of bounded range, by e^range.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a range of 0, or beyond 2^20.
+    /// [`Error::InvalidArgument`] for a range below 2^-1000, or beyond 2^20.
     pub fn bounded_range(range: &Multiplier) -> Result<Self> {
         check_multiplier("range", range)?;
-        if *range == Multiplier::rational(Rational::one()) {
-            return Err(Error::invalid("range", "must be above 0"));
+        let least = Rational::new(Integer::one(), Integer::one() << SMALLEST_RANGE);
+        let above =
+            if range.exponent.is_zero() { &range.ratio - Rational::one() } else { range.exponent.clone() };
+        if above < least {
+            return Err(Error::invalid("range", format!("must be at least 2^-{SMALLEST_RANGE}")));
         }
         Ok(Self::BoundedRange(range.clone()))
     }
@@ -166,6 +170,12 @@ impl Release {
 
 /// The longest powers of ratios, in bits.
 const LONGEST: u64 = 1 << 20;
+/// Ranges from 2^-1000 on.
+const SMALLEST_RANGE: u32 = 1000;
+/// All powers of a ratio, in bits.
+const ALL_POWERS: u64 = 1 << 29;
+/// The largest logarithm of an offset: exponents must be below 2^59.
+const LARGEST: f64 = (1_u64 << 58) as f64;
 
 fn check_limbs(limbs: usize) -> Result<()> {
     if (2..=MOST_LIMBS).contains(&limbs) {
@@ -226,6 +236,10 @@ pub fn compose(releases: &[(Release, u64)], options: &Options, control: &Control
         let masses = product(vec![(leaf, *count)], &options.cut, options.max_terms, control)?;
         let offset = levels.offset.iter().map(|(factor, power)| (factor.clone(), power * count)).collect();
         let levels = Levels { step: levels.step.clone(), offset };
+        let (least, most) = levels.ln(0, 64).to_f64_bounds();
+        if least.abs().max(most.abs()) > LARGEST {
+            return Err(Error::invalid("counts", "losses may be at most 2^58 together"));
+        }
         return Composed::new(masses, levels, None, largest, options.reach, control);
     }
     let levels = Levels::multiples_of(Multiplier::exponential(options.resolution.clone()));
@@ -290,6 +304,9 @@ impl LargestLoss {
             return true;
         }
         let length = |(factor, count): &(Multiplier, u64)| {
+            if factor.ratio.is_one() {
+                return 0;
+            }
             (factor.ratio.numer().bits() + factor.ratio.denom().bits()).saturating_mul(*count)
         };
         if loss.upper.compare(&self.sum.lower).is_lt()

@@ -34,8 +34,10 @@ pub struct Composed {
     window: Option<Window>,
     /// At least the largest loss, where it is finite.
     largest_loss: Option<LargestLoss>,
-    ln_offset: f64,
-    ln_step: f64,
+    /// The logarithms of the lowest level and of the step, to so many places that the place of a level is found.
+    ln_low: Interval,
+    ln_step: Interval,
+    places: i64,
 }
 
 /// Theorem 6: how far the curve may be below that of the masses on the grid.
@@ -144,11 +146,22 @@ impl Composed {
             survival[place * limbs..][..limbs].copy_from_slice(&sum);
             weighted[place * limbs..][..limbs].copy_from_slice(&weight);
         }
-        // Each step of the sum is short by less than 1 + 2^-8 units, and is divided by the step afterwards.
-        let share = Interval::integer(1).minus(&inverse, 128).reciprocal(128).upper.to_rational();
-        let slack: Integer =
-            (share * Rational::new(Integer::from(257), Integer::from(256))).ceil().to_integer() + 1;
-        let (ln_offset, ln_step) = levels.offset_and_step();
+        // Each step of the sum is short by less than 1 + 2^-8 units, and is divided by the step afterwards; the whole is at
+        // most 2^b, which is all that is known where the step is 1 to as many bits.
+        let most = Integer::one() << bits_of(limbs);
+        let less = Interval::integer(1).minus(&inverse, 128);
+        let slack: Integer = if less.lower.sign().is_gt() {
+            let share = less.reciprocal(128).upper.to_rational();
+            let slack: Integer =
+                (share * Rational::new(Integer::from(257), Integer::from(256))).ceil().to_integer() + 1;
+            slack.min(most)
+        } else {
+            most
+        };
+        // The place of a level is known to far less than 1: offsets may be large where steps are tiny.
+        let rough = levels.step.ln(64).lower;
+        let places = 128 - (rough.mantissa.bits().cast_signed() + rough.exponent).min(0);
+        let (ln_low, ln_step) = (levels.ln(masses.low, places), levels.step.ln(places));
         let window = dilated.map(|(leaves, h)| Window::new(leaves, &h, reach));
         // A window that says nothing leaves no lower bound: of width infinity.
         let window = window.map(|window| {
@@ -170,8 +183,9 @@ impl Composed {
             slack: slack.magnitude().clone(),
             window,
             largest_loss,
-            ln_offset,
+            ln_low,
             ln_step,
+            places,
         })
     }
 
@@ -211,11 +225,46 @@ impl Composed {
         self.low + place as i64
     }
 
-    /// The value at E of the line of a place, A - (E / `E_i`) B, in units, enclosed.
-    fn line(&self, place: usize, level: &Interval) -> Interval {
+    /// ln E, to so many places that the place of E is found.
+    fn ln_of(&self, level: &Level) -> Interval {
+        let bits = self.places + 64;
+        let exponent = Interval::rational(level.exponent(), bits);
+        if level.ratio().is_one() {
+            exponent
+        } else {
+            crate::exact::ln::ln(level.ratio(), bits).plus(&exponent, bits)
+        }
+    }
+
+    /// Floats at or below, and at or above, (ln E - ln of the lowest level) / ln step: E is at or below the level of a place
+    /// that is at least as large.
+    fn position(&self, ln: &Interval) -> (f64, f64) {
+        let bits = self.places + 64;
+        ln.minus(&self.ln_low, bits).times(&self.ln_step.reciprocal(bits), bits).to_f64_bounds()
+    }
+
+    /// The level above all finite losses, about.
+    fn ln_top(&self) -> f64 {
+        self.levels.ln(self.index(self.terms()), self.places).to_f64_bounds().1
+    }
+
+    /// E over the level of a place, for E at most about the level; `ln` is ln E.
+    fn quotient(&self, place: usize, level: &Level, ln: &Interval) -> Interval {
         let bits = self.working();
+        let own = self.levels.ln(self.index(place), self.places);
+        // e^-bits < 2^-bits, and all masses together are 2^b.
+        let far = own.lower.plus(&Dyadic::integer(Integer::from(-bits)));
+        if ln.upper.compare(&far).is_lt() {
+            let upper = Dyadic { mantissa: Integer::one(), exponent: -bits };
+            return Interval { lower: Dyadic::integer(Integer::zero()), upper };
+        }
         let own = self.levels.enclosure(self.index(place), bits);
-        let quotient = level.times(&own.reciprocal(bits), bits);
+        level.enclosure(bits).times(&own.reciprocal(bits), bits)
+    }
+
+    /// The value of the line of a place, A - (E / `E_i`) B, in units, enclosed.
+    fn line(&self, place: usize, quotient: &Interval) -> Interval {
+        let bits = self.working();
         let mass = Dyadic::integer(self.above(place).into());
         let least = self.at(&self.weighted, place);
         let weight = Interval {
@@ -226,17 +275,18 @@ impl Composed {
     }
 
     /// The masses' curve at a level in units, enclosed, without its charge.
-    fn value(&self, level: &Level) -> Interval {
-        let bits = self.working();
-        let enclosure = level.enclosure(bits);
+    fn value(&self, level: &Level, ln: &Interval) -> Interval {
         let infinity = Dyadic::integer(self.infinity.clone().into());
         let mut best = Interval { lower: infinity.clone(), upper: infinity };
-        // The curve is the largest of all lines; that of E's cell, and its neighbors' where floats cannot tell.
-        let loss = ln_of(&enclosure);
-        let guess = ((loss - self.ln_offset) / self.ln_step).ceil() - self.low as f64;
-        let guess = guess.clamp(0.0, self.terms() as f64 + 2.0) as usize;
-        for place in guess.saturating_sub(2)..(guess + 3).min(self.terms()) {
-            let line = self.line(place, &enclosure);
+        // The curve is the largest of all lines, which is that of E's cell; below all levels, that of the lowest.
+        let (low, high) = self.position(ln);
+        let last = self.terms() - 1;
+        if low > last as f64 {
+            return best;
+        }
+        let place = |position: f64| position.clamp(0.0, last as f64) as usize;
+        for place in place(low.floor())..=place(high.ceil()) {
+            let line = self.line(place, &self.quotient(place, level, ln));
             if line.upper.compare(&best.upper).is_gt() {
                 best.upper = line.upper;
             }
@@ -253,25 +303,24 @@ impl Composed {
             return (Rational::zero(), Rational::zero());
         }
         let scale = Rational::new(Integer::one(), Integer::one() << bits_of(self.limbs));
-        let top = self.ln_offset + self.ln_step * (self.low as f64 + self.terms() as f64);
-        if ln_above(level).to_f64_bounds().0 > top.max(0.0) + 64.0 {
+        let ln = self.ln_of(level);
+        if ln.to_f64_bounds().0 > self.ln_top().max(0.0) + 64.0 {
             let upper = Rational::from_integer(self.infinity.clone().into()) * &scale;
             return ((self.below_at_infinity() * scale).max(Rational::zero()), upper);
         }
-        let value = self.value(level);
+        let value = self.value(level, &ln);
         let upper = (value.upper.to_rational() * &scale).min(Rational::one());
-        let lower = self.below(level, &value) * &scale;
+        let lower = self.below(self.position(&ln), &value) * &scale;
         (lower.max(Rational::zero()), upper)
     }
 
     /// A lower bound of the curve in units.
-    fn below(&self, level: &Level, value: &Interval) -> Rational {
+    fn below(&self, position: (f64, f64), value: &Interval) -> Rational {
         let charge = Rational::from_integer(self.charge.clone().into());
         let plain = value.lower.to_rational() - &charge;
         let Some(window) = &self.window else { return plain };
         let Some(most) = window.bounds.first() else { return Rational::zero() };
         // E[Psi] over the masses, by the rings in which Psi is at most a bound.
-        let loss = ln_of(&level.enclosure(BITS));
         let bits = self.working();
         let mut expected = Dyadic::integer(Integer::zero());
         for (place, bound) in window.bounds.iter().enumerate() {
@@ -284,7 +333,7 @@ impl Composed {
                 continue;
             }
             let mass = match next {
-                Some(_) => self.within(loss, window.width + window.spacing * (place + 1) as f64),
+                Some(_) => self.within(position, window.width + window.spacing * (place + 1) as f64),
                 None => BigUint::one() << bits_of(self.limbs),
             };
             expected = expected.plus(&drop.times(&Dyadic::integer(mass.into()))).rounded(bits, true);
@@ -310,13 +359,11 @@ impl Composed {
     }
 
     /// At least the finite mass within so much of a loss: indices are widened by one, far more than floats may be off.
-    fn within(&self, loss: f64, distance: f64) -> BigUint {
-        let place = |loss: f64| {
-            let place = (loss - self.ln_offset) / self.ln_step - self.low as f64;
-            place.clamp(-2.0, self.terms() as f64 + 2.0)
-        };
-        let first = (place(loss - distance).floor() - 1.0).max(0.0) as usize;
-        let end = ((place(loss + distance).ceil() + 2.0).max(0.0) as usize).min(self.terms());
+    fn within(&self, (low, high): (f64, f64), distance: f64) -> BigUint {
+        let most = self.terms() as f64 + 2.0;
+        let reach = distance / self.ln_step.to_f64_bounds().0;
+        let first = ((low - reach).floor().clamp(-2.0, most) - 1.0).max(0.0) as usize;
+        let end = (((high + reach).ceil().clamp(-2.0, most) + 2.0).max(0.0) as usize).min(self.terms());
         if end <= first { BigUint::zero() } else { self.above(first) - self.above(end) }
     }
 
@@ -399,8 +446,7 @@ impl Composed {
         if upper.is_infinite() && self.below_at_infinity() > delta * (Integer::one() << bits_of(self.limbs)) {
             return f64::INFINITY;
         }
-        let last = self.ln_offset + self.ln_step * (self.low as f64 + self.terms() as f64);
-        let top = if upper.is_finite() { upper } else { last.max(0.0) + 1.0 };
+        let top = if upper.is_finite() { upper } else { self.ln_top().max(0.0) + 1.0 };
         if self.window.is_none() {
             return self.lattice_crossing(delta).clamp(0.0, top);
         }
@@ -418,22 +464,6 @@ impl Composed {
         }
         low
     }
-}
-
-/// The logarithm of a level.
-fn ln_above(level: &Level) -> Interval {
-    let bits = 96;
-    let exponent = Interval::rational(level.exponent(), bits + 64);
-    if level.ratio().is_one() {
-        exponent
-    } else {
-        crate::exact::ln::ln(level.ratio(), bits).plus(&exponent, bits + 64)
-    }
-}
-
-/// About the logarithm of a positive interval.
-fn ln_of(x: &Interval) -> f64 {
-    crate::exact::ln::ln(&x.lower.to_rational(), 64).to_f64_bounds().0
 }
 
 /// x y for numbers of the same words.

@@ -29,7 +29,7 @@ pub struct Atom {
 /// A pair (P, Q) of distributions, as P's distribution of losses.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Outcomes where both have mass.
+    /// Outcomes where both have mass, by rising loss.
     pub atoms: Vec<Atom>,
     /// P's mass where Q has none.
     pub infinity: Interval,
@@ -220,8 +220,7 @@ impl Part {
         if self.infinity.upper.sign().is_gt() {
             return None;
         }
-        let losses = self.atoms.iter().map(|atom| (atom.multiplier.ln(96), &atom.multiplier));
-        losses.max_by(|(a, _), (b, _)| a.upper.compare(&b.upper)).map(|(_, multiplier)| multiplier.clone())
+        self.atoms.last().map(|atom| atom.multiplier.clone())
     }
 
     /// On its lattice, without any loss but the rounding of sums.
@@ -454,7 +453,10 @@ pub(super) fn bounded_range(
     control: &Control,
 ) -> Result<Masses> {
     let (_, step) = levels.offset_and_step();
-    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64;
+    // What 1 - e^-range lacks of 1 in bits.
+    let size = range.ln(64).lower;
+    let lost = -(size.mantissa.bits().cast_signed() + size.exponent).min(0);
+    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64 + 2 * lost;
     let inverse = range.enclosure(bits).reciprocal(bits);
     let one = Interval::integer(1);
     let scale = one.minus(&inverse, bits).reciprocal(bits);
@@ -462,10 +464,10 @@ pub(super) fn bounded_range(
     let last = (range.ln(64).to_f64_bounds().1 / step).ceil() as i64 + 1;
     let top = range.enclosure(bits);
     let curve = |_: i64, level: &Interval| {
-        if level.lower.compare(&top.lower).is_ge() {
+        if level.lower.compare(&top.upper).is_ge() {
             return Interval::integer(0);
         }
-        if level.upper.compare(&inverse.upper).is_le() {
+        if level.upper.compare(&inverse.lower).is_le() {
             return one.minus(level, bits);
         }
         let root = square_root(&level.times(&inverse, bits), bits);

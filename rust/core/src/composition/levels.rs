@@ -27,7 +27,9 @@ impl Multiplier {
     /// The product with a power of another.
     #[must_use]
     pub fn times_power(&self, other: &Self, power: i64) -> Self {
-        let ratio = &self.ratio * pow(&other.ratio, power);
+        // A product takes common divisors of long numbers.
+        let power_of_ratio = pow(&other.ratio, power);
+        let ratio = if self.ratio.is_one() { power_of_ratio } else { &self.ratio * power_of_ratio };
         Self { ratio, exponent: &self.exponent + &other.exponent * Integer::from(power) }
     }
 
