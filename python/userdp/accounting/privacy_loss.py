@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from userdp import _core
-from userdp.exact.epsilon import core_level
+from userdp.exact.epsilon import core_level, float_above
 from userdp.exact.numbers import (
     Bounds,
     Delta,
@@ -49,8 +50,12 @@ LATTICE_SHARE = Fraction(1, 10**12)
 """How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
 FINEST = 2**40
 """The most levels for a unit of loss."""
-MOST_LINES = 2**22
-"""Pieces of curves that a maximum may have."""
+MOST_LINES = 2**18
+"""Pieces of curves of which a maximum is taken."""
+MOST_RELEASES = 2**40
+"""Of a kind, in a composition."""
+LEAST_DELTA = Fraction(1, 2**1000)
+"""Of smaller ones, answers may say no more than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,17 @@ class _Pair:
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         p, q = (self.q, self.p) if backwards else (self.p, self.q)
         return _core.Release.from_weights(p, q, limbs)
+
+    def end(self) -> tuple[Fraction, PrivacyLevel]:
+        """The mass at infinity, and e^loss for a finite loss, each the largest of both orders."""
+        totals = sum(self.p), sum(self.q)
+        infinite = max(
+            Fraction(sum(x for x, y in zip(self.p, self.q, strict=True) if not y), totals[0]),
+            Fraction(sum(y for x, y in zip(self.p, self.q, strict=True) if not x), totals[1]),
+        )
+        ratios = [Fraction(x * totals[1], y * totals[0]) for x, y in zip(self.p, self.q, strict=True) if x and y]
+        largest = max((max(ratio, 1 / ratio) for ratio in ratios), default=Fraction(1))
+        return infinite, PrivacyLevel(largest, Fraction(0))
 
     def __str__(self) -> str:
         return f"a pair of {len(self.p)} outcomes"
@@ -81,6 +97,10 @@ class _Pure:
 
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.pure(core_level(self.epsilon), self.delta, limbs)
+
+    def end(self) -> tuple[Fraction, PrivacyLevel]:
+        """The mass at infinity, and e^loss for the largest finite loss."""
+        return self.delta, self.epsilon
 
     def __str__(self) -> str:
         return f"({float(self.epsilon):.6g}, {float(self.delta):.6g})-DP"
@@ -210,7 +230,7 @@ class PrivacyLossDistribution:
 
     @classmethod
     def _of(cls, parts: Iterable[tuple[_Part, int]], neighbors: Any) -> PrivacyLossDistribution:
-        if neighbors not in NEIGHBORS:
+        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
             raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
         counts: dict[_Part, int] = {}
         mu_squared = Fraction(0)
@@ -220,6 +240,10 @@ class PrivacyLossDistribution:
                 mu_squared += count * part.mu_squared
             else:
                 counts[part] = counts.get(part, 0) + count
+        if counts and max(counts.values()) > MOST_RELEASES:
+            raise ValueError(
+                f"count: there may be at most 2**40 releases of a kind; got {short_repr(max(counts.values()))}"
+            )
         if mu_squared > MOST_MU_SQUARED:
             raise ValueError(
                 f"Gaussian releases together must have sum((sensitivity / sigma)^2) <= {MOST_MU_SQUARED}; got "
@@ -282,7 +306,7 @@ class PrivacyLossDistribution:
         Raises
         ------
         BudgetError
-            Where the curves have more than 2**22 pieces together.
+            Where all pairs have more than 2**17 outcomes together.
 
         Examples
         --------
@@ -290,9 +314,7 @@ class PrivacyLossDistribution:
         >>> PrivacyLossDistribution.from_pairs([one, other]).delta(0)
         Bounds(lower=0.16666666666666666, upper=0.16666666666666669)
         """
-        listed = [(_weights(p, "p"), _weights(q, "q")) for p, q in pairs]
-        if not listed:
-            raise ValueError("pairs must have at least one")
+        listed = [(_weights(p, "p"), _weights(q, "q")) for p, q in _twos(pairs, "pairs", "pairs (p, q) of masses")]
         for index, (p, q) in enumerate(listed):
             if len(p) != len(q):
                 raise ValueError(f"pairs: q has {len(q)} masses where p has {len(p)}, in the pair at index {index}")
@@ -420,9 +442,7 @@ class PrivacyLossDistribution:
         >>> PrivacyLossDistribution.composed([(once, 2), (twice, 4)])
         PrivacyLossDistribution(2 x (1, 0)-DP, 4 x (0.5, 0)-DP)
         """
-        listed = list(parts)
-        if not listed:
-            raise ValueError("parts must have at least one")
+        listed = _twos(parts, "parts", "pairs of a PrivacyLossDistribution and an int")
         for part, _ in listed:
             if not isinstance(part, PrivacyLossDistribution):
                 raise TypeError(f"parts must be pairs of a PrivacyLossDistribution and an int; got {short_repr(part)}")
@@ -450,14 +470,14 @@ class PrivacyLossDistribution:
         Returns
         -------
         PrivacyLossDistribution
-            For adding or removing a user. This object, one release by `from_pmfs` or `gaussian` for "add-remove", is
-            taken as the claim that its pair (with the user, without) dominates the release on samples of all sizes, 0
-            included. For `gaussian` that is so where a user's part of the sum is within the sensitivity.
+            For adding or removing a user. This object, one release by `from_pmfs`, `from_pairs` or `gaussian` for
+            "add-remove", is taken as the claim that its pair (with the user, without) dominates the release on samples
+            of all sizes, 0 included. For `gaussian` that is so where a user's part of the sum is within the sensitivity.
 
         Raises
         ------
         ValueError
-            Where this is not one release by `from_pmfs` or `gaussian` for neighbors="add-remove".
+            Where this is not one release by `from_pmfs`, `from_pairs` or `gaussian` for neighbors="add-remove".
 
         Examples
         --------
@@ -471,7 +491,8 @@ class PrivacyLossDistribution:
         (part, count), *more = self._parts
         if more or count != 1 or not isinstance(part, (_Pair, _Gaussian)) or self.neighbors != "add-remove":
             raise ValueError(
-                "poisson takes one release by from_pmfs or gaussian with neighbors='add-remove': (with a user, without)"
+                "poisson takes one release by from_pmfs, from_pairs or gaussian, for neighbors='add-remove': with a user, "
+                "without"
             )
         if isinstance(part, _Gaussian):
             return self._of([(_SampledGaussian(part.mu_squared, exact), 1)], self.neighbors)
@@ -480,7 +501,9 @@ class PrivacyLossDistribution:
             exact * Fraction(x, p_total) + (1 - exact) * Fraction(y, q_total)
             for x, y in zip(part.p, part.q, strict=True)
         ]
-        return self._of([(replace(part, p=tuple(whole_multiples(mixed)), attained=False), 1)], self.neighbors)
+        # A mixture is not symmetric, even where the pair is.
+        sampled = _Pair(tuple(whole_multiples(mixed)), part.q, attained=False)
+        return self._of([(sampled, 1)], self.neighbors)
 
     @property
     def attained(self) -> bool:
@@ -520,10 +543,11 @@ class PrivacyLossDistribution:
         >>> PrivacyLossDistribution.pure("0.1").self_compose(1000).delta(5)
         Bounds(lower=0.38299561563153135, upper=0.38299561563153147)
         """
-        level = parse_level(epsilon)
-        found = self._both(
-            lambda backwards: self._delta(level, backwards, _share(relative, "relative"), _most(max_terms))
-        )
+        level, share, most = parse_level(epsilon), _share(relative, "relative"), _most(max_terms)
+        once = self._once(level)
+        if once is not None:
+            return Bounds(round_down(once), round_up(once))
+        found = self._both(lambda backwards: self._delta(level, backwards, share, most))
         return Bounds(round_down(max(lower for lower, _ in found)), round_up(max(upper for _, upper in found)))
 
     def epsilon(self, delta: Delta, *, width: float = 1e-4, max_terms: int = MAX_TERMS) -> Bounds:
@@ -554,9 +578,15 @@ class PrivacyLossDistribution:
         >>> noise.self_compose(50).epsilon("1e-9")
         Bounds(lower=7.8072, upper=7.8073)
         """
-        exact = parse_delta(delta)
-        found = self._both(lambda backwards: self._epsilon(exact, backwards, _share(width, "width"), _most(max_terms)))
-        return Bounds(max(lower for lower, _ in found), max(upper for _, upper in found))
+        exact, share, most = parse_delta(delta), _share(width, "width"), _most(max_terms)
+        found = self._both(lambda backwards: self._epsilon(exact, backwards, share, most))
+        lower, upper = max(lower for lower, _ in found), max(upper for _, upper in found)
+        if math.isinf(upper) and (single := self._single()) is not None:
+            infinite, largest = single.end()
+            if infinite <= exact:
+                # From the largest finite loss on delta is exactly the mass at infinity.
+                upper = float_above(largest)
+        return Bounds(lower, upper)
 
     def is_private(self, epsilon: Epsilon, delta: Delta, *, max_terms: int = MAX_TERMS) -> bool | None:
         """Whether the releases together are (epsilon, delta)-DP.
@@ -574,8 +604,11 @@ class PrivacyLossDistribution:
             Decided on exact numbers; None where `max_terms` do not decide. False is about the pair that was composed:
             see `attained`.
         """
-        level, exact = parse_level(epsilon), parse_delta(delta)
-        verdicts = self._both(lambda backwards: self._decided(level, exact, backwards, _most(max_terms)))
+        level, exact, most = parse_level(epsilon), parse_delta(delta), _most(max_terms)
+        once = self._once(level)
+        if once is not None:
+            return once <= exact
+        verdicts = self._both(lambda backwards: self._decided(level, exact, backwards, most))
         if False in verdicts:
             return False
         return None if None in verdicts else True
@@ -629,6 +662,24 @@ class PrivacyLossDistribution:
         exact = None if delta is None else parse_delta(delta)
         return certified(self, level, exact, _most(max_terms)).to_json()
 
+    def _once(self, level: PrivacyLevel) -> Fraction | None:
+        """The delta of a single release where it is a rational number: its ties are decided."""
+        part = self._single()
+        if isinstance(part, _Pair) and not level.exponent:
+            both = (part.p, part.q), (part.q, part.p)
+            return max(_divergence(p, q, level.ratio) for p, q in both)
+        if part is not None:
+            infinite, largest = part.end()
+            release = _core.Release.pure(core_level(largest), Fraction(0), 2)
+            if _core.largest_loss_at_most([release], [1], core_level(level)):
+                return infinite
+        return None
+
+    def _single(self) -> _Pair | _Pure | None:
+        """The release, where it is one whose mass at infinity is known exactly."""
+        (part, count), *more = self._parts
+        return part if not more and count == 1 and isinstance(part, (_Pair, _Pure)) else None
+
     def _both(self, answer: Any) -> list[Any]:
         """The answers for both orders of the pair, where these differ."""
         orders = (False,) if all(part.symmetric for part, _ in self._parts) else (False, True)
@@ -653,12 +704,15 @@ class PrivacyLossDistribution:
                 best = max(best[0], lower), min(best[1], upper)
                 share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
                 deep_enough = composed.charge <= share * best[1] / 16
-                if best[1] - best[0] <= relative * best[1] or composed.on_lattice or not deep_enough:
+                tight = best[1] - best[0] <= relative * best[1]
+                if tight or composed.on_lattice or not deep_enough:
                     break
                 width = float((best[1] - best[0]) / best[1])
                 steps, last = _finer(steps, width, float(relative), last)
-            if deep_enough or not best[1]:
+            if deep_enough and tight:
                 return best
+        if best[1] > LEAST_DELTA:
+            raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "delta", best)
         return best
 
     def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
@@ -787,7 +841,32 @@ def _shift(shift: Any) -> int:
 
 
 def _most(max_terms: Any) -> int:
-    return check_count(max_terms, "max_terms", 2)
+    return min(check_count(max_terms, "max_terms", 2), 2**40)
+
+
+def _divergence(p: Sequence[int], q: Sequence[int], ratio: Fraction) -> Fraction:
+    """The sum of [P - ratio Q]_+ by integer weights."""
+    total_p, total_q = sum(p), sum(q)
+    scaled_p, scaled_q = total_q * ratio.denominator, total_p * ratio.numerator
+    above = sum(max(x * scaled_p - y * scaled_q, 0) for x, y in zip(p, q, strict=True))
+    return Fraction(above, total_p * scaled_p)
+
+
+def _twos(values: Any, name: str, wanted: str) -> list[tuple[Any, Any]]:
+    """The pairs of an iterable, of which there is at least one."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be an iterable of {wanted}; got {short_repr(values)}")
+    listed = []
+    for value in values:
+        array = isinstance(value, np.ndarray) and value.ndim > 0
+        if not array and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
+            raise TypeError(f"{name} must be {wanted}; got {short_repr(value)}")
+        if len(value) != 2:
+            raise ValueError(f"{name} must be {wanted}; got one of length {len(value)}")
+        listed.append((value[0], value[1]))
+    if not listed:
+        raise ValueError(f"{name} must have at least one")
+    return listed
 
 
 def _weights(masses: Any, name: str) -> tuple[int, ...]:
@@ -806,50 +885,44 @@ def _weights(masses: Any, name: str) -> tuple[int, ...]:
 
 
 def _largest(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The pair whose curve E -> sum [P - E Q]_+ is the largest of these at every E."""
-    curves = []
+    """The pair whose curve E -> sum [P - E Q]_+ is the largest of these at every E.
+
+    A curve is the largest of its lines A - E B, with the masses at all ratios from one on: so is the largest curve.
+    """
+    count = sum(len(p) + 1 for p, _ in pairs)
+    if count > MOST_LINES:
+        raise BudgetError(
+            f"pairs have {count} pieces of curves in both orders, where {MOST_LINES} are allowed; leave out pairs that "
+            "others dominate, or merge outputs"
+        )
+    lines: dict[Fraction, Fraction] = {}
     for p, q in pairs:
         total_p, total_q = sum(p), sum(q)
-        masses = [(Fraction(x, total_p), Fraction(y, total_q)) for x, y in zip(p, q, strict=True) if x]
-        infinite = sum((x for x, y in masses if not y), Fraction(0))
-        curves.append((sorted(((x / y, x, y) for x, y in masses if y), reverse=True), infinite))
-    kinks = sorted({ratio for atoms, _ in curves for ratio, _, _ in atoms}, reverse=True)
-    if len(kinks) * len(curves) > MOST_LINES:
-        raise BudgetError(
-            f"pairs have {len(kinks)} ratios and {len(curves)} curves, in all {len(kinks) * len(curves)} pieces, where "
-            f"{MOST_LINES} are allowed; leave out pairs that others dominate, or merge outputs"
-        )
-    # Beyond the last kink a curve is constant; between kinks it is A - E B, with the masses at ratios from there on.
-    places, lines = [0] * len(curves), [(infinite, Fraction(0)) for _, infinite in curves]
-    infinity = max(infinite for _, infinite in curves)
-    corners: list[tuple[Fraction, Fraction]] = []
-    slope = Fraction(0)
-    for kink, below in zip(kinks, [*kinks[1:], Fraction(0)], strict=True):
-        for index, (atoms, _) in enumerate(curves):
-            a, b = lines[index]
-            while places[index] < len(atoms) and atoms[places[index]][0] >= kink:
-                _, x, y = atoms[places[index]]
-                a, b, places[index] = a + x, b + y, places[index] + 1
-            lines[index] = a, b
-        # The largest of these lines from the kink down to the next, and where it changes.
-        at = kink
-        a, b = max(set(lines), key=lambda line: (line[0] - at * line[1], line[1]))
-        while True:
-            if b != slope:
-                corners.append((at, b - slope))
-                slope = b
-            crossings = [
-                ((other_a - a) / (other_b - b), other_a, other_b) for other_a, other_b in set(lines) if other_b > b
-            ]
-            ahead = [crossing for crossing in crossings if below < crossing[0] < at]
-            if not ahead:
+        atoms = sorted(((Fraction(x, y), x, y) for x, y in zip(p, q, strict=True) if x and y), reverse=True)
+        a, b = sum(x for x, y in zip(p, q, strict=True) if not y), 0
+        for x, y in [(0, 0), *((x, y) for _, x, y in atoms)]:
+            a, b = a + x, b + y
+            value, slope = Fraction(a, total_p), Fraction(b, total_q)
+            lines[slope] = max(value, lines.get(slope, value))
+    # From E = infinity down: slopes rise, and each line is the largest from where it crosses the one before.
+    largest: list[tuple[Fraction, Fraction]] = []
+    corners: list[Fraction] = []
+    for slope in sorted(lines):
+        value = lines[slope]
+        if largest and value <= largest[-1][0]:
+            continue
+        while largest:
+            corner = (value - largest[-1][0]) / (slope - largest[-1][1])
+            if not corners or corner < corners[-1]:
+                corners.append(corner)
                 break
-            at = max(crossing[0] for crossing in ahead)
-            a, b = max(((x, y) for crossing, x, y in ahead if crossing == at), key=lambda line: line[1])
-    above = [corner * mass for corner, mass in corners]
-    beside = [mass for _, mass in corners]
+            largest.pop()
+            corners.pop()
+        largest.append((value, slope))
+    masses = [after[1] - before[1] for before, after in pairwise(largest)]
+    above = [corner * mass for corner, mass in zip(corners, masses, strict=True)]
     zero = Fraction(0)
     return (
-        tuple(whole_multiples([*above, infinity, zero])),
-        tuple(whole_multiples([*beside, zero, 1 - sum(beside, zero)])),
+        tuple(whole_multiples([*above, largest[0][0], zero])),
+        tuple(whole_multiples([*masses, zero, 1 - sum(masses, zero)])),
     )
