@@ -472,7 +472,8 @@ class PrivacyLossDistribution:
         PrivacyLossDistribution
             For adding or removing a user. This object, one release by `from_pmfs`, `from_pairs` or `gaussian` for
             "add-remove", is taken as the claim that its pair (with the user, without) dominates the release on samples
-            of all sizes, 0 included. For `gaussian` that is so where a user's part of the sum is within the sensitivity.
+            of all sizes, 0 included. For `gaussian` that is so where a user's part of the sum is within the
+            sensitivity.
 
         Raises
         ------
@@ -491,8 +492,8 @@ class PrivacyLossDistribution:
         (part, count), *more = self._parts
         if more or count != 1 or not isinstance(part, (_Pair, _Gaussian)) or self.neighbors != "add-remove":
             raise ValueError(
-                "poisson takes one release by from_pmfs, from_pairs or gaussian, for neighbors='add-remove': with a user, "
-                "without"
+                "poisson takes one release by from_pmfs, from_pairs or gaussian, for neighbors='add-remove' "
+                "(with a user, without)"
             )
         if isinstance(part, _Gaussian):
             return self._of([(_SampledGaussian(part.mu_squared, exact), 1)], self.neighbors)
