@@ -181,11 +181,11 @@ def assert_around(bounds: tuple[Fraction, Fraction], value: Decimal) -> None:
     assert known - off <= bounds[1]
 
 
-@pytest.mark.parametrize("power", [-40, -20, -6, 0, 4, 10])
+@pytest.mark.parametrize("power", [-40, -20, -6, 0, 4, 8])
 @pytest.mark.parametrize("count", [1, 3])
 def test_gaussian_noise_of_all_sizes(power: int, count: int) -> None:
     rng = random.Random(100 * power + count)
-    mu_squared = Fraction(2) ** power * (1 if power == 10 else Fraction(rng.randint(2**10, 2**11), 2**10))
+    mu_squared = Fraction(2) ** power * (1 if power == 8 else Fraction(rng.randint(2**10, 2**11), 2**10))
     each = max(mu_squared / count, Fraction(1, 2**40))
     mu_squared, deviation = each * count, math.sqrt(float(each * count))
     for limbs, cells in ((2, 0.3), (2, 30.0), (5, 1.0)):

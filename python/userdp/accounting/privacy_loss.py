@@ -45,7 +45,7 @@ CERTIFIED_TERMS = 2**20
 MOST_LIMBS = 18
 START = Fraction(1, 1000)
 """Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
-MOST_MU_SQUARED = 2**10
+MOST_MU_SQUARED = 2**8
 LATTICE_SHARE = Fraction(1, 10**12)
 """How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
 FINEST = 2**40
@@ -420,9 +420,9 @@ class PrivacyLossDistribution:
         Discrete Gaussian noise is not dominated by continuous noise of the same sigma.
         """
         ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(sigma, "sigma")
-        if not Fraction(1, 2**20) <= ratio <= 32:
+        if not Fraction(1, 2**20) <= ratio <= 16:
             raise ValueError(
-                f"sensitivity / sigma must be from 2**-20 to 32; got sensitivity={short_repr(sensitivity)} and "
+                f"sensitivity / sigma must be from 2**-20 to 16; got sensitivity={short_repr(sensitivity)} and "
                 f"sigma={short_repr(sigma)}"
             )
         return cls._of([(_Gaussian(ratio * ratio), 1)], neighbors)

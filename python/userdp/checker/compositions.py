@@ -598,7 +598,7 @@ class Gaussian:
     @classmethod
     def read(cls, stated: Mapping[str, Any]) -> Gaussian:
         mu_squared = _short(stated["mu_squared"], "mu_squared of a release")
-        need(Fraction(1, 2**40) <= mu_squared <= 2**10, "mu_squared of a release must be from 2^-40 to 2^10")
+        need(Fraction(1, 2**40) <= mu_squared <= 2**8, "mu_squared of a release must be from 2^-40 to 2^8")
         return cls(mu_squared)
 
     def reversed(self) -> Gaussian:

@@ -153,11 +153,11 @@ impl Release {
     /// Gaussian noise, by the square of the distance of means over the standard deviation, and on which users.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless it is from 2^-40 to 2^10, and the rate of a sample from 2^-30 to 1.
+    /// [`Error::InvalidArgument`] unless it is from 2^-40 to 2^8, and the rate of a sample from 2^-30 to 1.
     pub fn gaussian(mu_squared: Rational, sampling: Sampling) -> Result<Self> {
         let power = |exponent: u32| Rational::from_integer(Integer::from(1_u64 << exponent));
-        if mu_squared < power(40).recip() || mu_squared > power(10) {
-            return Err(Error::invalid("mu_squared", "must be from 2^-40 to 2^10"));
+        if mu_squared < power(40).recip() || mu_squared > power(8) {
+            return Err(Error::invalid("mu_squared", "must be from 2^-40 to 2^8"));
         }
         if let Sampling::Removal(rate) | Sampling::Addition(rate) = &sampling
             && (*rate < power(30).recip() || *rate > Rational::one())

@@ -223,7 +223,11 @@ pub(super) fn gaussian(
         Sampling::Removal(rate) | Sampling::Addition(rate) => {
             let q = rate.to_f64().unwrap_or(f64::NAN);
             // P's and Q's outcomes beyond z deviations of either are below the cut together.
-            let loss = |x: f64| (1.0 - q + q * (mu * x - mu * mu / 2.0).exp()).ln();
+            // ln(1 - q + q e^e), without overflow.
+            let loss = |x: f64| {
+                let e = mu * x - mu * mu / 2.0;
+                e.max(0.0) + ((1.0 - q) * (-e.max(0.0)).exp() + q * e.min(0.0).exp()).ln()
+            };
             let (low, high) = (loss(-z), loss(mu + z));
             if matches!(sampling, Sampling::Removal(_)) { (low, high) } else { (-high, -low) }
         }
