@@ -16,7 +16,7 @@ import pytest
 
 from userdp import BudgetError, LogRatio, _core
 from userdp.accounting import PrivacyLossDistribution, optimal_delta
-from userdp.accounting.privacy_loss import _largest, _weights
+from userdp.accounting.losses import largest_pair, weights_of
 from userdp.exact.numbers import parse_level
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "composition_cases.json").read_text())["cases"]
@@ -121,7 +121,7 @@ def test_bounded_range(case: Any) -> None:
 @pytest.mark.parametrize("case", of_kind("maximum"))
 def test_maximum_of_curves(case: Any) -> None:
     pairs = [([p for p, _ in pair], [q for _, q in pair]) for pair in case["pairs"]]
-    p, q = _largest([(_weights(p, "p"), _weights(q, "q")) for p, q in pairs])
+    p, q = largest_pair([(weights_of(p, "p"), weights_of(q, "q")) for p, q in pairs])
     found = {(Fraction(x, sum(p)), Fraction(y, sum(q))) for x, y in zip(p, q, strict=True)}
     wanted = {(Fraction(x), Fraction(y)) for x, y in case["pair"]}
     assert found - {(0, 0)} == wanted - {(0, 0)}
@@ -263,6 +263,22 @@ def test_poisson_is_the_mixture() -> None:
     assert not sampled.attained
     with pytest.raises(ValueError, match="add-remove"):
         PrivacyLossDistribution.from_pmfs(p, q).poisson(rate)
+
+
+def test_samples_are_taken_before_releases_are_composed() -> None:
+    # One sample in all releases is another question than one for each.
+    steps = PrivacyLossDistribution.gaussian(1, neighbors="add-remove").self_compose(10)
+    with pytest.raises(ValueError, match=r"sample first, then compose: poisson\(rate\)\.self_compose\(count\)"):
+        steps.poisson("0.01")
+
+
+def test_near_ties_of_lattices_are_decided() -> None:
+    # Three releases at ln 3 have a delta of 3/8 at ln 3: a part in 10^60 more or less tells.
+    whole = PrivacyLossDistribution.pure(LogRatio(3, 1)).self_compose(3)
+    off = Fraction(1, 10**60)
+    assert whole.is_private(LogRatio(3, 1), Fraction(3, 8) + off) is True
+    assert whole.is_private(LogRatio(3, 1), Fraction(3, 8) - off) is False
+    assert whole.is_private(LogRatio(3, 1), Fraction(3, 8)) is None
 
 
 def test_mixed_orders_need_the_maximum() -> None:

@@ -8,15 +8,16 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from userdp.accounting.privacy_loss import (
-    _BoundedRange,
-    _DiscreteGaussian,
-    _DiscreteLaplace,
-    _Gaussian,
-    _Pair,
-    _Pure,
-    _targets,
+from userdp.accounting.losses import (
+    BoundedRangeLoss,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    GaussianLoss,
+    PairLoss,
+    PureLoss,
+    ReleaseLoss,
 )
+from userdp.accounting.privacy_loss import targets
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level
@@ -34,7 +35,7 @@ from userdp.report.composition import (
 )
 
 if TYPE_CHECKING:
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution, _Part
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution
 
 DIGITS = 8
 """Of what a certificate rounds up by itself."""
@@ -43,19 +44,19 @@ ATTEMPTS = 6
 """How many grids are tried, each so many times as fine as the one before."""
 
 
-def release_of(part: _Part, count: int) -> CertifiedRelease:
+def release_of(part: ReleaseLoss, count: int) -> CertifiedRelease:
     """What a certificate says of a release."""
-    if isinstance(part, _Pair):
+    if isinstance(part, PairLoss):
         return PairRelease(count=count, p=part.p, q=part.q)
-    if isinstance(part, _Pure):
+    if isinstance(part, PureLoss):
         return PureRelease(count=count, epsilon=part.epsilon, delta=part.delta)
-    if isinstance(part, _DiscreteLaplace):
+    if isinstance(part, DiscreteLaplaceLoss):
         return LaplaceRelease(count=count, epsilon_per_unit=part.rate, shift=part.shift)
-    if isinstance(part, _DiscreteGaussian):
+    if isinstance(part, DiscreteGaussianLoss):
         return DiscreteGaussianRelease(count=count, sigma_squared=part.sigma_squared, shift=part.shift)
-    if isinstance(part, _BoundedRange):
+    if isinstance(part, BoundedRangeLoss):
         return RangeRelease(count=count, range=part.range)
-    if isinstance(part, _Gaussian):
+    if isinstance(part, GaussianLoss):
         return GaussianRelease(count=count, mu_squared=part.mu_squared)
     raise ValueError(f"a composition with {part} has no certificate: its checker does not know such releases yet")
 
@@ -78,7 +79,7 @@ def certified(
     releases = tuple(release_of(part, count) for part, count in composition._parts)
     steps, shown = composition._first_steps(), Fraction(1)
     for _ in range(ATTEMPTS):
-        for target in _targets() if delta is None else (delta,):
+        for target in targets() if delta is None else (delta,):
             answer = _answer(composition, epsilon, delta, target, steps, max_terms)
             if answer.deep:
                 break

@@ -11,12 +11,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from userdp import _core
+from userdp.accounting.losses import (
+    BoundedRangeLoss,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    GaussianLoss,
+    PairLoss,
+    PureLoss,
+    ReleaseLoss,
+    SampledGaussianLoss,
+    hockey_stick_of,
+    largest_pair,
+    weights_of,
+)
 from userdp.exact.epsilon import core_level, float_above
 from userdp.exact.numbers import (
     Bounds,
@@ -33,7 +45,7 @@ from userdp.exact.numbers import (
     round_up,
     short_repr,
 )
-from userdp.exact.pmf import PmfLike, fractions_of, masses_of, whole_multiples
+from userdp.exact.pmf import PmfLike, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.runtime import progress_bar
 
@@ -50,142 +62,12 @@ LATTICE_SHARE = Fraction(1, 10**12)
 """How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
 FINEST = 2**40
 """The most levels for a unit of loss."""
-MOST_LINES = 2**18
-"""Pieces of curves of which a maximum is taken."""
 MOST_RELEASES = 2**40
 """Of a kind, in a composition."""
+WIDER = Fraction(1, 2**192)
+"""Where masses are too narrow for a lattice, they are made as wide as for a delta that is so much smaller."""
 LEAST_DELTA = Fraction(1, 2**1000)
 """Of smaller ones, answers may say no more than that."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two distributions by integer weights."""
-
-    p: tuple[int, ...]
-    q: tuple[int, ...]
-    attained: bool = True
-    symmetric: bool = False
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        p, q = (self.q, self.p) if backwards else (self.p, self.q)
-        return _core.Release.from_weights(p, q, limbs)
-
-    def end(self) -> tuple[Fraction, PrivacyLevel]:
-        """The mass at infinity, and e^loss for a finite loss, each the largest of both orders."""
-        totals = sum(self.p), sum(self.q)
-        infinite = max(
-            Fraction(sum(x for x, y in zip(self.p, self.q, strict=True) if not y), totals[0]),
-            Fraction(sum(y for x, y in zip(self.p, self.q, strict=True) if not x), totals[1]),
-        )
-        ratios = [Fraction(x * totals[1], y * totals[0]) for x, y in zip(self.p, self.q, strict=True) if x and y]
-        largest = max((max(ratio, 1 / ratio) for ratio in ratios), default=Fraction(1))
-        return infinite, PrivacyLevel(largest, Fraction(0))
-
-    def __str__(self) -> str:
-        return f"a pair of {len(self.p)} outcomes"
-
-
-@dataclass(frozen=True, slots=True)
-class _Pure:
-    """All (epsilon, delta)-DP mechanisms."""
-
-    epsilon: PrivacyLevel
-    delta: Fraction
-    attained: bool = True
-    symmetric: bool = True
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        return _core.Release.pure(core_level(self.epsilon), self.delta, limbs)
-
-    def end(self) -> tuple[Fraction, PrivacyLevel]:
-        """The mass at infinity, and e^loss for the largest finite loss."""
-        return self.delta, self.epsilon
-
-    def __str__(self) -> str:
-        return f"({float(self.epsilon):.6g}, {float(self.delta):.6g})-DP"
-
-
-@dataclass(frozen=True, slots=True)
-class _DiscreteLaplace:
-    """Discrete Laplace noise: e^rate, and how far the values are apart."""
-
-    rate: PrivacyLevel
-    shift: int
-    attained: bool = True
-    symmetric: bool = True
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        return _core.Release.discrete_laplace(core_level(self.rate), self.shift, limbs)
-
-    def __str__(self) -> str:
-        return f"discrete Laplace noise (rate {float(self.rate):.6g}, shift {self.shift})"
-
-
-@dataclass(frozen=True, slots=True)
-class _DiscreteGaussian:
-    """Discrete Gaussian noise in one column."""
-
-    sigma_squared: Fraction
-    shift: int
-    attained: bool = True
-    symmetric: bool = True
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        return _core.Release.discrete_gaussian(self.sigma_squared, self.shift, limbs)
-
-    def __str__(self) -> str:
-        return f"discrete Gaussian noise (sigma^2 = {float(self.sigma_squared):.6g}, shift {self.shift})"
-
-
-@dataclass(frozen=True, slots=True)
-class _BoundedRange:
-    """All mechanisms of a bounded range."""
-
-    range: PrivacyLevel
-    attained: bool = False
-    symmetric: bool = True
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        return _core.Release.bounded_range(core_level(self.range))
-
-    def __str__(self) -> str:
-        return f"bounded range {float(self.range):.6g}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Gaussian:
-    """Gaussian noise: (distance of the means / standard deviation)^2."""
-
-    mu_squared: Fraction
-    attained: bool = True
-    symmetric: bool = True
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        return _core.Release.gaussian(self.mu_squared)
-
-    def __str__(self) -> str:
-        return f"Gaussian noise (mu^2 = {float(self.mu_squared):.6g})"
-
-
-@dataclass(frozen=True, slots=True)
-class _SampledGaussian:
-    """Gaussian noise on a Poisson sample of users; backwards is the pair of adding a user."""
-
-    mu_squared: Fraction
-    rate: Fraction
-    attained: bool = True
-    symmetric: bool = False
-
-    def release(self, limbs: int, backwards: bool) -> _core.Release:
-        return _core.Release.gaussian(self.mu_squared, self.rate, backwards)
-
-    def __str__(self) -> str:
-        mu_squared, rate = float(self.mu_squared), float(self.rate)
-        return f"Gaussian noise (mu^2 = {mu_squared:.6g}) on a sample at rate {rate:.6g}"
-
-
-_Part: TypeAlias = "_Pair | _Pure | _DiscreteLaplace | _DiscreteGaussian | _BoundedRange | _Gaussian | _SampledGaussian"
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -220,7 +102,7 @@ class PrivacyLossDistribution:
     Bounds(lower=19.344671447993044, upper=19.344671447993047)
     """
 
-    _parts: tuple[tuple[_Part, int], ...]
+    _parts: tuple[tuple[ReleaseLoss, int], ...]
     neighbors: Neighbors
 
     def __init__(self) -> None:
@@ -229,15 +111,15 @@ class PrivacyLossDistribution:
         )
 
     @classmethod
-    def _of(cls, parts: Iterable[tuple[_Part, int]], neighbors: Any) -> PrivacyLossDistribution:
+    def _of(cls, parts: Iterable[tuple[ReleaseLoss, int]], neighbors: Any) -> PrivacyLossDistribution:
         if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
             raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
-        counts: dict[_Part, int] = {}
-        mu_squared = Fraction(0)
+        counts: dict[ReleaseLoss, int] = {}
+        mu_squared, gaussians = Fraction(0), 0
         for part, count in parts:
-            if isinstance(part, _Gaussian):
+            if isinstance(part, GaussianLoss):
                 # Gaussian releases are one, with the sum of their mu^2.
-                mu_squared += count * part.mu_squared
+                mu_squared, gaussians = mu_squared + count * part.mu_squared, gaussians + count * part.count
             else:
                 counts[part] = counts.get(part, 0) + count
         if counts and max(counts.values()) > MOST_RELEASES:
@@ -250,7 +132,7 @@ class PrivacyLossDistribution:
                 f"{float(mu_squared):.6g}, whose epsilon is above {float(mu_squared) / 2:.3g}"
             )
         if mu_squared:
-            counts[_Gaussian(mu_squared)] = 1
+            counts[GaussianLoss(mu_squared, gaussians)] = 1
         made = object.__new__(cls)
         object.__setattr__(made, "_parts", tuple(counts.items()))
         object.__setattr__(made, "neighbors", neighbors)
@@ -279,10 +161,10 @@ class PrivacyLossDistribution:
         >>> once.delta(0)
         Bounds(lower=0.5, upper=0.5)
         """
-        p_weights, q_weights = _weights(p, "p"), _weights(q, "q")
+        p_weights, q_weights = weights_of(p, "p"), weights_of(q, "q")
         if len(p_weights) != len(q_weights):
             raise ValueError(f"q has {len(q_weights)} masses where p has {len(p_weights)}; they must match")
-        return cls._of([(_Pair(p_weights, q_weights), 1)], neighbors)
+        return cls._of([(PairLoss(p_weights, q_weights), 1)], neighbors)
 
     @classmethod
     def from_pairs(
@@ -314,12 +196,12 @@ class PrivacyLossDistribution:
         >>> PrivacyLossDistribution.from_pairs([one, other]).delta(0)
         Bounds(lower=0.16666666666666666, upper=0.16666666666666669)
         """
-        listed = [(_weights(p, "p"), _weights(q, "q")) for p, q in _twos(pairs, "pairs", "pairs (p, q) of masses")]
+        listed = [(weights_of(p, "p"), weights_of(q, "q")) for p, q in _twos(pairs, "pairs", "pairs (p, q) of masses")]
         for index, (p, q) in enumerate(listed):
             if len(p) != len(q):
                 raise ValueError(f"pairs: q has {len(q)} masses where p has {len(p)}, in the pair at index {index}")
-        p, q = _largest([*listed, *((q, p) for p, q in listed)])
-        return cls._of([(_Pair(p, q, attained=False, symmetric=True), 1)], neighbors)
+        p, q = largest_pair([*listed, *((q, p) for p, q in listed)])
+        return cls._of([(PairLoss(p, q, attained=False, symmetric=True), 1)], neighbors)
 
     @classmethod
     def pure(cls, epsilon: Epsilon, delta: Delta = 0, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
@@ -337,7 +219,7 @@ class PrivacyLossDistribution:
         level, exact = parse_level(epsilon), parse_delta(delta)
         if exact == 1:
             raise ValueError("delta must be below 1; a release with delta = 1 promises nothing")
-        return cls._of([(_Pure(level, exact), 1)], neighbors)
+        return cls._of([(PureLoss(level, exact), 1)], neighbors)
 
     @classmethod
     def discrete_laplace(
@@ -356,7 +238,7 @@ class PrivacyLossDistribution:
             For which the shift is.
         """
         rate = nonzero_level(epsilon_per_unit, "epsilon_per_unit")
-        return cls._of([(_DiscreteLaplace(rate, _shift(shift)), 1)], neighbors)
+        return cls._of([(DiscreteLaplaceLoss(rate, _shift(shift)), 1)], neighbors)
 
     @classmethod
     def discrete_gaussian(
@@ -380,7 +262,7 @@ class PrivacyLossDistribution:
         exact = parse_positive(sigma_squared, "sigma_squared")
         if not Fraction(1, 100) <= exact <= 2**22:
             raise ValueError(f"sigma_squared must be from 1/100 to 2**22; got {short_repr(sigma_squared)}")
-        return cls._of([(_DiscreteGaussian(exact, _shift(shift)), 1)], neighbors)
+        return cls._of([(DiscreteGaussianLoss(exact, _shift(shift)), 1)], neighbors)
 
     @classmethod
     def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
@@ -394,7 +276,7 @@ class PrivacyLossDistribution:
         neighbors : {"replace", "add-remove"}
             For which it is.
         """
-        return cls._of([(_BoundedRange(nonzero_level(range, "range")), 1)], neighbors)
+        return cls._of([(BoundedRangeLoss(nonzero_level(range, "range")), 1)], neighbors)
 
     @classmethod
     def gaussian(
@@ -425,7 +307,7 @@ class PrivacyLossDistribution:
                 f"sensitivity / sigma must be from 2**-20 to 16; got sensitivity={short_repr(sensitivity)} and "
                 f"sigma={short_repr(sigma)}"
             )
-        return cls._of([(_Gaussian(ratio * ratio), 1)], neighbors)
+        return cls._of([(GaussianLoss(ratio * ratio), 1)], neighbors)
 
     @classmethod
     def composed(cls, parts: Iterable[tuple[PrivacyLossDistribution, int]]) -> PrivacyLossDistribution:
@@ -490,20 +372,21 @@ class PrivacyLossDistribution:
         if not Fraction(1, 2**30) <= exact <= 1:
             raise ValueError(f"rate must be from 2**-30 to 1; got {short_repr(rate)}")
         (part, count), *more = self._parts
-        if more or count != 1 or not isinstance(part, (_Pair, _Gaussian)) or self.neighbors != "add-remove":
+        one = count == 1 and not more and (not isinstance(part, GaussianLoss) or part.count == 1)
+        if not one or not isinstance(part, (PairLoss, GaussianLoss)) or self.neighbors != "add-remove":
             raise ValueError(
                 "poisson takes one release by from_pmfs, from_pairs or gaussian, for neighbors='add-remove' "
-                "(with a user, without)"
+                "(with a user, without); sample first, then compose: poisson(rate).self_compose(count)"
             )
-        if isinstance(part, _Gaussian):
-            return self._of([(_SampledGaussian(part.mu_squared, exact), 1)], self.neighbors)
+        if isinstance(part, GaussianLoss):
+            return self._of([(SampledGaussianLoss(part.mu_squared, exact), 1)], self.neighbors)
         p_total, q_total = sum(part.p), sum(part.q)
         mixed = [
             exact * Fraction(x, p_total) + (1 - exact) * Fraction(y, q_total)
             for x, y in zip(part.p, part.q, strict=True)
         ]
         # A mixture is not symmetric, even where the pair is.
-        sampled = _Pair(tuple(whole_multiples(mixed)), part.q, attained=False)
+        sampled = PairLoss(tuple(whole_multiples(mixed)), part.q, attained=False)
         return self._of([(sampled, 1)], self.neighbors)
 
     @property
@@ -602,8 +485,8 @@ class PrivacyLossDistribution:
         Returns
         -------
         bool or None
-            Decided on exact numbers; None where `max_terms` do not decide. False is about the pair that was composed:
-            see `attained`.
+            Decided on exact numbers; None where `max_terms` do not decide, and where several releases have exactly this
+            delta. False is about the pair that was composed: see `attained`.
         """
         level, exact, most = parse_level(epsilon), parse_delta(delta), _most(max_terms)
         once = self._once(level)
@@ -666,9 +549,9 @@ class PrivacyLossDistribution:
     def _once(self, level: PrivacyLevel) -> Fraction | None:
         """The delta of a single release where it is a rational number: its ties are decided."""
         part = self._single()
-        if isinstance(part, _Pair) and not level.exponent:
+        if isinstance(part, PairLoss) and not level.exponent:
             both = (part.p, part.q), (part.q, part.p)
-            return max(_divergence(p, q, level.ratio) for p, q in both)
+            return max(hockey_stick_of(p, q, level.ratio) for p, q in both)
         if part is not None:
             infinite, largest = part.end()
             release = _core.Release.pure(core_level(largest), Fraction(0), 2)
@@ -676,10 +559,10 @@ class PrivacyLossDistribution:
                 return infinite
         return None
 
-    def _single(self) -> _Pair | _Pure | None:
+    def _single(self) -> PairLoss | PureLoss | None:
         """The release, where it is one whose mass at infinity is known exactly."""
         (part, count), *more = self._parts
-        return part if not more and count == 1 and isinstance(part, (_Pair, _Pure)) else None
+        return part if not more and count == 1 and isinstance(part, (PairLoss, PureLoss)) else None
 
     def _both(self, answer: Any) -> list[Any]:
         """The answers for both orders of the pair, where these differ."""
@@ -694,7 +577,7 @@ class PrivacyLossDistribution:
     ) -> tuple[Fraction, Fraction]:
         best = Fraction(0), Fraction(1)
         core = core_level(level)
-        for target in _targets():
+        for target in targets():
             steps, last = self._first_steps(), None
             while True:
                 try:
@@ -723,10 +606,10 @@ class PrivacyLossDistribution:
                 return True
             largest = _core.largest_loss(releases, counts)
             return False if largest is None or not _at_most(largest[0], level) else None
-        core, steps, last = core_level(level), self._first_steps(), None
+        core, steps, last, target = core_level(level), self._first_steps(), None, delta
         while True:
             try:
-                composed = self._composed(backwards, delta, steps, max_terms)
+                composed = self._composed(backwards, target, steps, max_terms)
             except BudgetError:
                 return None
             lower, upper = composed.delta(core)
@@ -735,7 +618,11 @@ class PrivacyLossDistribution:
             if lower > delta:
                 return False
             if composed.on_lattice:
-                return None
+                # Only wider masses tell more there; no width tells a tie.
+                target *= WIDER
+                if target < LEAST_DELTA:
+                    return None
+                continue
             width = float((upper - lower) / upper)
             steps, last = _finer(steps, width, width / 16, last)
 
@@ -744,17 +631,22 @@ class PrivacyLossDistribution:
             return 0.0, 0.0
         if not delta:
             return _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
-        best, steps, last = (0.0, math.inf), self._first_steps(), None
+        best, steps, last, target = (0.0, math.inf), self._first_steps(), None, delta
         while True:
             try:
-                composed = self._composed(backwards, delta, steps, max_terms)
+                composed = self._composed(backwards, target, steps, max_terms)
             except BudgetError as error:
                 raise _out_of_terms(error, "epsilon", best) from None
             lower, upper = composed.epsilon(delta)
             best = max(best[0], lower), min(best[1], upper)
             # An infinite upper bound is the mass at infinity, which no finer grid changes.
-            if composed.on_lattice or math.isinf(upper) or best[1] - best[0] <= width:
+            if math.isinf(upper) or best[1] - best[0] <= width:
                 return best
+            if composed.on_lattice:
+                target *= WIDER
+                if target < LEAST_DELTA:
+                    raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "epsilon", best)
+                continue
             steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
 
     def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
@@ -782,14 +674,20 @@ class PrivacyLossDistribution:
 
 
 def _releases(
-    parts: tuple[tuple[_Part, int], ...], limbs: int, backwards: bool
+    parts: tuple[tuple[ReleaseLoss, int], ...], limbs: int, backwards: bool
 ) -> tuple[list[_core.Release], list[int]]:
     return [part.release(limbs, backwards) for part, _ in parts], [count for _, count in parts]
 
 
 @lru_cache(maxsize=4)
 def _composition(
-    parts: tuple[tuple[_Part, int], ...], backwards: bool, limbs: int, steps: int, cut: int, bits: int, max_terms: int
+    parts: tuple[tuple[ReleaseLoss, int], ...],
+    backwards: bool,
+    limbs: int,
+    steps: int,
+    cut: int,
+    bits: int,
+    max_terms: int,
 ) -> _core.Composed:
     with progress_bar(None, "composition") as progress:
         return _core.Composed(
@@ -803,7 +701,7 @@ def _composition(
         )
 
 
-def _targets() -> Iterable[Fraction]:
+def targets() -> Iterable[Fraction]:
     """Deltas for which masses are made wide enough, one after the other until the answer is of that size."""
     return (Fraction(1, 2**bits) for bits in (40, 120, 360, 1000))
 
@@ -845,14 +743,6 @@ def _most(max_terms: Any) -> int:
     return min(check_count(max_terms, "max_terms", 2), 2**40)
 
 
-def _divergence(p: Sequence[int], q: Sequence[int], ratio: Fraction) -> Fraction:
-    """The sum of [P - ratio Q]_+ by integer weights."""
-    total_p, total_q = sum(p), sum(q)
-    scaled_p, scaled_q = total_q * ratio.denominator, total_p * ratio.numerator
-    above = sum(max(x * scaled_p - y * scaled_q, 0) for x, y in zip(p, q, strict=True))
-    return Fraction(above, total_p * scaled_p)
-
-
 def _twos(values: Any, name: str, wanted: str) -> list[tuple[Any, Any]]:
     """The pairs of an iterable, of which there is at least one."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -868,62 +758,3 @@ def _twos(values: Any, name: str, wanted: str) -> list[tuple[Any, Any]]:
     if not listed:
         raise ValueError(f"{name} must have at least one")
     return listed
-
-
-def _weights(masses: Any, name: str) -> tuple[int, ...]:
-    read = masses_of(masses, name)
-    if isinstance(read, np.ndarray) and not np.isfinite(read).all():
-        index = int(np.flatnonzero(~np.isfinite(read))[0])
-        raise ValueError(f"{name}: mass {float(read[index])!r} at index {index} is not a finite number >= 0")
-    fractions = fractions_of(read)
-    for index, mass in enumerate(fractions):
-        if mass < 0:
-            raise ValueError(f"{name}: mass {float(mass)!r} at index {index} is negative")
-    total = sum(fractions, Fraction(0))
-    if abs(total - 1) > Fraction(1, 10**9):
-        raise ValueError(f"{name}: masses must sum to 1 within 1e-9; they sum to {float(total)!r}")
-    return tuple(whole_multiples(fractions))
-
-
-def _largest(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The pair whose curve E -> sum [P - E Q]_+ is the largest of these at every E.
-
-    A curve is the largest of its lines A - E B, with the masses at all ratios from one on: so is the largest curve.
-    """
-    count = sum(len(p) + 1 for p, _ in pairs)
-    if count > MOST_LINES:
-        raise BudgetError(
-            f"pairs have {count} pieces of curves in both orders, where {MOST_LINES} are allowed; leave out pairs that "
-            "others dominate, or merge outputs"
-        )
-    lines: dict[Fraction, Fraction] = {}
-    for p, q in pairs:
-        total_p, total_q = sum(p), sum(q)
-        atoms = sorted(((Fraction(x, y), x, y) for x, y in zip(p, q, strict=True) if x and y), reverse=True)
-        a, b = sum(x for x, y in zip(p, q, strict=True) if not y), 0
-        for x, y in [(0, 0), *((x, y) for _, x, y in atoms)]:
-            a, b = a + x, b + y
-            value, slope = Fraction(a, total_p), Fraction(b, total_q)
-            lines[slope] = max(value, lines.get(slope, value))
-    # From E = infinity down: slopes rise, and each line is the largest from where it crosses the one before.
-    largest: list[tuple[Fraction, Fraction]] = []
-    corners: list[Fraction] = []
-    for slope in sorted(lines):
-        value = lines[slope]
-        if largest and value <= largest[-1][0]:
-            continue
-        while largest:
-            corner = (value - largest[-1][0]) / (slope - largest[-1][1])
-            if not corners or corner < corners[-1]:
-                corners.append(corner)
-                break
-            largest.pop()
-            corners.pop()
-        largest.append((value, slope))
-    masses = [after[1] - before[1] for before, after in pairwise(largest)]
-    above = [corner * mass for corner, mass in zip(corners, masses, strict=True)]
-    zero = Fraction(0)
-    return (
-        tuple(whole_multiples([*above, largest[0][0], zero])),
-        tuple(whole_multiples([*masses, zero, 1 - sum(masses, zero)])),
-    )

@@ -1,9 +1,9 @@
 //! Exact composition: what many releases on the same users cost together, from both sides.
 //!
 //! A release is a [`Part`]: a pair of distributions as P's masses at levels of e^loss. Parts are put on a grid of losses with
-//! integer masses over 2^b, b = 120 or more ([`leaves`]), multiplied exactly ([`ntt`]) and rounded so that delta never falls
-//! ([`masses`]); what all that may have cost is known, and bounds delta and epsilon from below, too ([`curve`]). The proofs are in
-//! `docs/proofs/exact_composition.md`; no float is between the input and a bound.
+//! integer masses over 2^b, b = 120 or more (`leaves`), multiplied exactly (`ntt`) and rounded so that delta never falls
+//! (`masses`); what all that may have cost is known, and bounds delta and epsilon from below, too (`curve`). The proofs are in
+//! `docs/proofs/exact_composition.md`. Floats say where to look, with room on both sides; integers and enclosures decide.
 
 // Indices, counts of bits and of words are far below 2^31; floats are cut to indices that are widened or checked afterwards.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -91,12 +91,7 @@ impl Release {
         if *rate == Multiplier::rational(Rational::one()) {
             return Err(Error::invalid("rate", "must be above 0"));
         }
-        if !(1..=1 << 16).contains(&shift) {
-            return Err(Error::invalid(
-                "shift",
-                format!("{shift} is out of range; from 1 to 65536 is accepted"),
-            ));
-        }
+        check_shift(shift)?;
         let length = (rate.ratio.numer().bits() - 1).saturating_mul(u64::from(shift));
         if length > LONGEST || length.saturating_mul(u64::from(shift)) > ALL_POWERS {
             return Err(Error::invalid(
@@ -122,12 +117,7 @@ impl Release {
         if *sigma_squared < Rational::new(1.into(), 100.into()) || *sigma_squared > most {
             return Err(Error::invalid("sigma_squared", "must be from 1/100 to 2^22"));
         }
-        if !(1..=1 << 16).contains(&shift) {
-            return Err(Error::invalid(
-                "shift",
-                format!("{shift} is out of range; from 1 to 65536 is accepted"),
-            ));
-        }
+        check_shift(shift)?;
         let variance = sigma_squared.to_f64().unwrap_or(f64::NAN);
         // e^(-R^2 / (2 sigma^2)) < 2^-(b + 40), where sigma^2 / R < 2^22 and a lattice has a mass of at least 1.
         let z = (2.0 * std::f64::consts::LN_2 * (bits_of(limbs) as f64 + 40.0)).sqrt();
@@ -182,6 +172,13 @@ fn check_limbs(limbs: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid("limbs", format!("{limbs} is out of range; from 2 to {MOST_LIMBS} are accepted")))
+}
+
+fn check_shift(shift: u32) -> Result<()> {
+    if (1..=1 << 16).contains(&shift) {
+        return Ok(());
+    }
+    Err(Error::invalid("shift", format!("{shift} is out of range; from 1 to 65536 is accepted")))
 }
 
 /// Losses beyond 2^20 would need numbers of a million bits.

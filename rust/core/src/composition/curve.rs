@@ -1,6 +1,6 @@
 //! delta(epsilon) and epsilon(delta) of composed masses, from both sides.
 //!
-//! `docs/proofs/exact_composition.md`: sections 4 (both directions of the curve) and Theorem 6 (the lower side).
+//! `docs/proofs/exact_composition.md`: sections 4 (both directions of the curve) and 5 (the lower side).
 
 use super::{
     LargestLoss,
@@ -40,7 +40,7 @@ pub struct Composed {
     places: i64,
 }
 
-/// Theorem 6: how far the curve may be below that of the masses on the grid.
+/// Theorem 5: how far the curve may be below that of the masses on the grid.
 #[derive(Debug)]
 struct Window {
     /// Half the width around a loss within which its rounding stays with probability 1 - beta.
@@ -53,7 +53,7 @@ struct Window {
 }
 
 const BITS: i64 = 128;
-/// omega of Theorem 6.
+/// omega of Theorem 5.
 const OMEGA: f64 = 2.5;
 
 impl Window {

@@ -1,6 +1,6 @@
 //! One release on a grid: its masses, moved up to levels so that the curve rises by a known amount.
 //!
-//! `docs/proofs/exact_composition.md`, Theorems 3 and 4.
+//! `docs/proofs/exact_composition.md`, Theorems 2 and 3.
 
 use super::{
     Options,
@@ -14,13 +14,13 @@ use crate::{
 };
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer as _;
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{One, ToPrimitive, Zero};
 use rayon::prelude::*;
 
 /// An outcome of P: its mass, and e^loss = P / Q there.
 #[derive(Debug, Clone)]
 pub struct Atom {
-    /// P's mass, enclosed to [`Part::bits`] bits.
+    /// P's mass, enclosed to [`mass_bits`] bits.
     pub mass: Interval,
     /// P's mass over Q's.
     pub multiplier: Multiplier,
@@ -107,7 +107,7 @@ impl Part {
         Ok(Self { atoms, infinity, lattice })
     }
 
-    /// The pair above all (epsilon, delta)-DP mechanisms: losses epsilon and -epsilon, and delta at infinity [KOV15].
+    /// The pair above all (epsilon, delta)-DP mechanisms: losses epsilon and -epsilon, and delta at infinity (Kairouz, Oh, Viswanath).
     pub fn pure(epsilon: &Multiplier, delta: &Rational, limbs: usize) -> Self {
         let bits = mass_bits(limbs);
         let enclosed = |x: &Rational| Interval::rational(x, bits);
@@ -136,7 +136,7 @@ impl Part {
         Self { atoms, infinity, lattice: Some((levels, vec![0, 1])) }
     }
 
-    /// Discrete Laplace noise, P[x] proportional to e^(-|x| rate), on a value and one that is `shift` larger.
+    /// Discrete Laplace noise, `P[x]` proportional to `e^(-|x| rate)`, on a value and one that is `shift` larger.
     ///
     /// # Errors
     /// [`Error::Canceled`].
@@ -167,7 +167,7 @@ impl Part {
         Ok(Self { atoms, infinity, lattice: Some((levels, (0..=i64::from(shift)).collect())) })
     }
 
-    /// Discrete Gaussian noise, P[x] proportional to e^(-x^2 / (2 sigma^2)), on a value and one that is `shift` larger.
+    /// Discrete Gaussian noise, `P[x]` proportional to `e^(-x^2 / (2 sigma^2))`, on a value and one that is `shift` larger.
     ///
     /// # Numerics
     /// Masses beyond `reach` on either side are below 2^-(b + 8) together: those of losses that are too large count as
@@ -357,16 +357,14 @@ fn terms(low: i64, high: i64, max_terms: usize) -> Result<usize> {
 /// i with `E_i` <= multiplier < E_(i+1). Where even enclosures of so many bits do not tell, the multiplier is `E_i` but for less
 /// than a part in 2^bits, which the widths of enclosures include.
 fn cell(multiplier: &Multiplier, levels: &Levels, bits: i64) -> i64 {
-    for bits in [80, bits + 64] {
+    let floors = |bits: i64| {
         let step = levels.step.ln(bits);
         let quotient = multiplier.ln(bits).times(&step.reciprocal(bits + 64), bits + 64);
         let floor = |x: &Dyadic| x.to_rational().floor().to_integer().to_i64().unwrap_or(i64::MAX / 4);
-        let (low, high) = (floor(&quotient.lower), floor(&quotient.upper));
-        if low == high || bits > 80 {
-            return high;
-        }
-    }
-    0
+        (floor(&quotient.lower), floor(&quotient.upper))
+    };
+    let (low, high) = floors(80);
+    if low == high { high } else { floors(bits + 64).1 }
 }
 
 /// The lattice of rising rational levels, where all are a power of one rational number times the first.
@@ -382,28 +380,18 @@ fn lattice_of<'a>(ratios: impl Iterator<Item = &'a Rational>) -> Option<(Levels,
     let gaps: Vec<Rational> = ratios.windows(2).map(|pair| pair[1] / pair[0]).collect();
     let step = gaps.iter().min()?.clone();
     debug_assert!(step > Rational::one());
-    let width = step.ln_estimate();
+    // Good enough to guess a power from, which is checked.
+    let rough = |ratio: &Rational| crate::exact::ln::ln(ratio, 64).to_f64_bounds().0;
+    let width = rough(&step);
     let mut indices = vec![0_i64];
     for gap in &gaps {
-        let power = (gap.ln_estimate() / width).round();
+        let power = (rough(gap) / width).round();
         if !(power >= 1.0 && power <= f64::from(MOST_POWER)) || step.pow(power as i32) != *gap {
             return None;
         }
         indices.push(indices.last()? + power as i64);
     }
     Some((Levels { step: Multiplier::rational(step), offset }, indices))
-}
-
-/// A logarithm good enough to guess a power from.
-trait LnEstimate {
-    fn ln_estimate(&self) -> f64;
-}
-
-impl LnEstimate for Rational {
-    fn ln_estimate(&self) -> f64 {
-        debug_assert!(self.is_positive());
-        crate::exact::ln::ln(self, 64).to_f64_bounds().0
-    }
 }
 
 /// A curve from its values on levels low - 1, ..., high: the chords between them. `moved` units are beyond the ends.

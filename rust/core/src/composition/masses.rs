@@ -1,7 +1,7 @@
 //! Masses of P on a grid of losses, as integers over 2^b, and their products rounded upwards in loss.
 //!
-//! `docs/proofs/exact_composition.md`: raising a loss raises the curve (Theorem 3); survival sums that are rounded up cost one
-//! unit (Theorem 4); costs of factors add up, as often as a factor enters (Theorem 5).
+//! `docs/proofs/exact_composition.md`: raising a loss raises the curve (Theorem 2); survival sums that are rounded up cost one
+//! unit (Theorem 3); costs of factors add up, as often as a factor enters (Theorem 4).
 
 use super::ntt::Multiplier;
 use crate::{Error, Result, control::Control, memory};

@@ -1,0 +1,235 @@
+"""What bounds the privacy loss of one release: a pair of distributions, by its kind and exact parameters.
+
+The compiled core puts these on a grid and composes them; `PrivacyLossDistribution` holds them with their numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from userdp import _core
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.pmf import fractions_of, masses_of, whole_multiples
+from userdp.exceptions import BudgetError
+
+MOST_LINES = 2**18
+"""Pieces of curves of which a maximum is taken."""
+
+
+class ReleaseLoss(ABC):
+    """A release, by what bounds its privacy loss: immutable, hashable, shown as words."""
+
+    __slots__ = ()
+
+    @property
+    def attained(self) -> bool:
+        """Whether the pair is that of a real release, and not one above several."""
+        return True
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both orders of the pair have the same curve."""
+        return True
+
+    @abstractmethod
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        """For the core, with masses of so many words; backwards is the pair in the other order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairLoss(ReleaseLoss):
+    """Two distributions by integer weights."""
+
+    p: tuple[int, ...]
+    q: tuple[int, ...]
+    attained: bool = True
+    symmetric: bool = False
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        p, q = (self.q, self.p) if backwards else (self.p, self.q)
+        return _core.Release.from_weights(p, q, limbs)
+
+    def end(self) -> tuple[Fraction, PrivacyLevel]:
+        """The mass at infinity, and e^loss for a finite loss, each the largest of both orders."""
+        totals = sum(self.p), sum(self.q)
+        infinite = max(
+            Fraction(sum(x for x, y in zip(self.p, self.q, strict=True) if not y), totals[0]),
+            Fraction(sum(y for x, y in zip(self.p, self.q, strict=True) if not x), totals[1]),
+        )
+        ratios = [Fraction(x * totals[1], y * totals[0]) for x, y in zip(self.p, self.q, strict=True) if x and y]
+        largest = max((max(ratio, 1 / ratio) for ratio in ratios), default=Fraction(1))
+        return infinite, PrivacyLevel(largest, Fraction(0))
+
+    def __str__(self) -> str:
+        return f"a pair of {len(self.p)} outcomes"
+
+
+@dataclass(frozen=True, slots=True)
+class PureLoss(ReleaseLoss):
+    """All (epsilon, delta)-DP mechanisms."""
+
+    epsilon: PrivacyLevel
+    delta: Fraction
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.pure(core_level(self.epsilon), self.delta, limbs)
+
+    def end(self) -> tuple[Fraction, PrivacyLevel]:
+        """The mass at infinity, and e^loss for the largest finite loss."""
+        return self.delta, self.epsilon
+
+    def __str__(self) -> str:
+        return f"({float(self.epsilon):.6g}, {float(self.delta):.6g})-DP"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceLoss(ReleaseLoss):
+    """Discrete Laplace noise: e^rate, and how far the values are apart."""
+
+    rate: PrivacyLevel
+    shift: int
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.discrete_laplace(core_level(self.rate), self.shift, limbs)
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise (rate {float(self.rate):.6g}, shift {self.shift})"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianLoss(ReleaseLoss):
+    """Discrete Gaussian noise in one column."""
+
+    sigma_squared: Fraction
+    shift: int
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.discrete_gaussian(self.sigma_squared, self.shift, limbs)
+
+    def __str__(self) -> str:
+        return f"discrete Gaussian noise (sigma^2 = {float(self.sigma_squared):.6g}, shift {self.shift})"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRangeLoss(ReleaseLoss):
+    """All mechanisms of a bounded range."""
+
+    range: PrivacyLevel
+
+    @property
+    def attained(self) -> bool:
+        return False
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.bounded_range(core_level(self.range))
+
+    def __str__(self) -> str:
+        return f"bounded range {float(self.range):.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLoss(ReleaseLoss):
+    """Gaussian noise: (distance of the means / standard deviation)^2, summed over so many releases."""
+
+    mu_squared: Fraction
+    count: int = 1
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.gaussian(self.mu_squared)
+
+    def __str__(self) -> str:
+        return f"Gaussian noise (mu^2 = {float(self.mu_squared):.6g})"
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussianLoss(ReleaseLoss):
+    """Gaussian noise on a Poisson sample of users; backwards is the pair of adding a user."""
+
+    mu_squared: Fraction
+    rate: Fraction
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.gaussian(self.mu_squared, self.rate, backwards)
+
+    def __str__(self) -> str:
+        mu_squared, rate = float(self.mu_squared), float(self.rate)
+        return f"Gaussian noise (mu^2 = {mu_squared:.6g}) on a sample at rate {rate:.6g}"
+
+
+def hockey_stick_of(p: Sequence[int], q: Sequence[int], ratio: Fraction) -> Fraction:
+    """The sum of [P - ratio Q]_+ by integer weights."""
+    total_p, total_q = sum(p), sum(q)
+    scaled_p, scaled_q = total_q * ratio.denominator, total_p * ratio.numerator
+    above = sum(max(x * scaled_p - y * scaled_q, 0) for x, y in zip(p, q, strict=True))
+    return Fraction(above, total_p * scaled_p)
+
+
+def weights_of(masses: Any, name: str) -> tuple[int, ...]:
+    read = masses_of(masses, name)
+    if isinstance(read, np.ndarray) and not np.isfinite(read).all():
+        index = int(np.flatnonzero(~np.isfinite(read))[0])
+        raise ValueError(f"{name}: mass {float(read[index])!r} at index {index} is not a finite number >= 0")
+    fractions = fractions_of(read)
+    for index, mass in enumerate(fractions):
+        if mass < 0:
+            raise ValueError(f"{name}: mass {float(mass)!r} at index {index} is negative")
+    total = sum(fractions, Fraction(0))
+    if abs(total - 1) > Fraction(1, 10**9):
+        raise ValueError(f"{name}: masses must sum to 1 within 1e-9; they sum to {float(total)!r}")
+    return tuple(whole_multiples(fractions))
+
+
+def largest_pair(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The pair whose curve E -> sum [P - E Q]_+ is the largest of these at every E.
+
+    A curve is the largest of its lines A - E B, with the masses at all ratios from one on: so is the largest curve.
+    """
+    count = sum(len(p) + 1 for p, _ in pairs)
+    if count > MOST_LINES:
+        raise BudgetError(
+            f"pairs have {count} pieces of curves in both orders, where {MOST_LINES} are allowed; leave out pairs that "
+            "others dominate, or merge outputs"
+        )
+    lines: dict[Fraction, Fraction] = {}
+    for p, q in pairs:
+        total_p, total_q = sum(p), sum(q)
+        atoms = sorted(((Fraction(x, y), x, y) for x, y in zip(p, q, strict=True) if x and y), reverse=True)
+        a, b = sum(x for x, y in zip(p, q, strict=True) if not y), 0
+        for x, y in [(0, 0), *((x, y) for _, x, y in atoms)]:
+            a, b = a + x, b + y
+            value, slope = Fraction(a, total_p), Fraction(b, total_q)
+            lines[slope] = max(value, lines.get(slope, value))
+    # From E = infinity down: slopes rise, and each line is the largest from where it crosses the one before.
+    largest: list[tuple[Fraction, Fraction]] = []
+    corners: list[Fraction] = []
+    for slope in sorted(lines):
+        value = lines[slope]
+        if largest and value <= largest[-1][0]:
+            continue
+        while largest:
+            corner = (value - largest[-1][0]) / (slope - largest[-1][1])
+            if not corners or corner < corners[-1]:
+                corners.append(corner)
+                break
+            largest.pop()
+            corners.pop()
+        largest.append((value, slope))
+    masses = [after[1] - before[1] for before, after in pairwise(largest)]
+    above = [corner * mass for corner, mass in zip(corners, masses, strict=True)]
+    zero = Fraction(0)
+    return (
+        tuple(whole_multiples([*above, largest[0][0], zero])),
+        tuple(whole_multiples([*masses, zero, 1 - sum(masses, zero)])),
+    )
