@@ -368,14 +368,19 @@ class JointRows:
         """
         # Every operation is rounded number by number: where a row is, and beside which others, changes nothing.
         data = self._arguments[0]
-        values = self._labels if column == data.n_columns else _numbers(data.X[:, column]) * self._factors
-        away = np.abs(np.clip(_numbers(values), -1.0, 1.0) - center)
-        rows = np.maximum(np.bincount(data.users, minlength=self.n_users), 1)
-        sums, users = [], data.users
+        labels = column == data.n_columns
+        values = _numbers(self._labels) if labels else _numbers(data.X[:, column]) * self._factors
+        away = np.abs(np.clip(values, -1.0, 1.0) - center)
+        sums, users, rows = [], data.users, self._rows_of_each
         for distance in distances:
             away, users = away[away > distance], users[away > distance]
             sums.append(np.sum(SHARE_STEPS * np.bincount(users, minlength=self.n_users) // rows))
         return np.array(sums, dtype=np.int64)
+
+    @cached_property
+    def _rows_of_each(self) -> Integers:
+        """How many rows each user has; 1 for none, to divide by."""
+        return np.maximum(np.bincount(self._arguments[0].users, minlength=self.n_users), 1)
 
     @cached_property
     def _factors(self) -> Floats | float:
