@@ -292,6 +292,12 @@ def test_basic_composition() -> None:
     assert (both.epsilon, both.rho, both.distance) == (None, F(1, 10) + F(1, 8) + F(1, 2), F("1e-20"))
     # A range is no range of the sum under adaptive choices.
     assert compose_basic(PrivacyCost(bounded_range=1), PrivacyCost(bounded_range=1)) == PrivacyCost(2, rho="1/4")
+    noise = PrivacyCost(mu2="1/50", distance="1e-20")
+    assert compose_basic(noise, noise, noise) == PrivacyCost(rho="3/100", mu2="3/50", distance="3e-20")
+    # What has no mu2 has none together with what has one, and the distance of a mu2 counts where the mu2 does.
+    assert compose_basic(noise, PrivacyCost(1)) == PrivacyCost(rho="51/100", distance="1e-20")
+    ranged = PrivacyCost(bounded_range="1/10", mu2="1/50", distance="1e-20")
+    assert compose_basic(ranged, noise).distance == F("2e-20")
     with pytest.raises(ValueError, match="nothing holds for all"):
         compose_basic(PrivacyCost(rho=1), PrivacyCost(1, "1e-6"))
     with pytest.raises(ValueError, match="costs"):

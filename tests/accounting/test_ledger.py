@@ -229,6 +229,7 @@ def test_json_keeps_everything(composition: Any) -> None:
     ledger.spend(PrivacyCost(LogRatio(10, 9)), "ranges")
     ledger.spend(PrivacyCost(0.1, rho="1/500"), "sums")
     ledger.spend(PrivacyCost(bounded_range="1/100"), "a choice")
+    ledger.spend(PrivacyCost("1/100", mu2="1/5000", distance="1e-30"), "noise")
     again = PrivacyLedger.from_json(ledger.to_json())
     assert again.to_json() == ledger.to_json()
     assert again.entries == ledger.entries
@@ -245,7 +246,7 @@ def test_json_that_does_not_keep_the_promise_is_refused() -> None:
         {"limits": {"rho": "1/100"}},
         {"epsilon": "1/2"},
         {"entries": content["entries"] * 3},
-        {"schema_version": 1},
+        {"schema_version": 2},
         {"unit": "household"},
         {"limits": 3},
         {"entries": [{"name": "x", "cost": {"epsilon": "-1"}}]},

@@ -184,7 +184,13 @@ def test_costs_keep_every_guarantee() -> None:
     both = PrivacyCost(1, bounded_range=2)
     assert (both.pair(), both.zcdp()) == ((1, 0), (F(1, 2), 0, 0))
     assert PrivacyCost(1, bounded_range="1/2").pair() == (F(1, 2), 0)
-    for kept in (cost, ranged, both, PrivacyCost(0)):
+    noisy = PrivacyCost(mu2="1/25", distance="1e-20")
+    assert (noisy.pair(), noisy.zcdp(), noisy.rho) == (None, (F(1, 50), 0, F("1e-20")), None)
+    # A rho implies no mu2; of the two that are known the smaller rho counts.
+    assert cost.mu2 is None
+    assert PrivacyCost(rho="1/60", mu2="1/25").zcdp()[0] == F(1, 60)
+    assert PrivacyCost(rho="1/40", mu2="1/25").zcdp()[0] == F(1, 50)
+    for kept in (cost, ranged, both, noisy, PrivacyCost(mu2=0), PrivacyCost(0)):
         assert pickle.loads(pickle.dumps(kept)) == kept
         assert eval(repr(kept)) == kept
         assert hash(kept) == hash(pickle.loads(pickle.dumps(kept)))
@@ -193,12 +199,14 @@ def test_costs_keep_every_guarantee() -> None:
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: PrivacyCost(), "needs epsilon, rho or bounded_range"),
+        (lambda: PrivacyCost(), "needs epsilon, rho, mu2 or bounded_range"),
         (lambda: PrivacyCost(rho=1, delta=0.1), "delta"),
         (lambda: PrivacyCost(1, distance=0.1), "distance"),
         (lambda: PrivacyCost(-1), "epsilon"),
         (lambda: PrivacyCost(rho=LogRatio(3)), "rho"),  # type: ignore[arg-type]
         (lambda: PrivacyCost(rho=-1), "rho"),
+        (lambda: PrivacyCost(mu2=-1), "mu2"),
+        (lambda: PrivacyCost(mu2="x"), "mu2"),
         (lambda: PrivacyCost(bounded_range="x"), "bounded_range"),
         (lambda: zcdp_delta(-1, 1), "rho"),
         (lambda: zcdp_delta(1, math.inf), "epsilon"),

@@ -41,7 +41,7 @@ DELTA_BITS = 2**12
 
 
 def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
-    """The cost of several releases together: epsilons, deltas, rhos and distances add up.
+    """The cost of several releases together: epsilons, deltas, rhos, mu2s and distances add up.
 
     Parameters
     ----------
@@ -51,9 +51,10 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
     Returns
     -------
     PrivacyCost
-        With epsilon and delta if all costs have them, and with rho and distance if all are known in zCDP without a
-        delta beside it. Exact; an epsilon is rounded up where a LogRatio and a number are added. A bounded range does
-        not add up under adaptive choices, so there is none.
+        With epsilon and delta if all costs have them, with rho and distance if all are known in zCDP without a delta
+        beside it, and with mu2 if all have one; the distance is then that of both. Exact; an epsilon is rounded up
+        where a LogRatio and a number are added. A bounded range does not add up under adaptive choices, so there is
+        none.
 
     Notes
     -----
@@ -83,8 +84,12 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
         rho = sum((form[0] for form in forms), Fraction(0))
     if epsilon is None and rho is None:
         raise ValueError("costs: some have no epsilon and others have a delta and no rho, so nothing holds for all")
-    distance = Fraction(0) if rho is None else min(Fraction(1), sum((form[2] for form in forms), Fraction(0)))
-    return PrivacyCost(epsilon, delta or 0, rho, distance)
+    distance = Fraction(0) if rho is None else sum((form[2] for form in forms), Fraction(0))
+    known = [cost.mu2 for cost in costs if cost.mu2 is not None]
+    mu2 = sum(known, Fraction(0)) if len(known) == len(costs) else None
+    if mu2 is not None:
+        distance = max(distance, sum((cost.distance for cost in costs), Fraction(0)))
+    return PrivacyCost(epsilon, delta or 0, rho, min(Fraction(1), distance), mu2=mu2)
 
 
 def level_sum(epsilons: Iterable[Epsilon]) -> PrivacyLevel:

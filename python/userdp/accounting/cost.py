@@ -25,19 +25,26 @@ class PrivacyCost:
     bounded_range : privacy parameter, optional
         The release has bounded range: the log ratios of its masses on two neighbors lie in an interval of this
         length, as those of the exponential mechanism do at its epsilon. It is then also pure DP at this epsilon.
+    mu2 : float, int, Fraction or decimal string, optional
+        The release is within `distance` in total variation, on every dataset, of one whose output distributions on any
+        two neighbors, in both orders, are dominated by N(0, 1) and N(mu, 1) with mu^2 = mu2: Gaussian noise of standard
+        deviation sigma on what has sensitivity D in L2 costs D^2 / sigma^2.
 
     Attributes
     ----------
     epsilon, bounded_range : Fraction, LogRatio or None
         Exactly as given; an epsilon that is not given is `bounded_range`.
     delta, distance : Fraction
-    rho : Fraction or None
+    rho, mu2 : Fraction or None
 
     Notes
     -----
     All of these hold at the same time, each for the whole release, and whoever composes takes the one that is best for
     them. So a release's parts are composed before: a stage of bounded range eta followed by an eps'-DP stage is
-    ``PrivacyCost(epsilon=eta + eps', rho=eta**2 / 8 + eps'**2 / 2)``.
+    ``PrivacyCost(epsilon=eta + eps', rho=eta**2 / 8 + eps'**2 / 2)``. `distance` is one number for rho and mu2.
+
+    A mu2 says more than a rho: it implies rho = mu2 / 2, and no rho implies a mu2. So mu2 is what is stated, never what
+    is computed from rho.
 
     Examples
     --------
@@ -45,6 +52,8 @@ class PrivacyCost:
     (Fraction(1, 32), Fraction(0, 1), Fraction(0, 1))
     >>> PrivacyCost(1, "1e-6", rho="1/50")
     PrivacyCost(epsilon=Fraction(1, 1), delta=Fraction(1, 1000000), rho=Fraction(1, 50))
+    >>> PrivacyCost(mu2="1/25", distance="1e-29").zcdp()[0]
+    Fraction(1, 50)
     """
 
     epsilon: Fraction | LogRatio | None
@@ -52,6 +61,7 @@ class PrivacyCost:
     rho: Fraction | None
     distance: Fraction
     bounded_range: Fraction | LogRatio | None
+    mu2: Fraction | None
 
     def __init__(
         self,
@@ -60,21 +70,23 @@ class PrivacyCost:
         rho: Delta | None = None,
         distance: Delta = 0,
         bounded_range: Epsilon | None = None,
+        mu2: Delta | None = None,
     ) -> None:
         span = None if bounded_range is None else as_epsilon(parse_level(bounded_range, "bounded_range"))
         exact = span if epsilon is None else as_epsilon(parse_level(epsilon))
         threshold, far = parse_delta(delta), parse_delta(distance, "distance")
-        if exact is None and rho is None:
-            raise ValueError("a cost needs epsilon, rho or bounded_range; got none of them")
+        if exact is None and rho is None and mu2 is None:
+            raise ValueError("a cost needs epsilon, rho, mu2 or bounded_range; got none of them")
         if epsilon is None and threshold:
             raise ValueError("delta belongs to an epsilon; epsilon is missing")
-        if rho is None and far:
-            raise ValueError("distance belongs to a rho; rho is missing")
+        if rho is None and mu2 is None and far:
+            raise ValueError("distance belongs to a rho or a mu2; both are missing")
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "delta", threshold)
         object.__setattr__(self, "rho", None if rho is None else parse_rho(rho))
         object.__setattr__(self, "distance", far)
         object.__setattr__(self, "bounded_range", span)
+        object.__setattr__(self, "mu2", None if mu2 is None else parse_rho(mu2, "mu2"))
 
     def zcdp(self) -> tuple[Fraction, Fraction, Fraction]:
         """The release in zCDP: the smallest rho that is known, without a delta beside it if there is one such.
@@ -83,12 +95,14 @@ class PrivacyCost:
         -------
         (rho, delta, distance) : tuple of Fraction
             For each two neighbors the two distributions are, up to a part of delta and a distance in total variation,
-            as those of a rho-zCDP mechanism. From bounded range eta^2/8, from (epsilon, delta)-DP epsilon^2/2 beside
-            its delta.
+            as those of a rho-zCDP mechanism. From bounded range eta^2/8, from mu2 its half, from (epsilon, delta)-DP
+            epsilon^2/2 beside its delta.
         """
         known = []
         if self.rho is not None:
             known.append((self.rho, Fraction(0), self.distance))
+        if self.mu2 is not None:
+            known.append((self.mu2 / 2, Fraction(0), self.distance))
         if self.bounded_range is not None:
             known.append((bounded_range_to_zcdp(self.bounded_range), Fraction(0), Fraction(0)))
         if self.epsilon is not None:
@@ -97,7 +111,7 @@ class PrivacyCost:
         return min(known, key=lambda form: (form[1] > 0, form))
 
     def pair(self) -> tuple[Fraction | LogRatio, Fraction] | None:
-        """The release in (epsilon, delta)-DP; None when only rho is known.
+        """The release in (epsilon, delta)-DP; None when only rho or mu2 is known.
 
         Returns
         -------
@@ -112,15 +126,15 @@ class PrivacyCost:
         return self.epsilon, self.delta
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "distance", "bounded_range")}
+        given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2")}
         if self.epsilon == self.bounded_range:
             del given["epsilon"]
-        always = ("epsilon", "rho", "bounded_range")
+        always = ("epsilon", "rho", "bounded_range", "mu2")
         named = (f"{key}={value!r}" for key, value in given.items() if value or (key in always and value is not None))
         return f"PrivacyCost({', '.join(named)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.epsilon, self.delta, self.rho, self.distance, self.bounded_range)
+        return type(self), (self.epsilon, self.delta, self.rho, self.distance, self.bounded_range, self.mu2)
 
 
 Composition: TypeAlias = Literal["basic", "zcdp"]
@@ -158,7 +172,7 @@ def _in_epsilon(cost: PrivacyCost) -> Amounts:
     pair = cost.pair()
     if pair is None:
         raise ValueError(
-            "this ledger counts epsilon and delta, and the cost is in rho only: give it an epsilon as well"
+            "this ledger counts epsilon and delta, and the cost is in rho or mu2 only: give it an epsilon as well"
             " (PrivacyCost(zcdp_epsilon(rho, delta, distance=distance), delta)), or use composition='zcdp'"
         )
     return {"epsilon": parse_level(pair[0]), "delta": parse_level(pair[1])}

@@ -31,9 +31,9 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import PrivacyBudgetError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 WIDTH = 11
-_COST = ("epsilon", "delta", "rho", "distance", "bounded_range")
+_COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
 Amount: TypeAlias = "Fraction | LogRatio"
