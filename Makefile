@@ -66,11 +66,12 @@ test: ## lint, cargo test, pytest, the stub check and the evidence on constant t
 IN_PARALLEL := $(PY) -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 SERIAL := $(PY) -m pytest -m serial $$(grep -rl --include='test_*.py' 'mark\.serial' tests)
 
-lint: lint-rust lint-python ## rustfmt, clippy, ruff and mypy
+lint: lint-rust lint-python ## rustfmt, clippy, rustdoc, ruff and mypy
 
 lint-rust: $(VENV)/.stamp-check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 lint-python: $(VENV)/.stamp-check
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-//! The compiled core of `userdp` for Python: conversion only. [`run`] is the one way into long computations.
+//! The compiled core of `userdp` for Python: conversion only. `run` is the one way into long computations.
 
 // Arguments arrive by value from Python.
 #![allow(clippy::needless_pass_by_value)]

@@ -1,4 +1,4 @@
-//! Discrete Gaussian noise on integers: P[x] near e^(-x^2 / (2 sigma^2)), by rejection in constant-time trials.
+//! Discrete Gaussian noise on integers: `P[x]` near e^(-x^2 / (2 sigma^2)), by rejection in constant-time trials.
 //!
 //! |x| = K k + r for cells of a power of two K of integers. A trial draws the cell k from a table near
 //! e^(-(K k)^2 / (2 sigma^2)), r uniform below K and a sign, and accepts with a probability near

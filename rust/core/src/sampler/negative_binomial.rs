@@ -15,11 +15,11 @@ const BITS: i64 = 256;
 /// Entries between two looks at the control.
 const CHECK_EVERY: u64 = 1 << 8;
 
-/// Enclosures of P[0], P[1], ... of NB(r, p), one after the other.
+/// Enclosures of `P[0]`, `P[1]`, ... of NB(r, p), one after the other.
 ///
 /// # Numerics
-/// P[0] = e^(r ln(1 - p)) is enclosed; P[k + 1] = P[k] p (k + r) / (k + 1) is multiplied with outward rounding to 256
-/// bits, which costs a relative 2^-254 a step.
+/// `P[0]` = e^(r ln(1 - p)) is enclosed; `P[k + 1] = P[k] p (k + r) / (k + 1)` is multiplied with outward rounding to
+/// 256 bits, which costs a relative 2^-254 a step.
 #[derive(Debug, Clone)]
 pub struct NegativeBinomialMasses {
     r: Rational,
@@ -57,7 +57,7 @@ impl NegativeBinomialMasses {
         self.k
     }
 
-    /// P[k].
+    /// `P[k]`.
     pub fn mass(&self) -> &Interval {
         &self.mass
     }

@@ -15,19 +15,19 @@ const TAIL_BITS: i64 = 80;
 /// Entries between two looks at the control.
 const CHECK_EVERY: u64 = 1 << 8;
 
-/// P[Y = k] and P[Y >= k] of Y ~ NB(r, p) with r > 1, as far as they matter, and a bound on what follows.
+/// `P[Y = k]` and `P[Y >= k]` of Y ~ NB(r, p) with r > 1, as far as they matter, and a bound on what follows.
 ///
 /// # Guarantee
-/// Let g(k) = P[k + 1] / P[k] = p (k + r) / (k + 1), which falls in k for r > 1. Where g(K) < 1, every later step is
-/// below g(K) as well, so P[Y >= K] is between P[K] and P[K] (1 + g(K) + g(K)^2 + ...) = P[K] / (1 - g(K)). Tails from
-/// smaller k on are that and sums of positive numbers: nothing cancels.
+/// Let `g(k) = P[k + 1] / P[k]` = p (k + r) / (k + 1), which falls in k for r > 1. Where g(K) < 1, every later step is
+/// below g(K) as well, so `P[Y >= K]` is between `P[K]` and `P[K] (1 + g(K) + g(K)^2 + ...)` = `P[K] / (1 - g(K))`.
+/// Tails from smaller k on are that and sums of positive numbers: nothing cancels.
 #[derive(Debug)]
 pub struct NegativeBinomialDistribution {
     r: Rational,
     p: Rational,
-    /// P[Y = k] for k = 0, ..., K - 1.
+    /// `P[Y = k]` for k = 0, ..., K - 1.
     masses: Vec<Interval>,
-    /// P[Y >= k] for k = 0, ..., K.
+    /// `P[Y >= k]` for k = 0, ..., K.
     tails: Vec<Interval>,
 }
 
@@ -98,12 +98,12 @@ impl NegativeBinomialDistribution {
         self.masses.is_empty()
     }
 
-    /// P[Y = k] for k < K.
+    /// `P[Y = k]` for k < K.
     pub fn mass(&self, k: usize) -> &Interval {
         &self.masses[k]
     }
 
-    /// P[Y >= k].
+    /// `P[Y >= k]`.
     pub fn tail(&self, k: usize) -> Interval {
         let last = &self.tails[self.masses.len()];
         self.tails
@@ -112,7 +112,7 @@ impl NegativeBinomialDistribution {
             .unwrap_or_else(|| Interval { lower: Dyadic::integer(Integer::ZERO), upper: last.upper.clone() })
     }
 
-    /// The least k with P[Y > k] + `more` <= beta beyond doubt; `None` where the listed values do not tell.
+    /// The least k with `P[Y > k] + more <= beta` beyond doubt; `None` where the listed values do not tell.
     pub fn quantile(&self, beta: &Rational, more: &Rational) -> Option<usize> {
         let target = beta - more;
         (0..self.len()).find(|&k| self.tail(k + 1).upper.to_rational() <= target)

@@ -28,7 +28,7 @@ const MARGIN: f64 = 1e-5;
 pub enum Goal {
     /// The mean of all the noise.
     Mean,
-    /// The T with P[noise > T] at most this.
+    /// The T with `P[noise > T]` at most this.
     Quantile(f64),
 }
 
