@@ -15,6 +15,7 @@ from userdp.accounting.composition import (
     optimal_delta_of_groups,
 )
 from userdp.accounting.cost import PrivacyCost
+from userdp.accounting.gaussian_budget import bounded_range_to_mu2, gaussian_delta, largest_mu2
 from userdp.accounting.group_privacy import (
     PrivacyParameters,
     group_privacy,
@@ -39,13 +40,16 @@ __all__ = [
     "PrivacyLedger",
     "PrivacyLossDistribution",
     "PrivacyParameters",
+    "bounded_range_to_mu2",
     "bounded_range_to_zcdp",
     "compose_advanced",
     "compose_basic",
     "compose_optimal",
     "dimension_epsilon",
+    "gaussian_delta",
     "group_privacy",
     "largest_epsilon_each",
+    "largest_mu2",
     "largest_rho",
     "optimal_delta",
     "optimal_delta_of_groups",

@@ -72,7 +72,7 @@ def largest_epsilon_each(k: int | Shares, epsilon: Epsilon, delta: Delta, *, del
         return low
     # Where one of the mechanisms alone costs more: e^e > (2 / (1 - delta)) e^epsilon.
     high = (value_enclosure(level)[1] + ln_enclosure(2 / (1 - target))[1]) / max(share for share, _ in groups)
-    return _largest(cost, low, shortened(high, up=True, bits=RESULT_BITS), target)
+    return largest_within(cost, low, shortened(high, up=True, bits=RESULT_BITS), target)
 
 
 def _share(group: object) -> tuple[Fraction, int]:
@@ -81,7 +81,7 @@ def _share(group: object) -> tuple[Fraction, int]:
     return parse_positive(group[0], "share"), check_count(group[1], "count")
 
 
-def _largest(cost: Callable[[Fraction], Fraction], low: Fraction, high: Fraction, target: Fraction) -> Fraction:
+def largest_within(cost: Callable[[Fraction], Fraction], low: Fraction, high: Fraction, target: Fraction) -> Fraction:
     """The largest number, to `RESULT_BITS` bits, whose increasing cost is within the target, as that of low is."""
 
     def excess(value: Fraction) -> float:

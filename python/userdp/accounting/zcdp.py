@@ -142,7 +142,7 @@ def zcdp_delta(rho: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Fraction
     8.825...e-08
     """
     concentration, level = parse_rho(rho), parse_level(epsilon)
-    far = _distance_cost(level, parse_delta(distance, "distance"))
+    far = distance_cost(level, parse_delta(distance, "distance"))
     return min(Fraction(1), _delta(concentration, level) + far)
 
 
@@ -185,7 +185,7 @@ def zcdp_epsilon(rho: Delta, delta: Delta, *, distance: Delta = 0) -> Fraction:
     # The least epsilon is a fixed point: what the distance takes from delta grows with epsilon.
     proposed = Fraction(0)
     for _ in range(64):
-        left = target - _distance_cost(PrivacyLevel(Fraction(1), proposed), far)
+        left = target - distance_cost(PrivacyLevel(Fraction(1), proposed), far)
         if left <= 0:
             break
         found = Fraction(_proposed_epsilon(_as_float(concentration), ln_float(min(left, CLOSEST_TO_ONE))))
@@ -231,7 +231,7 @@ def largest_rho(epsilon: Epsilon, delta: Delta, *, distance: Delta = 0) -> Fract
     far = parse_delta(distance, "distance")
     if target == 1:
         raise ValueError("delta must be below 1: every rho serves at delta = 1")
-    noise = target - _distance_cost(level, far)
+    noise = target - distance_cost(level, far)
     if noise < LEAST_BOUND:
         raise _too_small(target, far, level)
     noise = min(noise, CLOSEST_TO_ONE)  # floats do not tell larger ones from 1
@@ -248,7 +248,7 @@ def largest_rho(epsilon: Epsilon, delta: Delta, *, distance: Delta = 0) -> Fract
 
 
 def _too_small(delta: Fraction, distance: Fraction, level: PrivacyLevel) -> ValueError:
-    least = 2 * (_distance_cost(level, distance) + LEAST_BOUND)
+    least = 2 * (distance_cost(level, distance) + LEAST_BOUND)
     if least >= 1:
         return ValueError(f"distance={float(distance):.3g} is too large: at this epsilon no delta below 1 would do")
     would_do = f"{float(least):.3g}" if least > Fraction(1, 10**300) else "1e-300"
@@ -258,7 +258,7 @@ def _too_small(delta: Fraction, distance: Fraction, level: PrivacyLevel) -> Valu
     )
 
 
-def _distance_cost(level: PrivacyLevel, distance: Fraction) -> Fraction:
+def distance_cost(level: PrivacyLevel, distance: Fraction) -> Fraction:
     """(1 + e^epsilon) distance, rounded up, at most 1."""
     if distance == 0:
         return Fraction(0)
