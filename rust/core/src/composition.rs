@@ -14,6 +14,7 @@ mod leaves;
 mod levels;
 mod masses;
 mod ntt;
+mod table;
 
 pub use curve::Composed;
 pub use gaussian::Sampling;
@@ -149,7 +150,7 @@ impl Release {
         if mu_squared < power(40).recip() || mu_squared > power(8) {
             return Err(Error::invalid("mu_squared", "must be from 2^-40 to 2^8"));
         }
-        if let Sampling::Removal(rate) | Sampling::Addition(rate) = &sampling
+        if let Sampling::Removal(rate) | Sampling::Addition(rate) | Sampling::Replacement(rate) = &sampling
             && (*rate < power(30).recip() || *rate > Rational::one())
         {
             return Err(Error::invalid("rate", "must be from 2^-30 to 1"));

@@ -59,16 +59,37 @@ impl PyRelease {
         run_short(|| Release::bounded_range(&multiplier(&range))).map(Self::new)
     }
 
-    /// The Gaussian mechanism with means mu apart, on all users or on a sample: the pair of removing one, or of adding one.
+    /// The Gaussian mechanism with means mu apart, on all users or on a sample: the pair of removing one, of adding one, or
+    /// of replacing one in a sample of a fixed size.
     #[staticmethod]
-    #[pyo3(signature = (mu_squared, rate=None, addition=false))]
-    fn gaussian(mu_squared: BigRational, rate: Option<BigRational>, addition: bool) -> PyResult<Self> {
+    #[pyo3(signature = (mu_squared, rate=None, addition=false, replacement=false))]
+    fn gaussian(
+        mu_squared: BigRational,
+        rate: Option<BigRational>,
+        addition: bool,
+        replacement: bool,
+    ) -> PyResult<Self> {
         let sampling = match rate {
             None => Sampling::None,
+            Some(rate) if replacement => Sampling::Replacement(rate),
             Some(rate) if addition => Sampling::Addition(rate),
             Some(rate) => Sampling::Removal(rate),
         };
         run_short(|| Release::gaussian(mu_squared, sampling)).map(Self::new)
+    }
+
+    /// Integer weights at equally spaced losses, and at infinity.
+    #[staticmethod]
+    fn from_table(
+        py: Python<'_>,
+        weights: Items<BigUint>,
+        infinity: BigUint,
+        low: i64,
+        step: BigRational,
+        limbs: usize,
+    ) -> PyResult<Self> {
+        run(py, None, |control| Release::from_table(&weights, &infinity, low, &step, limbs, control))
+            .map(Self::new)
     }
 }
 

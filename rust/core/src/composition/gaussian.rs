@@ -202,10 +202,13 @@ pub enum Sampling {
     Removal(Rational),
     /// The same: the pair of adding one.
     Addition(Rational),
+    /// On a sample of a fixed size that each user is in with this probability: the pair of replacing one.
+    Replacement(Rational),
 }
 
-/// The pair N(0, 1), N(mu, 1), or its Poisson samples, by mu^2: g(E) = Phi(-e / mu + mu / 2) - E Phi(-e / mu - mu / 2) at E = e^e;
+/// The pair N(0, 1), N(mu, 1), or its samples, by mu^2: g(E) = Phi(-e / mu + mu / 2) - E Phi(-e / mu - mu / 2) at E = e^e;
 /// q g((E - 1 + q) / q) for removal where E > 1 - q, and 1 - E below; and 1 - E + E g(1 / E) of that for addition.
+/// The curve of replacement is that of removal from E = 1 on, and that of addition below.
 pub(super) fn gaussian(
     mu_squared: &Rational,
     sampling: &Sampling,
@@ -220,7 +223,7 @@ pub(super) fn gaussian(
     let z = (2.0 * std::f64::consts::LN_2 * (bits_of(options.limbs) as f64 - cut)).sqrt() + 0.5;
     let (low, high) = match sampling {
         Sampling::None => (mu * mu / 2.0 - z * mu, mu * mu / 2.0 + z * mu),
-        Sampling::Removal(rate) | Sampling::Addition(rate) => {
+        Sampling::Removal(rate) | Sampling::Addition(rate) | Sampling::Replacement(rate) => {
             let q = rate.to_f64().unwrap_or(f64::NAN);
             // P's and Q's outcomes beyond z deviations of either are below the cut together.
             // ln(1 - q + q e^e), without overflow.
@@ -229,7 +232,11 @@ pub(super) fn gaussian(
                 e.max(0.0) + ((1.0 - q) * (-e.max(0.0)).exp() + q * e.min(0.0).exp()).ln()
             };
             let (low, high) = (loss(-z), loss(mu + z));
-            if matches!(sampling, Sampling::Removal(_)) { (low, high) } else { (-high, -low) }
+            match sampling {
+                Sampling::Addition(_) => (-high, -low),
+                Sampling::Replacement(_) => (-high, high),
+                _ => (low, high),
+            }
         }
     };
     let ends = ((low / step).floor() as i64 - 1, (high / step).ceil() as i64 + 1);
@@ -264,7 +271,9 @@ pub(super) fn gaussian(
     };
     let rate = match sampling {
         Sampling::None => one.clone(),
-        Sampling::Removal(rate) | Sampling::Addition(rate) => fixed_rational(rate, width),
+        Sampling::Removal(rate) | Sampling::Addition(rate) | Sampling::Replacement(rate) => {
+            fixed_rational(rate, width)
+        }
     };
     // Errors in units of 2^-width, with width = bits + 64: 1 / mu <= 2^20 makes 2^21 of x, or 2^31 by the logarithm's 2^11, so
     // less of Phi; a unit of q moves q g((E - 1 + q) / q) by at most 1 + E / q <= 2^32 (1 + E); E is a factor. All are below
@@ -275,8 +284,9 @@ pub(super) fn gaussian(
                 let loss = fixed_rational(&(resolution * Integer::from(index)), width);
                 plain(&loss, &fixed(&level.lower, width))
             }
+            Sampling::Replacement(_) if index >= 0 => removal(&rate, &fixed(&level.lower, width)),
             Sampling::Removal(_) => removal(&rate, &fixed(&level.lower, width)),
-            Sampling::Addition(_) => {
+            Sampling::Addition(_) | Sampling::Replacement(_) => {
                 let level_here = fixed(&level.lower, width);
                 let inverse = (BigInt::one() << (2 * width)).div_floor(&level_here);
                 &one - &level_here + ((removal(&rate, &inverse) * &level_here) >> width)
