@@ -22,6 +22,7 @@ from userdp.accounting.group_privacy import (
     subsampling_amplification,
     subsampling_population,
     triangle_inequality,
+    user_epsilon,
 )
 from userdp.accounting.ledger import LedgerEntry, PrivacyLedger
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
@@ -57,6 +58,7 @@ __all__ = [
     "subsampling_amplification",
     "subsampling_population",
     "triangle_inequality",
+    "user_epsilon",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_group_privacy",

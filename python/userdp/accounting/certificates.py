@@ -17,7 +17,7 @@ from userdp.accounting.losses import (
     PureLoss,
     ReleaseLoss,
 )
-from userdp.accounting.privacy_loss import targets
+from userdp.accounting.refinement import targets
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level

@@ -10,10 +10,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from userdp import _core
 from userdp.exact.epsilon import BITS, as_epsilon, at_most, enclosure, is_rational, upper
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, check_count, parse_delta, parse_level, round_up
+from userdp.exact.numbers import (
+    Bounds,
+    Delta,
+    Epsilon,
+    LogRatio,
+    PrivacyLevel,
+    check_count,
+    parse_delta,
+    parse_level,
+    round_up,
+    short_repr,
+)
+
+if TYPE_CHECKING:
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution
 
 MAX_POWER_BITS = 10**6
 
@@ -144,6 +159,44 @@ def _trimmed(value: Fraction, level: PrivacyLevel) -> Fraction:
         return value
     scale = 1 << BITS
     return Fraction(math.ceil(value * scale), scale)
+
+
+def user_epsilon(release: PrivacyLossDistribution, records: int, delta: Delta, *, width: float = 1e-4) -> Bounds:
+    """The epsilon of a user with several records, from what releases lose about one record.
+
+    Parameters
+    ----------
+    release : PrivacyLossDistribution
+        Of the item-level mechanism, or of several releases by such.
+    records : int
+        The most records of a user, at least 1.
+    delta : float, int, Fraction or decimal string
+        In [0, 1], taken exactly.
+    width : float
+        How far the bounds may be apart.
+
+    Returns
+    -------
+    Bounds
+        Of the least epsilon at delta for the iterated power curve, which no item-level mechanism of this privacy loss
+        exceeds for such a user.
+
+    Notes
+    -----
+    `release.group(records).epsilon(delta)`. `group_privacy` instead takes one (epsilon, delta) of the item-level
+    mechanism, and forgets the rest of its curve.
+
+    Examples
+    --------
+    >>> from userdp.accounting import PrivacyLossDistribution
+    >>> user_epsilon(PrivacyLossDistribution.discrete_laplace("1/10"), 20, "1/100").upper < 2
+    True
+    """
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution
+
+    if not isinstance(release, PrivacyLossDistribution):
+        raise TypeError(f"release must be a PrivacyLossDistribution; got {short_repr(release)}")
+    return release.group(check_count(records, "records")).epsilon(delta, width=width)
 
 
 def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int, n_total: int) -> PrivacyParameters:

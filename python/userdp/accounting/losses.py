@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
-from userdp.exact.epsilon import core_level
+from userdp.exact.epsilon import core_level, enclosure
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exact.pmf import fractions_of, masses_of, whole_multiples
 from userdp.exceptions import BudgetError
 
 MOST_LINES = 2**18
 """Pieces of curves of which a maximum is taken."""
+MOST_BITS = 2**26
+"""Of all powers of a ratio together."""
 
 
 class ReleaseLoss(ABC):
@@ -43,6 +45,13 @@ class ReleaseLoss(ABC):
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         """For the core, with masses of so many words; backwards is the pair in the other order."""
 
+    def finite(self, *, above: bool) -> PairLoss | None:
+        """The pair by integer weights, where it has finitely many losses.
+
+        Where e^loss is irrational: a pair that dominates it, or one that it dominates, with e^loss of about 190 bits.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class PairLoss(ReleaseLoss):
@@ -56,6 +65,16 @@ class PairLoss(ReleaseLoss):
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         p, q = (self.q, self.p) if backwards else (self.p, self.q)
         return _core.Release.from_weights(p, q, limbs)
+
+    def finite(self, *, above: bool) -> PairLoss:
+        return self
+
+    def both_orders(self) -> PairLoss:
+        """The least pair above this one in either order."""
+        if self.symmetric or same_curves(self.p, self.q):
+            return replace(self, symmetric=True)
+        p, q = largest_pair([(self.p, self.q), (self.q, self.p)])
+        return PairLoss(p, q, attained=False, symmetric=True)
 
     def end(self) -> tuple[Fraction, PrivacyLevel]:
         """The mass at infinity, and e^loss for a finite loss, each the largest of both orders."""
@@ -82,6 +101,14 @@ class PureLoss(ReleaseLoss):
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.pure(core_level(self.epsilon), self.delta, limbs)
 
+    def finite(self, *, above: bool) -> PairLoss | None:
+        ratio = _multiplier(self.epsilon, above=above)
+        if ratio is None:
+            return None
+        rest = (1 - self.delta) / (1 + ratio)
+        weights = tuple(whole_multiples([rest * ratio, rest, self.delta, Fraction(0)]))
+        return PairLoss(weights, (weights[1], weights[0], 0, weights[2]), symmetric=True)
+
     def end(self) -> tuple[Fraction, PrivacyLevel]:
         """The mass at infinity, and e^loss for the largest finite loss."""
         return self.delta, self.epsilon
@@ -99,6 +126,17 @@ class DiscreteLaplaceLoss(ReleaseLoss):
 
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.discrete_laplace(core_level(self.rate), self.shift, limbs)
+
+    def finite(self, *, above: bool) -> PairLoss | None:
+        # Noise at a lower rate is noise at a higher one plus more of its own: the latter dominates.
+        ratio = _multiplier(self.rate, above=above)
+        if ratio is None or (ratio.numerator.bit_length() + 1) * self.shift**2 > MOST_BITS:
+            return None
+        powers = [ratio**j for j in range(self.shift + 1)]
+        masses = [Fraction(1), *((ratio - 1) * power for power in powers[:-1]), powers[-1]]
+        masses[1:2] = []  # the losses -shift, -shift + 2, ..., shift, in units of the rate
+        weights = tuple(whole_multiples(masses))
+        return PairLoss(weights, weights[::-1], symmetric=True)
 
     def __str__(self) -> str:
         return f"discrete Laplace noise (rate {float(self.rate):.6g}, shift {self.shift})"
@@ -166,6 +204,79 @@ class SampledGaussianLoss(ReleaseLoss):
     def __str__(self) -> str:
         mu_squared, rate = float(self.mu_squared), float(self.rate)
         return f"Gaussian noise (mu^2 = {mu_squared:.6g}) on a sample at rate {rate:.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSampleGaussianLoss(ReleaseLoss):
+    """Gaussian noise on a sample of a fixed size, of which a user is replaced."""
+
+    mu_squared: Fraction
+    rate: Fraction
+
+    @property
+    def attained(self) -> bool:
+        return False
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.gaussian(self.mu_squared, self.rate, False, True)
+
+    def __str__(self) -> str:
+        mu_squared, rate = float(self.mu_squared), float(self.rate)
+        return f"Gaussian noise (mu^2 = {mu_squared:.6g}) on a fixed share {rate:.6g} of all"
+
+
+@dataclass(frozen=True, slots=True)
+class LossTable:
+    """Integer weights at the losses low * step, (low + 1) * step, ..., and at infinity."""
+
+    low: int
+    weights: tuple[int, ...]
+    infinity: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableLoss(ReleaseLoss):
+    """A release by its masses at equally spaced losses, in one order and in the other."""
+
+    step: Fraction
+    forward: LossTable
+    backward: LossTable
+
+    @property
+    def attained(self) -> bool:
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        return self.forward == self.backward
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        table = self.backward if backwards else self.forward
+        return _core.Release.from_table(table.weights, table.infinity, table.low, self.step, limbs)
+
+    def __str__(self) -> str:
+        return f"a table of {max(len(self.forward.weights), len(self.backward.weights))} losses"
+
+
+def _multiplier(level: PrivacyLevel, *, above: bool) -> Fraction | None:
+    """e^epsilon, or a fraction next to it; none for one that is too long."""
+    if level.exponent > 2**10:
+        return None
+    return enclosure(level, "epsilon")[1 if above else 0]
+
+
+def same_curves(p: Sequence[int], q: Sequence[int]) -> bool:
+    """Whether both orders of a pair have the same law of losses, and so the same curve."""
+    laws: list[dict[Fraction | None, Fraction]] = []
+    for one, other in ((p, q), (q, p)):
+        total, total_other = sum(one), sum(other)
+        law: dict[Fraction | None, Fraction] = {}
+        for x, y in zip(one, other, strict=True):
+            if x:
+                loss = Fraction(x * total_other, y * total) if y else None
+                law[loss] = law.get(loss, Fraction(0)) + Fraction(x, total)
+        laws.append(law)
+    return laws[0] == laws[1]
 
 
 def hockey_stick_of(p: Sequence[int], q: Sequence[int], ratio: Fraction) -> Fraction:

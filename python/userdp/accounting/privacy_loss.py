@@ -10,12 +10,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from userdp import _core
+from userdp.accounting.domination import dominates
 from userdp.accounting.losses import (
     BoundedRangeLoss,
     DiscreteGaussianLoss,
@@ -24,12 +23,13 @@ from userdp.accounting.losses import (
     PairLoss,
     PureLoss,
     ReleaseLoss,
-    SampledGaussianLoss,
-    hockey_stick_of,
     largest_pair,
     weights_of,
 )
-from userdp.exact.epsilon import core_level, float_above
+from userdp.accounting.power_curves import group_of
+from userdp.accounting.refinement import Parts, Refined
+from userdp.accounting.sampling import fixed_size_sample, poisson_sample
+from userdp.exact.epsilon import enclosure, float_above
 from userdp.exact.numbers import (
     Bounds,
     Delta,
@@ -45,33 +45,24 @@ from userdp.exact.numbers import (
     round_up,
     short_repr,
 )
-from userdp.exact.pmf import PmfLike, whole_multiples
-from userdp.exceptions import BudgetError
-from userdp.runtime import progress_bar
+from userdp.exact.pmf import PmfLike
 
 Neighbors: TypeAlias = Literal["replace", "add-remove"]
 NEIGHBORS = ("replace", "add-remove")
 
 MAX_TERMS = 2**22
 CERTIFIED_TERMS = 2**20
-MOST_LIMBS = 18
-START = Fraction(1, 1000)
-"""Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
 MOST_MU_SQUARED = 2**8
-LATTICE_SHARE = Fraction(1, 10**12)
-"""How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
-FINEST = 2**40
-"""The most levels for a unit of loss."""
+FIXED_POINTS = 8
+"""How often an interval is widened in which epsilon is looked for, where there is a distance."""
+WORTH = Fraction(1, 2**30)
+"""What must be left of delta beside a distance."""
 MOST_RELEASES = 2**40
 """Of a kind, in a composition."""
-WIDER = Fraction(1, 2**192)
-"""Where masses are too narrow for a lattice, they are made as wide as for a delta that is so much smaller."""
-LEAST_DELTA = Fraction(1, 2**1000)
-"""Of smaller ones, answers may say no more than that."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
-class PrivacyLossDistribution:
+class PrivacyLossDistribution(Refined):
     """Privacy loss distributions of releases, to be composed, and asked for delta and epsilon.
 
     An object is a list of releases; nothing is computed before a question is asked. Answers are `Bounds`: floats at or
@@ -91,7 +82,10 @@ class PrivacyLossDistribution:
     choices, use `from_pairs`.
 
     **Lower bounds** are those of the pairs that were composed. `attained` says whether such a pair is that of a real
-    release; for `bounded_range`, `from_pairs` and `poisson` it need not be.
+    release; for `bounded_range`, `from_pairs`, samples and groups it need not be.
+
+    **Distance.** Releases that are only within some total variation of what is bounded here, such as noise that is
+    drawn with rounding, say so by `distance`, which every answer includes.
 
     Proofs and sources: docs/proofs/exact_composition.md.
 
@@ -102,8 +96,10 @@ class PrivacyLossDistribution:
     Bounds(lower=19.344671447993044, upper=19.344671447993047)
     """
 
-    _parts: tuple[tuple[ReleaseLoss, int], ...]
+    _parts: Parts
     neighbors: Neighbors
+    distance: Fraction
+    """On every dataset all releases together are within this total variation of what their pairs are above."""
 
     def __init__(self) -> None:
         raise TypeError(
@@ -111,7 +107,9 @@ class PrivacyLossDistribution:
         )
 
     @classmethod
-    def _of(cls, parts: Iterable[tuple[ReleaseLoss, int]], neighbors: Any) -> PrivacyLossDistribution:
+    def _of(
+        cls, parts: Iterable[tuple[ReleaseLoss, int]], neighbors: Any, distance: Fraction = Fraction(0)
+    ) -> PrivacyLossDistribution:
         if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
             raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
         counts: dict[ReleaseLoss, int] = {}
@@ -136,6 +134,7 @@ class PrivacyLossDistribution:
         made = object.__new__(cls)
         object.__setattr__(made, "_parts", tuple(counts.items()))
         object.__setattr__(made, "neighbors", neighbors)
+        object.__setattr__(made, "distance", min(distance, Fraction(1)))
         return made
 
     @classmethod
@@ -330,8 +329,14 @@ class PrivacyLossDistribution:
                 raise TypeError(f"parts must be pairs of a PrivacyLossDistribution and an int; got {short_repr(part)}")
             if part.neighbors != listed[0][0].neighbors:
                 raise ValueError("parts must be about the same neighbors; got 'replace' and 'add-remove'")
-        flat = [(one, count * check_count(times, "count")) for whole, times in listed for one, count in whole._parts]
-        return cls._of(flat, listed[0][0].neighbors)
+        counts = [check_count(times, "count") for _, times in listed]
+        flat = [
+            (one, count * times)
+            for (whole, _), times in zip(listed, counts, strict=True)
+            for one, count in whole._parts
+        ]
+        distance = sum((whole.distance * times for (whole, _), times in zip(listed, counts, strict=True)), Fraction(0))
+        return cls._of(flat, listed[0][0].neighbors, distance)
 
     def compose(self, *others: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """One after another: these releases and those of others."""
@@ -352,15 +357,16 @@ class PrivacyLossDistribution:
         Returns
         -------
         PrivacyLossDistribution
-            For adding or removing a user. This object, one release by `from_pmfs`, `from_pairs` or `gaussian` for
-            "add-remove", is taken as the claim that its pair (with the user, without) dominates the release on samples
-            of all sizes, 0 included. For `gaussian` that is so where a user's part of the sum is within the
-            sensitivity.
+            For adding or removing a user. This object, one release for "add-remove", is taken as the claim that its
+            pair (with the user, without) dominates the release on samples of all sizes, 0 included. For `gaussian` that
+            is so where a user's part of the sum is within the sensitivity. `distance` stays what it is, and is not
+            multiplied by the rate.
 
         Raises
         ------
         ValueError
-            Where this is not one release by `from_pmfs`, `from_pairs` or `gaussian` for neighbors="add-remove".
+            Where this is not one release for neighbors="add-remove", and for releases without a curve to sample from:
+            bounded ranges, discrete Gaussian noise, samples.
 
         Examples
         --------
@@ -371,33 +377,181 @@ class PrivacyLossDistribution:
         exact = parse_exact(rate, "rate", "a float, int, Fraction or decimal string in (0, 1]")
         if not Fraction(1, 2**30) <= exact <= 1:
             raise ValueError(f"rate must be from 2**-30 to 1; got {short_repr(rate)}")
+        sampled = poisson_sample(self._one("poisson(rate)", "add-remove", "(with a user, without)"), exact)
+        return self._sampled(sampled, "poisson(rate)")
+
+    def without_replacement(self, sampled: int, total: int) -> PrivacyLossDistribution:
+        """The privacy loss on a secret sample of a fixed number of users, drawn anew in every release.
+
+        Parameters
+        ----------
+        sampled, total : int
+            How many of how many users are drawn, uniformly and without replacement; sampled / total is at least
+            2**-30. Both are public.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            For replacing a user. This object, one release for "replace", is taken as the claim that its pair dominates
+            the release on any two samples of this size that differ in one user, in both orders; a pair whose orders
+            differ is replaced by the largest of both first. `distance` stays what it is.
+
+        Raises
+        ------
+        ValueError
+            Where this is not one release for neighbors="replace", and for releases without a curve to sample from:
+            bounded ranges, discrete Gaussian noise, samples.
+
+        Notes
+        -----
+        The curve is q g(1 + (E - 1) / q) for E >= 1, with q = sampled / total (Balle, Barthe and Gaboardi 2018).
+        Samples of coins, and other neighbors, have other theorems: `poisson` is for adding and removing a user. One
+        sample that is used in several releases is composed first, where the releases are on the sample.
+
+        Examples
+        --------
+        >>> step = PrivacyLossDistribution.gaussian("0.8").without_replacement(100, 10000)
+        >>> step.self_compose(100).epsilon("1e-6", width=0.01).upper < 5
+        True
+        >>> PrivacyLossDistribution.pure("ln(20)").without_replacement(10, 190).epsilon(0).upper
+        0.6931471805599454
+        """
+        most = check_count(total, "total")
+        exact = Fraction(check_count(sampled, "sampled"), most)
+        if not Fraction(1, 2**30) <= exact <= 1:
+            raise ValueError(
+                f"sampled must be at most total, and at least total / 2**30; got {short_repr(sampled)} of "
+                f"{short_repr(total)}"
+            )
+        part = self._one("without_replacement(sampled, total)", "replace", "(one user replaced)")
+        return self._sampled(fixed_size_sample(part, exact), "without_replacement(sampled, total)")
+
+    def _one(self, name: str, neighbors: Neighbors, in_words: str) -> ReleaseLoss:
+        """The one release that is to be sampled."""
         (part, count), *more = self._parts
         one = count == 1 and not more and (not isinstance(part, GaussianLoss) or part.count == 1)
-        if not one or not isinstance(part, (PairLoss, GaussianLoss)) or self.neighbors != "add-remove":
+        if not one or self.neighbors != neighbors:
             raise ValueError(
-                "poisson takes one release by from_pmfs, from_pairs or gaussian, for neighbors='add-remove' "
-                "(with a user, without); sample first, then compose: poisson(rate).self_compose(count)"
+                f"{name} takes one release, for neighbors='{neighbors}' {in_words}; sample first, then compose: "
+                f"{name}.self_compose(count)"
             )
-        if isinstance(part, GaussianLoss):
-            return self._of([(SampledGaussianLoss(part.mu_squared, exact), 1)], self.neighbors)
-        p_total, q_total = sum(part.p), sum(part.q)
-        mixed = [
-            exact * Fraction(x, p_total) + (1 - exact) * Fraction(y, q_total)
-            for x, y in zip(part.p, part.q, strict=True)
-        ]
-        # A mixture is not symmetric, even where the pair is.
-        sampled = PairLoss(tuple(whole_multiples(mixed)), part.q, attained=False)
-        return self._of([(sampled, 1)], self.neighbors)
+        return part
+
+    def _sampled(self, sampled: ReleaseLoss | None, name: str) -> PrivacyLossDistribution:
+        if sampled is None:
+            raise ValueError(
+                f"{name} takes a release with finitely many losses, or gaussian; got {self._parts[0][0]}. "
+                "What is above it will do: pure(epsilon) for a bounded range, the pair by from_pairs for noise"
+            )
+        # Laws of samples are mixtures: they are as far from mixtures of what the pair is above.
+        return self._of([(sampled, 1)], self.neighbors, self.distance)
+
+    def group(self, size: int) -> PrivacyLossDistribution:
+        """The privacy loss about several records together, from that about one of them; or about users.
+
+        Parameters
+        ----------
+        size : int
+            How many records (or users) change together, at least 1.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            For neighbors that differ in so many. Additive noise has so many times the shift, a bounded range so many
+            times the width; pairs and (epsilon, delta)-DP have the iterate of their power curve, which is exact where
+            a chain of neighbors attains it. `distance` stays what it is: only the ends of a chain are real.
+
+        Raises
+        ------
+        ValueError
+            For samples: a group of users is another theorem there, and cannot be had from a sampled pair.
+        BudgetError
+            Where the group's pair would have more than 2**18 outcomes.
+
+        Notes
+        -----
+        For a central mechanism, which is shown all records at once (Dong, Roth and Su 2022). Records that are each
+        reported on their own, as in local models, are `self_compose(size)` of a record's report instead, which is
+        **not** an answer for a central mechanism. For "add-remove" all `size` users are added, or all removed; a pair
+        by `from_pmfs` is taken as the claim that it dominates each step. For "replace" steps have either order, and
+        a pair whose orders differ is replaced by the largest of both first. Proof: docs/proofs/exact_composition.md,
+        section 8.
+
+        Examples
+        --------
+        >>> count = PrivacyLossDistribution.pure("1/10")
+        >>> count.group(5)
+        PrivacyLossDistribution(discrete Laplace noise (rate 0.1, shift 5))
+        >>> count.group(5).epsilon("1/20").upper < 0.5
+        True
+        """
+        many = check_count(size, "size")
+        grouped = []
+        for part, count in self._parts:
+            found = group_of(part, many, one_sided=self.neighbors == "add-remove")
+            if found is None:
+                raise ValueError(f"size={many}: nothing is known about groups for {part}")
+            _check_range(found)
+            grouped.append((found, count))
+        return self._of(grouped, self.neighbors, self.distance)
+
+    def within(self, distance: float | int | Fraction | str) -> PrivacyLossDistribution:
+        """The same for releases that are only near to what the pairs are above.
+
+        Parameters
+        ----------
+        distance : float, int, Fraction or decimal string
+            In [0, 1]: for *every* dataset there is a distribution within this total variation of the release's, and
+            the pair is above those distributions on any two neighbors. A distance that is known for one pair of
+            datasets does not do for samples and groups.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            With this added to `distance`. Bounds of delta become wider by (1 + e^epsilon) `distance`.
+        """
+        return self._of(self._parts, self.neighbors, self.distance + parse_delta(distance, "distance"))
+
+    def dominates(self, other: PrivacyLossDistribution) -> bool | None:
+        """Whether the releases may stand for others: their divergence is nowhere smaller, at any level, in order.
+
+        Parameters
+        ----------
+        other : PrivacyLossDistribution
+            About the same neighbors.
+
+        Returns
+        -------
+        bool or None
+            Decided exactly for pairs of finitely many rational masses, for (epsilon, delta)-DP over anything, and for
+            releases of one kind by their parameters. Of compositions: True where each release of `other` has one of
+            its own here that dominates it. None where this, and bounds at a few levels, do not decide; and where only
+            `other.distance` is larger.
+
+        Notes
+        -----
+        The hockey-stick divergence of the pair (P, Q) is compared at e^epsilon from 0 on: not only at epsilon >= 0,
+        where a pair can be above another whose square is above its own. What dominates may take the other's place in
+        every composition. A pair by `from_pmfs` is compared in its order; use `from_pairs` for one that stands for
+        both.
+
+        Examples
+        --------
+        >>> half = PrivacyLossDistribution.pure("1/2")
+        >>> half.dominates(PrivacyLossDistribution.bounded_range("1/2")), half.dominates(half.self_compose(2))
+        (True, False)
+        """
+        if not isinstance(other, PrivacyLossDistribution):
+            raise TypeError(f"other must be a PrivacyLossDistribution; got {short_repr(other)}")
+        if other.neighbors != self.neighbors:
+            raise ValueError("other must be about the same neighbors; got 'replace' and 'add-remove'")
+        found = dominates(self, other)
+        return None if found and other.distance > self.distance else found
 
     @property
     def attained(self) -> bool:
         """Whether lower bounds are those of a release that exists, and not of a pair above several."""
         return all(part.attained for part, _ in self._parts)
-
-    @property
-    def releases(self) -> int:
-        """How many releases there are; Gaussian ones count as one together."""
-        return sum(count for _, count in self._parts)
 
     def delta(self, epsilon: Epsilon, *, relative: float = 1e-3, max_terms: int = MAX_TERMS) -> Bounds:
         """The least delta at an epsilon, from both sides.
@@ -430,9 +584,18 @@ class PrivacyLossDistribution:
         level, share, most = parse_level(epsilon), _share(relative, "relative"), _most(max_terms)
         once = self._once(level)
         if once is not None:
-            return Bounds(round_down(once), round_up(once))
-        found = self._both(lambda backwards: self._delta(level, backwards, share, most))
-        return Bounds(round_down(max(lower for lower, _ in found)), round_up(max(upper for _, upper in found)))
+            lower = upper = once
+        else:
+            found = self._both(lambda backwards: self._delta(level, backwards, share, most))
+            lower, upper = max(lower for lower, _ in found), max(upper for _, upper in found)
+        moved = self._moved(level)
+        return Bounds(round_down(max(lower - moved, Fraction(0))), round_up(min(upper + moved, Fraction(1))))
+
+    def _moved(self, level: PrivacyLevel) -> Fraction:
+        """What the distance is worth of delta at most, in either direction."""
+        if not self.distance or level.exponent > 2**10:
+            return Fraction(1 if self.distance else 0)
+        return min((1 + enclosure(level, "epsilon")[1]) * self.distance, Fraction(1))
 
     def epsilon(self, delta: Delta, *, width: float = 1e-4, max_terms: int = MAX_TERMS) -> Bounds:
         """The least epsilon at a delta, from both sides.
@@ -463,6 +626,27 @@ class PrivacyLossDistribution:
         Bounds(lower=8.15334440836498, upper=8.153344408364982)
         """
         exact, share, most = parse_delta(delta), _share(width, "width"), _most(max_terms)
+        if not self.distance or exact == 1:
+            return self._epsilon_of_pairs(exact, share, most)
+        near = self._epsilon_of_pairs(exact, share, most)
+        lower, upper, end = 0.0, math.inf, near.upper
+        for _ in range(FIXED_POINTS):
+            # Up to this epsilon the distance is worth so much of delta at most.
+            end += float(share)
+            moved = self._moved(PrivacyLevel(Fraction(1), Fraction(end))) if math.isfinite(end) else Fraction(1)
+            if exact + moved < 1:
+                lower = max(lower, self._epsilon_of_pairs(exact + moved, share, most).lower)
+            if moved * (1 + WORTH) >= exact:
+                break
+            found = self._epsilon_of_pairs(exact - moved, share, most).upper
+            if found <= end:
+                upper = found
+                break
+            end = found
+        return Bounds(lower, upper)
+
+    def _epsilon_of_pairs(self, exact: Fraction, share: Fraction, most: int) -> Bounds:
+        """The least epsilon without any distance."""
         found = self._both(lambda backwards: self._epsilon(exact, backwards, share, most))
         lower, upper = max(lower for lower, _ in found), max(upper for _, upper in found)
         if math.isinf(upper) and (single := self._single()) is not None:
@@ -489,13 +673,14 @@ class PrivacyLossDistribution:
             delta. False is about the pair that was composed: see `attained`.
         """
         level, exact, most = parse_level(epsilon), parse_delta(delta), _most(max_terms)
-        once = self._once(level)
-        if once is not None:
-            return once <= exact
-        verdicts = self._both(lambda backwards: self._decided(level, exact, backwards, most))
-        if False in verdicts:
+        if not self.distance:
+            return self._private(level, exact, most)
+        moved = self._moved(level)
+        if exact >= moved and self._private(level, exact - moved, most):
+            return True
+        if exact + moved < 1 and self._private(level, exact + moved, most) is False:
             return False
-        return None if None in verdicts else True
+        return True if exact == 1 else None
 
     def certificate(
         self, *, epsilon: Epsilon | None = None, delta: Delta | None = None, max_terms: int = CERTIFIED_TERMS
@@ -540,190 +725,21 @@ class PrivacyLossDistribution:
         """
         from userdp.accounting.certificates import certified
 
+        if self.distance:
+            raise ValueError(
+                f"releases that are only within {float(self.distance):.3g} of what is composed have no certificate; "
+                "certify what they are near to, and add (1 + e^epsilon) * distance to its delta"
+            )
         if epsilon is None and delta is None:
             raise ValueError("give epsilon, delta, or both: there is nothing to certify")
         level = None if epsilon is None else parse_level(epsilon)
         exact = None if delta is None else parse_delta(delta)
         return certified(self, level, exact, _most(max_terms)).to_json()
 
-    def _once(self, level: PrivacyLevel) -> Fraction | None:
-        """The delta of a single release where it is a rational number: its ties are decided."""
-        part = self._single()
-        if isinstance(part, PairLoss) and not level.exponent:
-            both = (part.p, part.q), (part.q, part.p)
-            return max(hockey_stick_of(p, q, level.ratio) for p, q in both)
-        if part is not None:
-            infinite, largest = part.end()
-            release = _core.Release.pure(core_level(largest), Fraction(0), 2)
-            if _core.largest_loss_at_most([release], [1], core_level(level)):
-                return infinite
-        return None
-
-    def _single(self) -> PairLoss | PureLoss | None:
-        """The release, where it is one whose mass at infinity is known exactly."""
-        (part, count), *more = self._parts
-        return part if not more and count == 1 and isinstance(part, (PairLoss, PureLoss)) else None
-
-    def _both(self, answer: Any) -> list[Any]:
-        """The answers for both orders of the pair, where these differ."""
-        orders = (False,) if all(part.symmetric for part, _ in self._parts) else (False, True)
-        return [answer(backwards) for backwards in orders]
-
-    def _first_steps(self) -> int:
-        return math.isqrt(math.ceil(self.releases / START)) + 1
-
-    def _delta(
-        self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
-    ) -> tuple[Fraction, Fraction]:
-        best = Fraction(0), Fraction(1)
-        core = core_level(level)
-        for target in targets():
-            steps, last = self._first_steps(), None
-            while True:
-                try:
-                    composed = self._composed(backwards, target, steps, max_terms)
-                except BudgetError as error:
-                    raise _out_of_terms(error, "delta", best) from None
-                lower, upper = composed.delta(core)
-                best = max(best[0], lower), min(best[1], upper)
-                share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
-                deep_enough = composed.charge <= share * best[1] / 16
-                tight = best[1] - best[0] <= relative * best[1]
-                if tight or composed.on_lattice or not deep_enough:
-                    break
-                width = float((best[1] - best[0]) / best[1])
-                steps, last = _finer(steps, width, float(relative), last)
-            if deep_enough and tight:
-                return best
-        if best[1] > LEAST_DELTA:
-            raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "delta", best)
-        return best
-
-    def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
-        if not delta:
-            releases, counts = self._releases(2, backwards)
-            if _core.largest_loss_at_most(releases, counts, core_level(level)):
-                return True
-            largest = _core.largest_loss(releases, counts)
-            return False if largest is None or not _at_most(largest[0], level) else None
-        core, steps, last, target = core_level(level), self._first_steps(), None, delta
-        while True:
-            try:
-                composed = self._composed(backwards, target, steps, max_terms)
-            except BudgetError:
-                return None
-            lower, upper = composed.delta(core)
-            if upper <= delta:
-                return True
-            if lower > delta:
-                return False
-            if composed.on_lattice:
-                # Only wider masses tell more there; no width tells a tie.
-                target *= WIDER
-                if target < LEAST_DELTA:
-                    return None
-                continue
-            width = float((upper - lower) / upper)
-            steps, last = _finer(steps, width, width / 16, last)
-
-    def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
-        if delta == 1:
-            return 0.0, 0.0
-        if not delta:
-            return _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
-        best, steps, last, target = (0.0, math.inf), self._first_steps(), None, delta
-        while True:
-            try:
-                composed = self._composed(backwards, target, steps, max_terms)
-            except BudgetError as error:
-                raise _out_of_terms(error, "epsilon", best) from None
-            lower, upper = composed.epsilon(delta)
-            best = max(best[0], lower), min(best[1], upper)
-            # An infinite upper bound is the mass at infinity, which no finer grid changes.
-            if math.isinf(upper) or best[1] - best[0] <= width:
-                return best
-            if composed.on_lattice:
-                target *= WIDER
-                if target < LEAST_DELTA:
-                    raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "epsilon", best)
-                continue
-            steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
-
-    def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
-        return _releases(self._parts, limbs, backwards)
-
-    def _rounding(self, delta: Fraction) -> tuple[int, int, int]:
-        """Words of masses, units to cut and bits of 1 / delta, for answers of about such a delta."""
-        bits = max(delta.denominator.bit_length() - delta.numerator.bit_length(), 0) + 1
-        limbs = max(2, -(-(bits + 72 + self.releases.bit_length()) // 64))
-        if limbs > MOST_LIMBS:
-            raise ValueError("delta must be 0 or at least 1e-300; smaller ones need masses of more than 1,144 bits")
-        # All cuts together cost at most delta / 2^59.
-        return limbs, int(delta * 2 ** (64 * limbs - 8)) // (2**61 * self.releases), bits
-
-    def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
-        """All releases on a grid of 1 / steps, for answers of about such a delta."""
-        limbs, cut, bits = self._rounding(delta)
-        if steps > FINEST:
-            raise BudgetError(f"a resolution of 1/{FINEST} does not do")
-        return _composition(self._parts, backwards, limbs, steps, cut, bits, max_terms)
-
     def __repr__(self) -> str:
         parts = ", ".join(f"{count} x {part}" if count > 1 else str(part) for part, count in self._parts)
-        return f"PrivacyLossDistribution({parts})"
-
-
-def _releases(
-    parts: tuple[tuple[ReleaseLoss, int], ...], limbs: int, backwards: bool
-) -> tuple[list[_core.Release], list[int]]:
-    return [part.release(limbs, backwards) for part, _ in parts], [count for _, count in parts]
-
-
-@lru_cache(maxsize=4)
-def _composition(
-    parts: tuple[tuple[ReleaseLoss, int], ...],
-    backwards: bool,
-    limbs: int,
-    steps: int,
-    cut: int,
-    bits: int,
-    max_terms: int,
-) -> _core.Composed:
-    with progress_bar(None, "composition") as progress:
-        return _core.Composed(
-            *_releases(parts, limbs, backwards),
-            limbs=limbs,
-            resolution=Fraction(1, steps),
-            cut=cut,
-            max_terms=max_terms,
-            reach=(bits + 8) * math.log(2),
-            progress=progress,
-        )
-
-
-def targets() -> Iterable[Fraction]:
-    """Deltas for which masses are made wide enough, one after the other until the answer is of that size."""
-    return (Fraction(1, 2**bits) for bits in (40, 120, 360, 1000))
-
-
-def _finer(steps: int, width: float, wanted: float, last: tuple[int, float] | None) -> tuple[int, tuple[int, float]]:
-    """How many steps a unit needs for half the width that is wanted, by what the last two widths did."""
-    order = 2.0
-    if last and last[1] > width > 0:
-        order = min(max(math.log(last[1] / width) / math.log(steps / last[0]), 0.5), 2.0)
-    factor = (2 * width / wanted) ** (1 / order)
-    return math.ceil(steps * min(max(factor, 1.5), 64.0)), (steps, width)
-
-
-def _out_of_terms(error: BudgetError, name: str, best: tuple[Any, Any]) -> BudgetError:
-    lower, upper = (float(end) for end in best)
-    return BudgetError(f"{error}; found so far: {name} from {lower:.6g} to {upper:.6g}")
-
-
-def _at_most(loss: float, level: PrivacyLevel) -> bool:
-    """Whether a loss is at most a level, or within its rounding."""
-    logarithm = Fraction(_core.ln_bounds(level.ratio)[1]) if level.ratio != 1 else 0
-    return Fraction(loss) <= logarithm + level.exponent
+        far = f", within {float(self.distance):.3g}" if self.distance else ""
+        return f"PrivacyLossDistribution({parts}{far})"
 
 
 def _share(value: Any, name: str) -> Fraction:
@@ -731,6 +747,11 @@ def _share(value: Any, name: str) -> Fraction:
     if share > 1:
         raise ValueError(f"{name} must be in (0, 1]; got {short_repr(value)}")
     return share
+
+
+def _check_range(part: ReleaseLoss) -> None:
+    if isinstance(part, (DiscreteLaplaceLoss, DiscreteGaussianLoss)):
+        _shift(part.shift)
 
 
 def _shift(shift: Any) -> int:

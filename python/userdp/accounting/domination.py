@@ -1,0 +1,242 @@
+"""Whether the curve of one release is nowhere below that of another: what a budget for the one admits of the other.
+
+Curves h_E(P, Q) are compared at all E >= 0 (docs/proofs/exact_composition.md, section 9). At E >= 1 alone it would
+not be enough: products of pairs that dominate there need not.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+from userdp.accounting.losses import (
+    MOST_LINES,
+    BoundedRangeLoss,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    FixedSampleGaussianLoss,
+    GaussianLoss,
+    PairLoss,
+    PureLoss,
+    ReleaseLoss,
+    SampledGaussianLoss,
+)
+from userdp.accounting.refinement import Parts, Refined
+from userdp.exact.epsilon import at_most
+from userdp.exact.numbers import PrivacyLevel
+from userdp.exceptions import BudgetError
+
+MOST_TERMS = 2**18
+LOOKED_AT = tuple(Fraction(1, 10**power) for power in (1, 3, 6, 12))
+"""Levels with these deltas are looked at to see that a release is not dominated."""
+NEAR = Fraction(1, 50)
+
+
+class Curve:
+    """h_E of a pair by integer weights, at any E >= 0."""
+
+    def __init__(self, pair: PairLoss) -> None:
+        total_p, total_q = sum(pair.p), sum(pair.q)
+        atoms = sorted(
+            (Fraction(x * total_q, y * total_p), Fraction(x, total_p), Fraction(y, total_q))
+            for x, y in zip(pair.p, pair.q, strict=True)
+            if y
+        )
+        self.levels = [level for level, _, _ in atoms]
+        infinite = Fraction(sum(x for x, y in zip(pair.p, pair.q, strict=True) if not y), total_p)
+        # Sums over the levels above an index.
+        self._p = [*accumulate((p for _, p, _ in reversed(atoms)), initial=infinite)][::-1]
+        self._q = [*accumulate((q for _, _, q in reversed(atoms)), initial=Fraction(0))][::-1]
+
+    def at(self, level: Fraction) -> Fraction:
+        index = bisect_right(self.levels, level)
+        return self._p[index] - level * self._q[index]
+
+
+def pair_dominates(above: PairLoss, below: PairLoss) -> bool:
+    """Whether it does, exactly: a convex curve is below a broken line where it is below its corners and ends."""
+    high, low = Curve(above), Curve(below)
+    last = max([*high.levels, *low.levels], default=Fraction(0)) + 1
+    return all(low.at(level) <= high.at(level) for level in [Fraction(0), *dict.fromkeys(high.levels), last])
+
+
+def release_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
+    """Whether one release's curve is nowhere below another's; none where that is not decided."""
+    if above == below:
+        return True
+    if (
+        isinstance(above, PureLoss)
+        and isinstance(below, PureLoss)
+        and at_most(below.epsilon, above.epsilon)
+        and below.delta <= above.delta
+    ):
+        return True
+    if isinstance(above, BoundedRangeLoss):
+        return _range_dominates(above.range, below)
+    if isinstance(above, (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss)):
+        return _gaussian_dominates(above, below)
+    if isinstance(above, DiscreteGaussianLoss) and isinstance(below, DiscreteGaussianLoss):
+        return above.shift >= below.shift if above.sigma_squared == below.sigma_squared else None
+    if (
+        isinstance(above, DiscreteLaplaceLoss)
+        and isinstance(below, DiscreteLaplaceLoss)
+        and at_most(below.rate, above.rate)
+        and below.shift <= above.shift
+    ):
+        return True
+    if (
+        isinstance(above, DiscreteLaplaceLoss)
+        and isinstance(below, PureLoss)
+        and not below.delta
+        and at_most(below.epsilon, above.rate)
+    ):
+        # With a shift of 1 the noise is randomized response, and it dominates no less with a larger one.
+        return True
+    return _finite_dominates(above, below)
+
+
+def _finite_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
+    """By finite pairs: exactly where these are the releases' own, else by pairs from both sides."""
+    for surely, up in ((True, False), (False, True)):
+        high, low = above.finite(above=up), below.finite(above=not up)
+        if high is None or low is None or len(high.p) + len(low.p) > MOST_LINES:
+            return None
+        # What is below the one dominates what is above the other, or not even the other way around.
+        if pair_dominates(high, low) is surely:
+            return surely
+    return None
+
+
+def _range_dominates(width: PrivacyLevel, below: ReleaseLoss) -> bool | None:
+    if isinstance(below, BoundedRangeLoss):
+        return _decided(below.range, width)
+    largest: PrivacyLevel | None = None
+    if isinstance(below, PureLoss):
+        if below.delta:
+            return False
+        largest = below.epsilon
+    elif isinstance(below, DiscreteLaplaceLoss):
+        largest = _power(below.rate, below.shift)
+    if _decided(_power(largest, 2), width):
+        return True
+    if isinstance(below, PureLoss):
+        # At E = 1 the curves are tanh(width / 4) and tanh(epsilon / 2).
+        return _decided(_power(below.epsilon, 2), width)
+    if isinstance(below, PairLoss):
+        infinite, _ = below.end()
+        if infinite:
+            return False
+        total_p, total_q = sum(below.p), sum(below.q)
+        ratios = [Fraction(x * total_q, y * total_p) for x, y in zip(below.p, below.q, strict=True) if x and y]
+        span = PrivacyLevel(max(ratios) / min(ratios), Fraction(0))
+        return True if _decided(span, width) else None
+    unbounded = GaussianLoss, DiscreteGaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss
+    return False if isinstance(below, unbounded) else None
+
+
+def _gaussian_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
+    gaussians = (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss)
+    if not isinstance(above, gaussians) or not isinstance(below, gaussians):
+        return None
+    if isinstance(above, GaussianLoss) and isinstance(below, GaussianLoss):
+        return above.mu_squared >= below.mu_squared
+    if above.mu_squared < below.mu_squared:
+        return None
+    if isinstance(above, GaussianLoss):
+        return True
+    same = type(above) is type(below)
+    return True if same and not isinstance(below, GaussianLoss) and above.rate >= below.rate else None
+
+
+def _power(level: PrivacyLevel | None, times: int) -> PrivacyLevel | None:
+    if level is None or level.ratio.numerator.bit_length() * times > 2**20:
+        return None
+    return PrivacyLevel(level.ratio**times, level.exponent * times)
+
+
+def _decided(level: PrivacyLevel | None, limit: PrivacyLevel) -> bool | None:
+    """Whether a level is at most a limit; none where enclosures do not tell."""
+    if level is None:
+        return None
+    if at_most(level, limit):
+        return True
+    return False if at_most(limit, level) else None
+
+
+def dominates(above: Refined, below: Refined) -> bool | None:
+    """Whether releases together dominate others together; none where that is not decided."""
+    found = _matching(above._parts, below._parts)
+    (part, count), *more = above._parts
+    if found is None and count == 1 and not more and isinstance(part, PureLoss):
+        # The curve of (epsilon, delta)-DP is the largest of all that are at most delta there.
+        found = below._private(part.epsilon, part.delta, MOST_TERMS)
+    return False if found is None and _refuted(above, below) else found
+
+
+def _refuted(above: Refined, below: Refined) -> bool:
+    """Whether one curve is below the other at one of a few levels, in either order."""
+    try:
+        for backwards in (False, True):
+            levels = [0.0]
+            levels += [below._epsilon(delta, backwards, Fraction(1, 10), MOST_TERMS)[0] for delta in LOOKED_AT]
+            for epsilon in levels:
+                if math.isfinite(epsilon):
+                    level = PrivacyLevel(Fraction(1), Fraction(epsilon))
+                    _, high = above._delta(level, backwards, NEAR, MOST_TERMS)
+                    low, _ = below._delta(level, backwards, NEAR, MOST_TERMS)
+                    if low > high:
+                        return True
+    except BudgetError:
+        pass
+    return False
+
+
+def _matching(above: Parts, below: Parts) -> bool | None:
+    """Whether each release has one above it, whatever is left over: then the product dominates."""
+    if len(above) == len(below) == 1 and above[0][1] == below[0][1] == 1:
+        return release_dominates(above[0][0], below[0][0])
+    room, need = [count for _, count in above], [count for _, count in below]
+    over = [[release_dominates(big, small) is True for big, _ in above] for small, _ in below]
+    return True if _matched(over, room, need) else None
+
+
+def _matched(over: Sequence[Sequence[bool]], room: list[int], need: list[int]) -> bool:
+    """Whether all that is needed finds room, by paths that move what was placed before."""
+    placed = [[0] * len(room) for _ in need]
+    for first in range(len(need)):
+        while need[first]:
+            # A path from this kind to room: kinds are entered by what they may use, left by what they hold.
+            came: dict[int, tuple[int, int] | None] = {first: None}
+            queue, end = [first], None
+            for kind in queue:
+                for place, allowed in enumerate(over[kind]):
+                    if not allowed:
+                        continue
+                    if room[place]:
+                        end = (kind, place)
+                        break
+                    for other in range(len(need)):
+                        if placed[other][place] and other not in came:
+                            came[other] = kind, place
+                            queue.append(other)
+                if end:
+                    break
+            if end is None:
+                return False
+            path, kind = [end], end[0]
+            while (step := came[kind]) is not None:
+                path.append(step)
+                kind = step[0]
+            # Each kind on the path hands its place on and takes the next one.
+            moved = [placed[child[0]][parent[1]] for child, parent in pairwise(path)]
+            amount = min([need[first], room[end[1]], *moved])
+            room[end[1]] -= amount
+            need[first] -= amount
+            for kind, place in path:
+                placed[kind][place] += amount
+            for child, parent in pairwise(path):
+                placed[child[0]][parent[1]] -= amount
+    return True

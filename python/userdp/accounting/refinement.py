@@ -1,0 +1,261 @@
+"""Answers about compositions: grids and masses that are refined until both bounds are as near as was asked."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable
+from fractions import Fraction
+from threading import Lock
+from typing import Any, TypeAlias
+
+from userdp import _core
+from userdp.accounting.losses import PairLoss, PureLoss, ReleaseLoss, hockey_stick_of
+from userdp.exact.epsilon import core_level
+from userdp.exact.numbers import PrivacyLevel
+from userdp.exceptions import BudgetError
+from userdp.runtime import progress_bar
+
+Parts: TypeAlias = "tuple[tuple[ReleaseLoss, int], ...]"
+
+MOST_LIMBS = 18
+START = Fraction(1, 1000)
+"""Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
+LATTICE_SHARE = Fraction(1, 10**12)
+"""How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
+FINEST = 2**40
+"""The most levels for a unit of loss."""
+WIDER = Fraction(1, 2**192)
+"""Where masses are too narrow for a lattice, they are made as wide as for a delta that is so much smaller."""
+LEAST_DELTA = Fraction(1, 2**1000)
+"""Of smaller ones, answers may say no more than that."""
+REMEMBERED_BYTES = 2**28
+"""Of compositions that are kept for the next question."""
+
+
+class Refined:
+    """What computes bounds for a list of releases."""
+
+    __slots__ = ()
+
+    _parts: Parts
+
+    @property
+    def releases(self) -> int:
+        """How many releases there are; Gaussian ones count as one together."""
+        return sum(count for _, count in self._parts)
+
+    def _private(self, level: PrivacyLevel, delta: Fraction, max_terms: int) -> bool | None:
+        """Whether the pairs together are (epsilon, delta)-DP."""
+        once = self._once(level)
+        if once is not None:
+            return once <= delta
+        verdicts = self._both(lambda backwards: self._decided(level, delta, backwards, max_terms))
+        if False in verdicts:
+            return False
+        return None if None in verdicts else True
+
+    def _once(self, level: PrivacyLevel) -> Fraction | None:
+        """The delta of a single release where it is a rational number: its ties are decided."""
+        part = self._single()
+        if isinstance(part, PairLoss) and not level.exponent:
+            both = (part.p, part.q), (part.q, part.p)
+            return max(hockey_stick_of(p, q, level.ratio) for p, q in both)
+        if part is not None:
+            infinite, largest = part.end()
+            release = _core.Release.pure(core_level(largest), Fraction(0), 2)
+            if _core.largest_loss_at_most([release], [1], core_level(level)):
+                return infinite
+        return None
+
+    def _single(self) -> PairLoss | PureLoss | None:
+        """The release, where it is one whose mass at infinity is known exactly."""
+        (part, count), *more = self._parts
+        return part if not more and count == 1 and isinstance(part, (PairLoss, PureLoss)) else None
+
+    def _both(self, answer: Any) -> list[Any]:
+        """The answers for both orders of the pair, where these differ."""
+        orders = (False,) if all(part.symmetric for part, _ in self._parts) else (False, True)
+        return [answer(backwards) for backwards in orders]
+
+    def _first_steps(self) -> int:
+        return math.isqrt(math.ceil(self.releases / START)) + 1
+
+    def _delta(
+        self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
+    ) -> tuple[Fraction, Fraction]:
+        best = Fraction(0), Fraction(1)
+        core = core_level(level)
+        for target in targets():
+            steps, last = self._first_steps(), None
+            while True:
+                try:
+                    composed = self._composed(backwards, target, steps, max_terms)
+                except BudgetError as error:
+                    raise _out_of_terms(error, "delta", best) from None
+                lower, upper = composed.delta(core)
+                best = max(best[0], lower), min(best[1], upper)
+                share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
+                deep_enough = composed.charge <= share * best[1] / 16
+                tight = best[1] - best[0] <= relative * best[1]
+                if tight or composed.on_lattice or not deep_enough:
+                    break
+                width = float((best[1] - best[0]) / best[1])
+                steps, last = _finer(steps, width, float(relative), last)
+            if deep_enough and tight:
+                return best
+        if best[1] > LEAST_DELTA:
+            raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "delta", best)
+        return best
+
+    def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
+        if not delta:
+            releases, counts = self._releases(2, backwards)
+            if _core.largest_loss_at_most(releases, counts, core_level(level)):
+                return True
+            largest = _core.largest_loss(releases, counts)
+            return False if largest is None or not _at_most(largest[0], level) else None
+        core, steps, last, target = core_level(level), self._first_steps(), None, delta
+        while True:
+            try:
+                composed = self._composed(backwards, target, steps, max_terms)
+            except BudgetError:
+                return None
+            lower, upper = composed.delta(core)
+            if upper <= delta:
+                return True
+            if lower > delta:
+                return False
+            if composed.on_lattice:
+                # Only wider masses tell more there; no width tells a tie.
+                target *= WIDER
+                if target < LEAST_DELTA:
+                    return None
+                continue
+            width = float((upper - lower) / upper)
+            steps, last = _finer(steps, width, width / 16, last)
+
+    def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
+        if delta == 1:
+            return 0.0, 0.0
+        if not delta:
+            return _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
+        best, steps, last, target = (0.0, math.inf), self._first_steps(), None, delta
+        while True:
+            try:
+                composed = self._composed(backwards, target, steps, max_terms)
+            except BudgetError as error:
+                raise _out_of_terms(error, "epsilon", best) from None
+            lower, upper = composed.epsilon(delta)
+            best = max(best[0], lower), min(best[1], upper)
+            # An infinite upper bound is the mass at infinity, which no finer grid changes.
+            if math.isinf(upper) or best[1] - best[0] <= width:
+                return best
+            if composed.on_lattice:
+                target *= WIDER
+                if target < LEAST_DELTA:
+                    raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "epsilon", best)
+                continue
+            steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
+
+    def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
+        return _releases(self._parts, limbs, backwards)
+
+    def _rounding(self, delta: Fraction) -> tuple[int, int, int]:
+        """Words of masses, units to cut and bits of 1 / delta, for answers of about such a delta."""
+        bits = max(delta.denominator.bit_length() - delta.numerator.bit_length(), 0) + 1
+        limbs = max(2, -(-(bits + 72 + self.releases.bit_length()) // 64))
+        if limbs > MOST_LIMBS:
+            raise ValueError("delta must be 0 or at least 1e-300; smaller ones need masses of more than 1,144 bits")
+        # All cuts together cost at most delta / 2^59.
+        return limbs, int(delta * 2 ** (64 * limbs - 8)) // (2**61 * self.releases), bits
+
+    def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
+        """All releases on a grid of 1 / steps, for answers of about such a delta."""
+        limbs, cut, bits = self._rounding(delta)
+        if steps > FINEST:
+            raise BudgetError(f"a resolution of 1/{FINEST} does not do")
+        return _composition(self._parts, backwards, limbs, steps, cut, bits, max_terms)
+
+
+def _releases(parts: Parts, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
+    return [part.release(limbs, backwards) for part, _ in parts], [count for _, count in parts]
+
+
+class Remembered:
+    """The compositions that were asked last, as many as fit into some bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.bytes = most, 0
+        self._kept: OrderedDict[Any, tuple[_core.Composed, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Any) -> _core.Composed | None:
+        with self._lock:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+
+    def put(self, key: Any, composed: _core.Composed, size: int) -> None:
+        """Keep it, and forget the oldest ones in its place; what is too large alone is not kept."""
+        with self._lock:
+            if size > self.most or key in self._kept:
+                return
+            self._kept[key] = composed, size
+            self.bytes += size
+            while self.bytes > self.most:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self.bytes -= freed
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+remembered = Remembered(REMEMBERED_BYTES)
+
+
+def _composition(
+    parts: Parts, backwards: bool, limbs: int, steps: int, cut: int, bits: int, max_terms: int
+) -> _core.Composed:
+    key = parts, backwards, limbs, steps, cut, bits, max_terms
+    composed = remembered.get(key)
+    if composed is None:
+        with progress_bar(None, "composition") as progress:
+            composed = _core.Composed(
+                *_releases(parts, limbs, backwards),
+                limbs=limbs,
+                resolution=Fraction(1, steps),
+                cut=cut,
+                max_terms=max_terms,
+                reach=(bits + 8) * math.log(2),
+                progress=progress,
+            )
+        # Two sums of words for each level.
+        remembered.put(key, composed, 16 * limbs * composed.terms)
+    return composed
+
+
+def targets() -> Iterable[Fraction]:
+    """Deltas for which masses are made wide enough, one after the other until the answer is of that size."""
+    return (Fraction(1, 2**bits) for bits in (40, 120, 360, 1000))
+
+
+def _finer(steps: int, width: float, wanted: float, last: tuple[int, float] | None) -> tuple[int, tuple[int, float]]:
+    """How many steps a unit needs for half the width that is wanted, by what the last two widths did."""
+    order = 2.0
+    if last and last[1] > width > 0:
+        order = min(max(math.log(last[1] / width) / math.log(steps / last[0]), 0.5), 2.0)
+    factor = (2 * width / wanted) ** (1 / order)
+    return math.ceil(steps * min(max(factor, 1.5), 64.0)), (steps, width)
+
+
+def _out_of_terms(error: BudgetError, name: str, best: tuple[Any, Any]) -> BudgetError:
+    lower, upper = (float(end) for end in best)
+    return BudgetError(f"{error}; found so far: {name} from {lower:.6g} to {upper:.6g}")
+
+
+def _at_most(loss: float, level: PrivacyLevel) -> bool:
+    """Whether a loss is at most a level, or within its rounding."""
+    logarithm = Fraction(_core.ln_bounds(level.ratio)[1]) if level.ratio != 1 else 0
+    return Fraction(loss) <= logarithm + level.exponent
