@@ -222,3 +222,10 @@ def test_ranges_and_noise_together_cost_no_more_than_their_mu2(width: str, count
         assert together.delta(epsilon).lower <= gaussian_delta(total, epsilon)
     # Nor much less: the budget of slots is the better one by a sixth of what ranges cost.
     assert together.delta(1).upper > gaussian_delta(total - count * bounded_range_to_mu2(width) / 4, 1)
+
+
+def test_the_distances_of_slots_are_added() -> None:
+    slot = PrivacyLossDistribution.bounded_range("0.05")
+    near = largest_mu2(1, "1e-6", slots=[(slot.within("1e-8"), 2)])
+    assert near == largest_mu2(1, "1e-6", slots=[(slot, 2)], distance="2e-8")
+    assert near < largest_mu2(1, "1e-6", slots=[(slot, 2)])

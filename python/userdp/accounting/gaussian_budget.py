@@ -123,7 +123,8 @@ def largest_mu2(
     slots : iterable of (PrivacyLossDistribution, int)
         Other releases under the same claim, each a number of times.
     distance : float, int, Fraction or decimal string
-        How far in total variation all that is drawn is from what the slots and Gaussian noise dominate, at most.
+        How far in total variation all that is drawn is from what the slots and Gaussian noise dominate, at most; what
+        slots say of theirs is added.
     added_delta : float, int, Fraction or decimal string
         Deltas of releases that hold up to an event of such a probability; they are taken from delta.
 
@@ -160,6 +161,8 @@ def largest_mu2(
     """
     level, target = parse_level(epsilon), parse_delta(delta)
     far, added = parse_delta(distance, "distance"), parse_delta(added_delta, "added_delta")
+    listed = _slots(slots)
+    far += sum((slot.distance * count for slot, count in listed), Fraction(0))
     if target == 1:
         raise ValueError("delta must be below 1: every mu2 serves at delta = 1")
     lower = _within_reach(level)
@@ -170,7 +173,6 @@ def largest_mu2(
             f"{float(far):.3g}, which costs 1 + e^epsilon times itself, leave nothing of it; take a larger delta"
         )
     left = min(left, CLOSEST_TO_ONE)
-    listed = _slots(slots)
     if not listed:
         return _largest(lower, left)
     return _beside(PrivacyLossDistribution.composed(listed), level, lower, left)
@@ -285,7 +287,7 @@ class _Grid:
     def delta(self, mu: Fraction) -> Fraction:
         """An upper bound for both orders."""
         noise = PrivacyLossDistribution.gaussian(1, mu, neighbors=self.slots.neighbors)
-        together = self.slots.compose(noise)
+        together = self.slots.compose(noise)  # whose distance is out of the target
 
         def above(backwards: bool) -> Fraction:
             return together._composed(backwards, self.target, self.steps, MAX_TERMS).delta(self.level)[1]
