@@ -106,6 +106,20 @@ WRITTEN: dict[str, tuple[Callable[[str], Any], Callable[[], str]]] = {
     "report of one dataset": (AuditReport.from_json, report_of_one_dataset),
     "sampled report": (AuditReport.from_json, sampled_report),
     **{name: (Report.from_json, MAKERS[name]) for name in MAKERS},
+    "privacy losses": (
+        PrivacyLossDistribution.from_json,
+        lambda: (
+            PrivacyLossDistribution.composed(
+                [
+                    (PrivacyLossDistribution.from_pmfs(["2/3", "1/3"], ["1/3", "2/3"]), 2),
+                    (PrivacyLossDistribution.discrete_laplace("ln(3/2)", 3), 7),
+                    (PrivacyLossDistribution.gaussian(4).without_replacement(1, 9), 3),
+                ]
+            )
+            .within("1e-9")
+            .to_json()
+        ),
+    ),
     "ledger": (PrivacyLedger.from_json, lambda: ledger("basic")),
     "zCDP ledger": (PrivacyLedger.from_json, lambda: ledger("zcdp")),
     "randomized response": (

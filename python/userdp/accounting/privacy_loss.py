@@ -26,9 +26,11 @@ from userdp.accounting.losses import (
     largest_pair,
     weights_of,
 )
+from userdp.accounting.mechanism_losses import loss_of_mechanism, pairs_of_audit
 from userdp.accounting.power_curves import group_of
 from userdp.accounting.refinement import Parts, Refined
 from userdp.accounting.sampling import fixed_size_sample, poisson_sample
+from userdp.accounting.saved_losses import read, text_of
 from userdp.exact.epsilon import enclosure, float_above
 from userdp.exact.numbers import (
     Bounds,
@@ -46,6 +48,7 @@ from userdp.exact.numbers import (
     short_repr,
 )
 from userdp.exact.pmf import PmfLike
+from userdp.report import AuditReport
 
 Neighbors: TypeAlias = Literal["replace", "add-remove"]
 NEIGHBORS = ("replace", "add-remove")
@@ -280,9 +283,10 @@ class PrivacyLossDistribution(Refined):
     @classmethod
     def gaussian(
         cls,
-        sigma: float | int | Fraction | str,
+        sigma: float | int | Fraction | str | None = None,
         sensitivity: float | int | Fraction | str = 1,
         *,
+        mu2: float | int | Fraction | str | None = None,
         neighbors: Neighbors = "replace",
     ) -> PrivacyLossDistribution:
         """The privacy loss of continuous Gaussian noise, in any number of columns.
@@ -293,6 +297,8 @@ class PrivacyLossDistribution(Refined):
             The standard deviation of the noise in every column.
         sensitivity : float, int, Fraction or decimal string
             The L2-sensitivity.
+        mu2 : float, int, Fraction or decimal string, optional
+            In place of sigma: (sensitivity / sigma)^2, from 2**-40 to 2**8.
         neighbors : {"replace", "add-remove"}
             For which it is.
 
@@ -300,6 +306,13 @@ class PrivacyLossDistribution(Refined):
         -----
         Discrete Gaussian noise is not dominated by continuous noise of the same sigma.
         """
+        if (sigma is None) == (mu2 is None):
+            raise TypeError("gaussian takes exactly one of sigma and mu2")
+        if mu2 is not None:
+            square = parse_positive(mu2, "mu2")
+            if not Fraction(1, 2**40) <= square <= MOST_MU_SQUARED:
+                raise ValueError(f"mu2 must be from 2**-40 to 2**8; got {short_repr(mu2)}")
+            return cls._of([(GaussianLoss(square), 1)], neighbors)
         ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(sigma, "sigma")
         if not Fraction(1, 2**20) <= ratio <= 16:
             raise ValueError(
@@ -307,6 +320,80 @@ class PrivacyLossDistribution(Refined):
                 f"sigma={short_repr(sigma)}"
             )
         return cls._of([(GaussianLoss(ratio * ratio), 1)], neighbors)
+
+    @classmethod
+    def from_mechanism(cls, mechanism: Any, **arguments: Any) -> PrivacyLossDistribution:
+        """The privacy loss of one use of a mechanism of this package, or of what has a cost.
+
+        Parameters
+        ----------
+        mechanism : Mechanism, PrivacyCost, or anything with ``privacy_loss`` or ``cost``
+            Discrete Laplace and Gaussian noise, exponential mechanisms and others say more than their cost. A
+            `PrivacyCost` is read as its bounded range, else its mu2 and distance, else its epsilon and delta.
+        **arguments
+            For the mechanism's `privacy_loss`: ``sensitivity`` of noise that was made without one, ``dimension`` of
+            `DiscreteGaussian`.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            For neighbors that differ in one replaced user, with every rounding of what is drawn: by pairs above it, or
+            by `distance`.
+
+        Raises
+        ------
+        TypeError
+            For algorithms that are known by their output distributions only: audit them, and use `from_audit`.
+
+        Examples
+        --------
+        >>> from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism
+        >>> noise = DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 100))
+        >>> PrivacyLossDistribution.from_mechanism(noise)
+        PrivacyLossDistribution(discrete Laplace noise (rate 0.5, shift 2))
+        >>> PrivacyLossDistribution.from_mechanism(ExponentialMechanism(epsilon=1, sensitivity=1))
+        PrivacyLossDistribution(bounded range 1)
+        """
+        return loss_of_mechanism(mechanism, arguments)
+
+    @classmethod
+    def from_audit(cls, report: AuditReport) -> PrivacyLossDistribution:
+        """The privacy loss of an audited algorithm: the least pair above those of all neighbors that were audited.
+
+        Parameters
+        ----------
+        report : AuditReport
+            Of an audit of an algorithm with exact distributions; it holds all of them. One that was read back is taken
+            at its word: verify it first.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            For the neighbors of the audit, in both orders: for its universe and numbers of users and examples, and for
+            no others.
+
+        Raises
+        ------
+        ValueError
+            For reports of algorithms with a `pmf_error`, and for those that were read back with a sample only.
+        BudgetError
+            Where all pairs have more than 2**17 outcomes together.
+
+        Examples
+        --------
+        >>> from userdp.algorithms import finite_algorithm
+        >>> from userdp.audit import audit_user_level
+        >>> @finite_algorithm(outputs=(0, 1))
+        ... def respond(dataset):
+        ...     return ["1/4", "3/4"] if dataset[0][0] else ["3/4", "1/4"]
+        >>> report = audit_user_level(respond, universe=(0, 1), n_users=1, n_examples=1, epsilon=2, delta=0)
+        >>> PrivacyLossDistribution.from_audit(report).self_compose(2).epsilon(0).upper
+        2.1972245773362196
+        """
+        pairs = pairs_of_audit(report)
+        if not pairs:
+            return cls.pure(0, neighbors=report.neighbors)  # type: ignore[arg-type]
+        return cls.from_pairs(pairs, neighbors=report.neighbors)  # type: ignore[arg-type]
 
     @classmethod
     def composed(cls, parts: Iterable[tuple[PrivacyLossDistribution, int]]) -> PrivacyLossDistribution:
@@ -736,9 +823,36 @@ class PrivacyLossDistribution(Refined):
         exact = None if delta is None else parse_delta(delta)
         return certified(self, level, exact, _most(max_terms)).to_json()
 
+    def to_json(self) -> str:
+        """The releases and their exact parameters as JSON, which `from_json` reads.
+
+        Examples
+        --------
+        >>> both = PrivacyLossDistribution.pure("1/10").self_compose(3)
+        >>> PrivacyLossDistribution.from_json(both.to_json()) == both
+        True
+        """
+        return text_of(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> PrivacyLossDistribution:
+        """The distribution that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            From anywhere: every parameter is checked as its constructor does.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        """
+        return read(text)
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{count} x {part}" if count > 1 else str(part) for part, count in self._parts)
-        far = f", within {float(self.distance):.3g}" if self.distance else ""
+        far = f", within {max(float(self.distance), 1e-300):.3g}" if self.distance else ""
         return f"PrivacyLossDistribution({parts}{far})"
 
 

@@ -25,6 +25,7 @@ from userdp.runtime import number_of, shape_of, source_of
 
 if TYPE_CHECKING:
     from userdp import _core
+    from userdp.accounting import PrivacyLossDistribution
     from userdp.accounting.cost import PrivacyCost
 
 Value = TypeVar("Value")
@@ -92,6 +93,18 @@ class Mechanism(ABC):
         if "epsilon" not in self._arguments:
             raise ValueError("the cost of a draw needs a sensitivity: make the noise with epsilon and sensitivity")
         return PrivacyCost(**{name: self._arguments[argument] for name, argument in self._cost_from.items()})
+
+    def privacy_loss(self) -> PrivacyLossDistribution:
+        """The privacy loss of one draw, to be composed with others, for neighbors that differ in one replaced user.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Of what `cost` says, or of more that is known of the mechanism.
+        """
+        from userdp.accounting import PrivacyLossDistribution
+
+        return PrivacyLossDistribution.from_mechanism(self.cost)
 
 
 def _made_again(
@@ -293,6 +306,21 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
             granularity=granularity,
             **{name: bool(flag) for name, flag in flags.items()},
         )
+
+    def privacy_loss(self) -> PrivacyLossDistribution:
+        """The privacy loss of one draw: that of all mechanisms of bounded range epsilon, roundings included.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            With `monotone=True`, of all that are epsilon-DP.
+        """
+        from userdp.accounting import PrivacyLossDistribution
+
+        epsilon = self._arguments["epsilon"]
+        if self._arguments["monotone"]:
+            return PrivacyLossDistribution.pure(epsilon)
+        return PrivacyLossDistribution.bounded_range(epsilon)
 
     @abstractmethod
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> Rate:

@@ -6,7 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,17 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
 
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyLossDistribution
+
 Integers: TypeAlias = npt.NDArray[Any]
 
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
+LISTED_SHIFT, LISTED_VARIANCE = 2**16, 2**22
+"""The most for which losses of the noise on one integer are listed."""
+SMOOTHING, SMOOTHED_WITHIN = 4, Fraction(1, 2**112)
+"""Of the variance, what a random rounding to integers takes, and how near the result is to discrete noise."""
 SIGNIFICANT_BITS = 64
 """A variance that is computed from rho is rounded up to this many."""
 
@@ -127,6 +134,57 @@ class DiscreteGaussian(AdditiveNoise):
     def rho(self, sensitivity: int) -> Fraction:
         """The zCDP parameter of ideal noise, for integers that move by at most `sensitivity` in Euclidean length."""
         return Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * self._sigma_squared)
+
+    def privacy_loss(self, sensitivity: int | None = None, dimension: int = 1) -> PrivacyLossDistribution:
+        """The privacy loss of the release of a vector of integers.
+
+        Parameters
+        ----------
+        sensitivity : int, optional
+            How far the vector moves at most, in Euclidean length, when one user is replaced; at least 1. By default
+            the one that the noise was made with.
+        dimension : int
+            How many integers are released.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            For one integer that of discrete Gaussian noise, where `PrivacyLossDistribution.discrete_gaussian` takes it.
+            Else that of continuous noise with ``mu^2 = sensitivity**2 / (sigma_squared - 4)``, which is a little worse.
+            In both cases `distance` says how far the noise that is drawn is from it, for each integer.
+
+        Raises
+        ------
+        ValueError
+            For several integers and a sigma_squared of at most 4.
+
+        Notes
+        -----
+        Continuous noise of variance sigma_squared - 4 on integers, followed by a random rounding, is within 2**-112 of
+        the ideal noise: docs/proofs/gaussian_budget.md.
+
+        Examples
+        --------
+        >>> noise = DiscreteGaussian(sigma_squared=100)
+        >>> noise.privacy_loss(2, dimension=5)  # doctest: +ELLIPSIS
+        PrivacyLossDistribution(Gaussian noise (mu^2 = 0.0416667), within ...)
+        """
+        from userdp.accounting import PrivacyLossDistribution
+
+        moved = sensitivity if sensitivity is not None else self._arguments.get("sensitivity")
+        if moved is None:
+            raise TypeError("sensitivity is missing: how far one user moves the integers in Euclidean length")
+        length, count = check_count(moved, "sensitivity"), check_count(dimension, "dimension")
+        variance = self._sigma_squared
+        if count == 1 and length <= LISTED_SHIFT and variance <= LISTED_VARIANCE:
+            return PrivacyLossDistribution.discrete_gaussian(variance, length).within(self.distance)
+        if variance <= SMOOTHING:
+            raise ValueError(
+                f"dimension={count}: several integers need a sigma_squared above {SMOOTHING}; "
+                f"it is {float(variance):.6g}"
+            )
+        release = PrivacyLossDistribution.gaussian(mu2=Fraction(length**2) / (variance - SMOOTHING))
+        return release.within(min(count * (self.distance + SMOOTHED_WITHIN), Fraction(1)))
 
     def pmf(self, value: int | Integers | tuple[int, ...]) -> Pmf:
         """The distribution of the release of an integer or of several integers, exactly as it is drawn.

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from userdp import _core
-from userdp.exact.epsilon import core_level
+from userdp.exact.epsilon import as_epsilon, core_level, value_enclosure
 from userdp.exact.numbers import (
     Bounds,
     Delta,
     Epsilon,
+    LogRatio,
     PrivacyLevel,
     check_count,
     is_integer,
     nearest_float,
     nonzero_level,
     parse_exact,
+    parse_level,
     parse_positive,
     round_down,
     round_up,
@@ -26,6 +28,14 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms.base import AdditiveNoise, IntegerDistribution
+
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyLossDistribution
+
+LISTED_SHIFT = 2**16
+"""The largest sensitivity for which losses of the noise are listed."""
+FOLDED = Fraction(1, 2**2953)
+"""More than the probability of noise beyond 64 bits."""
 
 
 class DiscreteLaplace(AdditiveNoise):
@@ -153,6 +163,33 @@ class DiscreteLaplace(AdditiveNoise):
         of_the_tables = round_up(self._sensitivity * Fraction(self.certified_epsilon_per_unit))
         return min(of_the_tables, self._requested(1))
 
+    def privacy_loss(self, sensitivity: int | None = None) -> PrivacyLossDistribution:
+        """The privacy loss of the release of an integer: that of discrete Laplace noise without bounds.
+
+        Parameters
+        ----------
+        sensitivity : int, optional
+            How much one replaced user changes the value, at least 1. By default the one that the noise was made with.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Clamping only takes from it, and ratios of the tables are at most those of the ideal noise for each unit:
+            docs/proofs/exact_composition.md, section 8. Beyond a sensitivity of 2**16 that of epsilon-DP.
+        """
+        from userdp.accounting import PrivacyLossDistribution
+
+        moved = sensitivity if sensitivity is not None else self._sensitivity
+        if moved is None:
+            raise TypeError("sensitivity is missing: how much one user changes the value")
+        rate = rate_above(self._level, Fraction(self._sensitivity or 1))
+        length = check_count(moved, "sensitivity")
+        if length <= LISTED_SHIFT:
+            return PrivacyLossDistribution.discrete_laplace(rate, length)
+        if isinstance(rate, LogRatio):
+            rate = value_enclosure(parse_level(rate))[1]
+        return PrivacyLossDistribution.pure(rate * length)
+
     def _requested(self, degree: int) -> float:
         """What was asked for, divided by `degree`, rounded up."""
         if self._level.ratio == 1:
@@ -180,6 +217,11 @@ class DiscreteLaplace(AdditiveNoise):
         weights, _ = self._core_noise.numerators(self._clamped(value))
         low, high = self._range
         return Pmf(tuple(range(low, high + 1)), tuple(weights))
+
+
+def rate_above(level: PrivacyLevel, divisor: Fraction) -> Fraction | LogRatio:
+    """An epsilon, divided; rounded up where it is a part of the logarithm of a fraction."""
+    return as_epsilon(level) if divisor == 1 else value_enclosure(level)[1] / divisor
 
 
 def _bounds(bounds: Any) -> tuple[int, int]:
@@ -267,6 +309,21 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
 
         low, high = (Fraction(bound) for bound in _core.ln_bounds(self._level.ratio))
         return Bounds(round_down(self._divisor / high), round_up(self._divisor / low))
+
+    def privacy_loss(self, sensitivity: int | None = None) -> PrivacyLossDistribution:
+        """The privacy loss of an integer plus this noise, exactly but for a `distance` of 2**-2953.
+
+        Parameters
+        ----------
+        sensitivity : int, optional
+            The most by which the integer changes between neighbors, from 1 to 2**16. By default the one that the noise
+            was made with, or 1.
+        """
+        from userdp.accounting import PrivacyLossDistribution
+
+        moved = sensitivity if sensitivity is not None else self._arguments.get("sensitivity", 1)
+        rate = rate_above(self._level, self._divisor)
+        return PrivacyLossDistribution.discrete_laplace(rate, moved).within(FOLDED)
 
     def probability(self, x: int) -> Bounds:
         """Certified floats around P[x] = (1 - q) / (1 + q) q**|x|, where q = e**(-1 / scale)."""

@@ -13,6 +13,7 @@ from userdp.mechanisms.base import TableDistribution
 
 if TYPE_CHECKING:
     from userdp import _core
+    from userdp.accounting import PrivacyLossDistribution
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
@@ -150,6 +151,25 @@ class TruncatedDiscreteLaplace(TableDistribution):
     def certified_delta(self) -> Fraction:
         """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
         return Fraction(self._core_sampler.numerators[0], 2**128)
+
+    def privacy_loss(self, sensitivity: int = 1) -> PrivacyLossDistribution:
+        """The privacy loss of an integer statistic plus this noise.
+
+        Parameters
+        ----------
+        sensitivity : int
+            The most by which the statistic changes when one user is replaced, at least 1.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Of (epsilon, `certified_delta`)-DP for a change by 1, and of a group of so many such changes.
+        """
+        from userdp.accounting import PrivacyLossDistribution
+        from userdp.exact.epsilon import as_epsilon
+
+        once = PrivacyLossDistribution.pure(as_epsilon(self._level), self.certified_delta)
+        return once.group(sensitivity)
 
     def ideal_pmf(self) -> Pmf:
         """[GKKMMZ23, Definition 8] with this kappa, exactly, for comparison; nothing is drawn from it.

@@ -1,0 +1,61 @@
+"""What the privacy loss of a mechanism, a cost or an audited algorithm is taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from userdp.accounting.cost import PrivacyCost
+from userdp.accounting.losses import MOST_LINES
+from userdp.exact.numbers import short_repr
+from userdp.exceptions import BudgetError
+from userdp.report import AuditReport
+
+if TYPE_CHECKING:
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution
+
+
+def loss_of_mechanism(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyLossDistribution:
+    """What the mechanism says of itself by `privacy_loss`, or by its cost."""
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution
+
+    stated = getattr(mechanism, "privacy_loss", None)
+    if callable(stated):
+        made = stated(**arguments)
+        if not isinstance(made, PrivacyLossDistribution):
+            raise TypeError(f"mechanism.privacy_loss must return a PrivacyLossDistribution; got {short_repr(made)}")
+        return made
+    if arguments:
+        raise TypeError(f"{type(mechanism).__name__} takes no {', '.join(arguments)} for its privacy loss")
+    cost = mechanism if isinstance(mechanism, PrivacyCost) else getattr(mechanism, "cost", None)
+    if not isinstance(cost, PrivacyCost):
+        raise TypeError(
+            "mechanism must have privacy_loss() or a cost; of algorithms with outputs and pmf make an audit, and take "
+            f"from_audit(report); got {type(mechanism).__name__}"
+        )
+    if cost.bounded_range is not None:
+        return PrivacyLossDistribution.bounded_range(cost.bounded_range)
+    if cost.mu2 is not None:
+        return PrivacyLossDistribution.gaussian(mu2=cost.mu2).within(cost.distance)
+    if cost.epsilon is not None:
+        return PrivacyLossDistribution.pure(cost.epsilon, cost.delta)
+    raise ValueError("mechanism: a cost in rho alone says nothing of the privacy loss; it needs mu2 or epsilon")
+
+
+def pairs_of_audit(report: Any) -> list[tuple[tuple[Fraction, ...], tuple[Fraction, ...]]]:
+    """The different pairs of distributions on neighbors that an audit found."""
+    if not isinstance(report, AuditReport):
+        raise TypeError(f"report must be an AuditReport; got {short_repr(report)}")
+    if report.pmf_error:
+        raise ValueError("report: the algorithm's distributions have a pmf_error; only exact ones are composed")
+    if not report.pmfs:
+        raise ValueError("report holds a sample of the distributions; make the audit again in this process")
+    pairs = [(report.pmfs[i], report.pmfs[j]) for i, j in report.pmf_pairs]
+    lines = 2 * sum(len(p) + 1 for p, _ in pairs)
+    if lines > MOST_LINES:
+        raise BudgetError(
+            f"the audit's {len(pairs)} different pairs have {lines} pieces of curves in both orders, where "
+            f"{MOST_LINES} are allowed; merge outputs, or audit fewer users"
+        )
+    return pairs
