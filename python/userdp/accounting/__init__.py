@@ -26,6 +26,7 @@ from userdp.accounting.group_privacy import (
 )
 from userdp.accounting.ledger import LedgerEntry, PrivacyLedger
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
+from userdp.accounting.slots import LedgerSlot
 from userdp.accounting.zcdp import (
     bounded_range_to_zcdp,
     largest_rho,
@@ -37,6 +38,7 @@ from userdp.accounting.zcdp import (
 
 __all__ = [
     "LedgerEntry",
+    "LedgerSlot",
     "PrivacyCost",
     "PrivacyLedger",
     "PrivacyLossDistribution",

@@ -137,7 +137,7 @@ class PrivacyCost:
         return type(self), (self.epsilon, self.delta, self.rho, self.distance, self.bounded_range, self.mu2)
 
 
-Composition: TypeAlias = Literal["basic", "zcdp"]
+Composition: TypeAlias = Literal["basic", "zcdp", "exact"]
 Amounts: TypeAlias = "Mapping[str, PrivacyLevel]"
 """By name; a number x is the level e^x, so that sums with logarithms of fractions stay exact."""
 
@@ -184,4 +184,4 @@ def _in_rho(cost: PrivacyCost) -> Amounts:
 
 
 CHARGES: Mapping[str, Callable[[PrivacyCost], Amounts]] = {"basic": _in_epsilon, "zcdp": _in_rho}
-"""What a cost takes of each thing that is counted, by the kind of composition."""
+"""What a cost takes of each thing that is counted, by the kind of composition; "exact" has slots besides."""

@@ -47,6 +47,9 @@ class _Rows(NamedTuple):
 class QueryPlan(Promise):
     """What a session of questions will draw and cost, from parameters and the number of users only."""
 
+    interactive: ClassVar[bool] = True
+    """Other releases may come between its questions, so that a ledger does not take it for one release."""
+
     answers: Answers  # all of them, planned
     seed: PublicSeed  # of public rotations
     seed_is_fixed: bool  # whether the seed is a parameter, and not fresh
@@ -71,6 +74,8 @@ class QuerySession:
     One question at a time, and none inside of another, which would depend on a user's rows; copies and other processes,
     which would have a budget each, are refused.
     """
+
+    interactive: ClassVar[bool] = True
 
     def __init__(
         self,
