@@ -1,5 +1,6 @@
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from os import PathLike
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -28,6 +29,8 @@ __all__ = [
     "ShuffleNoise",
     "Source",
     "StableFamily",
+    "TableIndex",
+    "TableSums",
     "ThresholdSweep",
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
@@ -592,6 +595,42 @@ class JointRows:
     def moment_sum(
         self, radius: int, grid: float, constant: bool, progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...
+
+@final
+class TableIndex:
+    def __new__(cls) -> TableIndex: ...
+    def __len__(self) -> int: ...
+    def integers(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]: ...
+    def texts(self, values: Sequence[bytes]) -> npt.NDArray[np.uint32]: ...
+    def packed_texts(
+        self, content: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.uint32]: ...
+    def digests(self, key: bytes) -> npt.NDArray[np.uint64]: ...
+
+@final
+class TableSums:
+    def __new__(
+        cls, n_values: int, *, memory: int = 1073741824, directory: str | PathLike[str] | None = None
+    ) -> TableSums: ...
+    def add(
+        self,
+        users: npt.NDArray[np.uint32],
+        keys: npt.NDArray[np.uint32],
+        values: Sequence[npt.NDArray[np.int64]],
+    ) -> None: ...
+    def bounded(
+        self,
+        *,
+        users: TableIndex,
+        key_order: npt.NDArray[np.uint32],
+        max_keys: int | None,
+        rule: str,
+        columns: Sequence[tuple[str | int, ...]],
+        key_digests: npt.NDArray[np.uint64] | None = None,
+        prf_key: bytes | None = None,
+        progress: _Progress = None,
+    ) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.int64]]]: ...
+    def split(self, bins: int, weight: int, progress: _Progress = None) -> tuple[npt.NDArray[np.int64], int]: ...
 
 @final
 class Release:

@@ -82,7 +82,51 @@ def composed(releases: Any, counts: Any, limbs: Any, resolution: Any, cut: Any, 
     return whole.delta(LEVEL), whole.epsilon(F(1, 100))
 
 
+CODES = np.array([0, 1, 1, 0], np.uint32)
+NUMBERS = np.array([3, -1, 2**40, 0], np.int64)
+
+
+def table_index() -> _core.TableIndex:
+    index = _core.TableIndex()
+    index.integers(np.array([7, 8], np.int64))
+    return index
+
+
+INDEX = table_index()
+
+
+def table_sums(n_values: Any = 2, memory: Any = 2**16) -> _core.TableSums:
+    sums = _core.TableSums(n_values, memory=memory)
+    sums.add(CODES, CODES, [NUMBERS, NUMBERS])
+    return sums
+
+
+TABLE = table_sums()
+
+
+def bounded(order: Any, most: Any, columns: Any, digests: Any, key: Any) -> Any:
+    options = {"key_order": order, "max_keys": most, "columns": columns, "key_digests": digests, "prf_key": key}
+    return TABLE.bounded(users=INDEX, rule="random", **options)
+
+
+def packed_texts(content: Any, offsets: Any) -> Any:
+    return _core.TableIndex().packed_texts(content, offsets)
+
+
+TABLE_COLUMNS = [("rows", 3), ("sum", 1, -9, 9, 1), ("mean", 0, 8, 4), ("weighted", 1, 8, 3, 4), ("weight", 9)]
+BOUNDED = (np.array([1, 0], np.uint32), 1, TABLE_COLUMNS, INDEX.digests(bytes(32)), bytes(32))
+
+
 CALLS: dict[str, Call] = {
+    "TableIndex": (_core.TableIndex, ()),
+    "TableIndex.integers": (lambda values: _core.TableIndex().integers(values), (NUMBERS,)),
+    "TableIndex.texts": (lambda values: _core.TableIndex().texts(values), ([b"a", b"b"],)),
+    "TableIndex.packed_texts": (packed_texts, (np.zeros(4, np.uint8), np.array([0, 1, 4], np.int64))),
+    "TableIndex.digests": (INDEX.digests, (bytes(32),)),
+    "TableSums": (table_sums, (2, 2**16)),
+    "TableSums.add": (lambda *columns: _core.TableSums(2).add(*columns), (CODES, CODES, [NUMBERS, NUMBERS])),
+    "TableSums.bounded": (bounded, BOUNDED),
+    "TableSums.split": (TABLE.split, (2, 2**20)),
     "Release": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.from_weights": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.pure": (_core.Release.pure, (LEVEL, F(1, 100), 2)),

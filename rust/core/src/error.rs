@@ -23,6 +23,11 @@ pub enum Error {
         /// How much, and for which argument.
         message: String,
     },
+    /// A temporary file could not be made, written or read; the message says nothing of what is in it.
+    Disk {
+        /// What failed, in the words of the standard library.
+        message: String,
+    },
     /// The caller asked for the work to stop.
     Canceled,
     /// The operating system gave no random bits.
@@ -51,6 +56,11 @@ impl Error {
         Self::Memory { message: message.into() }
     }
 
+    /// An [`Error::Disk`].
+    pub fn disk(message: impl Into<String>) -> Self {
+        Self::Disk { message: message.into() }
+    }
+
     /// The same error, saying which row of a matrix it is about.
     #[must_use]
     pub fn in_row(self, row: usize) -> Self {
@@ -72,7 +82,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidArgument { argument, message } => write!(f, "{argument}: {message}"),
-            Self::TooLarge { message } | Self::Memory { message } => write!(f, "{message}"),
+            Self::TooLarge { message } | Self::Memory { message } | Self::Disk { message } => {
+                write!(f, "{message}")
+            }
             Self::Canceled => write!(f, "canceled"),
             Self::Entropy { message } => write!(f, "the operating system gave no random bits: {message}"),
         }

@@ -13,7 +13,8 @@
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
 //!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes)
-//! * 4: [`vectors`] (a vector for each user, and integer sums of them of known sensitivity)
+//! * 4: [`vectors`] (a vector for each user, and integer sums of them of known sensitivity), [`table`] (rows of users with
+//!   keys, added up to a bounded integer vector for each user)
 //! * 5: [`protocol`] (what users send when nobody is given their data, and what that protects)
 //!
 //! Every comparison that decides a privacy question is certified: float64 with a proven error radius first, exact
@@ -38,6 +39,7 @@ pub mod score;
 pub mod simd;
 pub mod stability;
 pub mod subsets;
+pub mod table;
 pub mod vectors;
 
 pub use error::{Error, Result};

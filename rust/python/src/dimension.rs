@@ -2,23 +2,16 @@
 
 use crate::{
     convert::Items,
-    run::{run, run_short},
+    run::{locked, run, run_short},
 };
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::{prelude::*, types::PyBytes};
-use std::{
-    sync::{Arc, Mutex, MutexGuard, TryLockError},
-    thread,
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard};
 use userdp_core::{
     Error,
     control::Control,
     dimension::{self, Concepts, VersionSpaces},
 };
-
-/// How often a call looks whether another one is done with the version spaces.
-const POLL: Duration = Duration::from_millis(1);
 
 /// A class of concepts given as a matrix, and what is known of its subsets so far.
 #[pyclass(frozen, name = "VersionSpaces", module = "userdp._core")]
@@ -31,15 +24,8 @@ pub(crate) struct PyVersionSpaces {
 impl PyVersionSpaces {
     /// What is known, once no other call works on it: without the interpreter lock while waiting, and until Ctrl-C.
     fn spaces(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, VersionSpaces>> {
-        loop {
-            match self.spaces.try_lock() {
-                Ok(spaces) => return Ok(spaces),
-                // Proved bounds, each written at once: a panic elsewhere leaves none half written.
-                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => py.detach(|| thread::sleep(POLL)),
-            }
-            py.check_signals()?;
-        }
+        // Proved bounds, each written at once: a panic elsewhere leaves none half written.
+        locked(py, &self.spaces)
     }
 }
 

@@ -27,6 +27,7 @@ mod score;
 mod selection;
 mod shuffle;
 mod stability;
+mod table;
 mod vectors;
 
 /// The compiled core of userdp. Private: use the public modules of `userdp`.
@@ -93,6 +94,8 @@ mod _core {
     use crate::stability::{
         PyStableFamily, smallest_window, window_total_distribution, window_total_weights,
     };
+    #[pymodule_export]
+    use crate::table::{PyTableIndex, PyTableSums};
     #[pymodule_export]
     use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 

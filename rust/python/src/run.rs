@@ -7,13 +7,17 @@ use pyo3::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{OnceLock, mpsc},
+    sync::{Mutex, MutexGuard, OnceLock, TryLockError, mpsc},
+    thread,
     time::Duration,
 };
 use userdp_core::{Error, control::Control};
 
 /// How often a waiting call looks for Ctrl-C and reports progress.
 const POLL: Duration = Duration::from_millis(50);
+
+/// How often a call looks whether another one is done with an object.
+const LOCK_POLL: Duration = Duration::from_millis(1);
 
 /// A thread pool and the process that built it. Threads do not survive a fork, so a child that finds its parent's
 /// pool builds its own behind it; the chain is as long as the nesting of forks.
@@ -49,7 +53,7 @@ pub(crate) fn to_python(error: &Error) -> PyErr {
         Error::Canceled => PyKeyboardInterrupt::new_err("interrupted"),
         Error::TooLarge { message } => budget_error(message),
         Error::Memory { message } => PyMemoryError::new_err(message.clone()),
-        Error::Entropy { .. } => PyOSError::new_err(error.to_string()),
+        Error::Entropy { .. } | Error::Disk { .. } => PyOSError::new_err(error.to_string()),
         other => PyValueError::new_err(other.to_string()),
     }
 }
@@ -69,6 +73,20 @@ fn internal_error() -> PyErr {
     PyRuntimeError::new_err(
         "internal error in userdp's core (a bug: please report it with the call that caused it)",
     )
+}
+
+/// What is behind a lock, once no other call works on it: without the interpreter lock while waiting, and until Ctrl-C.
+///
+/// A panic elsewhere does not close it: what it guards must be whole after every step, or say that it is not.
+pub(crate) fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> PyResult<MutexGuard<'a, T>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => py.detach(|| thread::sleep(LOCK_POLL)),
+        }
+        py.check_signals()?;
+    }
 }
 
 /// Runs short work on the calling thread, keeping panics and errors out of Python's way.

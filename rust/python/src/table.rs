@@ -1,0 +1,251 @@
+//! Tables of rows of users: codes of values, and bounded sums over users.
+
+use crate::{
+    convert::Items,
+    run::{locked, run, run_short},
+};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ndarray::Array2,
+};
+use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes, types::PyTuple};
+use std::{
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use userdp_core::{
+    Result,
+    control::Control,
+    table::{
+        choice::{Digester, Rule},
+        columns::Column,
+        index::TableIndex,
+        sums::{Batch, Bounds, TableSums},
+    },
+};
+
+/// Fewer values than this are done before another thread has them.
+const SHORT: usize = 1 << 14;
+
+/// Called with (done, total), or nothing.
+type Progress = Option<Py<PyAny>>;
+
+/// Codes of keys, and for every column a sum for each of them.
+type KeySums<'py> = (Bound<'py, PyArray1<u32>>, Vec<Bound<'py, PyArray1<i64>>>);
+
+/// Runs work on so many values where it is fastest.
+fn run_on<T: Send>(
+    py: Python<'_>,
+    values: usize,
+    work: impl FnOnce(&Control) -> Result<T> + Send,
+) -> PyResult<T> {
+    if values < SHORT { run_short(|| work(&Control::new())) } else { run(py, None, work) }
+}
+
+/// Distinct values, integers and texts, by the codes 0, 1, ... in the order in which they first came.
+#[pyclass(frozen, name = "TableIndex", module = "userdp._core")]
+pub(crate) struct PyTableIndex {
+    index: Mutex<TableIndex>,
+    /// The number of values after the last call: told without the lock.
+    len: AtomicUsize,
+}
+
+impl PyTableIndex {
+    /// Codes of so many values.
+    fn codes<'py>(
+        &self,
+        py: Python<'py>,
+        values: usize,
+        work: impl FnOnce(&mut TableIndex, &Control) -> Result<Vec<u32>> + Send,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let mut guard = locked(py, &self.index)?;
+        let index = &mut *guard;
+        let codes = run_on(py, values, |control| work(index, control));
+        self.len.store(guard.len(), Ordering::Relaxed);
+        Ok(codes?.into_pyarray(py))
+    }
+}
+
+#[pymethods]
+impl PyTableIndex {
+    #[new]
+    fn new() -> Self {
+        Self { index: Mutex::new(TableIndex::new()), len: AtomicUsize::new(0) }
+    }
+
+    fn __len__(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// The codes of integers.
+    fn integers<'py>(
+        &self,
+        py: Python<'py>,
+        values: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let values = values.as_slice()?;
+        self.codes(py, values.len(), |index, control| index.integers(values, control))
+    }
+
+    /// The codes of texts, given by their bytes.
+    fn texts<'py>(
+        &self,
+        py: Python<'py>,
+        values: Items<PyBackedBytes>,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        self.codes(py, values.len(), |index, control| index.texts(values.iter().map(AsRef::as_ref), control))
+    }
+
+    /// The codes of the texts that are the bytes offsets[i], ..., offsets[i + 1] - 1 of one array.
+    fn packed_texts<'py>(
+        &self,
+        py: Python<'py>,
+        content: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let (bytes, offsets) = (content.as_slice()?, offsets.as_slice()?);
+        let len = i64::try_from(bytes.len())?;
+        let inside = offsets.first().is_none_or(|&first| first >= 0)
+            && offsets.last().is_none_or(|&last| last <= len)
+            && offsets.is_sorted();
+        if !inside {
+            return Err(PyValueError::new_err(
+                "offsets: must not decrease, and be from 0 to the length of content",
+            ));
+        }
+        let place = |offset: i64| usize::try_from(offset).unwrap_or_default();
+        let texts =
+            offsets.windows(2).map(|ends| bytes.get(place(ends[0])..place(ends[1])).unwrap_or_default());
+        self.codes(py, texts.len(), |index, control| index.texts(texts, control))
+    }
+
+    /// The digests of all values by the first half of a key, shape (values, 2), in the order of codes.
+    fn digests<'py>(&self, py: Python<'py>, key: [u8; 32]) -> PyResult<Bound<'py, PyArray2<u64>>> {
+        let guard = locked(py, &self.index)?;
+        let index = &*guard;
+        let digester = Digester::new(&key);
+        let digests = run_on(py, index.len(), |control| index.digests(&digester, control))?;
+        Ok(Array2::from(digests).into_pyarray(py))
+    }
+}
+
+/// A column as Python gives it: its kind and its numbers.
+struct ColumnArgument(Column);
+
+impl<'py> FromPyObject<'_, 'py> for ColumnArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let tuple = object.cast::<PyTuple>()?;
+        let kind = tuple.get_item(0)?.extract::<String>()?;
+        Ok(Self(match (kind.as_str(), tuple.len()) {
+            ("users", 1) => Column::Users,
+            ("rows", 2) => Column::Rows { most: tuple.get_item(1)?.extract()? },
+            ("weight", 2) => Column::Weight { weight: tuple.get_item(1)?.extract()? },
+            ("sum", 5) => {
+                let (_, value, low, high, shift): (Bound<'py, PyAny>, _, _, _, _) = tuple.extract()?;
+                Column::Sum { value, low, high, shift }
+            }
+            ("mean", 4) => {
+                let (_, value, steps, shift): (Bound<'py, PyAny>, _, _, _) = tuple.extract()?;
+                Column::Mean { value, steps, shift }
+            }
+            ("weighted", 5) => {
+                let (_, value, steps, most, shift): (Bound<'py, PyAny>, _, _, _, _) = tuple.extract()?;
+                Column::Weighted { value, steps, most, shift }
+            }
+            _ => return Err(PyValueError::new_err("columns: there is no such kind with as many numbers")),
+        }))
+    }
+}
+
+/// Rows (user, key, integers), to be added up by user and key.
+#[pyclass(frozen, name = "TableSums", module = "userdp._core")]
+pub(crate) struct PyTableSums(Mutex<TableSums>);
+
+#[pymethods]
+impl PyTableSums {
+    #[new]
+    #[pyo3(signature = (n_values, *, memory = 1073741824, directory = None))]
+    fn new(n_values: usize, memory: usize, directory: Option<PathBuf>) -> PyResult<Self> {
+        run_short(|| TableSums::new(n_values, memory, directory)).map(|sums| Self(Mutex::new(sums)))
+    }
+
+    /// Adds one row for each user.
+    #[pyo3(signature = (users, keys, values))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        users: PyReadonlyArray1<'_, u32>,
+        keys: PyReadonlyArray1<'_, u32>,
+        values: Items<Bound<'_, PyArray1<i64>>>,
+    ) -> PyResult<()> {
+        // Read where they are, without a copy: the borrows last as long as the work.
+        let columns =
+            values.iter().map(PyArrayMethods::try_readonly).collect::<std::result::Result<Vec<_>, _>>()?;
+        let columns =
+            columns.iter().map(|column| column.as_slice()).collect::<std::result::Result<Vec<_>, _>>()?;
+        let batch = Batch { users: users.as_slice()?, keys: keys.as_slice()?, values: &columns };
+        let mut guard = locked(py, &self.0)?;
+        let sums = &mut *guard;
+        run_on(py, batch.users.len(), |control| sums.add(batch, control))
+    }
+
+    /// For each key the sums over users of the integers of the users who keep it, and these keys in canonical order.
+    #[pyo3(signature = (*, users, key_order, max_keys, rule, columns, key_digests = None, prf_key = None, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn bounded<'py>(
+        &self,
+        py: Python<'py>,
+        users: PyRef<'py, PyTableIndex>,
+        key_order: PyReadonlyArray1<'py, u32>,
+        max_keys: Option<usize>,
+        rule: &str,
+        columns: Items<ColumnArgument>,
+        key_digests: Option<PyReadonlyArray2<'py, u64>>,
+        prf_key: Option<[u8; 32]>,
+        progress: Progress,
+    ) -> PyResult<KeySums<'py>> {
+        let columns: Vec<Column> = columns.iter().map(|column| column.0).collect();
+        let key_order = key_order.as_slice()?;
+        let key_digests = key_digests.as_ref().map(|digests| digests.as_slice()).transpose()?;
+        let index = locked(py, &users.index)?;
+        let index = &*index;
+        let rule = match (rule, key_digests, &prf_key) {
+            ("first", ..) => Rule::First,
+            ("random", Some(digests), Some(key)) => {
+                let (key_digests, []) = digests.as_chunks() else {
+                    return Err(PyValueError::new_err("key_digests: must have two columns"));
+                };
+                Rule::Random { users: index, key_digests, key }
+            }
+            ("random", ..) => {
+                return Err(PyValueError::new_err("rule: 'random' needs key_digests and prf_key"));
+            }
+            _ => return Err(PyValueError::new_err("rule: must be 'random' or 'first'")),
+        };
+        let bounds = Bounds { users: index.len(), key_order, max_keys, rule, columns: &columns };
+        let mut guard = locked(py, &self.0)?;
+        let sums = &mut *guard;
+        let sums = run(py, progress, |control| sums.bounded(&bounds, control))?;
+        let columns = sums.columns.into_iter().map(|column| column.into_pyarray(py)).collect();
+        Ok((sums.keys.into_pyarray(py), columns))
+    }
+
+    /// The weight of every user split over the bins of the user's rows, summed over users; and how many users have rows.
+    #[pyo3(signature = (bins, weight, progress = None))]
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        bins: usize,
+        weight: u64,
+        progress: Progress,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, u64)> {
+        let mut guard = locked(py, &self.0)?;
+        let sums = &mut *guard;
+        let (split, users) = run(py, progress, |control| sums.split(bins, weight, control))?;
+        Ok((split.into_pyarray(py), users))
+    }
+}
