@@ -164,7 +164,7 @@ def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) ->
         return capsys.readouterr().out
 
     assert "\n  70   an error of the program\n" in shown()
-    for command in ("divergence", "audit", "lddp", "delstab", "verify", "demo", "completion"):
+    for command in ("divergence", "audit", "lddp", "delstab", "compose", "verify", "demo", "completion"):
         assert f"\nexamples:\n  userdp {command}" in shown(command)
 
 

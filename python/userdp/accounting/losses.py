@@ -195,6 +195,10 @@ class SampledGaussianLoss(ReleaseLoss):
     rate: Fraction
 
     @property
+    def attained(self) -> bool:
+        return False
+
+    @property
     def symmetric(self) -> bool:
         return False
 

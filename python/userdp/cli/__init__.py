@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, demo
+from userdp.cli import commands, compose, demo
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -29,7 +29,7 @@ exit codes:
   1    the claim is refuted; for demo, a verdict is not the expected one
   2    bad input: arguments, files, or a mechanism that is none
   3    refused for budget
-  4    undetermined within a declared pmf_error
+  4    undetermined within a declared pmf_error, or by the bounds that were found (compose)
   5    not established: a sampled report, or a check without the mechanism or of a part (audit, verify)
   6    the report is wrong: it contradicts itself or the mechanism (verify)
   70   an error of the program
@@ -54,6 +54,7 @@ def _parser() -> Parser:
         commands.add_audit,
         commands.add_lddp,
         commands.add_delstab,
+        compose.add_compose,
         commands.add_verify,
         demo.add_demo,
     ):

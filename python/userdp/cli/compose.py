@@ -1,0 +1,223 @@
+"""``userdp compose``: what many releases leak together, as certified bounds and as a certificate."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from userdp.cli.arguments import UsageError, add_json_option, content, delta, distribution, epsilon, whole
+from userdp.cli.commands import exit_code, holds_word, json_bounds, print_json
+from userdp.display.numbers import bounded, enclosed_text
+from userdp.exact.encoding import fraction_text
+from userdp.exact.numbers import check_count, parse_positive, short_repr
+from userdp.exceptions import BudgetError
+
+if TYPE_CHECKING:
+    from userdp.accounting import PrivacyLossDistribution
+
+T = TypeVar("T")
+TIMES = "*"
+KINDS = {
+    "gaussian": ("SIGMA", "Gaussian noise of SIGMA times a user's part of the sum"),
+    "laplace": ("RATE[:SHIFT]", "discrete Laplace noise of epsilon RATE for each unit, and a sensitivity of SHIFT (1)"),
+    "discrete-gaussian": (
+        "VARIANCE[:SHIFT]",
+        "discrete Gaussian noise with sigma^2 = VARIANCE on an integer of sensitivity SHIFT (1)",
+    ),
+    "pure": ("EPSILON[:DELTA]", "any (EPSILON, DELTA)-DP release (DELTA = 0)"),
+    "bounded-range": ("EPSILON", "an exponential mechanism that is EPSILON-DP"),
+}
+
+
+def add_compose(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "compose",
+        help="bound what many releases leak together",
+        description="The epsilon that releases on the same users have together at --delta, or their delta at "
+        "--epsilon, certified from both sides; with both, a verdict on the claim. Each release may be listed any "
+        f"number of times and be followed by {TIMES}N for N of it; --steps repeats all. Exit code 0: bounds were "
+        "found, or the claim holds; 1: it is violated; 4: it is undecided.",
+        epilog="examples:\n"
+        "  userdp compose --gaussian 1.0 --steps 1000 --sampling 0.01 --delta 1e-6\n"
+        "  userdp compose --pure '0.1*200' --laplace '1/20:3*50' --delta 1e-6 --certificate claim.json\n"
+        "  userdp compose --pmf 3/4,1/4 1/4,3/4 --steps 10 --epsilon 'ln(9)' --delta 1e-3 --json",
+    )
+    releases = parser.add_argument_group("releases")
+    for name, (metavar, text) in KINDS.items():
+        releases.add_argument(f"--{name}", metavar=metavar, action="append", default=[], help=text)
+    releases.add_argument(
+        "--pmf",
+        type=distribution,
+        nargs=2,
+        metavar=("P", "Q"),
+        action="append",
+        default=[],
+        help="output distributions on two neighbors (with a user and without, for --sampling), as lists or files",
+    )
+    releases.add_argument(
+        "--saved", type=content, metavar="FILE", action="append", default=[], help="a file that --save wrote"
+    )
+    how = parser.add_argument_group("how they are made")
+    how.add_argument("--steps", type=whole(1), default=1, help="how often all of it is made (default 1)")
+    how.add_argument(
+        "--sampling", metavar="RATE", help="each release is on a fresh sample, with each user at this probability"
+    )
+    how.add_argument(
+        "--sample-size",
+        type=whole(1),
+        nargs=2,
+        metavar=("M", "N"),
+        help="each release is on a fresh sample of M of all N users, one of whom is replaced",
+    )
+    how.add_argument(
+        "--records", type=whole(1), metavar="R", help="the releases are about one record, and users have R of them"
+    )
+    asked = parser.add_argument_group("the question")
+    asked.add_argument("--delta", type=delta, help="probability in [0, 1]: 1e-6 or 1/1000000, exactly")
+    asked.add_argument("--epsilon", type=epsilon, help="privacy parameter: 0.5, 1/2 or ln(3/2), exactly")
+    asked.add_argument("--width", type=float, default=1e-3, help="how far the bounds of epsilon may be apart (0.001)")
+    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write a claim for userdp verify")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the releases, for --saved")
+    add_json_option(parser)
+    parser.set_defaults(run=compose)
+
+
+def compose(options: argparse.Namespace) -> int:
+    """Run the command."""
+    if options.delta is None and options.epsilon is None and options.save is None:
+        raise UsageError("give --delta, --epsilon or both: there is no question yet")
+    if options.sampling is not None and options.sample_size is not None:
+        raise UsageError("--sampling goes with adding and removing users, --sample-size with replacing one: give one")
+    if options.records is not None and (options.sampling is not None or options.sample_size is not None):
+        raise UsageError(
+            "--records: nothing is known about groups on samples; give the noise for all records of a user"
+        )
+    whole_loss = _composed(options)
+    result: dict[str, Any] = {
+        "schema_version": 1,
+        "releases": repr(whole_loss),
+        "neighbors": whole_loss.neighbors,
+        "attained": whole_loss.attained,
+        "distance": fraction_text(whole_loss.distance),
+    }
+    holds, code = None, 0
+    if options.delta is not None:
+        result |= {"delta": options.delta}
+    if options.delta is not None and options.epsilon is None:
+        result["epsilon"] = json_bounds(whole_loss.epsilon(options.delta, width=options.width))
+    elif options.epsilon is not None:
+        result["at_epsilon"] = options.epsilon
+        if options.delta is not None:
+            holds = whole_loss.is_private(options.epsilon, options.delta)
+            result["holds"], code = holds, exit_code(holds)
+        result["delta_at_epsilon"] = json_bounds(whole_loss.delta(options.epsilon))
+    if options.save is not None:
+        options.save.write_text(whole_loss.to_json(), encoding="utf-8")
+    if options.certificate is not None and code == 0:
+        claim = whole_loss.certificate(epsilon=options.epsilon, delta=options.delta)
+        options.certificate.write_text(claim, encoding="utf-8")
+    if options.json:
+        print_json(result)
+    else:
+        _show(result)
+    return code
+
+
+def _show(result: dict[str, Any]) -> None:
+    """The numbers in a few digits first, and then what they are about."""
+    if "epsilon" in result:
+        low, high = map(float, result["epsilon"])
+        print(f"epsilon    at most {bounded(high)} at delta {result['delta']}")
+        print(f"certified  {enclosed_text(low, high, digits=8)}")
+    if "delta_at_epsilon" in result:
+        low, high = map(float, result["delta_at_epsilon"])
+        print(f"delta      at most {bounded(high)} at epsilon {result['at_epsilon']}")
+        print(f"certified  {enclosed_text(low, high, digits=8)}")
+    if "holds" in result:
+        print(f"claim      ({result['at_epsilon']}, {result['delta']})-DP: {holds_word(result['holds'])}")
+    print(f"releases   {result['releases'].removeprefix('PrivacyLossDistribution(').removesuffix(')')}")
+    print(f"neighbors  {'one user more or less' if result['neighbors'] == 'add-remove' else 'one user replaced'}")
+    if not result["attained"]:
+        print("           lower ends are about a pair that dominates the releases, and not about one of them")
+
+
+def _composed(options: argparse.Namespace) -> PrivacyLossDistribution:
+    """All releases that are listed, in the order of the help."""
+    from userdp.accounting import PrivacyLossDistribution
+
+    neighbors: Any = "replace" if options.sampling is None else "add-remove"
+    parts: list[tuple[PrivacyLossDistribution, int]] = []
+    for name in KINDS:
+        for text in getattr(options, name.replace("-", "_")):
+            parts.append(_named(name, text, partial(_release, name, text, neighbors)))
+    for p, q in options.pmf:
+        parts.append((_named("pmf", "", partial(_pair, p, q, neighbors)), 1))
+    for text in options.saved:
+        parts.append((_named("saved", "", partial(PrivacyLossDistribution.from_json, text)), 1))
+    if not parts:
+        raise UsageError(f"list a release: {', '.join(f'--{name}' for name in KINDS)}, --pmf or --saved")
+    made = [(_used(loss, options), count) for loss, count in parts]
+    return PrivacyLossDistribution.composed(made).self_compose(options.steps)
+
+
+def _named(name: str, text: str, make: Callable[[], T]) -> T:
+    """A release, or an error that names its option."""
+    try:
+        return make()
+    except BudgetError:
+        raise
+    except ValueError as error:
+        shown = f" {short_repr(text)}" if text else ""
+        raise UsageError(f"--{name}{shown}: {error}") from None
+
+
+def _pair(p: Any, q: Any, neighbors: Any) -> PrivacyLossDistribution:
+    from userdp.accounting import PrivacyLossDistribution
+
+    if neighbors == "add-remove":
+        return PrivacyLossDistribution.from_pmfs(p, q, neighbors=neighbors)
+    return PrivacyLossDistribution.from_pairs([(p, q)])
+
+
+def _release(name: str, text: str, neighbors: Any) -> tuple[PrivacyLossDistribution, int]:
+    """One release by its parameters, and how often it is made."""
+    from userdp.accounting import PrivacyLossDistribution as Loss
+
+    given, star, times = text.partition(TIMES)
+    count = check_count(_integer(times, f"the number behind {TIMES}"), "count") if star else 1
+    first, colon, second = (part.strip() for part in given.partition(":"))
+    if colon and name in ("gaussian", "bounded-range"):
+        raise ValueError(f"takes one number; accepted: {KINDS[name][0]}")
+    if name == "gaussian":
+        return Loss.gaussian(parse_positive(first, "sigma"), neighbors=neighbors), count
+    if name == "bounded-range":
+        return Loss.bounded_range(first, neighbors=neighbors), count
+    if name == "pure":
+        return Loss.pure(first, second or 0, neighbors=neighbors), count
+    shift = _integer(second, "the sensitivity behind :") if colon else 1
+    if name == "laplace":
+        return Loss.discrete_laplace(first, shift, neighbors=neighbors), count
+    return Loss.discrete_gaussian(first, shift, neighbors=neighbors), count
+
+
+def _integer(text: str, name: str) -> int:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        raise ValueError(f"{name} must be a whole number; got {short_repr(text)}")
+    return int(digits)
+
+
+def _used(loss: PrivacyLossDistribution, options: argparse.Namespace) -> PrivacyLossDistribution:
+    """A release on a sample, or about all records of a user, where that is asked."""
+    if options.records is not None:
+        return _named("records", str(options.records), lambda: loss.group(options.records))
+    if options.sampling is not None:
+        return _named("sampling", options.sampling, lambda: loss.poisson(options.sampling))
+    if options.sample_size is not None:
+        sampled, total = options.sample_size
+        return _named("sample-size", "", lambda: loss.without_replacement(sampled, total))
+    return loss
