@@ -454,7 +454,7 @@ class PrivacyLedger(Shown):
             What it costs: a mechanism of `userdp.mechanisms`, or a plan, before it is drawn from. A `PrivacyRecord` and
             an estimator are of a release that was made already; `fit` asks first. With composition="exact" also a
             PrivacyLossDistribution of one release, which is the claim that it dominates the release on all neighbors,
-            up to its `distance`.
+            up to its `distance`; `PrivacyLossDistribution.from_mechanism` makes those of mechanisms.
         name : str, optional
             For the table.
         slot : int, optional
