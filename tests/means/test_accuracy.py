@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from userdp import _core
 from userdp.means import WinsorizedMean
 from userdp.means.accuracy import Accuracy, NoiseTerm, PromisedBias, UnknownBias, noise_quantile, norm_quantile
 from userdp.means.iterated import IteratedMean, plan_iterated
 from userdp.means.problem import MeanProblem
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import run
-from userdp.runtime import source_of
 from userdp.users import GivenVectors
 
 F = Fraction
@@ -173,7 +173,10 @@ def test_rounding_toward_zero_counts_a_whole_step_or_more() -> None:
 @pytest.mark.parametrize("given", [{"bounds": (-1, 1)}, {"max_norm": 1}, {"bounds": ((-1, -1), (1, 1))}])
 @pytest.mark.parametrize("delta", [0, "1e-2"])
 def test_intervals_cover_rounded_values_without_noise(given: dict[str, Any], delta: Any) -> None:
-    """All users .499 of a step from the grid: the mean of the rounded values is as far off as one of them."""
+    """All users .499 of a step from the grid: the mean of the rounded values is as far off as one of them.
+
+    A step is 125 scales of the noise or more: any noise at all is drawn with a probability below 1e-53.
+    """
     d = 2 if "bounds" in given and np.ndim(given["bounds"][0]) else 1
     made = WinsorizedMean(epsilon=2000, delta=delta, m=1, grid_resolution=4, method="laplace", **given)
     for value in (0.499 / 4, 0.501 / 4, -0.499 / 4, 0.999 / 4, 0.9):
@@ -316,7 +319,11 @@ def test_bias_grows_with_what_is_promised_and_with_certainty() -> None:
 
 @pytest.mark.parametrize(("d", "delta"), [(1, F(0)), (4, F(1, 10**6))])
 def test_worst_users_have_errors_within_what_is_said(d: int, delta: Fraction) -> None:
-    """Rounds as they run, for users of a promised distance of whom a few are far out."""
+    """Rounds as they run, for users of a promised distance of whom a few are far out.
+
+    The draws are fixed. Sixty squares of Laplace noise have so long a tail that free ones would fail once in thousands
+    of runs.
+    """
     n, runs, spread = 4000, 60, 0.02
     given = MeanProblem(n, d, 1.0, "l2", spread, 1, delta, 0.01, promise="at most")
     plan = plan_iterated(given)
@@ -327,9 +334,9 @@ def test_worst_users_have_errors_within_what_is_said(d: int, delta: Fraction) ->
     people[: int(share * n), 0] = spread / math.sqrt(share)
     people -= people.mean(axis=0) - 0.3 / math.sqrt(d)
     assert math.sqrt(np.mean(np.sum((people - people.mean(axis=0)) ** 2, axis=1))) <= spread
-    vectors = GivenVectors(people, np.ones(n, bool))
+    vectors, source = GivenVectors(people, np.ones(n, bool)), _core.Source(d)
     width = accuracy.half_width(0.025 / d) + accuracy.bias.at_most(0.025)
-    off = np.array([plan.mean(run(plan.program(vectors), source_of(None))) for _ in range(runs)]) - people.mean(axis=0)
+    off = np.array([plan.mean(run(plan.program(vectors), source)) for _ in range(runs)]) - people.mean(axis=0)
     missed = int(np.sum(np.any(np.abs(off) > width, axis=1)))
     # One in twenty may be missed: 17 and more of 60 are with a probability below 1e-7.
     assert missed <= 16

@@ -209,7 +209,7 @@ def test_columns_of_unlike_units_are_measured_in_their_own(delta: Any) -> None:
         assert np.all(np.abs(made.mean_ - expected) < [0.005, 5, 0.004])
         # Every column has the same noise in half-ranges.
         np.testing.assert_allclose(made.noise_ / [2.5, 2500, 2], made.noise_[0] / 2.5, rtol=1e-12)
-        low, high = made.interval(1 - 1e-9).T
+        low, high = made.interval(1 - 1e-9).T  # 18 of them: one is missed with a probability below 2e-8
         assert np.all((low <= expected) & (expected <= high))
         assert not made.clipped_
 
@@ -368,6 +368,7 @@ def test_promises_are_told_and_pay() -> None:
     assert plain.noise_[0] > told.worst_error_[0] > told.noise_[0]
     users, clipped = told.interval(0.9, covers="users")[0], told.interval(0.9, covers="clipped")[0]
     assert users[0] < clipped[0] < clipped[1] < users[1]
+    # 18 scales of Laplace noise: a probability below 1e-7.
     assert abs(told.mean_[0] - rows.mean()) < 10 * told.worst_error_[0]
     alike = WinsorizedMean(epsilon=1, bounds=(0, 1), m=10_000, homogeneous=True)
     assert alike.fit(rows, groups=np.arange(4000)).promises_ == ("homogeneous=True with m=10000",)

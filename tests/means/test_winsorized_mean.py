@@ -315,7 +315,9 @@ def test_fits_in_one_and_several_columns(method: str) -> None:
             enrolled=tuple(range(4001)),
             public_seed=bytes(32),
         ).fit(rows, groups=people)
-        close = 3 if method == "paper" and d > 1 else 0.05
+        # The paper's noise in several columns has a scale of 0.091. 22 of them, in one of three columns, have a
+        # probability below 1e-8. All other noise has a scale of 0.0004 or less.
+        close = 2 if method == "paper" and d > 1 else 0.05
         assert np.abs(learner.mean_ - 0.2).max() < close
         assert learner.privacy_.is_private
         assert learner.method_ == method

@@ -274,12 +274,12 @@ class WinsorizedQueries(UserLevelMechanism):
 
     Examples
     --------
-    The mean, and then the mean square distance from it, of 2000 users' measurements:
+    The mean, and then the mean square distance from it, of 8000 users' measurements:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> users = np.repeat(np.arange(2000), 9)
-    >>> heights = rng.normal(0.3, 0.2, size=(18_000, 1))
+    >>> users = np.repeat(np.arange(8000), 9)
+    >>> heights = rng.normal(0.3, 0.2, size=(72_000, 1))
     >>> about = WinsorizedQueries(epsilon=1, delta=1e-6, n_queries=2, dimension=1, max_norm=1, m=9)
     >>> with about.open(heights, groups=users) as session:
     ...     mean = session.release(lambda rows: rows.mean(axis=0))
