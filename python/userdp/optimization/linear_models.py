@@ -400,9 +400,9 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> users = np.repeat(np.arange(2000), 8)
-    >>> X = rng.uniform(0, 10, size=(16000, 2))
-    >>> y = X @ [3.0, -1.0] + 20 + rng.normal(size=16000)
+    >>> users = np.repeat(np.arange(10_000), 8)
+    >>> X = rng.uniform(0, 10, size=(80_000, 2))
+    >>> y = X @ [3.0, -1.0] + 20 + rng.normal(size=80_000)
     >>> model = UserLevelLinearRegression(
     ...     epsilon=1, delta=1e-6, target_bounds=(0, 1000), feature_bounds=(0, 100), m=8
     ... ).fit(X, y, groups=users)
