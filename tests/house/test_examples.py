@@ -118,7 +118,8 @@ def test_panel_wages(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         assert 0.5 < float(group) / (1000 * math.sqrt(2) * math.log(high / low) / 545) < 1.6
         assert float(user) < 2 * float(predicted)
         if dollars == "0.1 to 1000":
-            assert float(user) < 0.8 * float(group)
+            # It is half of it. Two means of 200 squares have a ratio of four with a probability below 1e-7.
+            assert float(user) < 0.9 * float(group)
     assert "best: iterated" in out
     released = re.search(r"^One release: (\d\.\d+), by the method 'practical'", out, re.MULTILINE)
     assert released
@@ -143,8 +144,8 @@ def test_union_logistic(capsys: pytest.CaptureFixture[str]) -> None:
     for _, _, cells in rows:
         losses = re.findall(r"(-?\d+\.\d) \((\d+\.\d)\)", cells)
         assert len(losses) == 5
-        # Nothing beats the best linear rule on the rows that it is best for.
-        assert all(float(loss) > 0 for loss, _ in losses)
+        # Nothing beats the best linear rule on the rows that it is best for; a fit may be as good to a digit.
+        assert all(float(loss) >= 0 for loss, _ in losses)
     assert "private for each man: True" in out
 
 
