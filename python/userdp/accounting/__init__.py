@@ -25,6 +25,7 @@ from userdp.accounting.group_privacy import (
     user_epsilon,
 )
 from userdp.accounting.ledger import LedgerEntry, PrivacyLedger
+from userdp.accounting.peer_accountants import ClaimCheck, check_claims, from_dp_accounting, to_dp_accounting
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.slots import LedgerSlot
 from userdp.accounting.zcdp import (
@@ -37,6 +38,7 @@ from userdp.accounting.zcdp import (
 )
 
 __all__ = [
+    "ClaimCheck",
     "LedgerEntry",
     "LedgerSlot",
     "PrivacyCost",
@@ -45,10 +47,12 @@ __all__ = [
     "PrivacyParameters",
     "bounded_range_to_mu2",
     "bounded_range_to_zcdp",
+    "check_claims",
     "compose_advanced",
     "compose_basic",
     "compose_optimal",
     "dimension_epsilon",
+    "from_dp_accounting",
     "gaussian_delta",
     "group_privacy",
     "largest_epsilon_each",
@@ -59,6 +63,7 @@ __all__ = [
     "pure_to_zcdp",
     "subsampling_amplification",
     "subsampling_population",
+    "to_dp_accounting",
     "triangle_inequality",
     "user_epsilon",
     "zcdp_delta",
