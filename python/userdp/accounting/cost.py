@@ -21,7 +21,9 @@ class PrivacyCost:
     epsilon, delta : privacy parameters, optional
         The release is (epsilon, delta)-DP.
     rho, distance : float, int, Fraction or decimal string, optional
-        The release is within `distance` in total variation, on every dataset, of one that is rho-zCDP.
+        On any two neighbors the two distributions of the release are each within `distance` in total variation of two
+        that are as those of a rho-zCDP mechanism. So it is for a mechanism that is within `distance` of one that is
+        rho-zCDP on every dataset; then the distance is the same for groups of users, which it otherwise is not.
     bounded_range : privacy parameter, optional
         The release has bounded range: the log ratios of its masses on two neighbors lie in an interval of this
         length, as those of the exponential mechanism do at its epsilon. It is then also pure DP at this epsilon.
@@ -29,12 +31,17 @@ class PrivacyCost:
         The release is within `distance` in total variation, on every dataset, of one whose output distributions on any
         two neighbors, in both orders, are dominated by N(0, 1) and N(mu, 1) with mu^2 = mu2: Gaussian noise of standard
         deviation sigma on what has sensitivity D in L2 costs D^2 / sigma^2.
+    added_delta : float, int, Fraction or decimal string, optional
+        A delta beside rho, not to be given with mu2: approximate zCDP (Bun and Steinke 2016, Definition 8.1). On any
+        two neighbors each of the two distributions has an event of probability at least 1 - added_delta, and given
+        these events they are as those of a rho-zCDP mechanism, up to `distance`. So it is for a threshold on keys that
+        only one user has (`SparseHistogram`). It is no distance: no rho-zCDP mechanism need be near.
 
     Attributes
     ----------
     epsilon, bounded_range : Fraction, LogRatio or None
         Exactly as given; an epsilon that is not given is `bounded_range`.
-    delta, distance : Fraction
+    delta, distance, added_delta : Fraction
     rho, mu2 : Fraction or None
 
     Notes
@@ -62,6 +69,7 @@ class PrivacyCost:
     distance: Fraction
     bounded_range: Fraction | LogRatio | None
     mu2: Fraction | None
+    added_delta: Fraction
 
     def __init__(
         self,
@@ -71,6 +79,7 @@ class PrivacyCost:
         distance: Delta = 0,
         bounded_range: Epsilon | None = None,
         mu2: Delta | None = None,
+        added_delta: Delta = 0,
     ) -> None:
         span = None if bounded_range is None else as_epsilon(parse_level(bounded_range, "bounded_range"))
         exact = span if epsilon is None else as_epsilon(parse_level(epsilon))
@@ -81,12 +90,16 @@ class PrivacyCost:
             raise ValueError("delta belongs to an epsilon; epsilon is missing")
         if rho is None and mu2 is None and far:
             raise ValueError("distance belongs to a rho or a mu2; both are missing")
+        beside = parse_delta(added_delta, "added_delta")
+        if beside and (rho is None or mu2 is not None):
+            raise ValueError("added_delta belongs to a rho without a mu2; rho is missing, or mu2 is given")
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "delta", threshold)
         object.__setattr__(self, "rho", None if rho is None else parse_rho(rho))
         object.__setattr__(self, "distance", far)
         object.__setattr__(self, "bounded_range", span)
         object.__setattr__(self, "mu2", None if mu2 is None else parse_rho(mu2, "mu2"))
+        object.__setattr__(self, "added_delta", beside)
 
     def zcdp(self) -> tuple[Fraction, Fraction, Fraction]:
         """The release in zCDP: the smallest rho that is known, without a delta beside it if there is one such.
@@ -95,12 +108,12 @@ class PrivacyCost:
         -------
         (rho, delta, distance) : tuple of Fraction
             For each two neighbors the two distributions are, up to a part of delta and a distance in total variation,
-            as those of a rho-zCDP mechanism. From bounded range eta^2/8, from mu2 its half, from (epsilon, delta)-DP
-            epsilon^2/2 beside its delta.
+            as those of a rho-zCDP mechanism. From rho beside `added_delta`, from bounded range eta^2/8, from mu2 its
+            half, from (epsilon, delta)-DP epsilon^2/2 beside its delta.
         """
         known = []
         if self.rho is not None:
-            known.append((self.rho, Fraction(0), self.distance))
+            known.append((self.rho, self.added_delta, self.distance))
         if self.mu2 is not None:
             known.append((self.mu2 / 2, Fraction(0), self.distance))
         if self.bounded_range is not None:
@@ -126,7 +139,8 @@ class PrivacyCost:
         return self.epsilon, self.delta
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2")}
+        names = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
+        given = {name: getattr(self, name) for name in names}
         if self.epsilon == self.bounded_range:
             del given["epsilon"]
         always = ("epsilon", "rho", "bounded_range", "mu2")
@@ -134,7 +148,15 @@ class PrivacyCost:
         return f"PrivacyCost({', '.join(named)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.epsilon, self.delta, self.rho, self.distance, self.bounded_range, self.mu2)
+        return type(self), (
+            self.epsilon,
+            self.delta,
+            self.rho,
+            self.distance,
+            self.bounded_range,
+            self.mu2,
+            self.added_delta,
+        )
 
 
 Composition: TypeAlias = Literal["basic", "zcdp", "exact"]

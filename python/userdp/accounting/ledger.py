@@ -49,7 +49,7 @@ from userdp.exceptions import PrivacyBudgetError
 
 SCHEMA_VERSION = 3
 WIDTH = 11
-_COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2")
+_COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
 Amount: TypeAlias = "Fraction | LogRatio"
