@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     )
     from userdp.mechanisms.exponential import ExponentialMechanism
     from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
+    from userdp.mechanisms.key_bounds import KeyedSensitivity, keyed_rho, keyed_sensitivity
     from userdp.mechanisms.mode import PurePrivateMode
     from userdp.mechanisms.mode_approximate import ApproximatePrivateMode
     from userdp.mechanisms.private_best_of import PrivateBestOf
     from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
+    from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
     from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, tdlap_half_width
 
 __all__ = [
@@ -36,6 +38,8 @@ __all__ = [
     "Geometric",
     "GroupedExponentialMechanism",
     "GroupedScores",
+    "KeySum",
+    "KeyedSensitivity",
     "NegativeBinomial",
     "Pmf",
     "PrivateBestOf",
@@ -43,10 +47,13 @@ __all__ = [
     "PurePrivateMode",
     "RandomSubset",
     "ReleasedRange",
+    "SparseHistogram",
     "TruncatedDiscreteLaplace",
     "UnboundedDiscreteLaplace",
     "UniformInteger",
     "exact_pmf",
+    "keyed_rho",
+    "keyed_sensitivity",
     "tdlap_half_width",
 ]
 
@@ -60,6 +67,8 @@ _NAMES = {
     "mode_approximate": "ApproximatePrivateMode",
     "private_best_of": "PrivateBestOf",
     "private_range": "PrivateRange ReleasedRange",
+    "key_bounds": "KeyedSensitivity keyed_rho keyed_sensitivity",
+    "sparse_histogram": "KeySum SparseHistogram",
     "truncated_discrete_laplace": "TruncatedDiscreteLaplace tdlap_half_width",
 }
 """Which module has which of the names that need the compiled core."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import check_count, parse_positive
+from userdp.exact.numbers import check_count, is_integer, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
@@ -116,6 +116,17 @@ class DiscreteGaussian(AdditiveNoise):
 
         return _core.DiscreteGaussian(self._sigma_squared)
 
+    @cached_property
+    def _sums(self) -> list[int]:
+        """The weights of x and all above, for x = 0, ..., support + 1."""
+        if self.support > OUTPUTS_LIMIT // 2:
+            raise BudgetError(f"the noise has {2 * self.support + 1} outputs, above {OUTPUTS_LIMIT}")
+        return list(itertools.accumulate([0, *self._core_noise.weights()[::-1]]))[::-1]
+
+    @property
+    def _weight_of_zero(self) -> int:
+        return self._sums[0] - self._sums[1]
+
     @property
     def sigma_squared(self) -> Fraction:
         """The parameter of the ideal distribution, exactly."""
@@ -185,6 +196,22 @@ class DiscreteGaussian(AdditiveNoise):
             )
         release = PrivacyLossDistribution.gaussian(mu2=Fraction(length**2) / (variance - SMOOTHING))
         return release.within(min(count * (self.distance + SMOOTHED_WITHIN), Fraction(1)))
+
+    def tail(self, x: int) -> Fraction:
+        """The probability that the noise of one integer is x or more, exactly as it is drawn.
+
+        Raises
+        ------
+        BudgetError
+            Where the distribution has more than 2**20 outputs.
+        """
+        if not is_integer(x):
+            raise TypeError(f"x must be an int; got {short_repr(x)}")
+        whole = self._sums[0]
+        if x > self.support:
+            return Fraction(0)
+        above = self._sums[x] if x >= 0 else 2 * whole - self._weight_of_zero - self._sums[min(1 - x, self.support + 1)]
+        return Fraction(above, 2 * whole - self._weight_of_zero)
 
     def pmf(self, value: int | Integers | tuple[int, ...]) -> Pmf:
         """The distribution of the release of an integer or of several integers, exactly as it is drawn.

@@ -196,6 +196,21 @@ class DiscreteLaplace(AdditiveNoise):
             return round_up(self._level.exponent / degree)
         return round_up(Fraction(_core.ln_bounds(self._level.ratio)[1]) / degree)
 
+    def tail(self, x: int) -> Fraction:
+        """The probability that the noise, before the sum is clamped, is x or more, exactly as it is drawn."""
+        if not is_integer(x):
+            raise TypeError(f"x must be an int; got {short_repr(x)}")
+        if x <= 0:
+            return 1 - self.tail(1 - x)  # it is symmetric
+        _, high, level, low, bits = self._core_noise.digits
+        size, place = len(low), int(x) - 1
+        if place >= len(high) * size:
+            beyond = place - len(high) * size
+            return Fraction(level * max(0, 2**bits - beyond), 2 ** (128 + bits))
+        digit, rest = divmod(place, size)
+        above = high[digit] * sum(low[rest:]) + sum(high[digit + 1 :]) * sum(low)
+        return Fraction(above, 2**256) + Fraction(level, 2**128)
+
     def pmf(self, value: int) -> Pmf:
         """The distribution of the release of a value, exactly as it is drawn: outputs low, ..., high.
 

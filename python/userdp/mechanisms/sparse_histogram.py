@@ -1,0 +1,618 @@
+"""Counts of users by key where the keys are not known: noisy counts with a threshold, and sums for the keys shown."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.accounting.cost import PrivacyCost
+from userdp.exact.epsilon import as_epsilon
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    is_integer,
+    nonzero_level,
+    open_unit_fraction,
+    parse_delta,
+    parse_level,
+    parse_positive,
+    short_repr,
+)
+from userdp.exact.pmf import Pmf, whole_multiples
+from userdp.exceptions import BudgetError
+from userdp.mechanisms.base import AdditiveNoise, Mechanism
+from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from userdp.mechanisms.discrete_laplace import DiscreteLaplace
+from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho
+from userdp.mechanisms.vanishing_keys import WIDE_VARIANCE, Keys, Shift
+from userdp.runtime import source_of
+from userdp.users.table import canonical_id
+
+Number: TypeAlias = "float | int | Fraction | str"
+Integers: TypeAlias = npt.NDArray[np.int64]
+Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
+
+LARGEST_COUNT = 2**32
+"""Counts with discrete Laplace noise are clamped to this: more users than there are people."""
+LARGEST_SUM = 2**61
+LARGEST_THRESHOLD = 2**31
+MOST_KEYS = 2**12
+OUTPUTS_LIMIT = 2**20
+"""The most outputs of a listed distribution."""
+
+
+def noise_of(
+    scale: Number | None, epsilon_per_unit: Epsilon | None, sigma_squared: Number | None, bounds: tuple[int, int]
+) -> tuple[Noise, PrivacyLevel | None]:
+    """The noise that one of three arguments says, and what a unit is worth in Laplace noise."""
+    given = [
+        name
+        for name, value in (("scale", scale), ("epsilon_per_unit", epsilon_per_unit), ("sigma_squared", sigma_squared))
+        if value is not None
+    ]
+    if len(given) != 1:
+        raise TypeError(
+            f"give exactly one of scale, epsilon_per_unit and sigma_squared; got {' and '.join(given) or 'none'}"
+        )
+    if sigma_squared is not None:
+        return DiscreteGaussian(sigma_squared=sigma_squared), None
+    if scale is not None:
+        rate = PrivacyLevel(Fraction(1), 1 / parse_positive(scale, "scale"))
+    else:
+        rate = nonzero_level(epsilon_per_unit, "epsilon_per_unit")
+    return DiscreteLaplace(epsilon=as_epsilon(rate), sensitivity=1, bounds=bounds), rate
+
+
+@dataclass(frozen=True)
+class KeySum:
+    """A sum by key that is shown beside the count, with noise of its own.
+
+    Parameters
+    ----------
+    low, high : int
+        What one user adds in a key is from low to high, within +-2**62; not both 0.
+    scale, epsilon_per_unit, sigma_squared : numbers, optional
+        The noise, as for `SparseHistogram`; exactly one of them.
+
+    Examples
+    --------
+    >>> KeySum(-5, 5, sigma_squared=2500)
+    KeySum(low=-5, high=5, scale=None, epsilon_per_unit=None, sigma_squared=2500)
+    """
+
+    low: int
+    high: int
+    scale: Number | None = None
+    epsilon_per_unit: Epsilon | None = None
+    sigma_squared: Number | None = None
+
+    def __post_init__(self) -> None:
+        if check_range(self.low, self.high) == (0, 0):
+            raise ValueError("low and high must not both be 0: such a sum says nothing")
+        self._noise  # noqa: B018  refuses what is out of range
+
+    @cached_property
+    def _noise(self) -> tuple[Noise, PrivacyLevel | None]:
+        return noise_of(self.scale, self.epsilon_per_unit, self.sigma_squared, (-LARGEST_SUM, LARGEST_SUM))
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to the sum of a key."""
+        return self._noise[0]
+
+    @property
+    def largest(self) -> int:
+        """How far one user moves the sum of a key that only they have, or that they leave."""
+        return max(abs(self.low), abs(self.high))
+
+    def shift(self, amount: int) -> Shift:
+        """What dominates the noisy sum of a key that moves by this amount."""
+        return shift_of(*self._noise, amount, smooth=True)
+
+
+def shift_of(noise: Noise, rate: PrivacyLevel | None, amount: int, *, smooth: bool) -> Shift:
+    """What dominates a number with such noise that moves by this amount; several numbers are less work when smooth."""
+    if isinstance(noise, DiscreteGaussian):
+        return Shift.gaussian(noise.sigma_squared, amount, listed=not smooth or noise.sigma_squared < WIDE_VARIANCE)
+    assert rate is not None
+    return Shift.laplace(rate, amount)
+
+
+def distance_of(noise: Noise) -> Fraction:
+    """How far the drawn noise is from what its shift is of, in total variation: discrete Laplace noise is dominated."""
+    return noise.distance if isinstance(noise, DiscreteGaussian) else Fraction(0)
+
+
+class SparseHistogram(Mechanism):
+    """Show the keys that many users have, with noisy counts of users and noisy sums, whatever keys there may be.
+
+    For each key that somebody has, noise is added to its count of users, and the key is shown if the result is
+    `threshold` or more. Keys that nobody has are never shown, and nothing is drawn for them; so the list of all
+    possible keys need not be known. Sums are drawn for the keys that are shown.
+
+    Parameters
+    ----------
+    max_keys : int
+        How many keys a user counts in, at most; from 1 to 4096. Whoever counts must see to it, user by user.
+    threshold : int
+        From which noisy count on a key is shown, at least 1.
+    epsilon : float, int, Fraction, decimal string or LogRatio
+        The level for which `certified_delta` is; positive. It does not change what is released.
+    neighbors : {"add-remove", "replace"}
+        Whether one user is added or removed, where the number of users is private, or replaced by another or none,
+        where it is public. Nothing is converted from one to the other.
+    scale : float, int, Fraction or decimal string, optional
+        The scale of discrete Laplace noise on counts.
+    epsilon_per_unit : float, int, Fraction, decimal string or LogRatio, optional
+        1 / scale in its place, which may be the logarithm of a fraction.
+    sigma_squared : float, int, Fraction or decimal string, optional
+        In its place discrete Gaussian noise with this parameter, from 1/100 to 2**30.
+    sums : sequence of KeySum
+        What else is shown of a key, each with its own noise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    *Privacy.* The release is (epsilon, certified_delta)-DP for the neighbors that were chosen: an exact account of what
+    one user changes. Some of the user's keys nobody else has; these are shown with a small probability, and never
+    without the user. The others move by what the user adds. No key is paid twice, the worst split of a user's keys is
+    searched, and a key that vanishes takes its sums with it. Rounding is against the claim, and the distributions are
+    those that are drawn. Proof: docs/proofs/sparse_histogram.md.
+
+    *What may be a key.* What may be a user id: integers, texts, bytes, dates, UUIDs, bools, and tuples of these. Keys
+    are shown in their canonical order, by kind and value, never in that of the data.
+
+    *Counts* below 1 are of keys that do not occur. With discrete Laplace noise they are clamped to 2**32.
+
+    *Time.* Noise is drawn in constant time for a given number of keys that occur. That number shows in time and memory:
+    where it is not public, add keys to a public number of them, with count 0, and draw for all on your own account.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra, Ntoulas (WWW 2009); Bun, Nissim, Stemmer (ITCS 2016); Wilkins, Kifer, Zhang, Karrer
+    (2022), who have the joint account for Gaussian noise.
+
+    Examples
+    --------
+    >>> counts = SparseHistogram.calibrated(1, "1e-5", max_keys=10)
+    >>> counts.threshold, counts.users_for("0.95")
+    (58, 77)
+    >>> float(counts.certified_delta) <= 1e-5
+    True
+    >>> sorted(counts.sample({"tea": 1000, "milk": 200, "gin": 1}))
+    ['milk', 'tea']
+    >>> counts.interval(60)  # conditional on being shown
+    (1, 79)
+    """
+
+    def __init__(
+        self,
+        *,
+        max_keys: int,
+        threshold: int,
+        epsilon: Epsilon,
+        neighbors: Neighbors = "add-remove",
+        scale: Number | None = None,
+        epsilon_per_unit: Epsilon | None = None,
+        sigma_squared: Number | None = None,
+        sums: Sequence[KeySum] = (),
+    ) -> None:
+        if check_count(max_keys, "max_keys") > MOST_KEYS:
+            raise ValueError(f"max_keys must be at most {MOST_KEYS}; got {short_repr(max_keys)}")
+        if check_count(threshold, "threshold") > LARGEST_THRESHOLD:
+            raise ValueError(f"threshold must be at most 2**31; got {short_repr(threshold)}")
+        self._level = nonzero_level(epsilon)
+        listed = tuple(sums)
+        for one in listed:
+            if not isinstance(one, KeySum):
+                raise TypeError(f"sums must be KeySum objects; got {short_repr(one)}")
+        self._noise, self._rate = noise_of(scale, epsilon_per_unit, sigma_squared, (0, LARGEST_COUNT))
+        super().__init__(
+            max_keys=int(max_keys),
+            threshold=int(threshold),
+            epsilon=epsilon,
+            neighbors=check_neighbors(neighbors),
+            scale=scale,
+            epsilon_per_unit=epsilon_per_unit,
+            sigma_squared=sigma_squared,
+            sums=listed or None,
+        )
+        self._sums = listed
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: Epsilon,
+        delta: Delta,
+        max_keys: int,
+        *,
+        neighbors: Neighbors = "add-remove",
+        method: Literal["auto", "laplace", "gaussian"] = "auto",
+        sums: Sequence[tuple[int, int]] = (),
+        weights: Sequence[Number] | None = None,
+        target: Number = "1/2",
+    ) -> SparseHistogram:
+        """Choose noise and threshold so that keys of as few users as possible are shown.
+
+        Parameters
+        ----------
+        epsilon : float, int, Fraction, decimal string or LogRatio
+            Of the promise, positive.
+        delta : float, int, Fraction or decimal string
+            Of the promise, in (0, 1): unknown keys need one.
+        max_keys, neighbors
+            As for the class.
+        method : {"auto", "laplace", "gaussian"}
+            The noise; "auto" takes what shows keys of fewer users: Laplace for one key and about two.
+        sums : sequence of (low, high)
+            What one user adds in a key to each of the sums that are shown.
+        weights : sequence of numbers, optional
+            Shares of the budget: that of the count and then that of each sum, positive. By default the count has half.
+        target : float, int, Fraction or decimal string
+            In (0, 1): users are as few as possible for this probability that their key is shown.
+
+        Returns
+        -------
+        SparseHistogram
+            With ``certified_delta <= delta``, decided on exact numbers.
+
+        Raises
+        ------
+        ValueError
+            Where an argument is out of range, or no noise of this kind was found.
+
+        Examples
+        --------
+        >>> SparseHistogram.calibrated(1, "1e-5", max_keys=1)
+        SparseHistogram(max_keys=1, threshold=13, epsilon=1, neighbors='add-remove', scale=Fraction(1, 1))
+        """
+        from userdp.mechanisms.sparse_calibration import calibrate
+
+        return calibrate(cls, epsilon, delta, max_keys, neighbors, method, sums, weights, target)
+
+    @property
+    def max_keys(self) -> int:
+        """How many keys a user counts in at most."""
+        keys: int = self._arguments["max_keys"]
+        return keys
+
+    @property
+    def threshold(self) -> int:
+        """From which noisy count on a key is shown."""
+        threshold: int = self._arguments["threshold"]
+        return threshold
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """What the promise is for."""
+        neighbors: Neighbors = self._arguments["neighbors"]
+        return neighbors
+
+    @property
+    def sums(self) -> tuple[KeySum, ...]:
+        """What is shown beside counts."""
+        return self._sums
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to counts."""
+        return self._noise
+
+    @cached_property
+    def _keys(self) -> Keys:
+        replace = self.neighbors == "replace"
+        own = (
+            shift_of(self._noise, self._rate, 1, smooth=bool(self._sums)),
+            *(one.shift(one.largest) for one in self._sums),
+        )
+        common = tuple(one.shift(one.high - one.low) for one in self._sums if replace and one.high > one.low)
+        mosts = [[shift.most for shift in shifts if shift.most is not None] for shifts in (own, common)]
+        if self._sums and len(mosts[0]) == len(own):
+            # Losses of Laplace noise add up within a key; a key in common is then as one's own, and there is a lattice.
+            own, common = (Shift.pure(max(sum(most, Fraction(0)) for most in mosts)),), ()
+        noises = (self._noise, *(one.noise for one in self._sums))
+        distance = sum((distance_of(noise) for noise in noises), Fraction(0))
+        distance += sum((shift.distance for shift in own), Fraction(0))
+        hidden = 1 - self._noise.tail(self.threshold - 1)
+        return Keys(self.max_keys, self.neighbors, hidden, own, common, distance)
+
+    def delta(self, epsilon: Epsilon) -> Fraction:
+        """A delta for another epsilon: at or just above the least one that the account shows."""
+        return self._keys.delta(parse_level(epsilon))
+
+    @cached_property
+    def certified_delta(self) -> Fraction:
+        """The delta at `epsilon`, rounded up; above what is exact by less than a part in 10**6 for counts alone."""
+        return self._keys.delta(self._level)
+
+    def is_private(self, epsilon: Epsilon, delta: Delta) -> bool:
+        """Whether the release is shown to be (epsilon, delta)-DP."""
+        return self._keys.is_within(parse_level(epsilon), parse_delta(delta))
+
+    @property
+    def vanishing_delta(self) -> Fraction:
+        """The probability that any of a user's keys is shown that nobody else has, at most: the delta beside rho."""
+        return self._keys.vanishing()
+
+    @property
+    def distance(self) -> Fraction:
+        """How far the numbers that one user moves are from ideal ones, in total variation."""
+        noises = (self._noise, *(one.noise for one in self._sums))
+        return self._keys.moved_keys * sum((distance_of(noise) for noise in noises), Fraction(0))
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The zCDP parameter of the numbers, where all noise is Gaussian; beside it there is `vanishing_delta`."""
+        statistics = [(1, 1, self._noise), *((one.low, one.high, one.noise) for one in self._sums)]
+        if not all(isinstance(noise, DiscreteGaussian) for *_, noise in statistics):
+            return None
+        return keyed_rho(
+            [(low, high, noise.sigma_squared) for low, high, noise in statistics],  # type: ignore[union-attr]
+            max_keys=self.max_keys,
+            neighbors=self.neighbors,
+        )
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What a release costs: epsilon and `certified_delta`, and with Gaussian noise rho and the delta beside it."""
+        epsilon = as_epsilon(self._level)
+        if self.rho is None:
+            return PrivacyCost(epsilon, self.certified_delta)
+        return PrivacyCost(
+            epsilon, self.certified_delta, rho=self.rho, added_delta=self.vanishing_delta, distance=self.distance
+        )
+
+    def release_probability(self, count: int) -> Fraction:
+        """The probability that a key of so many users is shown, exactly as it is drawn."""
+        users = check_count(count, "count", 0)
+        if not users:
+            return Fraction(0)
+        return self._noise.tail(self.threshold - self._clamped(users))
+
+    def users_for(self, probability: Number) -> int:
+        """The least number of users whose key is shown with this probability, in (0, 1)."""
+        wanted = open_unit_fraction(probability, "probability")
+        low, high = 0, self.threshold
+        while self.release_probability(high) < wanted:
+            low, high = high, 2 * high
+            if high > LARGEST_COUNT:
+                raise ValueError(f"probability={short_repr(probability)} is too near to 1: no count has it")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.release_probability(middle) >= wanted else (middle, high)
+        return high
+
+    def interval(self, count: int, level: Number = "0.95") -> tuple[int, int]:
+        """The numbers of users for which a shown count is not unlikely, given that it is shown.
+
+        Parameters
+        ----------
+        count : int
+            A noisy count as it was shown, `threshold` or more.
+        level : float, int, Fraction or decimal string
+            In (0, 1): the interval has the number of users at least so often, among the times that the key is shown.
+
+        Returns
+        -------
+        (low, high) : tuple of int
+            Both included; low is at least 1.
+
+        Notes
+        -----
+        A key of few users is shown only where the noise is large. The interval inverts the distribution of the count
+        that is left when hidden ones are taken out; count +- noise would be too high.
+        """
+        if not is_integer(count) or count < self.threshold:
+            raise ValueError(f"count must be an int of threshold={self.threshold} or more; got {short_repr(count)}")
+        side = (1 - open_unit_fraction(level, "level")) / 2
+        shown = int(count)
+
+        def above(users: int) -> Fraction:
+            """The probability of this count or more, among shown ones; 0 where the key cannot be shown."""
+            whole = self.release_probability(users)
+            return self._noise.tail(shown - self._clamped(users)) / whole if whole else Fraction(0)
+
+        def below(users: int) -> Fraction:
+            whole = self.release_probability(users)
+            return 1 - self._noise.tail(shown + 1 - self._clamped(users)) / whole if whole else Fraction(1)
+
+        low, high = 0, shown  # P[Z >= 0] is above 1/2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if above(middle) > side else (middle, high)
+        least, step = high, 1
+        while below(shown + step) > side:
+            step *= 2
+        low, high = shown, shown + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if below(middle) > side else (low, middle)
+        return least, low
+
+    def pmf(
+        self,
+        counts: Mapping[Any, int] | Sequence[int] | Integers,
+        sums: Sequence[Any] = (),
+        *,
+        largest: int | None = None,
+        largest_sum: int | None = None,
+    ) -> Pmf:
+        """The distribution of a release, exactly as it is drawn.
+
+        Parameters
+        ----------
+        counts, sums
+            As for `sample`.
+        largest : int, optional
+            Noisy counts above it are listed as this number, at least `threshold`: merged outcomes. None lists all.
+        largest_sum : int, optional
+            Noisy sums are clamped to +- this number; needed with sums.
+
+        Returns
+        -------
+        Pmf
+            Over tuples of (key, count) pairs, in order, or of (key, (count, sum, ...)) with sums: the items of what
+            `sample` returns. A sequence has its positions as keys.
+
+        Raises
+        ------
+        BudgetError
+            For more than 2**20 outputs.
+        """
+        keys, numbers, totals = self._read(counts, sums)
+        if largest is not None and (not is_integer(largest) or largest < self.threshold):
+            raise ValueError(f"largest must be an int of threshold={self.threshold} or more; got {short_repr(largest)}")
+        if self._sums and largest_sum is None:
+            raise TypeError("largest_sum is missing: sums are listed up to a public number")
+        ends = 0 if largest_sum is None else check_count(largest_sum, "largest_sum")
+        cells: list[list[tuple[Any, Fraction]]] = []
+        size = 1
+        for place, (key, users) in enumerate(zip(keys, numbers.tolist(), strict=True)):
+            if users < 1:
+                continue
+            top = self._greatest(users) if largest is None else int(largest)
+            size *= (top - self.threshold + 1) * (2 * ends + 1) ** len(self._sums) + 1
+            if size > OUTPUTS_LIMIT:
+                raise BudgetError(
+                    f"the distribution has more than {OUTPUTS_LIMIT} outputs; take fewer keys, or a smaller largest"
+                )
+            beside = [
+                _clamped_masses(one.noise, int(total[place]), -ends, ends)
+                for one, total in zip(self._sums, totals, strict=True)
+            ]
+            shown = _clamped_masses(self._noise, self._clamped(users), self.threshold - 1, top)
+            row: list[tuple[Any, Fraction]] = [((), shown[0][1])]
+            for number, mass in shown[1:]:
+                if not self._sums:
+                    row.append((((key, number),), mass))
+                    continue
+                for rest in itertools.product(*beside):
+                    values = (number, *(value for value, _ in rest))
+                    row.append((((key, values),), mass * math.prod((part for _, part in rest), start=Fraction(1))))
+            cells.append(row)
+        outcomes = [
+            (tuple(itertools.chain.from_iterable(part for part, _ in one)), math.prod(mass for _, mass in one))
+            for one in itertools.product(*cells)
+        ]
+        return Pmf(
+            tuple(outcome for outcome, _ in outcomes), tuple(whole_multiples([Fraction(m) for _, m in outcomes]))
+        )
+
+    def sample(
+        self,
+        counts: Mapping[Any, int] | Sequence[int] | Integers,
+        sums: Sequence[Any] = (),
+        random_state: int | None = None,
+    ) -> Any:
+        """Release the keys that are shown, with their noisy numbers.
+
+        Parameters
+        ----------
+        counts : mapping from keys to int, or array-like of int with shape (n,)
+            How many users have each key; in an array, for keys in a public or canonical order.
+        sums : sequence of mappings, or of array-likes with shape (n,)
+            For each of the sums its value by key, in the same form; a key that is missing has 0.
+        random_state : None or int
+            None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
+            for tests only, and warns (`InsecureRandomnessWarning`).
+
+        Returns
+        -------
+        dict, or tuple of ndarray
+            For a mapping the noisy counts by key in canonical order, or tuples (count, sum, ...) where there are sums.
+            For an array (places, counts, ...): the places of the keys that are shown, and their numbers, all int64.
+
+        Raises
+        ------
+        TypeError, ValueError
+            By types and shapes alone, and for keys that are none.
+        """
+        return self._draw(source_of(random_state), counts, sums)
+
+    def _draw(self, source: _core.Source, counts: Any, sums: Sequence[Any] = ()) -> Any:
+        keys, numbers, totals = self._read(counts, sums)
+        places = np.flatnonzero(numbers >= 1)
+        noisy = self._noise._release_many(numbers[places], source)
+        shown = noisy >= self.threshold
+        places, noisy = places[shown], noisy[shown]
+        released = [
+            noisy,
+            *(one.noise._release_many(total[places], source) for one, total in zip(self._sums, totals, strict=True)),
+        ]
+        if not isinstance(counts, Mapping):
+            return (places.astype(np.int64), *released)
+        columns = [column.tolist() for column in released]
+        values = zip(*columns, strict=True) if self._sums else columns[0]
+        return dict(zip((keys[place] for place in places.tolist()), values, strict=True))
+
+    def _read(self, counts: Any, sums: Sequence[Any]) -> tuple[Sequence[Any], Integers, list[Integers]]:
+        """Keys in canonical order, their counts, and the sums of each."""
+        if len(sums) != len(self._sums):
+            raise ValueError(f"sums must be {len(self._sums)} as those of this histogram; got {len(sums)}")
+        if not isinstance(counts, Mapping):
+            numbers = _integers(counts, "counts")
+            totals = [_integers(one, "sums") for one in sums]
+            if any(total.shape != numbers.shape for total in totals):
+                raise ValueError("sums must have the shape of counts")
+            return range(numbers.size), numbers, totals
+        try:
+            keys = sorted(counts, key=canonical_id)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "the keys of counts must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these"
+            ) from None
+        if not all(isinstance(one, Mapping) for one in sums):
+            raise TypeError("sums must be mappings where counts is one")
+        listed = [_listed([counts[key] for key in keys]), *(_listed([one.get(key, 0) for key in keys]) for one in sums)]
+        return keys, listed[0], listed[1:]
+
+    def _clamped(self, users: int) -> int:
+        return min(users, LARGEST_COUNT) if self._rate is not None else users
+
+    def _greatest(self, users: int) -> int:
+        """The largest noisy count of so many users."""
+        if isinstance(self._noise, DiscreteGaussian):
+            return max(self.threshold, users + self._noise.support)
+        return LARGEST_COUNT
+
+
+def _clamped_masses(noise: AdditiveNoise, value: int, low: int, high: int) -> list[tuple[int, Fraction]]:
+    """The distribution of value + noise clamped to a range."""
+    assert isinstance(noise, (DiscreteGaussian, DiscreteLaplace))
+    tails = [Fraction(1), *(noise.tail(x - value) for x in range(low + 1, high + 1)), Fraction(0)]
+    return [(low + place, tails[place] - tails[place + 1]) for place in range(high - low + 1)]
+
+
+def _listed(values: list[Any]) -> Integers:
+    """Python's integers as int64, clamped."""
+    for value in values:
+        if type(value) is not int and not is_integer(value):
+            raise TypeError(f"counts and sums must be ints; one is a {type(value).__name__}")
+    return np.array([min(max(int(value), -(2**62)), 2**62) for value in values], dtype=np.int64)
+
+
+def _integers(values: Any, name: str) -> Integers:
+    if isinstance(values, np.ndarray):
+        array = AdditiveNoise._int64(values)
+    elif isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise TypeError(f"{name} must be mappings or arrays of ints; got a {type(values).__name__}")
+    else:
+        array = _listed(list(values))
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one axis; got shape {array.shape}")
+    return np.clip(array, -(2**62), 2**62)
