@@ -95,7 +95,9 @@ impl PyTableIndex {
         py: Python<'py>,
         values: Items<PyBackedBytes>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        self.codes(py, values.len(), |index, control| index.texts(values.iter().map(AsRef::as_ref), control))
+        self.codes(py, values.len(), |index, control| {
+            index.texts(values.len(), |number| values[number].as_ref(), control)
+        })
     }
 
     /// The codes of the texts that are the bytes offsets[i], ..., offsets[i + 1] - 1 of one array.
@@ -116,9 +118,10 @@ impl PyTableIndex {
             ));
         }
         let place = |offset: i64| usize::try_from(offset).unwrap_or_default();
-        let texts =
-            offsets.windows(2).map(|ends| bytes.get(place(ends[0])..place(ends[1])).unwrap_or_default());
-        self.codes(py, texts.len(), |index, control| index.texts(texts, control))
+        let text =
+            |number: usize| bytes.get(place(offsets[number])..place(offsets[number + 1])).unwrap_or_default();
+        let len = offsets.len().saturating_sub(1);
+        self.codes(py, len, |index, control| index.texts(len, text, control))
     }
 
     /// The digests of all values by the first half of a key, shape (values, 2), in the order of codes.
@@ -168,7 +171,7 @@ pub(crate) struct PyTableSums(Mutex<TableSums>);
 #[pymethods]
 impl PyTableSums {
     #[new]
-    #[pyo3(signature = (n_values, *, memory = 1073741824, directory = None))]
+    #[pyo3(signature = (n_values, *, memory = 1_073_741_824, directory = None))]
     fn new(n_values: usize, memory: usize, directory: Option<PathBuf>) -> PyResult<Self> {
         run_short(|| TableSums::new(n_values, memory, directory)).map(|sums| Self(Mutex::new(sums)))
     }
@@ -190,7 +193,8 @@ impl PyTableSums {
         let batch = Batch { users: users.as_slice()?, keys: keys.as_slice()?, values: &columns };
         let mut guard = locked(py, &self.0)?;
         let sums = &mut *guard;
-        run_on(py, batch.users.len(), |control| sums.add(batch, control))
+        // Never on this thread: rows are put into parts by all threads of the pool.
+        run(py, None, |control| sums.add(batch, control))
     }
 
     /// For each key the sums over users of the integers of the users who keep it, and these keys in canonical order.

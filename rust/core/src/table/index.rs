@@ -3,6 +3,7 @@
 use super::choice::Digester;
 use crate::{Error, Result, control::Control, memory::room};
 use hashbrown::HashTable;
+use rayon::prelude::*;
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
@@ -10,6 +11,15 @@ use std::{
 
 /// Values between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
+
+/// Fewer values than this are looked up by the calling thread. The binding hands calls of half as many to its pool.
+const PARALLEL: usize = 1 << 15;
+
+/// Values looked up by one thread at a time.
+const PIECE: usize = 1 << 12;
+
+/// The code of a value that is not there yet: no code is as large.
+const MISSING: u32 = u32::MAX;
 
 /// Bytes in front of a text, which are its length.
 const LENGTH: usize = size_of::<u64>();
@@ -26,10 +36,53 @@ pub struct TableIndex {
     kinds: Vec<u64>,
     /// All texts, each behind its length.
     bytes: Vec<u8>,
-    integers: HashTable<u32>,
-    texts: HashTable<u32>,
-    /// A key of its own for every index: nobody can choose values that collide.
-    hashing: RandomState,
+    integers: HashTable<Entry>,
+    texts: HashTable<Entry>,
+    hashing: Hashing,
+}
+
+/// A value in a table of hashes.
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u32,
+    code: u32,
+}
+
+impl Entry {
+    /// Where tables look for it: both ends of the word count.
+    fn place(self) -> u64 {
+        u64::from(self.hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
+/// Hashes by keys of their own for every index: nobody can choose values that collide, which would only take longer.
+struct Hashing {
+    texts: RandomState,
+    integers: [u64; 2],
+}
+
+impl Default for Hashing {
+    fn default() -> Self {
+        let texts = RandomState::new();
+        let integers = [texts.hash_one(0_u8), texts.hash_one(1_u8) | 1];
+        Self { texts, integers }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)]
+impl Hashing {
+    fn integer(&self, word: u64) -> u32 {
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let [a, b] = self.integers;
+        (fold(fold(word ^ a, b), a | 1) >> 32) as u32
+    }
+
+    fn text(&self, text: &[u8]) -> u32 {
+        (self.texts.hash_one(text) >> 32) as u32
+    }
 }
 
 impl fmt::Debug for TableIndex {
@@ -75,63 +128,95 @@ impl TableIndex {
     /// [`Error::TooLarge`] for more than 2^32 - 1 distinct values, [`Error::Memory`], [`Error::Canceled`]. The values so
     /// far keep their codes.
     pub fn integers(&mut self, values: &[i64], control: &Control) -> Result<Vec<u32>> {
-        let mut codes = room("values", values.len())?;
-        for chunk in values.chunks(CHECK_EVERY) {
-            control.check()?;
-            for &value in chunk {
-                let word = value.cast_unsigned();
-                let hash = self.hashing.hash_one(word);
-                let found = self.integers.find(hash, |&code| self.words[code as usize] == word).copied();
-                codes.push(found.map_or_else(|| self.new_integer(word, hash), Ok)?);
-            }
-        }
-        Ok(codes)
+        self.codes(
+            values.len(),
+            |index, number| index.find_integer(values[number].cast_unsigned()),
+            |index, number| index.add_integer(values[number].cast_unsigned()),
+            control,
+        )
     }
 
-    /// The codes of texts, given by their bytes; new ones get the next codes.
+    /// The codes of `len` texts, given by their bytes; new ones get the next codes.
     ///
     /// # Errors
     /// As [`TableIndex::integers`].
     pub fn texts<'a>(
         &mut self,
-        values: impl ExactSizeIterator<Item = &'a [u8]>,
+        len: usize,
+        text: impl Fn(usize) -> &'a [u8] + Sync,
         control: &Control,
     ) -> Result<Vec<u32>> {
-        let mut codes = room("values", values.len())?;
-        for (number, text) in values.enumerate() {
-            if number.is_multiple_of(CHECK_EVERY) {
-                control.check()?;
+        self.codes(
+            len,
+            |index, number| index.find_text(text(number)),
+            |index, number| index.add_text(text(number)),
+            control,
+        )
+    }
+
+    /// The codes of values by number: what is there already is found in parallel, and what is new is added in order.
+    fn codes(
+        &mut self,
+        len: usize,
+        find: impl Fn(&Self, usize) -> Option<u32> + Sync,
+        add: impl Fn(&mut Self, usize) -> Result<u32>,
+        control: &Control,
+    ) -> Result<Vec<u32>> {
+        let mut codes = room("values", len)?;
+        codes.resize(len, MISSING);
+        for (chunk, codes) in codes.chunks_mut(CHECK_EVERY).enumerate() {
+            control.check()?;
+            if len >= PARALLEL {
+                let index = &*self;
+                codes.par_chunks_mut(PIECE).enumerate().for_each(|(piece, codes)| {
+                    for (number, code) in (chunk * CHECK_EVERY + piece * PIECE..).zip(codes) {
+                        *code = find(index, number).unwrap_or(MISSING);
+                    }
+                });
             }
-            let hash = self.hashing.hash_one(text);
-            let (words, bytes) = (&self.words, &self.bytes);
-            let found = self.texts.find(hash, |&code| text_at(bytes, words[code as usize]) == text);
-            codes.push(found.copied().map_or_else(|| self.new_text(text, hash), Ok)?);
+            for (number, code) in (chunk * CHECK_EVERY..).zip(codes) {
+                if *code == MISSING {
+                    // It may have come earlier in this chunk.
+                    *code = find(self, number).map_or_else(|| add(self, number), Ok)?;
+                }
+            }
         }
         Ok(codes)
     }
 
-    fn new_integer(&mut self, word: u64, hash: u64) -> Result<u32> {
-        let code = self.next_code(false)?;
-        let (words, hashing) = (&self.words, &self.hashing);
-        let rehash = |&code: &u32| hashing.hash_one(words[code as usize]);
-        self.integers.try_reserve(1, rehash).map_err(no_memory)?;
-        self.integers.insert_unique(hash, code, rehash);
-        self.words.push(word);
-        Ok(code)
+    fn find_integer(&self, word: u64) -> Option<u32> {
+        let entry = Entry { hash: self.hashing.integer(word), code: MISSING };
+        let same = |other: &Entry| other.hash == entry.hash && self.words[other.code as usize] == word;
+        self.integers.find(entry.place(), same).map(|found| found.code)
     }
 
-    fn new_text(&mut self, text: &[u8], hash: u64) -> Result<u32> {
-        let code = self.next_code(true)?;
+    fn find_text(&self, text: &[u8]) -> Option<u32> {
+        let entry = Entry { hash: self.hashing.text(text), code: MISSING };
+        let same = |other: &Entry| {
+            other.hash == entry.hash && text_at(&self.bytes, self.words[other.code as usize]) == text
+        };
+        self.texts.find(entry.place(), same).map(|found| found.code)
+    }
+
+    /// Adds an integer that is not there.
+    fn add_integer(&mut self, word: u64) -> Result<u32> {
+        let entry = Entry { hash: self.hashing.integer(word), code: self.next_code(false)? };
+        self.integers.try_reserve(1, |entry| entry.place()).map_err(no_memory)?;
+        self.integers.insert_unique(entry.place(), entry, |entry| entry.place());
+        self.words.push(word);
+        Ok(entry.code)
+    }
+
+    /// Adds a text that is not there.
+    fn add_text(&mut self, text: &[u8]) -> Result<u32> {
+        let entry = Entry { hash: self.hashing.text(text), code: self.next_code(true)? };
         self.bytes.try_reserve(LENGTH + text.len()).map_err(no_memory)?;
-        let place = self.bytes.len() as u64;
-        let (words, bytes, hashing) = (&self.words, &self.bytes, &self.hashing);
-        let rehash = |&code: &u32| hashing.hash_one(text_at(bytes, words[code as usize]));
-        self.texts.try_reserve(1, rehash).map_err(no_memory)?;
-        self.texts.insert_unique(hash, code, rehash);
-        self.words.push(place);
+        self.texts.try_reserve(1, |entry| entry.place()).map_err(no_memory)?;
+        self.texts.insert_unique(entry.place(), entry, |entry| entry.place());
+        self.words.push(self.bytes.len() as u64);
         self.bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         self.bytes.extend_from_slice(text);
-        Ok(code)
+        Ok(entry.code)
     }
 
     /// The code of a value that is about to be added, with room for it.
