@@ -147,6 +147,21 @@ def test_by_parameters(above: PLD, below: PLD, verdict: bool) -> None:
     assert above.dominates(below) is verdict
 
 
+@pytest.mark.parametrize("below", [PLD.pure(1), PLD.bounded_range(2), PLD.discrete_laplace("1/4", 4)])
+def test_gaussian_noise_above_bounded_losses(below: PLD) -> None:
+    # Losses in an interval of width 2 need mu^2 = pi / 2; the curves, in doubles, agree.
+    assert PLD.gaussian(mu2="1.571").dominates(below) is True
+    mu = math.sqrt(1.571)
+    for step in range(1, 40):
+        epsilon = step / 40
+        beyond, far = ((mu / 2 * sign - epsilon / mu) / math.sqrt(2) for sign in (1, -1))
+        gaussian = math.erfc(-beyond) / 2 - math.exp(epsilon) * math.erfc(-far) / 2
+        assert below.delta(epsilon, relative=0.01).upper <= gaussian * 1.01
+    assert PLD.gaussian(mu2="1.57").dominates(PLD.pure("1/2").self_compose(2)) is not True
+    # At E = 1: 2 Phi(mu / 2) - 1 below tanh(1 / 2).
+    assert PLD.gaussian(mu2="1.3").dominates(PLD.pure(1)) is False
+
+
 def test_poisson_samples() -> None:
     noise = PLD.gaussian(1, neighbors="add-remove")
     assert noise.dominates(noise.poisson("1/10")) is True

@@ -122,6 +122,8 @@ def test_both_orders_are_read() -> None:
     assert table.delta("0.1") == worse.delta("0.1")
     assert better.delta("0.1").upper < worse.delta("0.1").lower
     assert from_dp_accounting(Theirs(add, remove)).delta("0.1") == worse.delta("0.1")
+    with pytest.raises(ValueError, match="neighbors='replace' has no sides"):
+        from_dp_accounting(Theirs(remove, add), neighbors="replace")
 
 
 def test_floats_are_divided_by_their_sum() -> None:
@@ -202,7 +204,7 @@ def test_releases_exported_are_above(theirs: Any) -> None:
             assert made.get_delta_for_epsilon(epsilon) >= bounds.lower * (1 - 1e-9) - 1e-12
             assert made.get_delta_for_epsilon(epsilon) <= bounds.upper + 3e-3
         # And back.
-        again = from_dp_accounting(made, neighbors=losses.neighbors)
+        again = from_dp_accounting(made)
         assert again.delta(0.2).upper == pytest.approx(made.get_delta_for_epsilon(0.2), abs=1e-12)
     with pytest.raises(BudgetError, match="take a coarser one"):
         to_dp_accounting(PLD.pure(50), discretization=1e-4)

@@ -154,6 +154,20 @@ def test_poisson_samples_of_parameters_are_those_of_their_pairs() -> None:
     assert named.delta("0.2") == listed.delta("0.2")
 
 
+def test_a_pair_of_two_datasets_is_not_yet_a_claim_about_all_samples() -> None:
+    # M(0) = (1/2, 1/2) and M(1) = M(2) = (9/10, 1/10): two users' pair has no loss, and a sample of one user has.
+    empty, some, rate = [Fraction(1, 2)] * 2, [Fraction(9, 10), Fraction(1, 10)], Fraction(1, 2)
+    alone = PLD.from_pmfs(some, some, neighbors="add-remove").poisson(rate)
+    assert alone.delta(0).upper == 0
+    assert not alone.attained
+    mixed = [rate * x + (1 - rate) * y for x, y in zip(some, empty, strict=True)]
+    two = [(mixed[o] + some[o]) / 2 for o in range(2)]  # the other user is in the sample, or is not
+    truth = hockey_stick(two, mixed, Fraction(1))
+    assert truth == Fraction(1, 10)
+    all_sizes = PLD.from_pairs([(some, some), (some, empty)], neighbors="add-remove").poisson(rate)
+    assert Fraction(all_sizes.delta(0).upper) >= truth
+
+
 # --- releases near to others
 
 

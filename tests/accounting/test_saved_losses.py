@@ -25,7 +25,7 @@ LOSSES: dict[str, PLD] = {
     "fixed size": PLD.gaussian(1).without_replacement(3, 100),
     "sampled pair": PLD.pure("1/2").without_replacement(3, 100),
     "group": PLD.pure("1/2", "1e-6").group(3),
-    "table": PLD._of([(TABLE, 2)], "replace"),
+    "table": PLD._of([(TABLE, 2)], "add-remove"),
     "near": PLD.pure(1).within("1/1000000"),
     "several": PLD.composed([(PLD.pure(1), 3), (PLD.gaussian(2), 4), (PLD.bounded_range("1/9"), 2**30)]),
 }
@@ -77,6 +77,7 @@ def changed(name: str, **members: Any) -> str:
         (LOSSES["Poisson"].to_json().replace("add-remove", "replace"), "neighbors='add-remove'"),
         (LOSSES["fixed size"].to_json().replace('"replace"', '"add-remove"'), "neighbors='replace'"),
         (LOSSES["pure"].to_json().replace('"replace"', '"swap"'), "neighbors must be"),
+        (LOSSES["table"].to_json().replace("add-remove", "replace"), "same losses in both orders"),
         (changed("table", step="0"), "step"),
         (changed("table", forward={"low": 0, "weights": ["0"], "infinity": "0"}), "no mass"),
         (changed("table", forward={"low": 2**63, "weights": ["1"], "infinity": "0"}), "62 bits"),

@@ -25,7 +25,7 @@ from userdp.accounting.losses import (
     SampledGaussianLoss,
 )
 from userdp.accounting.refinement import Parts, Refined
-from userdp.exact.epsilon import at_most
+from userdp.exact.epsilon import as_epsilon, at_most
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
 
@@ -111,36 +111,45 @@ def _finite_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
 
 
 def _range_dominates(width: PrivacyLevel, below: ReleaseLoss) -> bool | None:
-    if isinstance(below, BoundedRangeLoss):
-        return _decided(below.range, width)
-    largest: PrivacyLevel | None = None
-    if isinstance(below, PureLoss):
-        if below.delta:
-            return False
-        largest = below.epsilon
-    elif isinstance(below, DiscreteLaplaceLoss):
-        largest = _power(below.rate, below.shift)
-    if _decided(_power(largest, 2), width):
+    if isinstance(below, PureLoss) and below.delta:
+        return False
+    span = _span(below)
+    if isinstance(below, (BoundedRangeLoss, PureLoss)):
+        # Of (epsilon, 0)-DP nothing else is below: at E = 1 the curves are tanh(width / 4) and tanh(epsilon / 2).
+        return _decided(span, width)
+    if isinstance(below, PairLoss) and below.end()[0]:
+        return False
+    if _decided(span, width):
         return True
-    if isinstance(below, PureLoss):
-        # At E = 1 the curves are tanh(width / 4) and tanh(epsilon / 2).
-        return _decided(_power(below.epsilon, 2), width)
-    if isinstance(below, PairLoss):
-        infinite, _ = below.end()
-        if infinite:
-            return False
-        total_p, total_q = sum(below.p), sum(below.q)
-        ratios = [Fraction(x * total_q, y * total_p) for x, y in zip(below.p, below.q, strict=True) if x and y]
-        span = PrivacyLevel(max(ratios) / min(ratios), Fraction(0))
-        return True if _decided(span, width) else None
     unbounded = GaussianLoss, DiscreteGaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss
     return False if isinstance(below, unbounded) else None
 
 
-def _gaussian_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
-    gaussians = (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss)
-    if not isinstance(above, gaussians) or not isinstance(below, gaussians):
+def _span(part: ReleaseLoss) -> PrivacyLevel | None:
+    """The width of an interval that holds all losses; none where there is none, or none that is known."""
+    if isinstance(part, BoundedRangeLoss):
+        return part.range
+    if isinstance(part, PureLoss):
+        return None if part.delta else _power(part.epsilon, 2)
+    if isinstance(part, DiscreteLaplaceLoss):
+        return _power(part.rate, 2 * part.shift)
+    if not isinstance(part, PairLoss) or part.end()[0]:
         return None
+    total_p, total_q = sum(part.p), sum(part.q)
+    ratios = [Fraction(x * total_q, y * total_p) for x, y in zip(part.p, part.q, strict=True) if x and y]
+    return PrivacyLevel(max(ratios) / min(ratios), Fraction(0))
+
+
+def _gaussian_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
+    from userdp.accounting.gaussian_budget import bounded_range_to_mu2
+
+    gaussians = (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss)
+    if not isinstance(above, gaussians):
+        return None
+    if not isinstance(below, gaussians):
+        span = _span(below) if isinstance(above, GaussianLoss) else None
+        # Losses in an interval have a Gaussian above them: docs/proofs/gaussian_budget.md.
+        return True if span and bounded_range_to_mu2(as_epsilon(span)) <= above.mu_squared else None
     if isinstance(above, GaussianLoss) and isinstance(below, GaussianLoss):
         return above.mu_squared >= below.mu_squared
     if above.mu_squared < below.mu_squared:
@@ -151,8 +160,8 @@ def _gaussian_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
     return True if same and not isinstance(below, GaussianLoss) and above.rate >= below.rate else None
 
 
-def _power(level: PrivacyLevel | None, times: int) -> PrivacyLevel | None:
-    if level is None or level.ratio.numerator.bit_length() * times > 2**20:
+def _power(level: PrivacyLevel, times: int) -> PrivacyLevel | None:
+    if level.ratio.numerator.bit_length() * times > 2**20:
         return None
     return PrivacyLevel(level.ratio**times, level.exponent * times)
 

@@ -82,6 +82,10 @@ def from_dp_accounting(pld: Any, *, neighbors: Neighbors = "add-remove") -> Priv
         raise TypeError(
             f"pld must be a PrivacyLossDistribution of dp_accounting; got a {type(pld).__name__} ({error})"
         ) from None
+    if neighbors == "replace" and read[0] != read[-1]:
+        raise ValueError(
+            "neighbors='replace' has no sides, and the orders of this pld differ: a user is added or removed"
+        )
     if len(steps) > 1:
         raise ValueError("pld: both orders must have the same discretization")
     part = TableLoss(steps.pop(), read[0], read[-1])

@@ -170,4 +170,7 @@ def _check(part: ReleaseLoss, neighbors: Any) -> None:
         wanted = "add-remove" if isinstance(part, SampledGaussianLoss) else "replace"
         values.need(neighbors == wanted, f"such samples are for neighbors={wanted!r}")
     elif isinstance(part, TableLoss):
+        values.need(
+            neighbors == "add-remove" or part.symmetric, "a table for 'replace' has the same losses in both orders"
+        )
         part.release(2, False), part.release(2, True)  # refuses a step that is out of range
