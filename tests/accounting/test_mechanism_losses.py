@@ -146,6 +146,7 @@ def test_what_has_a_cost() -> None:
     assert PLD.from_mechanism(PrivacyCost(1, "1e-6")) == PLD.pure(1, "1e-6")
     assert PLD.from_mechanism(PrivacyCost(mu2="1/4", distance="1e-9")) == PLD.gaussian(2).within("1e-9")
     assert PLD.from_mechanism(PrivacyCost(1)) == PLD.pure(1)
+    assert PLD.from_mechanism(PrivacyCost(mu2=0)) == PLD.gaussian(mu2=Fraction(1, 2**40))
     with pytest.raises(ValueError, match="rho alone"):
         PLD.from_mechanism(PrivacyCost(rho="1/10"))
     with pytest.raises(TypeError, match="takes no sensitivity"):

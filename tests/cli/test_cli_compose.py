@@ -120,7 +120,7 @@ def test_what_lower_ends_are_about(capsys: pytest.CaptureFixture[str]) -> None:
         ("--pmf missing.json 1 --delta 1e-6", "--pmf: missing.json: No such file"),
         ("--saved missing.json --delta 1e-6", "--saved: missing.json: No such file"),
         ("--gaussian 1 --sampling 2 --delta 1e-6", "--sampling '2': rate must be from 2**-30 to 1"),
-        ("--bounded-range 1 --sampling 0.1 --delta 1e-6", "--sampling '0.1': poisson(rate) takes"),
+        ("--discrete-gaussian 1 --sampling 0.1 --delta 1e-6", "--sampling '0.1': poisson(rate) takes"),
         ("--pure 1 --sample-size 3 2 --delta 1e-6", "--sample-size: sampled must be at most total"),
         ("--pure 1 --sample-size 1 2 --sampling 1/2 --delta 1e-6", "give one"),
         ("--gaussian 1 --sampling 1/2 --records 2 --delta 1e-6", "--records: nothing is known about groups on samples"),

@@ -30,7 +30,7 @@ from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
 
 MOST_TERMS = 2**18
-LOOKED_AT = tuple(Fraction(1, 10**power) for power in (1, 3, 6, 12))
+LOOKED_AT = tuple(Fraction(1, 10**power) for power in (2, 6))
 """Levels with these deltas are looked at to see that a release is not dominated."""
 NEAR = Fraction(1, 50)
 

@@ -5,6 +5,7 @@ The compiled core puts these on a grid and composes them; `PrivacyLossDistributi
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
-from userdp.exact.epsilon import core_level, enclosure
+from userdp.exact.epsilon import core_level, enclosure, level_root
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exact.pmf import fractions_of, masses_of, whole_multiples
 from userdp.exceptions import BudgetError
 
 MOST_LINES = 2**18
 """Pieces of curves of which a maximum is taken."""
+CHORDS = 512
+"""Pieces of the curve of a bounded range, where finitely many losses are needed."""
 MOST_BITS = 2**26
 """Of all powers of a ratio together."""
 
@@ -169,6 +172,15 @@ class BoundedRangeLoss(ReleaseLoss):
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.bounded_range(core_level(self.range))
 
+    def finite(self, *, above: bool) -> PairLoss | None:
+        if not 2**-20 <= float(self.range) <= 64:
+            return None
+        if not above:
+            # Two outcomes with losses +-range / 2.
+            return PureLoss(level_root(self.range, 2), Fraction(0)).finite(above=False)
+        whole = _multiplier(self.range, above=True)
+        return None if whole is None else _chords_of_range(whole, float(self.range))
+
     def __str__(self) -> str:
         return f"bounded range {float(self.range):.6g}"
 
@@ -260,6 +272,20 @@ class TableLoss(ReleaseLoss):
 
     def __str__(self) -> str:
         return f"a table of {max(len(self.forward.weights), len(self.backward.weights))} losses"
+
+
+def _chords_of_range(whole: Fraction, width: float) -> PairLoss:
+    """The chords of the curve (1 - sqrt(E / whole))^2 / (1 - 1 / whole), between levels where the root is rational."""
+    half = [Fraction(math.exp(-width * step / CHORDS)) for step in range(CHORDS // 2)]
+    roots = [root for root in half if root * root * whole > 1]
+    # 1 / E is a level for each E, so that both orders have the same chords.
+    points = [(root * root * whole, (1 - root) ** 2 / (1 - 1 / whole)) for root in roots]
+    points += [(1 / level, 1 - 1 / level + value / level) for level, value in reversed(points)]
+    slopes = [(b - a) / (y - x) for (x, a), (y, b) in pairwise(points)]
+    changes = [after - before for before, after in pairwise([Fraction(0), *(-slope for slope in slopes), Fraction(1)])]
+    weights = whole_multiples([level * change for (level, _), change in zip(points, changes, strict=True)])
+    other = whole_multiples(changes)
+    return PairLoss(tuple(weights), tuple(other), attained=False, symmetric=True)
 
 
 def _multiplier(level: PrivacyLevel, *, above: bool) -> Fraction | None:

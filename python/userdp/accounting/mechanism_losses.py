@@ -15,6 +15,9 @@ from userdp.report import AuditReport
 if TYPE_CHECKING:
     from userdp.accounting.privacy_loss import PrivacyLossDistribution
 
+LEAST_MU_SQUARED = Fraction(1, 2**40)
+"""Less noise budget than this is not told apart."""
+
 
 def loss_of_mechanism(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyLossDistribution:
     """What the mechanism says of itself by `privacy_loss`, or by its cost."""
@@ -37,7 +40,7 @@ def loss_of_mechanism(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyLo
     if cost.bounded_range is not None:
         return PrivacyLossDistribution.bounded_range(cost.bounded_range)
     if cost.mu2 is not None:
-        return PrivacyLossDistribution.gaussian(mu2=cost.mu2).within(cost.distance)
+        return PrivacyLossDistribution.gaussian(mu2=max(cost.mu2, LEAST_MU_SQUARED)).within(cost.distance)
     if cost.epsilon is not None:
         return PrivacyLossDistribution.pure(cost.epsilon, cost.delta)
     raise ValueError("mechanism: a cost in rho alone says nothing of the privacy loss; it needs mu2 or epsilon")

@@ -453,7 +453,7 @@ class PrivacyLossDistribution(Refined):
         ------
         ValueError
             Where this is not one release for neighbors="add-remove", and for releases without a curve to sample from:
-            bounded ranges, discrete Gaussian noise, samples.
+            discrete Gaussian noise, samples, ranges beyond 2**-20 to 64.
 
         Examples
         --------
@@ -487,7 +487,7 @@ class PrivacyLossDistribution(Refined):
         ------
         ValueError
             Where this is not one release for neighbors="replace", and for releases without a curve to sample from:
-            bounded ranges, discrete Gaussian noise, samples.
+            discrete Gaussian noise, samples, ranges beyond 2**-20 to 64.
 
         Notes
         -----
@@ -528,7 +528,7 @@ class PrivacyLossDistribution(Refined):
         if sampled is None:
             raise ValueError(
                 f"{name} takes a release with finitely many losses, or gaussian; got {self._parts[0][0]}. "
-                "What is above it will do: pure(epsilon) for a bounded range, the pair by from_pairs for noise"
+                "What is above it will do, such as gaussian for several integers with noise"
             )
         # Laws of samples are mixtures: they are as far from mixtures of what the pair is above.
         return self._of([(sampled, 1)], self.neighbors, self.distance)
