@@ -1,0 +1,272 @@
+"""What is decided for one row: comparisons, logic, membership, branches, and casts to another declared type.
+
+A row without a value in an operand has none in the result, as the result would otherwise say something of a value that
+nobody gave. There are three ways out: `default` and `cast` to a type with a default fill such rows, and a branch asks
+for the values of the side it takes only.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from userdp.exact.numbers import short_repr
+from userdp.tables.schema import (
+    Array,
+    Boolean,
+    Category,
+    Cells,
+    ColumnType,
+    Key,
+    Number,
+    Timestamp,
+    microseconds,
+)
+from userdp.tables.values import (
+    COMPARISONS,
+    FIRST_DAY,
+    NUMERIC,
+    Plain,
+    Rule,
+    bounds_of,
+    common,
+    converters,
+    kind_of,
+    literal,
+    one_table,
+    places_in,
+    whole,
+    words,
+)
+from userdp.users.containers import Column as Raw
+from userdp.users.containers import object_array
+from userdp.users.sanitize import LARGEST_WHOLE, number_of
+
+
+def compare(operands: Sequence[ColumnType], sign: str) -> Rule:
+    """Whether two values of one kind stand so to each other."""
+    first, second = operands
+    target = common(first, second, sign)
+    kind = kind_of(target)
+    vector, scalar = COMPARISONS[sign]
+    if kind in ("category", "boolean") and sign not in ("==", "!="):
+        raise TypeError(f"{sign} needs values that have an order, and this is {words(target)}; use == or .is_in(...)")
+    if kind == "category":
+        _meet(first, second)
+    (of_first, one), (of_second, other) = converters(first, target), converters(second, target)
+
+    def cells(a: Cells, b: Cells) -> Cells:
+        a, b = of_first(a), of_second(b)
+        if kind == "text":
+            of_a, of_b, _ = one_table(a, b)
+            return whole(vector(of_a, of_b))
+        return whole(vector(a.values, b.values))
+
+    return Rule(Boolean(), cells, lambda a, b: scalar(one(a), other(b)))
+
+
+def _meet(first: ColumnType, second: ColumnType) -> None:
+    """Refuse categories that have no value in common."""
+    values = [
+        set(side.values) if isinstance(side, Category) else {side.low}  # type: ignore[attr-defined]
+        for side in (first, second)
+    ]
+    if not values[0] & values[1]:
+        shown = [short_repr(sorted(side, key=str)) for side in values]
+        raise ValueError(f"these categories have no value in common: {shown[0]} and {shown[1]}")
+
+
+def logic(operands: Sequence[ColumnType], sign: str) -> Rule:
+    """Of one bool or two."""
+    for operand in operands:
+        if kind_of(operand) != "boolean":
+            raise TypeError(
+                f"{sign} needs bools, and this is {words(operand)}; comparisons make them, "
+                "and bind less tightly: put them in brackets"
+            )
+    vector = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor, "~": np.logical_not}[sign]
+    scalar: dict[str, Callable[..., bool]] = {
+        "&": lambda a, b: a and b,
+        "|": lambda a, b: a or b,
+        "^": lambda a, b: a is not b,
+        "~": lambda a: not a,
+    }
+    return Rule(Boolean(), lambda *cells: whole(vector(*(side.values for side in cells))), scalar[sign])
+
+
+def is_in(operands: Sequence[ColumnType], values: tuple[Plain, ...]) -> Rule:
+    """Whether a value is one of a public list."""
+    (operand,) = operands
+    kind = kind_of(operand)
+    listed = set(values)
+    for value in {type(value): value for value in values}.values():
+        known = literal(value, "is_in")
+        assert known is not None
+        common(operand, known[1], "is_in")
+    if isinstance(operand, Category):
+        for value, place in zip(values, places_in(values, operand).tolist(), strict=True):
+            if place < 0:
+                shown = short_repr(operand.values)
+                raise ValueError(f"is_in: {short_repr(value)} is none of the category's values {shown}")
+    if kind in ("category", "text"):
+
+        def of_items(cells: Cells) -> Cells:
+            items = operand.values if isinstance(operand, Category) else cells.texts or ()
+            return whole(np.array([item in listed for item in items] or [False])[cells.values])
+
+        return Rule(Boolean(), of_items, lambda a: a in listed)
+    known_cells = np.unique(np.array([_cell(value) for value in values]))
+
+    def of_numbers(cells: Cells) -> Cells:
+        at = np.minimum(np.searchsorted(known_cells, cells.values), len(known_cells) - 1)
+        return whole(known_cells[at] == cells.values)
+
+    return Rule(Boolean(), of_numbers, lambda a: a in listed)
+
+
+def _cell(value: Plain) -> float | int:
+    """What stands for a value in cells."""
+    if isinstance(value, datetime.datetime):
+        return microseconds(value)
+    if isinstance(value, datetime.date):
+        return value.toordinal() - FIRST_DAY.toordinal()
+    assert not isinstance(value, str)
+    return value
+
+
+# --- branches and defaults
+
+
+def when(operands: Sequence[ColumnType]) -> Rule:
+    """One of two values, or a value or none; rows without a condition have none."""
+    condition, first, *others = operands
+    if kind_of(condition) != "boolean":
+        raise TypeError(f"when needs a condition, and this is {words(condition)}; comparisons make conditions")
+    target = common(first, others[0] if others else first, "when(...).then(...).otherwise(...)")
+    of_first, one = converters(first, target)
+    of_other, other = converters(others[0], target) if others else (None, None)
+
+    def vector(test: Cells, a: Cells, *rest: Cells) -> Cells:
+        yes = test.valid & test.values
+        a = of_first(a)
+        if of_other is None:
+            return Cells(a.values, yes & a.valid, a.texts)
+        return _choose(yes, a, of_other(rest[0]), test.valid)
+
+    def scalar(test: bool | None, a: Any, *rest: Any) -> Plain | None:
+        if test is None:
+            return None
+        if test:
+            return None if a is None else one(a)
+        return None if other is None or rest[0] is None else other(rest[0])
+
+    return Rule(target, vector, scalar, strict=False)
+
+
+def default(operands: Sequence[ColumnType]) -> Rule:
+    """The value, or a public one for rows that have none."""
+    first, second = operands
+    target = common(first, second, "default")
+    (of_first, one), (of_second, other) = converters(first, target), converters(second, target)
+
+    def vector(a: Cells, b: Cells) -> Cells:
+        return _choose(a.valid, of_first(a), of_second(b), np.ones(len(a), dtype=np.bool_))
+
+    return Rule(target, vector, lambda a, b: other(b) if a is None else one(a), strict=False)
+
+
+def _choose(yes: Array, a: Cells, b: Cells, known: Array) -> Cells:
+    """The first where yes, and the second elsewhere."""
+    texts = None
+    of_a, of_b = a.values, b.values
+    if a.texts is not None and b.texts is not None:
+        of_a, of_b, texts = one_table(a, b)
+    return Cells(np.where(yes, of_a, of_b), np.where(yes, a.valid, b.valid) & known, texts)
+
+
+# --- casts
+
+
+def cast(operands: Sequence[ColumnType], target: ColumnType) -> Rule:
+    """The value as if it had been read from a column of the target's type."""
+    (operand,) = operands
+    _castable(operand, target)
+    kind = kind_of(operand)
+
+    def vector(cells: Cells) -> Cells:
+        if kind in ("category", "text"):
+            items = operand.values if isinstance(operand, Category) else cells.texts or ()
+            if kind == kind_of(target) == "text":
+                return cells
+            # Each distinct value is read once, and so is none.
+            read = target.read(Raw(object_array([*items, None]), "object", None, kind, fixed=True), kind)
+            at = np.where(cells.valid, cells.values, len(items))
+            return Cells(read.values[at], read.valid[at], read.texts)
+        values = cells.values
+        if kind in ("date", "timestamp"):
+            values = values.astype("M8[D]" if kind == "date" else "M8[us]")
+            return target.read(Raw(values, "other", ~cells.valid, kind, fixed=True), kind)
+        return target.read(Raw(values, "number", ~cells.valid, kind, fixed=True), kind)
+
+    return Rule(target, vector, lambda value: cast_value(value, target), strict=False)
+
+
+def _castable(source: ColumnType, target: ColumnType) -> None:
+    """Refuse casts that would leave no value at all."""
+    kind, wanted = kind_of(source), kind_of(target)
+    held = source.values if isinstance(source, Category) else ()
+    texts = kind == "text" or (bool(held) and all(isinstance(value, str) for value in held))
+    numbers = kind in (*NUMERIC, "boolean") or any(isinstance(value, int) for value in held)
+    if wanted in ("date", "timestamp"):
+        fits, repair = kind in ("date", "timestamp"), "declare the column by timestamp(low, high) or key(datetime.date)"
+    elif wanted == "text":
+        fits, repair = texts, "declare the column by key(str)"
+    elif wanted == "category":
+        assert isinstance(target, Category)
+        of_numbers = any(isinstance(value, int) for value in target.values)
+        fits, repair = texts or (numbers and of_numbers), "use .cut(edges) to make a category of numbers"
+    else:
+        fits, repair = texts or numbers, "use .year(), .month(), .day(), .weekday() or .hour()"
+    if not fits:
+        raise TypeError(f"cast makes no {wanted} of {words(source)}; {repair}")
+
+
+def cast_value(value: Plain | None, target: ColumnType) -> Plain | None:
+    """Read one value by a declared type: what it is not is the type's default, or none.
+
+    Examples
+    --------
+    >>> from userdp.tables.schema import Integer
+    >>> cast_value("2.5", Number(0.0, 2.0)), cast_value(2.5, Integer(0, 9)), cast_value(3.0, Integer(0, 9))
+    (2.0, None, 3)
+    """
+    instead: Plain | None = getattr(target, "default", None)
+    if value is None:
+        return instead
+    if isinstance(target, Timestamp):
+        if not isinstance(value, datetime.datetime):
+            assert isinstance(value, datetime.date)
+            value = datetime.datetime(value.year, value.month, value.day)
+        return min(max(value, target.low), target.high)
+    if isinstance(target, Key) and target.type is datetime.date:
+        return value.date() if isinstance(value, datetime.datetime) else value
+    if isinstance(target, Key) and target.type is str:
+        return value if isinstance(value, str) else instead
+    if isinstance(target, Category) and not all(isinstance(known, int) for known in target.values):
+        if isinstance(value, float):
+            value = int(value) if value.is_integer() else value
+        return target.values[target.values.index(value)] if value in target.values else instead
+    number = number_of(value)
+    if isinstance(target, Number):
+        return instead if number != number else min(max(number, target.low), target.high)
+    if not (abs(number) <= LARGEST_WHOLE and number.is_integer()):
+        return instead
+    if isinstance(target, Boolean):
+        return bool(number) if number in (0, 1) else instead
+    if isinstance(target, Category):
+        return int(number) if int(number) in target.values else instead
+    low, high = bounds_of(target)
+    return int(min(max(int(number), low), high))
