@@ -1,0 +1,229 @@
+"""What is asked of each group: counts, sums, means, quantiles and histograms, by what a user adds to them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from userdp.exact.numbers import check_count, exact_number, is_integer, parse_exact, short_repr
+
+MOST_ROWS = 2**32
+MOST_QUANTILES = 64
+MOST_EDGES = 2**20
+WEIGHTINGS = ("users", "rows")
+
+
+class Aggregate:
+    """One column of an answer."""
+
+    of_keys: ClassVar[bool] = True
+    """Whether it is a sum over users of one bounded integer or two for each key, so that a query may have several."""
+
+
+@dataclass(frozen=True)
+class CountUsers(Aggregate):
+    """How many users."""
+
+
+@dataclass(frozen=True)
+class CountRows(Aggregate):
+    """How many rows, of each user at most so many in a key."""
+
+    max_rows: int
+
+
+@dataclass(frozen=True)
+class Sum(Aggregate):
+    """The sum over users of a user's total in a key, which is clamped."""
+
+    column: Any
+    low: Fraction | None  # None: 0, or minus the other one, as the column's bounds ask for
+    high: Fraction
+
+
+@dataclass(frozen=True)
+class Mean(Aggregate):
+    """A mean: of users' means, or of rows."""
+
+    column: Any
+    weighting: Literal["users", "rows"] = "users"
+    max_rows: int | None = None  # with "rows"
+
+
+@dataclass(frozen=True)
+class Quantile(Aggregate):
+    """Values below which given shares of users' rows are, where every user has the same weight in all."""
+
+    column: Any
+    shares: tuple[Fraction, ...]
+    several: bool  # whether a list was asked for
+    of_keys: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Histogram(Aggregate):
+    """How many users are between public edges, where a user's rows share the weight of one."""
+
+    column: Any
+    edges: tuple[float, ...]
+    of_keys: ClassVar[bool] = False
+
+
+def count_users() -> CountUsers:
+    """Count the users of each group: those with at least one row in it.
+
+    Examples
+    --------
+    >>> count_users()
+    CountUsers()
+    """
+    return CountUsers()
+
+
+def count_rows(max_rows: int) -> CountRows:
+    """Count rows, of each user at most `max_rows` in a group.
+
+    Parameters
+    ----------
+    max_rows : int
+        Public. The noise grows with it; rows beyond it do not count.
+
+    Examples
+    --------
+    >>> count_rows(8)
+    CountRows(max_rows=8)
+    """
+    return CountRows(_most_rows(max_rows))
+
+
+def sum(column: Any, *, max_total: float | tuple[float, float]) -> Sum:
+    """Sum a column, where a user's total in a group is clamped.
+
+    Parameters
+    ----------
+    column : str or expression
+        Numbers, whole numbers or bools.
+    max_total : float, or pair of float
+        A user's total is clamped to from -max_total to max_total, or from 0 where the column is never negative, or to
+        0 where it is never positive; a pair gives both ends. Public: the noise grows with it, and what is clamped is
+        missing in the sum.
+
+    Examples
+    --------
+    >>> sum("amount", max_total=500).high
+    Fraction(500, 1)
+    """
+    pair = isinstance(max_total, (tuple, list))
+    ends: Sequence[Any] = max_total if pair else (0, max_total)  # type: ignore[assignment]
+    if len(ends) != 2:
+        raise ValueError(f"max_total must be a number or a pair of numbers; got {short_repr(max_total)}")
+    low, high = (parse_exact(end, "max_total", "a finite number") for end in ends)
+    if not low < high or not (pair or high > 0):
+        wanted = "a pair (low, high) with low < high" if pair else "positive"
+        raise ValueError(f"max_total must be {wanted}; got {short_repr(max_total)}")
+    return Sum(column, low if pair else None, high)
+
+
+def mean(column: Any, *, weighting: str = "users", max_rows: int | None = None) -> Mean:
+    """Take a mean of a column.
+
+    Parameters
+    ----------
+    column : str or expression
+        Numbers, whole numbers or bools in public bounds. Nothing else is clipped.
+    weighting : {"users", "rows"}
+        "users": the mean of users' means, so that every user counts alike. "rows": the mean of rows, where a user
+        counts as many times as they have rows in the group, at most `max_rows`, each time with their own mean.
+    max_rows : int
+        With "rows": public.
+
+    Examples
+    --------
+    >>> mean("wage").weighting
+    'users'
+    """
+    if weighting not in WEIGHTINGS:
+        raise ValueError(f"weighting must be 'users' or 'rows'; got {short_repr(weighting)}")
+    if (weighting == "rows") != (max_rows is not None):
+        raise ValueError(
+            "weighting='rows' needs max_rows, how many rows of a user count at most"
+            if max_rows is None
+            else "max_rows is for weighting='rows'; with 'users' every user counts alike"
+        )
+    most = None if max_rows is None else _most_rows(max_rows)
+    return Mean(column, weighting, most)  # type: ignore[arg-type]
+
+
+def quantile(column: Any, shares: Any = "1/2") -> Quantile:
+    """Find values below which given shares of the data are, where every user has the same weight.
+
+    Parameters
+    ----------
+    column : str or expression
+        Numbers or whole numbers in public bounds. The answer is on the column's grid.
+    shares : fraction, or list of fractions
+        Strictly between 0 and 1: a float, a Fraction, or a text such as "1/2". The denominator is at most 1000.
+
+    Examples
+    --------
+    >>> quantile("wage", ["1/4", "1/2", "3/4"]).shares
+    (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+    """
+    several = isinstance(shares, (list, tuple))
+    listed = list(shares) if several else [shares]
+    if not 1 <= len(listed) <= MOST_QUANTILES:
+        raise ValueError(f"shares must be from 1 to {MOST_QUANTILES} fractions; got {len(listed)}")
+    exact = tuple(_share(share) for share in listed)
+    if list(exact) != sorted(set(exact)):
+        raise ValueError(f"shares must rise; got {short_repr(shares)}")
+    return Quantile(column, exact, several)
+
+
+def _share(value: Any) -> Fraction:
+    share = exact_number(value) if not isinstance(value, str) else parse_exact(value, "shares", "a fraction")
+    if share is None:
+        raise TypeError(f"shares must be fractions between 0 and 1; got {short_repr(value)}")
+    near = share.limit_denominator(1000)
+    if not 0 < near < 1 or abs(near - share) > Fraction(1, 10**9):
+        raise ValueError(f"shares must be fractions between 0 and 1 with denominators up to 1000; got {value!r}")
+    return near
+
+
+def histogram(column: Any, edges: Sequence[float]) -> Histogram:
+    """Count users between public edges, where a user's rows share the weight of one user.
+
+    Parameters
+    ----------
+    column : str or expression
+        Numbers or whole numbers.
+    edges : sequence of float, rising
+        Public; bin i is from edges[i], which belongs to it, to edges[i + 1], which does not but in the last bin.
+        Values outside are in no bin and share no weight.
+
+    Examples
+    --------
+    >>> histogram("wage", [0, 10, 20, 50]).edges
+    (0.0, 10.0, 20.0, 50.0)
+    """
+    if isinstance(edges, (str, bytes)) or not hasattr(edges, "__len__") or not 2 <= len(edges) <= MOST_EDGES:
+        raise ValueError(f"edges must be at least two rising numbers; got {short_repr(edges)}")
+    exact = [exact_number(edge) for edge in edges]
+    if None in exact or any(not before < after for before, after in itertools.pairwise(exact)):  # type: ignore[operator]
+        raise ValueError(f"edges must be finite and rise; got {short_repr(edges)}")
+    return Histogram(column, tuple(float(edge) for edge in exact))  # type: ignore[arg-type]
+
+
+def _most_rows(value: Any) -> int:
+    most = check_count(value, "max_rows")
+    if not is_integer(value) or most > MOST_ROWS:
+        raise ValueError(f"max_rows must be at most 2**32; got {short_repr(value)}")
+    return most
+
+
+def whole_unit(width: float, steps: int) -> int:
+    """The exponent of the largest power of two of which at least so many steps fit in a width."""
+    return max(math.frexp(width / steps)[1] - 1, -1000)

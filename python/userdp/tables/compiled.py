@@ -1,0 +1,340 @@
+"""A query with a schema: what is read of each row, what each user adds to each key, and what answers are made of it.
+
+All of it is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from userdp.exact.numbers import short_repr
+from userdp.tables.aggregates import Aggregate, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
+from userdp.tables.expressions import Expression, Program
+from userdp.tables.queries import Grouping, KeySet, PerUser, Query
+from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number
+
+LARGEST = 2**53
+"""Of a row's integer, and of a user's."""
+MOST_KNOWN = 2**22
+
+Kind = Literal["users", "rows", "sum", "mean", "weighted"]
+
+
+@dataclass(frozen=True)
+class RowValue:
+    """An integer of each row: (value - offset) / 2**exponent, rounded to the nearest, halves to even."""
+
+    column: str
+    exponent: int
+    offset: float  # 0 for sums, the lower bound for means
+    low: int
+    high: int
+
+    @property
+    def unit(self) -> float:
+        """What one step is worth."""
+        return math.ldexp(1.0, self.exponent)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """An integer of each user in each of the user's keys, with public bounds."""
+
+    kind: Kind
+    low: int  # of the integer, after the shift
+    high: int
+    value: RowValue | None = None
+    max_rows: int | None = None
+    shift: int = 0
+    ends: tuple[int, int] = (0, 0)  # of sums: what a user's total is clamped to
+
+    @property
+    def largest(self) -> int:
+        """How far the integer is from 0 at most."""
+        return max(abs(self.low), abs(self.high))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A column of the released table: which statistics it is made of."""
+
+    name: str
+    aggregate: Aggregate
+    total: Statistic | None  # of quantiles and histograms there is none
+    count: Statistic | None  # what a mean is divided by
+
+
+@dataclass(frozen=True)
+class Step:
+    """A filter (no name), a new column, or a function of users, with the types of the columns before it."""
+
+    types: Mapping[str, ColumnType]
+    program: Program | None = None
+    name: str | None = None
+    per_user: PerUser | None = None
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a query means for a schema."""
+
+    query: Query
+    steps: tuple[Step, ...]
+    types: Mapping[str, ColumnType]  # of all columns that there are after the steps
+    columns: tuple[str, ...]  # what is read of the table
+    used: tuple[str, ...]  # the columns of the last step that keys and values are made of
+    group: tuple[str, ...]
+    keys: KeySet | None  # the public list of keys; None where keys are unknown, or where there are no groups
+    unknown: bool  # whether which keys there are is private
+    max_keys: int
+    n_keys: int | None  # None: unknown
+    rule: str
+    statistics: tuple[Statistic, ...]  # the users first, where they are counted
+    values: tuple[RowValue, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the answer."""
+        return (*self.group, *(answer.name for answer in self.answers))
+
+
+def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = LARGEST) -> Compiled:
+    """What a query means for a schema, with grids so coarse that no user's integer is above `largest`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the column or the aggregate.
+    """
+    if not isinstance(query, Query):
+        raise TypeError(f"query must be a Query, as session.query() begins one; got {short_repr(query)}")
+    if not query.answers:
+        raise ValueError("the query asks for nothing yet: end it with agg(...)")
+    types, steps = _steps(query, schema)
+    grouping = query.grouping
+    for name in grouping.columns if grouping else ():
+        _known_column(name, types, "group_by")
+    keys, unknown, max_keys, n_keys = _keys(grouping, types)
+    made = _Builder(types, largest)
+    answers = tuple(made.answer(name, aggregate) for name, aggregate in query.answers)
+    group = grouping.columns if grouping else ()
+    both = set(group) & set(query.aggregates)
+    if both:
+        raise ValueError(f"the answer would have two columns of the name {min(both)!r}; rename one in agg")
+    if any(not answer.aggregate.of_keys for answer in answers):
+        if unknown:
+            raise ValueError("quantiles and histograms need known keys: pass keys= to group_by")
+        if grouping is not None:
+            raise ValueError("quantiles and histograms are of all rows; filter by a key, and ask once for each")
+    if unknown:
+        made.users()
+    values = tuple(dict.fromkeys(one.value for one in made.statistics if one.value is not None))
+    used = tuple(dict.fromkeys((*group, *(value.column for value in values), *made.others)))
+    return Compiled(
+        query,
+        steps,
+        types,
+        _read(query, tuple(schema), used),
+        used,
+        group,
+        keys,
+        unknown,
+        max_keys,
+        n_keys,
+        grouping.rule if grouping else "first",
+        tuple(sorted(made.statistics, key=lambda one: one.kind != "users")),
+        values,
+        answers,
+    )
+
+
+# --- columns
+
+
+def _steps(query: Query, schema: Mapping[str, ColumnType]) -> tuple[dict[str, ColumnType], tuple[Step, ...]]:
+    """The types of the columns after all steps, and the steps."""
+    types, steps = dict(schema), []
+    for step in query.steps:
+        before = dict(types)
+        if isinstance(step, PerUser):
+            steps.append(Step(before, per_user=step))
+            types = dict(step.returns)
+            continue
+        name, expression = (None, step) if isinstance(step, Expression) else step
+        kind = expression.typed(before)
+        if name is None and not isinstance(kind, Boolean):
+            raise TypeError(f"filter takes a condition, and {expression!r} is of kind {kind.kind!r}")
+        steps.append(Step(before, expression.compile(before), name))
+        if name is not None:
+            types[name] = kind
+    return types, tuple(steps)
+
+
+def _known_column(name: str, types: Mapping[str, ColumnType], place: str) -> ColumnType:
+    if name not in types:
+        raise ValueError(f"{place}: {name!r} is no column of the schema, which has {', '.join(map(repr, types))}")
+    return types[name]
+
+
+def _read(query: Query, columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
+    """Which of the table's own columns are needed, in the schema's order."""
+    needed = set(used)
+    for step in reversed(query.steps):
+        if isinstance(step, PerUser):
+            return tuple(columns)
+        if isinstance(step, Expression):
+            needed |= set(step.columns)
+        else:
+            name, expression = step
+            if name in needed:
+                needed.discard(name)
+                needed |= set(expression.columns)
+    return tuple(name for name in columns if name in needed)
+
+
+# --- keys
+
+
+def _keys(grouping: Grouping | None, types: Mapping[str, ColumnType]) -> tuple[KeySet | None, bool, int, int | None]:
+    """The public list, whether keys are unknown, how many of a user count, and how many there are."""
+    if grouping is None:
+        return None, False, 1, 1
+    kinds = [types[name] for name in grouping.columns]
+    for name, kind in zip(grouping.columns, kinds, strict=True):
+        if not isinstance(kind, (Category, Key, Integer, Boolean)):
+            raise TypeError(
+                f"group_by: {name!r} is of kind {kind.kind!r}; group by categories, whole numbers, bools or keys, "
+                "such as col('age').cut([18, 30, 65])"
+            )
+    keys = grouping.keys
+    if keys is None and all(isinstance(kind, (Category, Boolean)) for kind in kinds):
+        lists = [kind.values if isinstance(kind, Category) else (0, 1) for kind in kinds]
+        if math.prod(map(len, lists)) > MOST_KNOWN:
+            raise ValueError("group_by: there are more than 2**22 combinations of categories; pass keys=")
+        keys = KeySet.product(*lists)
+    if keys is not None:
+        for place, (name, kind) in enumerate(zip(grouping.columns, kinds, strict=True)):
+            _check_keys(keys, place, name, kind)
+        most = len(keys) if grouping.max_keys is None else min(grouping.max_keys, len(keys))
+        return keys, False, most, len(keys)
+    if grouping.max_keys is None:
+        raise ValueError(
+            "group_by: which keys there are is private, so max_keys is needed: in how many groups a user counts at "
+            "most. Or give the public list of keys as keys="
+        )
+    return None, True, grouping.max_keys, None
+
+
+def _check_keys(keys: KeySet, place: int, name: str, kind: ColumnType) -> None:
+    values = {key[place] for key in keys}
+    texts = kind.kind == "key" and getattr(kind, "type", None) is str
+    if isinstance(kind, Category):
+        odd = next((value for value in values if value not in kind.values), None)
+        if odd is not None:
+            raise ValueError(f"keys: {odd!r} is no category of {name!r}")
+    elif any(isinstance(value, str) != texts for value in values) or getattr(kind, "type", int) not in (int, str):
+        raise TypeError(f"keys: the values for {name!r} must be {'texts' if texts else 'integers'}, as in the schema")
+
+
+# --- statistics
+
+
+class _Builder:
+    """Collects the statistics that answers are made of; equal ones are one."""
+
+    def __init__(self, types: Mapping[str, ColumnType], largest: int) -> None:
+        self._types = types
+        self._largest = largest
+        self.statistics: dict[Statistic, None] = {}
+        self.others: list[str] = []  # columns of quantiles and histograms
+
+    def users(self) -> Statistic:
+        return self._add(Statistic("users", 1, 1))
+
+    def answer(self, name: str, aggregate: Aggregate) -> Answer:
+        if isinstance(aggregate, CountUsers):
+            return Answer(name, aggregate, self.users(), None)
+        if isinstance(aggregate, CountRows):
+            return Answer(name, aggregate, self._rows(aggregate.max_rows), None)
+        column = getattr(aggregate, "column", None)
+        if not isinstance(column, str):
+            raise TypeError(
+                f"{name} must be about a column, by its name; got {short_repr(column)}. Name expressions by "
+                "with_columns before"
+            )
+        kind = _known_column(column, self._types, name)
+        if not isinstance(kind, (Number, Integer, Boolean)):
+            raise TypeError(f"{name}: the column {column!r} is of kind {kind.kind!r}, and numbers are needed")
+        if isinstance(aggregate, Sum):
+            return Answer(name, aggregate, self._sum(name, aggregate, column, kind), None)
+        if isinstance(aggregate, Mean):
+            if aggregate.max_rows is None:
+                return Answer(name, aggregate, self._mean(column, kind), self.users())
+            return Answer(
+                name, aggregate, self._weighted(column, kind, aggregate.max_rows), self._rows(aggregate.max_rows)
+            )
+        assert isinstance(aggregate, (Quantile, Histogram))
+        self.others.append(column)
+        return Answer(name, aggregate, None, None)
+
+    def _add(self, statistic: Statistic) -> Statistic:
+        self.statistics.setdefault(statistic)
+        return statistic
+
+    def _rows(self, most: int) -> Statistic:
+        return self._add(Statistic("rows", 1, most, max_rows=most))
+
+    def _sum(self, name: str, aggregate: Sum, column: str, kind: ColumnType) -> Statistic:
+        low, high, steps = limits(kind)
+        top = float(aggregate.high)
+        bottom = float(aggregate.low) if aggregate.low is not None else 0.0 if low >= 0 else -top
+        if aggregate.low is None and high <= 0:
+            bottom, top = -top, 0.0
+        width = high - low
+        exponent = 0 if steps is None else whole_unit(width, steps)
+        reach = max(abs(low), abs(high))
+        # The grid is as coarse as rows, and users' totals, need it to be.
+        while (
+            math.ldexp(reach, -exponent) > LARGEST or math.ldexp(max(abs(bottom), abs(top)), -exponent) > self._largest
+        ):
+            exponent += 1
+        ends = math.ceil(math.ldexp(bottom, -exponent)), math.floor(math.ldexp(top, -exponent))
+        if ends[0] >= ends[1]:
+            raise ValueError(f"{name}: max_total is below a step of the grid of {column!r}; give the column more steps")
+        value = RowValue(column, exponent, 0.0, round(math.ldexp(low, -exponent)), round(math.ldexp(high, -exponent)))
+        return self._add(Statistic("sum", ends[0], ends[1], value, ends=ends))
+
+    def _value(self, column: str, kind: ColumnType, times: int) -> RowValue:
+        """A row's integer from the lower bound, on a grid that is coarse enough for so many times of it."""
+        low, high, steps = limits(kind)
+        exponent = whole_unit(high - low, DEFAULT_STEPS if steps is None else steps)
+        if steps is None:
+            exponent = min(exponent, 0)
+        while math.ldexp(high - low, -exponent) * times > 2 * self._largest:
+            exponent += 1
+        return RowValue(column, exponent, low, 0, math.ceil(math.ldexp(high - low, -exponent)))
+
+    def _mean(self, column: str, kind: ColumnType) -> Statistic:
+        value = self._value(column, kind, 1)
+        shift = value.high // 2
+        return self._add(Statistic("mean", -shift, value.high - shift, value, shift=shift))
+
+    def _weighted(self, column: str, kind: ColumnType, most: int) -> Statistic:
+        value = self._value(column, kind, most)
+        shift = value.high // 2
+        return self._add(
+            Statistic("weighted", -shift * most, (value.high - shift) * most, value, max_rows=most, shift=shift)
+        )
+
+
+def limits(kind: Any) -> tuple[float, float, int | None]:
+    """The bounds of a numeric column, and its steps where it has a grid."""
+    if isinstance(kind, Number):
+        return kind.low, kind.high, kind.steps
+    if isinstance(kind, Integer):
+        return float(kind.low), float(kind.high), None
+    return 0.0, 1.0, None

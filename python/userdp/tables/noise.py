@@ -1,0 +1,375 @@
+"""How much noise each number of an answer gets, from public numbers, and what the whole release costs.
+
+Neighbors, sensitivities and the split of the budget are stated in docs/proofs/tables.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from userdp.accounting import PrivacyCost, largest_rho, zcdp_delta
+from userdp.exact.epsilon import rational_below, shortened
+from userdp.exact.numbers import LogRatio, parse_level
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
+from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
+from userdp.tables.aggregates import Histogram, Mean, Quantile
+from userdp.tables.compiled import Answer, Compiled, Statistic
+from userdp.tables.quantiles import WEIGHT, levels_of, sensitivity_of
+
+Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
+
+LARGEST_TOTAL = 2**61
+LARGEST_LAPLACE = 2**22
+"""Scales of discrete Laplace noise are kept below about this many steps."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one release may cost, in the currency of its ledger."""
+
+    composition: str
+    epsilon: Fraction | LogRatio | None  # with "basic"
+    delta: Fraction  # with "basic" of the release; with "zcdp" what may be beside rho
+    rho: Fraction | None = None  # with "zcdp"
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Numbers by key: each statistic with its noise, and, where keys are unknown, the threshold."""
+
+    noise: tuple[tuple[Statistic, Noise], ...]
+    sparse: SparseHistogram | None
+    cost: PrivacyCost
+
+    def of(self, statistic: Statistic) -> Noise:
+        """The noise of a statistic."""
+        return dict(self.noise)[statistic]
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Quantiles by the exponential mechanism: one for each level of halving."""
+
+    answer: Answer
+    mechanisms: tuple[ExponentialMechanism, ...]
+    epsilon: Fraction  # of each level
+    cost: PrivacyCost
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A histogram, with the same noise in every bin."""
+
+    answer: Answer
+    noise: Noise
+    cost: PrivacyCost
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """All noise of one release."""
+
+    keyed: Keyed | None
+    selected: tuple[Selected, ...]
+    binned: tuple[Binned, ...]
+    cost: PrivacyCost
+
+    @property
+    def method(self) -> str:
+        """Which account the noise follows."""
+        laplace = [part.noise for part in self.binned] + [
+            noise for _, noise in (self.keyed.noise if self.keyed else ())
+        ]
+        return "laplace" if all(isinstance(noise, DiscreteLaplace) for noise in laplace) else "gaussian"
+
+
+def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+    """Split a budget between the numbers of an answer.
+
+    Raises
+    ------
+    ValueError
+        Where keys are unknown and delta is 0.
+    """
+    if query.unknown and budget.delta == 0:
+        raise ValueError(
+            "group_by: which keys there are is private, so a positive delta is needed; or give the public list of keys "
+            "as keys="
+        )
+    if budget.composition == "zcdp":
+        assert budget.rho is not None
+        return gaussian_noise(query, neighbors, budget.rho, budget.delta, None)
+    assert budget.epsilon is not None
+    if query.unknown:
+        keyed = _unknown_jointly(query, neighbors, budget.epsilon, budget.delta)
+        return Allotment(keyed, (), (), keyed.cost)
+    pure = _laplace(query, neighbors, budget.epsilon)
+    if budget.delta == 0:
+        return pure
+    # What all noise may be off the ideal one costs next to nothing; it is set aside before rho is known.
+    spare = budget.delta / 2**20
+    rho = largest_rho(budget.epsilon, budget.delta - spare)
+    mixed = gaussian_noise(query, neighbors, rho, Fraction(0), (budget.epsilon, budget.delta))
+    return mixed if _error(mixed) < _error(pure) else pure
+
+
+def _error(allotment: Allotment) -> float:
+    """The sum of the logarithms of relative errors, to compare two accounts of one query."""
+    total = 0.0
+    for statistic, noise in allotment.keyed.noise if allotment.keyed else ():
+        total += math.log(deviation(noise) / statistic.largest)
+    total += sum(math.log(deviation(part.noise) / WEIGHT) for part in allotment.binned)
+    for part in allotment.selected:
+        total -= len(part.mechanisms) * math.log(float(part.epsilon))
+    return total
+
+
+def deviation(noise: Noise) -> float:
+    """The standard deviation of noise, in steps."""
+    if isinstance(noise, DiscreteGaussian):
+        return math.sqrt(float(noise.sigma_squared))
+    decay = math.exp(-1 / float(noise.scale))
+    return math.sqrt(2 * decay) / (1 - decay)
+
+
+# --- shares
+
+
+def _parts(query: Compiled) -> tuple[Fraction, list[tuple[Answer, Fraction]]]:
+    """The share of the numbers by key, and of each of the others; a list of quantiles counts once for each."""
+    others = [answer for answer in query.answers if not answer.aggregate.of_keys]
+    weights = [_levels(answer) if isinstance(answer.aggregate, Quantile) else 1 for answer in others]
+    whole = sum(weights) + (1 if query.statistics else 0)
+    keyed = Fraction(1 if query.statistics else 0, whole)
+    return keyed, [(answer, Fraction(weight, whole)) for answer, weight in zip(others, weights, strict=True)]
+
+
+def importance(query: Compiled) -> list[float]:
+    """How much the variance of each statistic, relative to its range squared, counts in the errors of all answers."""
+    # A mean is S / N around the middle of its range. With |mean - middle| of half the largest, the noise of N counts a
+    # quarter as much as that of S.
+    asked = {answer.total for answer in query.answers}
+    weights = []
+    for statistic in query.statistics:
+        weight = 1.0 if statistic in asked else 0.0
+        weight += sum(
+            0.25 for answer in query.answers if isinstance(answer.aggregate, Mean) and answer.count == statistic
+        )
+        weights.append(weight or 0.25)
+    return weights
+
+
+def _fractions(weights: Sequence[float]) -> list[Fraction]:
+    whole = sum(weights)
+    return [Fraction(weight / whole).limit_denominator(10**6) or Fraction(1, 10**6) for weight in weights]
+
+
+def _count_first(shares: list[Fraction]) -> list[Fraction]:
+    """At least half for the count, on which it depends whether a key is shown."""
+    if len(shares) == 1 or shares[0] >= sum(shares) / 2:
+        return shares
+    rest = sum(shares[1:])
+    return [Fraction(1, 2), *(share / rest / 2 for share in shares[1:])]
+
+
+# --- Laplace noise
+
+
+def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio) -> Allotment:
+    whole = rational_below(epsilon)
+    share, others = _parts(query)
+    keyed = None
+    if query.statistics:
+        shares = _fractions([weight ** (1 / 3) for weight in importance(query)])
+        shapes = key_changes(query.n_keys, query.max_keys, neighbors)
+        # A number that moves by up to twice what it was planned for costs up to twice: two steps of that length.
+        widths = [math.ceil(Fraction(one.high - one.low, one.largest)) for one in query.statistics]
+        cost = max(
+            sum((common * width + own) * part for width, part in zip(widths, shares, strict=True))
+            for common, own in shapes
+        )
+        scale = share * whole / cost
+        noise = tuple(
+            (one, _laplace_noise(part * scale, one.largest)) for one, part in zip(query.statistics, shares, strict=True)
+        )
+        keyed = Keyed(noise, None, PrivacyCost(_exactly(share, epsilon)))
+    selected, binned = [], []
+    for answer, part in others:
+        cost_of = PrivacyCost(_exactly(part, epsilon))
+        if isinstance(answer.aggregate, Quantile):
+            selected.append(_selected(answer, neighbors, part * whole / _levels(answer), cost_of))
+        else:
+            moved = WEIGHT if neighbors == "add-remove" else 2 * WEIGHT
+            binned.append(Binned(answer, _laplace_noise(part * whole, moved), cost_of))
+    return Allotment(keyed, tuple(selected), tuple(binned), PrivacyCost(epsilon))
+
+
+def _exactly(share: Fraction, epsilon: Fraction | LogRatio) -> Fraction | LogRatio:
+    return epsilon if share == 1 else share * rational_below(epsilon)
+
+
+def _laplace_noise(epsilon: Fraction, sensitivity: int) -> DiscreteLaplace:
+    bounds = (-LARGEST_TOTAL, LARGEST_TOTAL)
+    return DiscreteLaplace(epsilon=shortened(epsilon, up=False), sensitivity=sensitivity, bounds=bounds)
+
+
+def laplace_reach(query: Compiled, epsilon: Fraction | LogRatio) -> int:
+    """How large a user's integers may be so that tables of discrete Laplace noise are small."""
+    least = float(parse_level(epsilon)) / (
+        2 * query.max_keys * max(len(query.statistics), 1) * max(len(query.answers), 1)
+    )
+    return max(int(LARGEST_LAPLACE * min(least, 1.0)), 4)
+
+
+# --- Gaussian noise
+
+
+def gaussian_noise(
+    query: Compiled,
+    neighbors: Neighbors,
+    rho: Fraction,
+    beside: Fraction,
+    promise: tuple[Fraction | LogRatio, Fraction] | None,
+) -> Allotment:
+    """Gaussian noise within rho, with a delta beside it for thresholds; `promise` is what it is shown to keep."""
+    share, others = _parts(query)
+    keyed = None
+    spent, distance, vanishing = Fraction(0), Fraction(0), Fraction(0)
+    if query.statistics:
+        keyed = _gaussian_keyed(query, neighbors, share * rho, beside)
+        assert keyed.cost.rho is not None
+        spent, distance, vanishing = keyed.cost.rho, keyed.cost.distance, keyed.cost.added_delta
+    selected, binned = [], []
+    for answer, part in others:
+        if isinstance(answer.aggregate, Quantile):
+            count = _levels(answer)
+            # Bounded range eps costs eps^2 / 8 in rho; levels are chosen one after the other.
+            each = shortened(_root_below(8 * part * rho / count), up=False)
+            cost = PrivacyCost(epsilon=count * each, rho=count * each**2 / 8)
+            selected.append(_selected(answer, neighbors, each, cost))
+        else:
+            squared = WEIGHT**2 if neighbors == "add-remove" else 2 * WEIGHT**2
+            noise = DiscreteGaussian(sigma_squared=_up(Fraction(squared) / (2 * part * rho)))
+            assert isinstance(answer.aggregate, Histogram)
+            bins = len(answer.aggregate.edges) - 1
+            cost = PrivacyCost(rho=squared / (2 * noise.sigma_squared), distance=bins * noise.distance)
+            binned.append(Binned(answer, noise, cost))
+        assert cost.rho is not None
+        spent, distance = spent + cost.rho, distance + cost.distance
+    if promise is None:
+        whole = PrivacyCost(rho=spent, added_delta=vanishing, distance=distance)
+    else:
+        epsilon, delta = promise
+        if zcdp_delta(spent, epsilon, distance=distance) > delta:
+            raise ValueError(
+                f"delta={float(delta):.3g} is below what the noise of {len(query.answers)} answers is off the "
+                "ideal one; take a larger delta, or 0"
+            )
+        whole = PrivacyCost(epsilon, delta, rho=spent, distance=distance)
+    return Allotment(keyed, tuple(selected), tuple(binned), whole)
+
+
+def _gaussian_keyed(query: Compiled, neighbors: Neighbors, rho: Fraction, beside: Fraction) -> Keyed:
+    shares = _fractions([math.sqrt(weight) for weight in importance(query)])
+    if query.unknown:
+        shares = _count_first(shares)
+    relative = [
+        one.largest**2 / part for one, part in zip(query.statistics, shares, strict=True)
+    ]  # of the variances, up to one factor
+    ranges = [(one.low, one.high) for one in query.statistics]
+    cost = keyed_rho(
+        [(low, high, variance) for (low, high), variance in zip(ranges, relative, strict=True)],
+        n_keys=query.n_keys,
+        max_keys=query.max_keys,
+        neighbors=neighbors,
+    )
+    factor = cost / rho
+    noise = tuple(
+        (one, DiscreteGaussian(sigma_squared=_up(variance * factor)))
+        for one, variance in zip(query.statistics, relative, strict=True)
+    )
+    if query.unknown:
+        sparse = _thresholded(query, neighbors, noise, beside)
+        return Keyed(
+            noise, sparse, PrivacyCost(rho=sparse.rho, added_delta=sparse.vanishing_delta, distance=sparse.distance)
+        )
+    exact = keyed_rho(
+        [(low, high, one.sigma_squared) for (low, high), (_, one) in zip(ranges, noise, strict=True)],
+        n_keys=query.n_keys,
+        max_keys=query.max_keys,
+        neighbors=neighbors,
+    )
+    assert query.n_keys is not None
+    distance = sum((query.n_keys * one.distance for _, one in noise), Fraction(0))
+    return Keyed(noise, None, PrivacyCost(rho=exact, distance=distance))
+
+
+def _thresholded(
+    query: Compiled, neighbors: Neighbors, noise: Sequence[tuple[Statistic, DiscreteGaussian]], beside: Fraction
+) -> SparseHistogram:
+    """The least threshold at which keys that only one user has are shown with at most this probability in all."""
+
+    def made(threshold: int) -> SparseHistogram:
+        return SparseHistogram(
+            max_keys=query.max_keys,
+            threshold=threshold,
+            epsilon=1,
+            neighbors=neighbors,
+            sigma_squared=noise[0][1].sigma_squared,
+            sums=[KeySum(one.low, one.high, sigma_squared=each.sigma_squared) for one, each in noise[1:]],
+        )
+
+    low, high = 0, 2
+    while made(high).vanishing_delta > beside:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if made(middle).vanishing_delta <= beside else (middle, high)
+    return made(high)
+
+
+def _unknown_jointly(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Keyed:
+    shares = _count_first(_fractions([math.sqrt(weight) for weight in importance(query)]))
+    sparse = SparseHistogram.calibrated(
+        epsilon,
+        delta,
+        query.max_keys,
+        neighbors=neighbors,
+        sums=[(one.low, one.high) for one in query.statistics[1:]],
+        weights=shares,
+    )
+    noises = [sparse.noise, *(one.noise for one in sparse.sums)]
+    cost = PrivacyCost(epsilon, delta)
+    return Keyed(tuple(zip(query.statistics, noises, strict=True)), sparse, cost)
+
+
+def _up(variance: Fraction) -> Fraction:
+    return max(shortened(variance, up=True), Fraction(1, 100))
+
+
+def _root_below(x: Fraction) -> Fraction:
+    """Just below the square root."""
+    bits = 80
+    return Fraction(math.isqrt(x.numerator * 2 ** (2 * bits) // x.denominator), 2**bits)
+
+
+# --- selections
+
+
+def _levels(answer: Answer) -> int:
+    assert isinstance(answer.aggregate, Quantile)
+    return len(levels_of(answer.aggregate.shares))
+
+
+def _selected(answer: Answer, neighbors: Neighbors, each: Fraction, cost: PrivacyCost) -> Selected:
+    assert isinstance(answer.aggregate, Quantile)
+    mechanisms = tuple(
+        ExponentialMechanism(epsilon=each, sensitivity=sensitivity_of(level, neighbors))
+        for level in levels_of(answer.aggregate.shares)
+    )
+    return Selected(answer, mechanisms, each, cost)

@@ -1,0 +1,539 @@
+"""What a query released: numbers, how wrong they may be, and a card that says all that is public of it."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.accounting import PrivacyCost
+from userdp.display import Fact, Section, Shown, Table
+from userdp.display.frames import frame_of
+from userdp.display.numbers import level_text, number_text, rounded
+from userdp.display.pages import version
+from userdp.exact.encoding import fraction_text
+from userdp.exact.numbers import open_unit_interval, parse_level, short_repr
+from userdp.means.accuracy import NoiseTerm
+from userdp.mechanisms import DiscreteGaussian
+from userdp.tables.aggregates import Histogram, Mean, Quantile
+from userdp.tables.compiled import Answer, Compiled, Statistic
+from userdp.tables.noise import Allotment, Noise
+from userdp.tables.quantiles import WEIGHT
+from userdp.tables.rows import KeyValue
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+BISECTIONS = 60
+NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What came out of the mechanisms: all of it public from now on."""
+
+    keys: tuple[KeyValue, ...]
+    numbers: Mapping[Statistic, Integers]
+    chosen: Mapping[str, tuple[float, ...]]  # quantiles
+    bins: Mapping[str, tuple[int, ...]]  # histograms, in units of 1 / WEIGHT
+
+
+class Release(Shown):
+    """The answer to a query, with privacy for users.
+
+    Attributes
+    ----------
+    cost : PrivacyCost
+        What the release costs, exactly.
+    frame : data frame
+        A row for each key in the order of keys, or one row; with pandas, polars or pyarrow, whichever is there.
+    threshold : int or None
+        Where keys were unknown: from which noisy count of users on a key is shown.
+
+    Notes
+    -----
+    Numbers are as they were drawn: counts may be negative or, for means, lead to the ends of the range. Everything that
+    is done with them afterwards is as private as they are.
+    """
+
+    def __init__(
+        self,
+        query: Compiled,
+        noise: Allotment,
+        drawn: Drawn,
+        facts: Mapping[str, str],
+        neighbors: str,
+        caveats: Sequence[str] = (),
+    ) -> None:
+        self._query = query
+        self._noise = noise
+        self._drawn = drawn
+        self._facts = dict(facts)
+        self._caveats = tuple(caveats)
+        self.neighbors = neighbors
+        self.cost: PrivacyCost = noise.cost
+
+    @property
+    def threshold(self) -> int | None:
+        """From which noisy count of users on a key is shown; None where keys were known."""
+        keyed = self._noise.keyed
+        return None if keyed is None or keyed.sparse is None else keyed.sparse.threshold
+
+    @property
+    def keys(self) -> tuple[KeyValue, ...]:
+        """The keys of the answer, in their order."""
+        return self._drawn.keys
+
+    @property
+    def frame(self) -> Any:
+        """The numbers as a data frame."""
+        return self.to_frame()
+
+    def column(self, name: str) -> Floats:
+        """One column of numbers, with shape (keys,).
+
+        Raises
+        ------
+        ValueError
+            For a name that is none of agg's, and for quantiles and histograms.
+        """
+        return self._values(self._answer(name))
+
+    def _answer(self, name: str) -> Answer:
+        for answer in self._query.answers:
+            if answer.name == name and answer.aggregate.of_keys:
+                return answer
+        raise ValueError(f"{name!r} is no column of numbers by key; there are {', '.join(self._query.names)}")
+
+    def _values(self, answer: Answer) -> Floats:
+        assert answer.total is not None
+        total = self._drawn.numbers[answer.total].astype(np.float64)
+        if answer.count is None:
+            unit = 1.0 if answer.total.value is None else answer.total.value.unit
+            return total * unit
+        value = answer.total.value
+        assert value is not None
+        users = self._drawn.numbers[answer.count].astype(np.float64)
+        with np.errstate(all="ignore"):
+            middle = value.offset + value.unit * (answer.total.shift + total / users)
+        low, high = _ends(answer)
+        return np.where(users >= 1, np.clip(middle, low, high), np.nan)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        singles = {
+            answer.name: self._drawn.chosen[answer.name][0]
+            for answer in self._query.answers
+            if isinstance(answer.aggregate, Quantile) and not answer.aggregate.several
+        }
+        columns: dict[str, Sequence[Any]] = {}
+        for place, name in enumerate(self._query.group):
+            columns[name] = [key[place] for key in self._drawn.keys]
+        for answer in self._query.answers:
+            if answer.aggregate.of_keys:
+                whole = answer.count is None and (answer.total is None or answer.total.value is None)
+                values = self._values(answer)
+                columns[answer.name] = [int(x) for x in values] if whole else values.tolist()
+        count = len(self._drawn.keys) if self._query.statistics else 1
+        rows = [{name: column[place] for name, column in columns.items()} for place in range(count)]
+        for row in rows:
+            row.update(singles)
+            for name, several in self._listed().items():
+                row[name] = json.dumps(several)
+        return rows
+
+    def _listed(self) -> dict[str, list[float]]:
+        """Answers that are lists: several quantiles, and histograms."""
+        found: dict[str, list[float]] = {}
+        for answer in self._query.answers:
+            if isinstance(answer.aggregate, Quantile) and answer.aggregate.several:
+                found[answer.name] = list(self._drawn.chosen[answer.name])
+            elif isinstance(answer.aggregate, Histogram):
+                found[answer.name] = [count / WEIGHT for count in self._drawn.bins[answer.name]]
+        return found
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The numbers as a data frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            Whose data frame; by default the first of these that is installed.
+
+        Returns
+        -------
+        data frame
+            A column for each key and each aggregate; several quantiles and histograms have `quantiles` and `bins`.
+        """
+        rows = self._rows()
+        names = [name for name in self._query.names if name not in self._listed()]
+        return frame_of({name: [row[name] for row in rows] for name in names}, backend)
+
+    def quantiles(self, name: str) -> dict[Fraction, float]:
+        """The quantiles of an aggregate, by their shares."""
+        for answer in self._query.answers:
+            if answer.name == name and isinstance(answer.aggregate, Quantile):
+                # Sorted: what is done with released numbers costs nothing, and quantiles rise.
+                values = sorted(self._drawn.chosen[name])
+                return dict(zip(answer.aggregate.shares, values, strict=True))
+        raise ValueError(f"{name!r} is no quantile of this release")
+
+    def histogram(self, name: str) -> tuple[Floats, tuple[float, ...]]:
+        """The counts of a histogram and its edges."""
+        for answer in self._query.answers:
+            if answer.name == name and isinstance(answer.aggregate, Histogram):
+                return np.array(self._drawn.bins[name], dtype=np.float64) / WEIGHT, answer.aggregate.edges
+        raise ValueError(f"{name!r} is no histogram of this release")
+
+    # --- how wrong
+
+    def intervals(self, level: float = 0.95, *, backend: str | None = None) -> Any:
+        """Intervals for what the numbers would be without noise.
+
+        Parameters
+        ----------
+        level : float
+            In (0, 1): each interval contains the number that the users who count add up to at least so often, over the
+            noise; where keys are unknown, among the times that the key is shown. Intervals of different rows and
+            columns are each at this level, not together.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+
+        Returns
+        -------
+        data frame
+            The columns of keys, and for each aggregate its value, ``name_low`` and ``name_high``.
+
+        Notes
+        -----
+        They are about noise, and about the rounding of values to their grid where that can be said. What bounding
+        leaves out they do not cover: keys beyond max_keys, rows beyond max_rows, totals beyond max_total, values beyond
+        the bounds of their column. Nor do they cover that the users are a sample of others.
+        """
+        failure = 1 - open_unit_interval(level, "level")
+        columns: dict[str, Sequence[Any]] = {}
+        for place, name in enumerate(self._query.group):
+            columns[name] = [key[place] for key in self._drawn.keys]
+        for answer in self._query.answers:
+            if answer.aggregate.of_keys:
+                low, high = self._interval(answer, failure)
+                columns[answer.name] = self._values(answer).tolist()
+                columns[f"{answer.name}_low"] = low.tolist()
+                columns[f"{answer.name}_high"] = high.tolist()
+        if not columns:
+            raise ValueError("intervals are for counts, sums and means; the error of a quantile is one in its share")
+        return frame_of(columns, backend)
+
+    def _interval(self, answer: Answer, failure: float) -> tuple[Floats, Floats]:
+        if isinstance(answer.aggregate, Mean):
+            return self._of_mean(answer, failure)
+        assert answer.total is not None
+        return self._of_total(answer.total, failure, 1.0 if answer.total.value is None else answer.total.value.unit)
+
+    def _of_total(self, statistic: Statistic, failure: float, unit: float) -> tuple[Floats, Floats]:
+        """Of a sum over users."""
+        keyed = self._noise.keyed
+        assert keyed is not None
+        drawn = self._drawn.numbers[statistic]
+        if keyed.sparse is not None and statistic.kind == "users":
+            level = Fraction(1 - failure).limit_denominator(10**9)
+            pairs = {count: keyed.sparse.interval(count, level) for count in set(drawn.tolist())}
+            ends = np.array([pairs[count] for count in drawn.tolist()], dtype=np.float64).reshape(len(drawn), 2)
+            return ends[:, 0], ends[:, 1]
+        width = NoiseTerm.of(keyed.of(statistic), 1.0).quantile(failure)
+        middle = drawn.astype(np.float64)
+        return (middle - width) * unit, (middle + width) * unit
+
+    def _of_mean(self, answer: Answer, failure: float) -> tuple[Floats, Floats]:
+        assert answer.total is not None
+        assert answer.count is not None
+        assert self._noise.keyed is not None
+        value = answer.total.value
+        assert value is not None
+        low, high = _ends(answer)
+        # In steps of the grid, from the middle of the range.
+        bottom, top = -answer.total.shift, value.high - answer.total.shift
+        if self._noise.keyed.sparse is not None:
+            least, most = self._rectangle(answer, failure, bottom, top)
+        else:
+            least, most = ratio_interval(
+                self._drawn.numbers[answer.total].astype(np.float64),
+                self._drawn.numbers[answer.count].astype(np.float64),
+                self._noise.keyed.of(answer.total),
+                self._noise.keyed.of(answer.count),
+                failure,
+                (bottom, top),
+            )
+        # Rows are off by half a step, and a user's mean by another half.
+        below = value.offset + value.unit * (answer.total.shift + least - 1)
+        above = value.offset + value.unit * (answer.total.shift + most + 1)
+        return np.clip(below, low, high), np.clip(above, low, high)
+
+    def _rectangle(self, answer: Answer, failure: float, bottom: float, top: float) -> tuple[Floats, Floats]:
+        """All ratios of a sum and a count that are both within intervals, each at half the failure."""
+        assert answer.total is not None
+        assert answer.count is not None
+        sums = self._of_total(answer.total, failure / 2, 1.0)
+        counts = self._of_total(answer.count, failure / 2, 1.0)
+        fewest, most = np.maximum(counts[0], 0), np.maximum(counts[1], 1)
+        with np.errstate(all="ignore"):
+            low = np.where(fewest > 0, np.minimum(sums[0] / fewest, sums[0] / most), -np.inf)
+            high = np.where(fewest > 0, np.maximum(sums[1] / fewest, sums[1] / most), np.inf)
+        return np.clip(low, bottom, top), np.clip(high, bottom, top)
+
+    # --- what is public of it
+
+    def card(self, format: str = "markdown") -> str:
+        """A page that says what was released and what it promises, for colleagues.
+
+        Parameters
+        ----------
+        format : {"markdown", "html", "text"}
+
+        Returns
+        -------
+        str
+            Of public numbers only: nothing in it comes from the rows but the released numbers.
+        """
+        section = self._section()
+        if format == "text":
+            return section.text()
+        if format == "markdown":
+            return _markdown(section)
+        if format == "html":
+            return f"<article>\n{_html(section)}\n</article>"
+        raise ValueError(f"format must be 'markdown', 'html' or 'text'; got {short_repr(format)}")
+
+    def to_json(self) -> str:
+        """The numbers, the noise and the cost, as JSON."""
+        content = {
+            "userdp": "table release",
+            "schema_version": 1,
+            "neighbors": self.neighbors,
+            "cost": _cost_texts(self.cost),
+            "threshold": self.threshold,
+            "query": self._facts,
+            "columns": {name: [_finite(row.get(name)) for row in self._rows()] for name in self._query.names},
+        }
+        return json.dumps(content, indent=1, allow_nan=False, default=_plain)
+
+    def __str__(self) -> str:
+        return self._section().text()
+
+    def __repr__(self) -> str:
+        return f"Release of {', '.join(self._query.names)}: {len(self._drawn.keys)} rows"
+
+    def _sections(self) -> Sequence[Section]:
+        return [self._section()]
+
+    def _section(self) -> Section:
+        promise = [
+            *([] if self.cost.epsilon is None else [Fact("Epsilon", *level_text(parse_level(self.cost.epsilon)))]),
+            *([] if self.cost.epsilon is None else [Fact("Delta", *number_text(self.cost.delta))]),
+            *([] if self.cost.rho is None else [Fact("Rho (zero-concentrated)", *number_text(self.cost.rho))]),
+            *([] if not self.cost.added_delta else [Fact("Delta beside rho", *number_text(self.cost.added_delta))]),
+        ]
+        facts = [Fact(label, text) for label, text in self._facts.items()]
+        names = self._query.names
+        shown = [[_cell(row.get(name)) for name in names] for row in self._rows()[:40]]
+        tables = [
+            Table("Released", names, shown, note="" if len(self._drawn.keys) <= 40 else "and more rows: see frame"),
+            Table("Noise", ("number", "one user changes it by", "noise", "typical error"), self._noise_rows()),
+        ]
+        notes = list(self._caveats)
+        if self.threshold is not None:
+            notes.append(
+                f"A group is shown if its noisy count of users is {self.threshold} or more. Groups of fewer users are "
+                "usually not shown, and a group that is not shown may exist."
+            )
+        notes += [
+            "Not in the errors: what bounding leaves out (keys, rows, totals and values beyond their public bounds), "
+            "rows without an id or with a missing value, that users may be a sample, and ids that are not people.",
+            "The types of the table's columns are taken as public. Time and memory of a release depend on the rows.",
+        ]
+        return Section(
+            "Private release", facts=[("", [*promise, *facts])], tables=tables, notes=notes, headline=promise
+        )
+
+    def _noise_rows(self) -> list[tuple[str, str, str, str]]:
+        return noise_rows(self._query, self._noise)
+
+
+def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, str]]:
+    """What noise each number has, for people."""
+    rows = []
+    for statistic, each in noise.keyed.noise if noise.keyed else ():
+        unit = 1.0 if statistic.value is None else statistic.value.unit
+        what = {
+            "users": "users",
+            "rows": f"rows, at most {statistic.max_rows} of a user",
+            "sum": f"sum of {statistic.value.column}" if statistic.value else "",
+            "mean": f"sum of users' means of {statistic.value.column}, from mid-range" if statistic.value else "",
+            "weighted": f"sum of {statistic.value.column}, from mid-range" if statistic.value else "",
+        }[statistic.kind]
+        rows.append((what, _of_user(query, statistic, unit), noise_text(each, unit), rounded(spread(each) * unit)))
+    for part in noise.selected:
+        rows.append((part.answer.name, "the weight of 1 in all", "exponential mechanism", "in the share of users"))
+    for binned in noise.binned:
+        unit = 1 / WEIGHT
+        rows.append(
+            (binned.answer.name, "1 in all bins", noise_text(binned.noise, unit), rounded(spread(binned.noise) * unit))
+        )
+    return rows
+
+
+def _of_user(query: Compiled, statistic: Statistic, unit: float) -> str:
+    keys = "" if query.max_keys == 1 else f" in {query.max_keys} keys"
+    return f"{rounded(statistic.largest * unit)}{keys}"
+
+
+def noise_text(noise: Noise, unit: float) -> str:
+    """A noise distribution in words."""
+    if isinstance(noise, DiscreteGaussian):
+        return f"discrete Gaussian, sigma {rounded(math.sqrt(float(noise.sigma_squared)) * unit)}"
+    return f"discrete Laplace, scale {rounded(float(noise.scale) * unit)}"
+
+
+def spread(noise: Noise) -> float:
+    """The standard deviation, in steps."""
+    return math.sqrt(NoiseTerm.of(noise, 1.0).variance)
+
+
+def _ends(answer: Answer) -> tuple[float, float]:
+    """The public range of a mean."""
+    assert answer.total is not None
+    assert answer.total.value is not None
+    value = answer.total.value
+    return value.offset, value.offset + value.unit * value.high
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: Any) -> str:
+    return rounded(value) if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _cost_texts(cost: PrivacyCost) -> dict[str, str | None]:
+    texts: dict[str, str | None] = {}
+    for name in ("epsilon", "delta", "rho", "added_delta", "distance"):
+        value = getattr(cost, name)
+        texts[name] = fraction_text(value) if isinstance(value, Fraction) else None if value is None else str(value)
+    return texts
+
+
+# --- ratios
+
+
+def ratio_interval(
+    sums: Floats, counts: Floats, of_sum: Noise, of_count: Noise, failure: float, ends: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """The ratios r of a sum and a count for which sums - r counts is not unlikely.
+
+    sums - r counts is noise alone where r is the true ratio: that of the sum minus r times that of the count. An r is
+    kept if so large a value has a probability of `failure` or more. The distribution is a sum over the outcomes of the
+    count's noise, in doubles.
+    """
+    outcomes, masses = _outcomes(of_count)
+
+    def kept(ratio: Floats) -> npt.NDArray[np.bool_]:
+        size = np.abs(sums - ratio * counts)
+        likely = np.zeros(len(sums))
+        for outcome, mass in zip(outcomes, masses, strict=True):
+            moved = ratio * outcome
+            likely += mass * (_tail(of_sum, size + moved - 1) + _tail(of_sum, size - moved - 1))
+        return likely >= failure - NEGLIGIBLE
+
+    bottom, top = (np.full(len(sums), end, dtype=np.float64) for end in ends)
+    with np.errstate(all="ignore"):
+        middle = np.where(counts >= 1, np.clip(sums / counts, bottom, top), (bottom + top) / 2)
+    below, above = _boundary(kept, middle, bottom), _boundary(kept, middle, top)
+    # Where the count may be 0, no ratio is excluded.
+    open_ended = counts <= NoiseTerm.of(of_count, 1.0).quantile(failure)
+    return np.where(open_ended, bottom, below), np.where(open_ended, top, above)
+
+
+def _boundary(kept: Any, inside: Floats, end: Floats) -> Floats:
+    """The last ratio that is kept on the way to an end of the range."""
+    near, far = inside.copy(), end.copy()
+    whole = kept(end)
+    for _ in range(BISECTIONS):
+        middle = (near + far) / 2
+        keep = kept(middle)
+        near, far = np.where(keep, middle, near), np.where(keep, far, middle)
+    return np.where(whole, end, far)
+
+
+def _outcomes(noise: Noise) -> tuple[Floats, Floats]:
+    """The outcomes of a count's noise with nearly all of the probability; of wide noise in equal parts."""
+    reach = math.ceil(NoiseTerm.of(noise, 1.0).quantile(NEGLIGIBLE))
+    step = max(1, reach // 400)
+    outcomes = np.arange(-reach // step, reach // step + 1, dtype=np.float64) * step
+    if isinstance(noise, DiscreteGaussian):
+        masses = np.exp(-(outcomes**2) / (2 * float(noise.sigma_squared)))
+    else:
+        masses = np.exp(-np.abs(outcomes) / float(noise.scale))
+    return outcomes, masses / masses.sum()
+
+
+def _tail(noise: Noise, least: Floats) -> Floats:
+    """At least the probability that noise is `least` or more."""
+    if isinstance(noise, DiscreteGaussian):
+        from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
+
+        upper: Floats = ndtr(-(least - 0.5) / math.sqrt(float(noise.sigma_squared)))
+        return upper
+    decay = 1 / float(noise.scale)
+    whole = np.ceil(least)
+    share = 1 / (1 + math.exp(-decay))
+    with np.errstate(all="ignore"):
+        return np.where(
+            whole >= 1,
+            np.exp(-decay * np.maximum(whole, 0)) * share,
+            1 - np.exp(-decay * np.maximum(1 - whole, 0)) * share,
+        )
+
+
+# --- cards
+
+
+def _markdown(section: Section) -> str:
+    lines = [f"# {section.title}", ""]
+    lines += [f"* **{fact.label}**: {fact}" for _, facts in section.facts for fact in facts]
+    for table in section.tables:
+        lines += ["", f"## {table.title}", "", _row(table.columns), _row(["---"] * len(table.columns))]
+        lines += [_row(row) for row in table.rows]
+        lines += ["", table.note] if table.note else []
+    lines += ["", *(f"* {note}" for note in section.notes), "", f"Made by userdp {version()}."]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _html(section: Section) -> str:
+    escape = html.escape
+    lines = [f"<h1>{escape(section.title)}</h1>", "<dl>"]
+    lines += [
+        f"<dt>{escape(fact.label)}</dt><dd>{escape(str(fact))}</dd>" for _, facts in section.facts for fact in facts
+    ]
+    lines.append("</dl>")
+    for table in section.tables:
+        head = "".join(f"<th>{escape(str(cell))}</th>" for cell in table.columns)
+        lines += [f"<h2>{escape(table.title)}</h2>", f"<table><tr>{head}</tr>"]
+        lines += ["<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in table.rows]
+        lines += ["</table>", *([f"<p>{escape(table.note)}</p>"] if table.note else [])]
+    lines += ["<ul>", *(f"<li>{escape(note)}</li>" for note in section.notes), "</ul>"]
+    lines.append(f"<p>Made by userdp {version()}.</p>")
+    return "\n".join(lines)

@@ -1,0 +1,392 @@
+"""From a table's rows to the integers of the core: whose row it is, which key it belongs to, and what it adds.
+
+Everything here is a matter of one row: nothing depends on other rows, on their order or on where a batch ends. No value
+raises. What cannot be read is left out, or stands for a public default.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp import _core
+from userdp.tables.aggregates import Histogram, Quantile, whole_unit
+from userdp.tables.compiled import Answer, Compiled, Kind, Statistic, Step, limits
+from userdp.tables.per_user import apply_per_user, rows_of
+from userdp.tables.quantiles import WEIGHT
+from userdp.tables.reading import Table
+from userdp.tables.schema import Category, Cells, ColumnType, Key, Mask, Timestamp
+from userdp.users.containers import Column as Raw
+from userdp.users.containers import object_array, read_column
+from userdp.users.table import canonical_id, key_bytes
+
+Codes: TypeAlias = npt.NDArray[np.uint32]
+Integers: TypeAlias = npt.NDArray[np.int64]
+KeyValue: TypeAlias = "tuple[int | str, ...]"
+
+MOST_BINS = 2**16
+SKIPPED = 2**32 - 1
+"""The place of keys that are not on the public list."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What all users add up to, without noise: private."""
+
+    keys: list[KeyValue]  # in their order; those of the public list, or those that occur
+    columns: Mapping[Statistic, Integers]  # for each key
+    splits: Mapping[str, tuple[Integers, int]]  # of other answers, by name: weights by bin, and users
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A public partition of a column's values for a quantile or a histogram."""
+
+    answer: Answer
+    column: str
+    count: int
+    unit: float  # of quantiles: what a bin is worth
+    offset: float
+
+
+def bins_of(answer: Answer, types: Mapping[str, ColumnType]) -> Bins:
+    """The bins of an answer: a grid for quantiles."""
+    aggregate: Any = answer.aggregate
+    if isinstance(aggregate, Histogram):
+        return Bins(answer, aggregate.column, len(aggregate.edges) - 1, 0.0, 0.0)
+    low, high, steps = limits(types[aggregate.column])
+    wanted = MOST_BINS // 2 if steps is None else min(steps, MOST_BINS // 2)
+    exponent = whole_unit(high - low, wanted)
+    if steps is None:
+        exponent = max(exponent, 0)
+    unit = float(np.ldexp(1.0, exponent))
+    return Bins(answer, aggregate.column, int(np.ceil((high - low) / unit)) + 1, unit, low)
+
+
+def add_up(
+    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], *, memory: int, directory: str | None
+) -> Sums:
+    """Read a table once, and add up what users add, each bounded."""
+    users = _core.TableIndex()
+    keys = _Keys(query)
+    sums = _core.TableSums(len(query.values), memory=memory, directory=directory)
+    bins = [bins_of(answer, query.types) for answer in query.answers if not answer.aggregate.of_keys]
+    splits = [_core.TableSums(0, memory=memory, directory=directory) for _ in bins]
+    for codes, cells in _batches(query, table, user, schema, users):
+        kept = np.ones(len(codes), dtype=np.bool_)
+        for name in query.used:
+            kept &= cells[name].valid
+        chosen = {name: _taken(cells[name], kept) for name in query.used}
+        owners = codes[kept]
+        if query.statistics:
+            values = [_integers(chosen[value.column], value) for value in query.values]
+            sums.add(owners, keys.codes(chosen, len(owners)), values)
+        for one, split in zip(bins, splits, strict=True):
+            places = _places(chosen[one.column], one)
+            inside = places >= 0
+            split.add(owners[inside], places[inside].astype(np.uint32), [])
+    found: dict[str, tuple[Integers, int]] = {}
+    for one, split in zip(bins, splits, strict=True):
+        found[one.answer.name] = split.split(one.count, WEIGHT)
+    return _summed(query, users, keys, sums, found)
+
+
+def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Mapping[str, Any]) -> Sums:
+    if not query.statistics:
+        return Sums([], {}, splits)
+    order, listed, place_of = keys.ordered()
+    coins = secrets.token_bytes(32)
+    occupied, columns = sums.bounded(
+        users=users,
+        key_order=order,
+        max_keys=query.max_keys,
+        rule=query.rule,
+        key_digests=keys.index.digests(coins),
+        prf_key=coins,
+        columns=[_column(one, query) for one in query.statistics],
+    )
+    if query.unknown:
+        values = [keys.value(int(code)) for code in occupied]
+        return Sums(values, dict(zip(query.statistics, columns, strict=True)), splits)
+    # Keys that nobody has are in the answer too.
+    places = place_of[occupied]
+    whole = []
+    for column in columns:
+        all_keys = np.zeros(len(listed), dtype=np.int64)
+        all_keys[places] = column
+        whole.append(all_keys)
+    return Sums(listed, dict(zip(query.statistics, whole, strict=True)), splits)
+
+
+def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:
+    """A statistic as the core takes it."""
+    place = -1 if one.value is None else query.values.index(one.value)
+    steps = 0 if one.value is None else one.value.high
+    columns: dict[Kind, tuple[Any, ...]] = {
+        "users": ("users",),
+        "rows": ("rows", one.max_rows),
+        "sum": ("sum", place, *one.ends, 0),
+        "mean": ("mean", place, steps, one.shift),
+        "weighted": ("weighted", place, steps, one.max_rows, one.shift),
+    }
+    return columns[one.kind]
+
+
+# --- batches
+
+
+def _batches(
+    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], users: Any
+) -> Iterator[tuple[Codes, dict[str, Cells]]]:
+    """The users and the cells of the rows that the steps leave, batch by batch."""
+    steps = query.steps
+    place = next((place for place, step in enumerate(steps) if step.per_user is not None), None)
+    first = steps if place is None else steps[:place]
+    batches = (
+        _stepped(*_read(frame, user, query.columns, schema, users), first)
+        for frame in table.batches(list(dict.fromkeys((*query.columns, user))))
+    )
+    if place is None:
+        yield from batches
+        return
+    yield _stepped(*_per_user(batches, steps[place]), steps[place + 1 :])
+
+
+def _read(
+    frame: Any, user: str, columns: Sequence[str], schema: Mapping[str, ColumnType], users: Any
+) -> tuple[Codes, dict[str, Cells]]:
+    codes, owned = user_codes(frame.get_column(user), user, users)
+    cells = {name: _taken(read_cells(frame, name, schema[name]), owned) for name in columns}
+    return codes[owned], cells
+
+
+def read_cells(frame: Any, name: str, kind: ColumnType) -> Cells:
+    """A column of a frame by its declared type."""
+    times = isinstance(kind, Timestamp) or (isinstance(kind, Key) and kind.cell_kind == "date")
+    return kind.read(read_column(frame.get_column(name), name, unwrap=False, others=times), name)
+
+
+def _taken(cells: Cells, kept: Mask) -> Cells:
+    return cells if kept.all() else Cells(cells.values[kept], cells.valid[kept], cells.texts)
+
+
+def _stepped(codes: Codes, cells: dict[str, Cells], steps: Sequence[Step]) -> tuple[Codes, dict[str, Cells]]:
+    """Filters and new columns, in their order."""
+    for step in steps:
+        assert step.program is not None
+        found = step.program.evaluate(cells, len(codes))
+        if step.name is None:
+            kept = found.valid & found.values.astype(np.bool_)
+            codes, cells = codes[kept], {name: _taken(column, kept) for name, column in cells.items()}
+        else:
+            cells = {**cells, step.name: found}
+    return codes, cells
+
+
+def _per_user(batches: Iterator[tuple[Codes, dict[str, Cells]]], step: Step) -> tuple[Codes, dict[str, Cells]]:
+    """New rows, from each user's rows."""
+    assert step.per_user is not None
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for codes, cells in batches:
+        for code, row in zip(codes.tolist(), rows_of(cells, step.types), strict=True):
+            rows.setdefault(code, []).append(row)
+    owners: list[int] = []
+    made: list[Mapping[str, Any]] = []
+    for code, own in rows.items():
+        results = apply_per_user(step.per_user.function, step.per_user.returns, own)
+        owners += [code] * len(results)
+        made += results
+    cells = {}
+    for name, kind in step.per_user.returns.items():
+        column = Raw(object_array([row.get(name) for row in made]), "object", None, "object", fixed=False)
+        cells[name] = kind.read(column, name)
+    return np.array(owners, dtype=np.uint32), cells
+
+
+# --- users
+
+
+def check_user_column(frame: Any, user: str) -> None:
+    """Refuse a column that cannot hold ids, by its type."""
+    column = read_column(frame.get_column(user), user, unwrap=False, others=True)
+    kind = column.values.dtype.kind
+    if kind == "f":
+        raise TypeError(
+            f"user={user!r} is a column of floats ({column.dtype}): ids must be integers or texts. pandas makes "
+            f"floats of integers where ids are missing: convert it, such as frame.astype({{{user!r}: 'Int64'}}); rows "
+            "without an id are left out"
+        )
+    if kind == "b":
+        raise TypeError(f"user={user!r} is a column of bools, which are no ids")
+
+
+def user_codes(series: Any, user: str, users: Any) -> tuple[Codes, Mask]:
+    """Return a number for each row's user, and which rows have one."""
+    column = read_column(series, user, unwrap=False, others=True)
+    valid = np.ones(len(column), dtype=np.bool_) if column.missing is None else ~column.missing
+    if column.values.dtype.kind in "iu":
+        # Unsigned integers beyond int64 wrap around, each to one of its own.
+        return users.integers(np.ascontiguousarray(column.values.astype(np.int64, copy=False))), valid
+    codes = np.zeros(len(column), dtype=np.uint32)
+    known: dict[str, int] = {}
+    for place, value in enumerate(column.objects()):
+        if type(value) is str and value in known:
+            codes[place] = known[value]
+            continue
+        code = _code_of(value, users)
+        if code is None:
+            valid[place] = False
+            continue
+        codes[place] = code
+        if type(value) is str:
+            known[value] = code
+    return codes, valid
+
+
+def _code_of(value: Any, users: Any) -> int | None:
+    try:
+        kind, plain = canonical_id(value)
+    except (TypeError, ValueError):
+        return None
+    if kind == "bool":
+        return None
+    if kind == "int" and -(2**63) <= plain < 2**63:
+        return int(users.integers(np.array([plain], dtype=np.int64))[0])
+    return int(users.texts([key_bytes((kind, plain))])[0])
+
+
+# --- keys
+
+
+class _Keys:
+    """Numbers for the keys that occur, and what they stand for."""
+
+    def __init__(self, query: Compiled) -> None:
+        self._query = query
+        self._kinds = [query.types[name] for name in query.group]
+        self._columns = [_Values(kind) for kind in self._kinds]
+        self._pairs: list[_Values] = [_Values(None) for _ in self._columns[1:]]
+        self.index: Any = _core.TableIndex()
+
+    def codes(self, cells: Mapping[str, Cells], count: int) -> Codes:
+        """The number of each row's key."""
+        if not self._columns:
+            return np.zeros(count, dtype=np.uint32)
+        parts = [values.codes(cells[name]) for name, values in zip(self._query.group, self._columns, strict=True)]
+        joined = parts[0]
+        for pairs, part in zip(self._pairs, parts[1:], strict=True):
+            joined = pairs.of_integers((joined.astype(np.int64) << 32) | part.astype(np.int64))
+        return joined
+
+    def __len__(self) -> int:
+        if not self._columns:
+            return 1
+        return len(self._pairs[-1] if self._pairs else self._columns[0])
+
+    def value(self, code: int) -> KeyValue:
+        """What a number stands for."""
+        if not self._columns:
+            return ()
+        parts: list[int | str] = []
+        for pairs, column in zip(reversed(self._pairs), reversed(self._columns[1:]), strict=True):
+            pair = int(pairs.value(code))
+            code = pair >> 32
+            parts.append(column.value(pair & (2**32 - 1)))
+        return (self._columns[0].value(code), *reversed(parts))
+
+    def ordered(self) -> tuple[Codes, list[KeyValue], Integers]:
+        """Return the rank of each number's key, the keys in their order, and the place of each number's key in it."""
+        values = [self.value(code) for code in range(len(self))]
+        # What decides which keys of a user count is the key itself, not its number.
+        self.index.texts([b"".join(map(_bytes_of, value)) for value in values])
+        listed = sorted(values) if self._query.keys is None else list(self._query.keys)
+        place_of = {value: place for place, value in enumerate(listed)}
+        places = np.array([place_of.get(value, -1) for value in values], dtype=np.int64)
+        ranks = np.full(len(values), SKIPPED, dtype=np.uint32)
+        in_order = np.argsort(places, kind="stable")
+        in_order = in_order[places[in_order] >= 0]
+        ranks[in_order] = np.arange(len(in_order), dtype=np.uint32)
+        return ranks, listed, places
+
+
+def _bytes_of(part: int | str) -> bytes:
+    """A part of a key as bytes, injectively; an empty text is one."""
+    return key_bytes(("str" if isinstance(part, str) else "int", part))
+
+
+class _Values:
+    """Numbers for the values of one column of keys, in the order of arrival."""
+
+    def __init__(self, kind: ColumnType | None) -> None:
+        self._kind = kind
+        self._index: Any = _core.TableIndex()
+        self._values: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def value(self, code: int) -> Any:
+        return self._values[code]
+
+    def codes(self, cells: Cells) -> Codes:
+        if isinstance(self._kind, Category):
+            codes = self.of_integers(cells.values.astype(np.int64, copy=False), self._kind.values)
+        elif cells.texts is not None:
+            codes = self._of_texts(cells)
+        else:
+            codes = self.of_integers(cells.values.astype(np.int64, copy=False))
+        return codes
+
+    def of_integers(self, values: Integers, meaning: Sequence[Any] | None = None) -> Codes:
+        codes: Codes = self._index.integers(np.ascontiguousarray(values))
+        new = np.flatnonzero(codes >= len(self._values))
+        if len(new):
+            _, first = np.unique(codes[new], return_index=True)
+            found = values[new[first]].tolist()
+            self._values += found if meaning is None else [meaning[place] for place in found]
+        return codes
+
+    def _of_texts(self, cells: Cells) -> Codes:
+        assert cells.texts is not None
+        if not len(cells):
+            return np.zeros(0, dtype=np.uint32)
+        # Texts of rows that were left out have no number.
+        used = np.unique(cells.values)
+        texts = [cells.texts[place] for place in used.tolist()]
+        codes = self._index.texts([text.encode("utf-8", "surrogatepass") for text in texts])
+        for text, code in zip(texts, codes.tolist(), strict=True):
+            if code == len(self._values):
+                self._values.append(text)
+        table = np.zeros(int(used[-1]) + 1, dtype=np.uint32)
+        table[used] = codes
+        numbered: Codes = table[cells.values]
+        return numbered
+
+
+# --- values
+
+
+def _integers(cells: Cells, value: Any) -> Integers:
+    """Rows' integers on a public grid, clamped to the column's range once more."""
+    with np.errstate(all="ignore"):
+        scaled = np.rint((cells.values.astype(np.float64) - value.offset) / value.unit)
+    whole: Integers = np.clip(scaled, value.low, value.high).astype(np.int64)
+    return whole
+
+
+def _places(cells: Cells, bins: Bins) -> Integers:
+    """The bin of each row; -1 outside of all."""
+    aggregate: Any = bins.answer.aggregate
+    values = cells.values.astype(np.float64)
+    if isinstance(aggregate, Quantile):
+        with np.errstate(all="ignore"):
+            return np.clip(np.rint((values - bins.offset) / bins.unit), 0, bins.count - 1).astype(np.int64)
+    edges = np.array(aggregate.edges)
+    places = np.searchsorted(edges, values, side="right") - 1
+    places[values == edges[-1]] = bins.count - 1
+    return np.where((places >= 0) & (places < bins.count), places, -1).astype(np.int64)

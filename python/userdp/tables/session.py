@@ -1,0 +1,566 @@
+"""A session: one table with a user-id column, and a privacy budget that all releases of it share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from userdp.accounting import PrivacyCost, PrivacyLedger, largest_rho
+from userdp.display import Fact, Section, Shown, Table
+from userdp.display.numbers import level_text, number_text, rounded
+from userdp.exact.epsilon import as_epsilon, at_most, rational_below
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    LogRatio,
+    check_count,
+    nonzero_level,
+    parse_delta,
+    parse_level,
+    parse_positive,
+    short_repr,
+)
+from userdp.exceptions import PrivacyBudgetError
+from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
+from userdp.runtime import source_of
+from userdp.tables.aggregates import Mean, Quantile
+from userdp.tables.audits import TableAlgorithm
+from userdp.tables.compiled import Compiled, Statistic, compiled, limits
+from userdp.tables.noise import Allotment, Budget, allot, laplace_reach
+from userdp.tables.quantiles import choose
+from userdp.tables.queries import Query
+from userdp.tables.reading import Table as Rows
+from userdp.tables.reading import table_of
+from userdp.tables.release import Drawn, Release, noise_rows, spread
+from userdp.tables.rows import Sums, add_up, bins_of, check_user_column, read_cells
+from userdp.tables.schema import Key, Schema
+
+MEMORY = 2**30
+WORTHLESS = 2**20
+"""A default release does not take what is left where that is below this part of the budget."""
+SPENT = "the budget is spent: nothing is left for another release"
+FAILED = (
+    "the table could not be read to its end. The release is charged all the same, because whether it fails may depend "
+    "on the data; why it failed is not shown for the same reason"
+)
+
+
+@dataclass(frozen=True)
+class Plan(Shown):
+    """What a release would cost and how wrong it would be, from public numbers alone.
+
+    Attributes
+    ----------
+    cost : PrivacyCost
+        What the ledger is charged, exactly.
+    n_users : int or None
+        The number of users that predictions assume.
+    threshold : int or None
+        Where keys are unknown: from which noisy count of users on a key is shown.
+    """
+
+    query: Compiled
+    noise: Allotment
+    n_users: int | None
+    neighbors: Neighbors
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What the release costs."""
+        return self.noise.cost
+
+    @property
+    def threshold(self) -> int | None:
+        """From which noisy count on a key is shown."""
+        keyed = self.noise.keyed
+        return None if keyed is None or keyed.sparse is None else keyed.sparse.threshold
+
+    def standard_error(self, name: str, n_users: int | None = None) -> float:
+        """The standard deviation of the noise of an answer.
+
+        Parameters
+        ----------
+        name : str
+            One of agg's counts, sums and means.
+        n_users : int, optional
+            Of means: how many users have the key; by default the plan's.
+        """
+        for answer in self.query.answers:
+            if answer.name == name and answer.total is not None and self.noise.keyed is not None:
+                unit = 1.0 if answer.total.value is None else answer.total.value.unit
+                own = spread(self.noise.keyed.of(answer.total)) * unit
+                if answer.count is None:
+                    return own
+                users = self.n_users if n_users is None else check_count(n_users, "n_users")
+                if users is None:
+                    raise ValueError("the error of a mean needs n_users, the number of users with the key")
+                # The noise of the count moves a mean that is half way from the middle to an end of its range.
+                off = answer.total.largest * unit / 2 * spread(self.noise.keyed.of(answer.count))
+                return math.hypot(own, off) / users
+        raise ValueError(f"{name!r} is no count, sum or mean of the query")
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"number": what, "per_user": user, "noise": noise, "typical_error": error}
+            for what, user, noise, error in noise_rows(self.query, self.noise)
+        ]
+
+    def _sections(self) -> Sequence[Section]:
+        facts = cost_facts(self.cost)
+        if self.query.group:
+            known = "unknown" if self.query.n_keys is None else f"{self.query.n_keys}, all of them are in the answer"
+            facts += [Fact("Keys", known), Fact("Keys of a user", f"at most {self.query.max_keys}")]
+        tables = [
+            Table(
+                "Noise",
+                ("number", "one user changes it by", "noise", "typical error"),
+                noise_rows(self.query, self.noise),
+            )
+        ]
+        keyed = self.noise.keyed
+        if keyed is not None and keyed.sparse is not None:
+            sparse = keyed.sparse
+            facts.append(Fact("Threshold", f"a group is shown from a noisy count of {sparse.threshold} users on"))
+            facts.append(Fact("Shown with 95 %", f"groups of {sparse.users_for('0.95')} users or more"))
+        errors = []
+        for answer in self.query.answers:
+            if answer.total is None or (answer.count is not None and self.n_users is None):
+                continue
+            note = f" of {self.n_users} users" if answer.count is not None else ""
+            errors.append((answer.name + note, rounded(self.standard_error(answer.name))))
+        if errors:
+            tables.append(Table("Standard errors", ("answer", "by noise"), errors))
+        notes = []
+        if any(isinstance(answer.aggregate, Mean) for answer in self.query.answers) and self.n_users is None:
+            notes.append("With n_users= the plan says how wrong means are.")
+        if any(isinstance(answer.aggregate, Quantile) for answer in self.query.answers):
+            notes.append(
+                "The error of a quantile is one in its share of users, about 4 ln(candidates) / (epsilon users)."
+            )
+        return [Section("Plan of a release", facts=[("", facts)], tables=tables, notes=notes, headline=facts[:2])]
+
+    def __str__(self) -> str:
+        return self._sections()[0].text()
+
+
+def cost_facts(cost: PrivacyCost) -> list[Fact]:
+    """What a release costs, for people."""
+    facts = []
+    if cost.epsilon is not None:
+        facts += [Fact("Epsilon", *level_text(parse_level(cost.epsilon))), Fact("Delta", *number_text(cost.delta))]
+    if cost.rho is not None:
+        facts.append(Fact("Rho (zero-concentrated)", *number_text(cost.rho)))
+    if cost.added_delta:
+        facts.append(Fact("Delta beside rho", *number_text(cost.added_delta)))
+    return facts
+
+
+class Session:
+    """A table with a user-id column, and the privacy budget of all releases from it.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of pandas, polars (lazy ones too), pyarrow (tables, datasets, lists of batches) or Dask. It is read anew by each
+        release, and only the columns that the release uses.
+    user : str
+        The column of user ids: integers or texts. Rows without an id belong to nobody and are left out. What is
+        protected are all rows of one id: if a person has several ids, that is less than the person.
+    schema : Schema
+        The columns that queries may use, with their public types and bounds.
+    epsilon, delta : privacy parameters
+        The promise for all releases together. Groups that are not known beforehand need a positive delta.
+    neighbors : {"add-remove", "replace"}
+        Whether one user is added or removed, so that the number of users is private, or replaced by another, so that
+        the list of ids is public.
+    composition : {"zcdp", "basic"}, optional
+        How the ledger counts: by default "zcdp" with a delta, which lasts longer where there are several releases, and
+        otherwise "basic". For one release with unknown groups "basic" shows groups of somewhat fewer users.
+    added_delta : float, Fraction or decimal string, optional
+        With "zcdp": the part of delta for groups that are not known beforehand. By default a half if the schema has a
+        `key`, otherwise none.
+    n_users : int, optional
+        Public: for plans, how many users there are about.
+    ledger : PrivacyLedger, optional
+        In place of epsilon, delta and composition: a ledger that other releases of the same users share.
+    memory : int
+        About how many bytes a release may fill with rows before it goes on in a temporary file without a name.
+    directory : str, optional
+        Where such files are; they hold private data while a release runs.
+
+    Notes
+    -----
+    Nothing that depends on rows is raised, warned, logged or shown as progress; errors are about the schema, the names
+    and types of columns, and arguments. `release` charges before it reads a row, in full also where reading fails.
+    Proofs: docs/proofs/tables.md.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from userdp.tables import Schema, Session, category, col, count_users, mean, number
+    >>> visits = pd.DataFrame({"who": list(range(900)) * 2, "town": ["Ulm", "Bonn", "Ulm"] * 600, "spent": 20.0})
+    >>> people = Session(visits, user="who", epsilon=1, schema=Schema(
+    ...     town=category(["Bonn", "Ulm"]), spent=number(0, 100)))
+    >>> query = people.query().group_by("town").agg(visitors=count_users(), spent=mean("spent"))
+    >>> release = people.release(query, epsilon="1/2")
+    >>> [key for key, in release.keys]
+    ['Bonn', 'Ulm']
+    >>> people.remaining()["epsilon"]
+    Fraction(1, 2)
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        user: str,
+        schema: Schema,
+        epsilon: Epsilon | None = None,
+        delta: Delta = 0,
+        neighbors: Neighbors = "add-remove",
+        composition: str | None = None,
+        added_delta: Delta | None = None,
+        n_users: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        memory: int = MEMORY,
+        directory: str | None = None,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise TypeError(f"schema must be a Schema; got {short_repr(schema)}")
+        relation = check_neighbors(neighbors)
+        self._table = table_of(frame)
+        if not isinstance(user, str) or user not in self._table.names:
+            raise ValueError(f"user={user!r} is no column of the frame, whose columns are {_names(self._table)}")
+        missing = next((name for name in schema if name not in self._table.names), None)
+        if missing is not None:
+            raise ValueError(f"schema: {missing!r} is no column of the frame, whose columns are {_names(self._table)}")
+        if user in schema:
+            raise ValueError(f"schema: {user!r} is the column of user ids, of which nothing is released; leave it out")
+        head = self._table.empty([*schema, user])
+        check_user_column(head, user)
+        for name, kind in schema.items():
+            read_cells(head, name, kind)
+        self._user, self._schema, self._memory, self._directory = user, schema, memory, directory
+        self._n_users = None if n_users is None else check_count(n_users, "n_users")
+        self.neighbors: Neighbors = relation
+        self.ledger = _ledger(schema, epsilon, delta, relation, composition, added_delta, ledger)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that queries may use."""
+        return self._schema
+
+    def query(self) -> Query:
+        """Begin a query: all rows, and nothing asked yet."""
+        return Query()
+
+    def remaining(self) -> Mapping[str, Fraction | LogRatio]:
+        """What is left of the budget, in the ledger's currencies."""
+        return self.ledger.remaining()
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self._schema)
+        return f"Session(user={self._user!r}, columns: {columns}; neighbors={self.neighbors!r})\n{self.ledger!r}"
+
+    def plan(
+        self,
+        query: Query,
+        *,
+        epsilon: Epsilon | None = None,
+        delta: Delta | None = None,
+        rho: Delta | None = None,
+        n_users: int | None = None,
+    ) -> Plan:
+        """Say what a release would cost and how wrong it would be; nothing is read or spent.
+
+        Parameters
+        ----------
+        query : Query
+        epsilon, delta, rho
+            As for `release`.
+        n_users : int, optional
+            How many users to assume for the errors of means; by default the session's.
+
+        Raises
+        ------
+        TypeError, ValueError, PrivacyBudgetError
+            As `release`.
+        """
+        budget = self._budget(query, epsilon, delta, rho)
+        meant, noise = self._meant(query, budget)
+        users = self._n_users if n_users is None else check_count(n_users, "n_users")
+        return Plan(meant, noise, users, self.neighbors)
+
+    def release(
+        self,
+        query: Query,
+        *,
+        epsilon: Epsilon | None = None,
+        delta: Delta | None = None,
+        rho: Delta | None = None,
+        name: str | None = None,
+        random_state: int | None = None,
+    ) -> Release:
+        """Answer a query with privacy for users, and charge it.
+
+        Parameters
+        ----------
+        query : Query
+            With agg.
+        epsilon : privacy parameter, optional
+            How much of the budget it may take. With composition "zcdp" it is what the release would cost alone, at the
+            session's delta. By default all that is left.
+        delta : float, Fraction or decimal string, optional
+            With "basic": of this release; by default epsilon's share of the session's. With "zcdp": for groups that are
+            not known beforehand; by default rho's share of `added_delta`.
+        rho : float, Fraction or decimal string, optional
+            With "zcdp": in place of epsilon.
+        name : str, optional
+            For the ledger.
+        random_state : int, optional
+            For tests only: reproducible noise protects nobody, and warns.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a query that the schema does not allow.
+        PrivacyBudgetError
+            When it would cost more than is left. Not a row has been read then.
+        RuntimeError
+            When the table cannot be read to its end. It is charged.
+        """
+        source = source_of(random_state)
+        plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
+        label = ", ".join(plan.query.names) if name is None else str(name)
+        self.ledger.spend(plan.cost, label, neighbors=self.neighbors)
+        try:
+            sums = add_up(
+                plan.query, self._table, self._user, self._schema, memory=self._memory, directory=self._directory
+            )
+        except Exception:
+            raise RuntimeError(FAILED) from None
+        caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
+        drawn = draw(plan.query, plan.noise, sums, source)
+        return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats)
+
+    def as_finite_algorithm(
+        self,
+        query: Query,
+        *,
+        n_users: int,
+        keys: Sequence[Any] | None = None,
+        epsilon: Epsilon | None = None,
+        delta: Delta | None = None,
+        rho: Delta | None = None,
+    ) -> TableAlgorithm:
+        """Return what `release` would draw on small worlds, for exact audits; the session's table is not looked at.
+
+        Parameters
+        ----------
+        query : Query
+            Of counts, sums and means.
+        n_users : int
+            How many users the worlds have at most.
+        keys : sequence, optional
+            Where keys are unknown: those that the worlds may have, as tuples of one value for each column.
+        epsilon, delta, rho
+            As for `release`.
+
+        Returns
+        -------
+        TableAlgorithm
+            For `userdp.audit.audit_user_level`. An example is a row, as a tuple of the values of its `columns`, or None
+            for no row.
+        """
+        plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
+        return TableAlgorithm(plan.query, plan.noise, self._schema, n_users=n_users, keys=keys)
+
+    def _meant(self, query: Query, budget: Budget) -> tuple[Compiled, Allotment]:
+        """What a query means and its noise; on coarser grids where that is of Laplace noise."""
+        meant = compiled(query, self._schema)
+        if budget.composition == "basic" and not meant.unknown:
+            assert budget.epsilon is not None
+            coarse = compiled(query, self._schema, largest=laplace_reach(meant, budget.epsilon))
+            pure = allot(coarse, self.neighbors, replace(budget, delta=Fraction(0)))
+            if budget.delta == 0:
+                return coarse, pure
+            noise = allot(meant, self.neighbors, budget)
+            return (meant, noise) if noise.cost.rho is not None else (coarse, pure)
+        return meant, allot(meant, self.neighbors, budget)
+
+    def _budget(self, query: Query, epsilon: Any, delta: Any, rho: Any) -> Budget:
+        unknown = compiled(query, self._schema).unknown
+        left, limits = self.ledger.remaining(), self.ledger.limits
+        if self.ledger.composition == "basic":
+            if rho is not None:
+                raise ValueError("rho is for a session with composition='zcdp'; pass epsilon")
+            if epsilon is None and _number(left["epsilon"]) <= _number(limits["epsilon"]) / WORTHLESS:
+                raise PrivacyBudgetError(SPENT)
+            level = as_epsilon(nonzero_level(left["epsilon"] if epsilon is None else epsilon))
+            if not at_most(parse_level(level), parse_level(left["epsilon"])):
+                raise PrivacyBudgetError(
+                    f"the release needs epsilon {_short(level)}, and {_short(left['epsilon'])} is left"
+                )
+            if delta is None:
+                share = rational_below(level) / rational_below(self.ledger.epsilon)
+                part = min(_number(limits["delta"]) * min(share, Fraction(1)), _number(left["delta"]))
+            else:
+                part = parse_delta(delta)
+            return Budget("basic", level, part)
+        if rho is not None and epsilon is not None:
+            raise TypeError("pass epsilon or rho, not both")
+        most = _number(left["rho"])
+        if rho is not None:
+            wanted = parse_positive(rho, "rho")
+        elif epsilon is not None:
+            level = as_epsilon(nonzero_level(epsilon))
+            beside = _number(limits["delta"])
+            wanted = largest_rho(level, self.ledger.delta - beside)
+            # The whole promise at once is what the ledger has, up to what it sets aside for distances.
+            wanted = min(wanted, _number(limits["rho"])) if level == self.ledger.epsilon else wanted
+        elif most <= _number(limits["rho"]) / WORTHLESS:
+            raise PrivacyBudgetError(SPENT)
+        else:
+            wanted = most
+        if wanted > most:
+            raise PrivacyBudgetError(f"the release needs rho {float(wanted):.6g}, and {float(most):.6g} is left")
+        if not unknown:
+            if delta is not None:
+                raise ValueError("delta is for groups that are not known beforehand; this query has none")
+            return Budget("zcdp", None, Fraction(0), wanted)
+        share = wanted / _number(limits["rho"])
+        part = min(_number(limits["delta"]) * share, _number(left["delta"])) if delta is None else parse_delta(delta)
+        if part == 0:
+            raise PrivacyBudgetError(
+                "groups that are not known beforehand need a part of delta, and none is left for them: make the "
+                "session with added_delta=, or give the public list of keys"
+            )
+        return Budget("zcdp", None, part, wanted)
+
+    def _facts(self, plan: Plan) -> dict[str, str]:
+        """What the card says of the query; of public objects only."""
+        change = (
+            "added or removed; the number of users is private"
+            if self.neighbors == "add-remove"
+            else "replaced by any others; the list of ids is public"
+        )
+        meant = plan.query
+        facts = {"Protected": f"all rows of one {self._user!r}, which are {change}"}
+        steps = [
+            f"{step!r}" if not isinstance(step, tuple) else f"{step[0]} = {step[1]!r}" for step in meant.query.steps
+        ]
+        if steps:
+            facts["Rows"] = "; ".join(steps)
+        if meant.group:
+            keys = (
+                "private: groups of too few users are not shown"
+                if meant.unknown
+                else f"a public list of {meant.n_keys}"
+            )
+            rule = "drawn anew" if meant.rule == "random" else "the first in order"
+            every = meant.n_keys is not None and meant.max_keys >= meant.n_keys
+            facts["Groups"] = f"by {', '.join(meant.group)}; the keys are {keys}"
+            facts["Groups of a user"] = "all count" if every else f"at most {meant.max_keys} count, {rule}"
+        for column in dict.fromkeys(meant.used):
+            if column not in meant.group:
+                facts[f"Column {column}"] = repr(meant.types[column])
+        return facts
+
+
+def _names(table: Rows) -> str:
+    return ", ".join(map(repr, table.names))
+
+
+def _number(value: Fraction | LogRatio) -> Fraction:
+    return value if isinstance(value, Fraction) else rational_below(value)
+
+
+def _short(value: Fraction | LogRatio) -> str:
+    return f"{float(parse_level(value)):.6g}"
+
+
+def _ledger(
+    schema: Schema,
+    epsilon: Epsilon | None,
+    delta: Delta,
+    neighbors: Neighbors,
+    composition: str | None,
+    added_delta: Delta | None,
+    ledger: PrivacyLedger | None,
+) -> PrivacyLedger:
+    if ledger is not None:
+        if epsilon is not None or composition is not None or added_delta is not None or delta != 0:
+            raise TypeError("pass a ledger, or epsilon, delta and composition; not both")
+        if not isinstance(ledger, PrivacyLedger):
+            raise TypeError(f"ledger must be a PrivacyLedger; got {short_repr(ledger)}")
+        if ledger.composition not in ("basic", "zcdp"):
+            raise ValueError(f"ledger: a session needs composition 'basic' or 'zcdp'; got {ledger.composition!r}")
+        if (ledger.unit, ledger.neighbors) != ("user", neighbors):
+            raise ValueError(
+                f"ledger: it protects one {ledger.unit} with neighbors {ledger.neighbors!r}, and the session a user "
+                f"with {neighbors!r}; they do not add up"
+            )
+        return ledger
+    if epsilon is None:
+        raise TypeError("a session needs epsilon, or a ledger")
+    exact = parse_delta(delta)
+    kind = ("zcdp" if exact else "basic") if composition is None else composition
+    if kind not in ("zcdp", "basic"):
+        raise ValueError(f"composition must be 'zcdp' or 'basic'; got {short_repr(composition)}")
+    if kind == "zcdp":
+        if added_delta is None:
+            added_delta = exact / 2 if any(isinstance(column, Key) for column in schema.values()) else Fraction(0)
+        return PrivacyLedger(epsilon, delta, "zcdp", neighbors=neighbors, added_delta=added_delta)
+    if added_delta is not None:
+        raise ValueError("added_delta is for composition='zcdp'; 'basic' counts every delta")
+    return PrivacyLedger(epsilon, delta, neighbors=neighbors)
+
+
+# --- drawing
+
+
+def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
+    """All noise of a release, on the numbers that users add up to."""
+    keys = tuple(sums.keys)
+    numbers: dict[Statistic, Any] = {}
+    keyed = noise.keyed
+    if keyed is not None and keyed.sparse is not None:
+        keys, numbers = _shown(query, keyed.sparse, sums, source)
+    elif keyed is not None:
+        for statistic, each in keyed.noise:
+            numbers[statistic] = each._release_many(np.ascontiguousarray(sums.columns[statistic]), source)
+    chosen: dict[str, tuple[float, ...]] = {}
+    for part in noise.selected:
+        bins = bins_of(part.answer, query.types)
+        weights, users = sums.splits[part.answer.name]
+        assert isinstance(part.answer.aggregate, Quantile)
+
+        def drawn_by(level: int, costs: Any, mechanisms: Any = part.mechanisms) -> int:
+            return int(mechanisms[level]._draw(source, costs))
+
+        places = choose(np.asarray(weights), users, part.answer.aggregate.shares, drawn_by)
+        top = limits(query.types[bins.column])[1]
+        chosen[part.answer.name] = tuple(min(bins.offset + bins.unit * place, top) for place in places)
+    binned = {
+        part.answer.name: tuple(
+            part.noise._release_many(np.ascontiguousarray(sums.splits[part.answer.name][0]), source).tolist()
+        )
+        for part in noise.binned
+    }
+    return Drawn(keys, numbers, chosen, binned)
+
+
+def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[tuple[Any, ...], dict[Any, Any]]:
+    counts = np.ascontiguousarray(sums.columns[query.statistics[0]])
+    others = [np.ascontiguousarray(sums.columns[one]) for one in query.statistics[1:]]
+    shown, *drawn = sparse._draw(source, counts, others)
+    return tuple(sums.keys[place] for place in shown.tolist()), dict(zip(query.statistics, drawn, strict=True))

@@ -1,0 +1,221 @@
+"""Whole releases on small worlds: what is drawn is within the promise over all neighbors, and not with less noise."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from userdp import LogRatio, tables
+from userdp.accounting import largest_rho
+from userdp.audit import audit_user_level
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
+from userdp.mechanisms.key_bounds import key_changes
+from userdp.mechanisms.sparse_histogram import SparseHistogram
+from userdp.tables import Query, Schema, Session, category, count_rows, count_users, integer, key, mean, number
+from userdp.tables.audits import TableAlgorithm
+from userdp.tables.compiled import Compiled, compiled
+from userdp.tables.noise import Allotment, Budget, allot, gaussian_noise
+from userdp.tables.reading import table_of
+from userdp.tables.rows import add_up
+
+F = Fraction
+
+KNOWN = Schema(town=category(["a", "b"]), x=number(0, 1, steps=2), n=integer(-1, 1))
+UNKNOWN = Schema(town=key(str), x=number(0, 1, steps=2), n=integer(-1, 1))
+COUNTS = {"people": count_users()}
+ASKED: dict[str, dict[str, Any]] = {
+    "users": COUNTS,
+    "rows": {"rows": count_rows(2)},
+    "users and rows": {"people": count_users(), "rows": count_rows(2)},
+    "mean": {"x": mean("x")},
+    "sum": {"total": tables.sum("n", max_total=1)},
+}
+
+
+def budget_of(epsilon: Any, delta: Any) -> Budget:
+    return Budget("basic", epsilon, F(delta))
+
+
+def audited(
+    query: Compiled, noise: Allotment, neighbors: Any, epsilon: Any, delta: Any, *, n_users: int, rows: int
+) -> bool:
+    """Whether the release keeps a promise on all small worlds."""
+    schema = UNKNOWN if query.unknown else KNOWN
+    towns = [("a",), ("b",)]
+    algorithm = TableAlgorithm(query, noise, schema, n_users=n_users, keys=towns if query.unknown else None)
+    values = {"town": ("a", "b"), "x": (0.0, 0.5, 1.0), "n": (-1, 0, 1)}
+    examples = [None, *itertools.product(*(values[name] for name in algorithm.columns))]
+    report = audit_user_level(
+        algorithm,
+        universe=examples,
+        n_users=n_users,
+        n_examples=rows,
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=neighbors,
+    )
+    assert report.holds is not None
+    return report.holds
+
+
+def with_noise(noise: Allotment, change: Callable[[Any], Any]) -> Allotment:
+    """The same with other noise."""
+    assert noise.keyed is not None
+    changed = tuple((statistic, change(each)) for statistic, each in noise.keyed.noise)
+    return replace(noise, keyed=replace(noise.keyed, noise=changed))
+
+
+def halved(noise: Any) -> Any:
+    """Half of the noise."""
+    if isinstance(noise, DiscreteGaussian):
+        return DiscreteGaussian(sigma_squared=noise.sigma_squared / 4)
+    return DiscreteLaplace(scale=F(noise.scale) / 2, bounds=(-(2**61), 2**61))
+
+
+SETTINGS = [
+    (asked, max_keys, neighbors) for asked in ASKED for max_keys in (1, 2) for neighbors in ("add-remove", "replace")
+]
+
+
+@pytest.mark.parametrize(("asked", "max_keys", "neighbors"), SETTINGS)
+def test_known_keys_with_laplace_noise(asked: str, max_keys: int, neighbors: Any) -> None:
+    meant = compiled(Query().group_by("town", max_keys=max_keys).agg(**ASKED[asked]), KNOWN, largest=4)
+    epsilon = LogRatio(2)
+    noise = allot(meant, neighbors, budget_of(epsilon, 0))
+    size: dict[str, int] = {"n_users": 2 if asked in ("users", "rows") else 1, "rows": 2}
+    assert audited(meant, noise, neighbors, epsilon, 0, **size)
+    assert not audited(meant, with_noise(noise, halved), neighbors, epsilon, 0, **size)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("planned", [1, 2])
+def test_one_key_fewer_in_the_plan_fails(neighbors: Any, planned: int) -> None:
+    """Noise for k - 1 keys, where users count in k; with four keys, so that a user may leave k and come to k."""
+    schema = Schema(town=category(["a", "b", "c", "d"]))
+    meant = compiled(Query().group_by("town", max_keys=2).agg(**COUNTS), schema)
+    noise = allot(replace(meant, max_keys=planned), neighbors, budget_of(LogRatio(2), 0))
+    algorithm = TableAlgorithm(meant, noise, schema, n_users=1)
+    report = audit_user_level(
+        algorithm,
+        universe=[None, ("a",), ("b",), ("c",), ("d",)],
+        n_users=1,
+        n_examples=2,
+        epsilon=LogRatio(2),
+        delta=0,
+        neighbors=neighbors,
+    )
+    assert report.holds == (planned == 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "max_keys"), [("users", 1), ("users", 2), ("users and rows", 1), ("users and rows", 2), ("sum", 1)]
+)
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_unknown_keys_with_one_joint_account(asked: str, max_keys: int, neighbors: Any) -> None:
+    meant = compiled(Query().group_by("town", max_keys=max_keys).agg(**ASKED[asked]), UNKNOWN)
+    epsilon, delta = F(1), F(1, 5)
+    noise = allot(meant, neighbors, budget_of(epsilon, delta))
+    assert noise.keyed is not None
+    assert noise.keyed.sparse is not None
+    size: dict[str, int] = {"n_users": 2 if len(meant.statistics) > 1 else 3, "rows": max_keys}
+    assert audited(meant, noise, neighbors, epsilon, delta, **size)
+    if (asked, neighbors) == ("users", "add-remove"):
+        # Elsewhere worlds of two users do not reach what half of the noise would show.
+        assert not audited(meant, with_noise(noise, halved), neighbors, epsilon, delta, **size)
+    # A threshold of 1: every key that only one user has is shown with a probability above a half.
+    lower = replace(noise.keyed, sparse=low_threshold(noise.keyed.sparse))
+    assert not audited(meant, replace(noise, keyed=lower), neighbors, epsilon, delta, **size)
+
+
+def low_threshold(sparse: SparseHistogram) -> SparseHistogram:
+    """The same with the threshold 1."""
+    arguments = {**sparse._arguments, "threshold": 1}
+    return SparseHistogram(**arguments)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("asked", ["users", "mean", "sum"])
+def test_known_keys_with_gaussian_noise(asked: str, neighbors: Any) -> None:
+    """Noisy numbers merged beyond what they can be: a function of the release, so the promise must hold for it."""
+    meant = compiled(Query().group_by("town", max_keys=2).agg(**ASKED[asked]), KNOWN, largest=4)
+    rho = largest_rho(1, F(1, 20)) * F(999, 1000)
+    noise = gaussian_noise(meant, neighbors, rho, F(0), (F(1), F(1, 20)))
+    size: dict[str, int] = {"n_users": 2 if asked == "users" else 1, "rows": 2}
+    assert audited(meant, noise, neighbors, 1, F(1, 20), **size)
+    weak = with_noise(noise, lambda each: DiscreteGaussian(sigma_squared=each.sigma_squared / 16))
+    assert not audited(meant, weak, neighbors, 1, F(1, 20), **size)
+
+
+def test_the_session_gives_the_algorithm() -> None:
+    frame = pd.DataFrame({"who": [1], "town": ["a"], "x": [0.5], "n": [1]})
+    session = Session(frame, user="who", schema=KNOWN, epsilon=LogRatio(3))
+    query = session.query().group_by("town", max_keys=1).agg(people=count_users())
+    algorithm = session.as_finite_algorithm(query, n_users=2)
+    report = audit_user_level(
+        algorithm,
+        universe=[None, ("a",), ("b",)],
+        n_users=2,
+        n_examples=2,
+        epsilon=LogRatio(3),
+        delta=0,
+        neighbors="add-remove",
+    )
+    assert report.holds
+    assert session.remaining()["epsilon"] == LogRatio(3)
+
+
+# --- the path before the noise
+
+
+def worlds_of(values: list[Any], rows: int) -> list[list[Any]]:
+    """All users of at most so many rows."""
+    return [list(user) for m in range(rows + 1) for user in itertools.combinations_with_replacement(values, m)]
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("max_keys", [1, 2])
+def test_without_noise_neighbors_are_as_near_as_the_plan_says(asked: str, max_keys: int, neighbors: Any) -> None:
+    """All pairs of users, beside each of two others: the changes of all numbers, by brute force."""
+    query = Query().group_by("town", max_keys=max_keys, rule="first").agg(**ASKED[asked])
+    meant = compiled(query, UNKNOWN)
+    values = [(town, x, n) for town in "abcd" for x, n in ((0.0, -1), (1.0, 1))]
+    users = worlds_of(values, 2)
+    users += [user + user for user in users if user]  # so that all that a user may count is reached
+
+    def sums(world: list[list[Any]]) -> dict[Any, int]:
+        rows = [(who, *row) for who, user in enumerate(world) for row in user]
+        frame = pd.DataFrame(rows, columns=["who", "town", "x", "n"]).astype({"who": int})
+        found = add_up(meant, table_of(frame), "who", UNKNOWN, memory=2**26, directory=None)
+        return {
+            (statistic, place): int(value)
+            for statistic, column in found.columns.items()
+            for place, value in zip(found.keys, column, strict=True)
+        }
+
+    beside = [[("a", 1.0, 1), ("b", 0.0, -1)]]
+    made = [sums([*beside, user]) for user in users]
+    if neighbors == "add-remove":
+        pairs = [(first, sums(beside)) for first in made]
+    else:
+        pairs = list(itertools.combinations(made, 2))
+    claimed = {
+        (common, own): [(common * (s.high - s.low) + own * s.largest) for s in meant.statistics]
+        for common, own in key_changes(None, max_keys, neighbors)
+    }
+    for place, statistic in enumerate(meant.statistics):
+        most = max(each[place] for each in claimed.values())
+        changes = [
+            sum(
+                abs(one.get((statistic, where), 0) - two.get((statistic, where), 0))
+                for where in {where for which, where in (*one, *two) if which == statistic}
+            )
+            for one, two in pairs
+        ]
+        assert max(changes) == most, statistic

@@ -1,0 +1,221 @@
+"""However a table comes, users add the same integers, and one user's integers do not depend on others' rows."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from userdp.tables import (
+    Query,
+    Schema,
+    boolean,
+    category,
+    col,
+    count_rows,
+    count_users,
+    histogram,
+    integer,
+    key,
+    mean,
+    number,
+    quantile,
+    sum,
+)
+from userdp.tables.compiled import compiled
+from userdp.tables.reading import table_of
+from userdp.tables.rows import Sums, add_up
+
+SCHEMA = Schema(
+    town=key(str),
+    year=key(int),
+    job=category(["clerk", "cook", "none"], default="none"),
+    wage=number(0, 50),
+    hours=integer(0, 80),
+    union=boolean(default=False),
+)
+
+
+def rows(seed: int = 0, n: int = 3000, users: int = 400) -> pd.DataFrame:
+    """A table with holes, odd values, and users who differ."""
+    rng = np.random.default_rng(seed)
+    towns = np.array(["Ulm", "Bonn", "Köln", "", "Aa\0b", None], dtype=object)
+    frame = pd.DataFrame(
+        {
+            "who": pd.array(rng.zipf(1.5, n) % users, dtype="Int64"),
+            "town": towns[rng.integers(0, 6, n)],
+            "year": pd.array(rng.integers(1980, 1990, n), dtype="Int64"),
+            "job": np.array(["clerk", "cook", "pilot"], dtype=object)[rng.integers(0, 3, n)],
+            "wage": rng.choice([0.1, 7.25, 49.99999, -3.0, 1e308, np.inf, -np.inf, np.nan, 5e-324, -0.0], n),
+            "hours": pd.array(rng.choice([0, 40, 81, -5, 2**53 + 1], n), dtype="Int64"),
+            "union": pd.array(rng.choice([True, False], n), dtype="boolean"),
+        }
+    )
+    for name in ("who", "year", "hours", "union"):
+        frame.loc[rng.random(n) < 0.05, name] = pd.NA
+    return frame
+
+
+QUERIES = {
+    "unknown": Query()
+    .group_by("town", "year", max_keys=2, rule="first")
+    .agg(n=count_users(), rows=count_rows(3), pay=mean("wage"), all=sum("hours", max_total=100)),
+    "derived": Query()
+    .filter((col("hours") > 0) | col("union"))
+    .with_columns(pay=col("wage") * col("hours"), band=col("hours").cut([0, 20, 40, 80]))
+    .group_by("band", max_keys=1, rule="first")
+    .agg(n=count_users(), pay=mean("pay", weighting="rows", max_rows=4), low=mean("union")),
+    "whole": Query().agg(
+        n=count_users(), middle=quantile("wage", ["1/4", "1/2"]), bins=histogram("hours", [0, 20, 40, 80])
+    ),
+}
+
+
+def added(query: Query, frame: Any, user: str = "who") -> Sums:
+    """What all users add up to."""
+    return add_up(compiled(query, SCHEMA), table_of(frame), user, SCHEMA, memory=2**26, directory=None)
+
+
+def plain(sums: Sums) -> Any:
+    """The same, comparable."""
+    columns = {one.kind + str(one.value): column.tolist() for one, column in sums.columns.items()}
+    return sums.keys, columns, {name: (list(bins), users) for name, (bins, users) in sums.splits.items()}
+
+
+def forms(frame: pd.DataFrame, folder: Path) -> Iterator[tuple[str, Any]]:
+    """The same table in all the ways in which tables are kept."""
+    polars = pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    dataset = pytest.importorskip("pyarrow.dataset")
+    own = arrow.Table.from_pandas(frame, preserve_index=False)
+    yield "pandas, shuffled", frame.sample(frac=1, random_state=1)
+    yield "pandas of objects", frame.astype(object)
+    yield "pandas with floats", frame.assign(hours=frame["hours"].astype("Float64").astype(float))
+    yield "polars", polars.from_arrow(own)
+    yield "polars, lazy", polars.from_arrow(own).lazy()
+    yield "pyarrow", own
+    yield "pyarrow, dictionaries", own.set_column(1, "town", own["town"].dictionary_encode())
+    for size in (450, 3):
+        yield f"batches of {size}", own.to_batches(max_chunksize=size)[::-1]
+    path = folder / "rows.parquet"
+    polars.from_arrow(own).write_parquet(path, row_group_size=256)
+    yield "dataset", dataset.dataset(path)
+    yield "scanned", polars.scan_parquet(path)
+    yield "columns in another order", own.select(own.column_names[::-1])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_all_forms_give_the_same_integers(name: str, tmp_path: Path) -> None:
+    frame = rows()
+    expected = plain(added(QUERIES[name], frame))
+    assert any(np.any(column) for column in expected[1].values())
+    for form, table in forms(frame, tmp_path):
+        assert plain(added(QUERIES[name], table)) == expected, form
+
+
+def reference(frame: pd.DataFrame, most: int) -> dict[Any, list[int]]:
+    """The query "unknown" in plain Python: users, rows and hours by town and year."""
+    found: dict[Any, dict[Any, list[int]]] = {}
+    for row in frame.itertuples(index=False):
+        if any(map(pd.isna, (row.who, row.town, row.year, row.hours, row.wage))) or row.hours > 2**53 - 1:
+            continue
+        cell = found.setdefault(row.who, {}).setdefault((row.town, int(row.year)), [0, 0])
+        cell[0] += 1
+        cell[1] += min(max(int(row.hours), 0), 80)
+    total: dict[Any, list[int]] = {}
+    for cells in found.values():
+        for place in sorted(cells)[:most]:
+            count, hours = cells[place]
+            sums = total.setdefault(place, [0, 0, 0])
+            for j, value in enumerate((1, min(count, 3), min(hours, 100))):
+                sums[j] += value
+    return total
+
+
+def test_counts_and_sums_are_those_of_plain_python() -> None:
+    for seed in range(3):
+        frame = rows(seed)
+        sums = added(QUERIES["unknown"], frame)
+        by_kind = {one.kind: column.tolist() for one, column in sums.columns.items()}
+        expected = reference(frame, 2)
+        assert sums.keys == sorted(expected)
+        for kind, place in (("users", 0), ("rows", 1), ("sum", 2)):
+            assert by_kind[kind] == [expected[where][place] for where in sums.keys]
+
+
+def test_users_means_are_those_of_fractions() -> None:
+    """Values on the grid: a user's mean is rounded to a step of 2**-16, halves up, around the middle of the range."""
+    from fractions import Fraction
+
+    schema = Schema(x=number(0, 1, steps=2**16))
+    query = Query().agg(x=mean("x"))
+    meant = compiled(query, schema)
+    total = meant.answers[0].total
+    assert total is not None
+    assert total.value is not None
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 3, 7):
+        values = rng.integers(0, 2**16 + 1, size)
+        frame = pd.DataFrame({"who": ["a"] * size, "x": values / 2**16})
+        sums = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None)
+        exact = Fraction(int(values.sum()), size)
+        assert sums.columns[total].tolist() == [int(exact + Fraction(1, 2)) - 2**15]
+
+
+CHANGES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "dropped": lambda others: others.iloc[:0],
+    "twice": lambda others: pd.concat([others, others]),
+    "permuted": lambda others: others.sample(frac=1, random_state=2),
+    "odd": lambda others: others.assign(wage=np.nan, hours=pd.NA, town=None, year=pd.NA),
+    "other keys": lambda others: others.assign(town="Zug", year=2000),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_user_adds_the_same_whatever_others_do(name: str) -> None:
+    """With and without the user: the difference is what the user adds alone."""
+    frame = rows(7)
+    for user in (1, 2, 5):
+        mine = frame["who"].eq(user).fillna(False).to_numpy(dtype=bool)
+        own, others = frame[mine], frame[~mine]
+        assert len(own) > 1
+        alone = plain(added(QUERIES[name], own))
+        for change, make in CHANGES.items():
+            both, rest = (plain(added(QUERIES[name], part)) for part in (pd.concat([make(others), own]), make(others)))
+            assert subtracted(both, rest) == subtracted(alone, ([], {}, {})), change
+
+
+def subtracted(first: Any, second: Any) -> Any:
+    """The difference of two sums, without zeros."""
+    found: dict[Any, int] = {}
+    for sign, (keys, columns, splits) in ((1, first), (-1, second)):
+        for (kind, column), (place, where) in itertools.product(columns.items(), enumerate(keys)):
+            found[kind, where] = found.get((kind, where), 0) + sign * column[place]
+        for name, (bins, users) in splits.items():
+            for place, weight in enumerate([*bins, users]):
+                found[name, place] = found.get((name, place), 0) + sign * int(weight)
+    return {place: value for place, value in found.items() if value}
+
+
+def test_drawn_keys_are_a_choice_of_the_users_own() -> None:
+    """rule="random": each user counts in exactly max_keys of their keys, each key about as often."""
+    query = Query().group_by("town", max_keys=2).agg(n=count_users())
+    frame = pd.DataFrame({"who": np.repeat(np.arange(2000), 5), "town": ["a", "b", "c", "d", "e"] * 2000})
+    counts = plain(added(query, frame))[1]["usersNone"]
+    assert np.sum(counts) == 4000
+    # Of 2,000 users 40 % each: a standard deviation of 22; beyond 200 with a probability below 1e-18.
+    assert all(abs(count - 800) < 200 for count in counts)
+
+
+def test_dates_are_keys() -> None:
+    schema = Schema(day=key(datetime.date))
+    query = Query().group_by("day", max_keys=1).agg(n=count_users())
+    frame = pd.DataFrame({"who": [1, 2, 3], "day": pd.to_datetime(["2020-01-01", "2020-01-01", None])})
+    sums = add_up(compiled(query, schema), table_of(frame), "who", schema, memory=2**26, directory=None)
+    assert [column.tolist() for column in sums.columns.values()] == [[2]]
