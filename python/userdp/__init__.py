@@ -23,6 +23,7 @@ The public packages, from the ground up:
 * `userdp.distributions`: distributions from users' examples
 * `userdp.means`: means of users' vectors, and adaptive queries
 * `userdp.optimization`: linear and logistic regression, descents, the best of finitely many candidates
+* `userdp.tables`: counts, sums, means and quantiles of a data frame with a user-id column
 * `userdp.planning`: predicted errors of methods, numbers of users, lower bounds
 * `userdp.model_selection`: folds by public ids, for cross-validation
 * `userdp.datasets`: real users' data for examples
@@ -91,6 +92,7 @@ _PACKAGES = (
     "planning",
     "protocols",
     "public_randomness",
+    "tables",
     "users",
 )
 _HOME = {name: package for package, names in _NAMES.items() for name in names.split()}

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, compose, demo
+from userdp.cli import commands, compose, demo, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -56,6 +56,7 @@ def _parser() -> Parser:
         commands.add_delstab,
         compose.add_compose,
         commands.add_verify,
+        table.add_table,
         demo.add_demo,
     ):
         add(known)

@@ -1,0 +1,272 @@
+"""The command `table`: private counts, sums and means of a file with a column of user ids."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from userdp.cli.arguments import UsageError, add_json_option, whole
+from userdp.exact.numbers import parse_delta
+
+MOST_TEXT = 10_000
+"""Characters of a question on the command line."""
+KINDS = ("number", "integer", "boolean", "category", "key")
+AGGREGATES = ("count_users", "count_rows", "sum", "mean", "quantile", "histogram")
+COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__"}
+COMPARISONS |= {ast.GtE: "__ge__"}
+
+
+def add_table(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "table",
+        help="private counts, sums, means and quantiles of a table",
+        description="Answer a question about a file of rows with a column of user ids, with privacy for users. The "
+        "file is .parquet, .csv, .feather or .arrow. The schema is a .toml or .json file that says what "
+        'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
+        '"category" with '
+        'values = [...], or "key" with kind = "str" or "int". Nothing of the schema may be taken from the data. '
+        "Each run spends its budget again: add up the epsilons of all runs on the same people.",
+        epilog="examples:\n"
+        "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
+        "      --group-by occupation --max-keys 3 people=count_users 'wage=mean(lwage)'\n"
+        "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
+        "      --where 'union == 1 and hours > 1000' 'median=quantile(lwage, \"1/2\")' --plan --n-users 500",
+    )
+    parser.add_argument("file", type=Path, help="the rows: .parquet, .csv, .feather or .arrow")
+    parser.add_argument(
+        "answers",
+        nargs="+",
+        metavar="name=aggregate",
+        help=f"what is asked: {', '.join(AGGREGATES)}, as in the examples",
+    )
+    parser.add_argument("--user", required=True, help="the column of user ids")
+    parser.add_argument("--schema", required=True, type=Path, help=".toml or .json file of public types and bounds")
+    parser.add_argument("--epsilon", required=True, help="privacy parameter: a decimal, a fraction, or ln(fraction)")
+    parser.add_argument("--delta", default="0", help="probability; positive where groups are not known (default 0)")
+    parser.add_argument("--neighbors", choices=("add-remove", "replace"), default="add-remove")
+    parser.add_argument("--where", metavar="CONDITION", help="which rows count, such as 'union == 1 and hours > 1000'")
+    parser.add_argument("--group-by", metavar="COLUMNS", help="columns of keys, with commas between them")
+    parser.add_argument("--max-keys", type=whole(1), help="in how many groups a user counts at most")
+    parser.add_argument("--plan", action="store_true", help="say what it costs and how wrong it is, and read no row")
+    parser.add_argument("--n-users", type=whole(1), help="with --plan: about how many users there are")
+    parser.add_argument("--card", type=Path, metavar="FILE", help="write the card as .md or .html")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the numbers as .csv or .parquet")
+    add_json_option(parser)
+    parser.set_defaults(run=table)
+
+
+def table(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from userdp.tables import Session
+
+    schema = read_schema(options.schema)
+    delta = parse_delta(options.delta)
+    for path, endings in ((options.card, (".md", ".html")), (options.output, (".csv", ".parquet"))):
+        if path is not None and path.suffix.lower() not in endings:
+            raise UsageError(f"{path}: the ending must be {' or '.join(endings)}")
+    session = Session(
+        read_rows(options.file),
+        user=options.user,
+        schema=schema,
+        epsilon=options.epsilon,
+        delta=delta,
+        neighbors=options.neighbors,
+        composition="basic",
+    )
+    query = session.query()
+    if options.where is not None:
+        query = query.filter(condition(options.where))
+    if options.group_by is not None:
+        query = query.group_by(*options.group_by.split(","), max_keys=options.max_keys)
+    elif options.max_keys is not None:
+        raise UsageError("--max-keys goes with --group-by")
+    query = query.agg(**dict(aggregate(text) for text in options.answers))
+    if options.plan:
+        print(session.plan(query, n_users=options.n_users))
+        return 0
+    if options.n_users is not None:
+        raise UsageError("--n-users goes with --plan")
+    release = session.release(query)
+    if options.card is not None:
+        form = "html" if options.card.suffix.lower() == ".html" else "markdown"
+        options.card.write_text(release.card(form), encoding="utf-8")
+    if options.output is not None:
+        frame = release.to_frame("pandas")
+        if options.output.suffix.lower() == ".csv":
+            frame.to_csv(options.output, index=False)
+        else:
+            frame.to_parquet(options.output)
+    print(release.to_json() if options.json else release)
+    return 0
+
+
+def read_rows(path: Path) -> Any:
+    """A table on disk, of which nothing is read yet where the format allows it."""
+    ending = path.suffix.lower()
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file")
+    if ending == ".csv":
+        try:
+            import polars
+        except ModuleNotFoundError:
+            import pandas
+
+            return pandas.read_csv(path)
+        return polars.scan_csv(path)
+    formats = {".parquet": "parquet", ".feather": "feather", ".arrow": "ipc"}
+    if ending not in formats:
+        raise UsageError(f"{path}: the ending must be .parquet, .csv, .feather or .arrow")
+    try:
+        import pyarrow.dataset
+    except ModuleNotFoundError:
+        raise UsageError(f"{path}: {ending} files need pyarrow (pip install pyarrow)") from None
+    return pyarrow.dataset.dataset(path, format=formats[ending])
+
+
+def read_schema(path: Path) -> Any:
+    """A schema from a file."""
+    import datetime
+
+    from userdp import tables
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    if path.suffix.lower() == ".toml":
+        try:
+            import tomllib  # type: ignore[import-not-found, unused-ignore]
+        except ModuleNotFoundError:
+            raise UsageError(f"{path}: .toml files need Python 3.11; write the schema as .json") from None
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"{path}: {error}") from None
+    else:
+        try:
+            content = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"{path}: {error}") from None
+    if not isinstance(content, dict) or not all(isinstance(column, dict) for column in content.values()):
+        raise UsageError(f"{path}: a schema has an entry for each column, such as [wage] with type, low and high")
+    types = {"str": str, "int": int, "date": datetime.date}
+    columns = {}
+    for name, column in content.items():
+        given = dict(column)
+        kind = given.pop("type", None)
+        if kind not in KINDS:
+            raise UsageError(f"{path}: the type of {name!r} must be {', '.join(KINDS)}; got {kind!r}")
+        if kind == "key" and given.get("kind") in types:
+            given["kind"] = types[given["kind"]]
+        try:
+            columns[name] = getattr(tables, kind)(**given)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{path}: {name!r}: {error}") from None
+    try:
+        return tables.Schema(columns)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+# --- questions, in a part of Python's own grammar
+
+
+def parsed(text: str, what: str) -> ast.expr:
+    """An expression of Python, of which nothing is run."""
+    if len(text) > MOST_TEXT:
+        raise UsageError(f"{what} has more than {MOST_TEXT} characters")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UsageError(f"{what} cannot be read: {text!r}") from None
+
+
+def aggregate(text: str) -> tuple[str, Any]:
+    """A name and an aggregate, such as ``wage=mean(lwage)``."""
+    from userdp import tables
+
+    name, equals, what = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise UsageError(f"{text!r}: an answer is name=aggregate, such as people=count_users or wage=mean(lwage)")
+    call = parsed(what, "an answer")
+    function, arguments, named = call, [], {}
+    if isinstance(call, ast.Call):
+        function = call.func
+        arguments = [_argument(one) for one in call.args]
+        named = {one.arg: _argument(one.value) for one in call.keywords if one.arg is not None}
+    if not isinstance(function, ast.Name) or function.id not in AGGREGATES:
+        raise UsageError(f"{text!r}: the aggregates are {', '.join(AGGREGATES)}")
+    try:
+        return name.strip(), getattr(tables, function.id)(*arguments, **named)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{text!r}: {error}") from None
+
+
+def _argument(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        return node.id  # a column
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise UsageError(
+            f"{ast.unparse(node)!r}: the arguments are columns, numbers, texts and lists of them"
+        ) from None
+
+
+def condition(text: str) -> Any:
+    """A condition on rows, such as ``union == 1 and hours > 1000``."""
+    try:
+        return _condition(parsed(text, "--where"))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--where: {error}") from None
+
+
+def _condition(node: ast.expr) -> Any:
+    from userdp.tables import col
+
+    if isinstance(node, ast.BoolOp):
+        parts = [_condition(value) for value in node.values]
+        whole_of = parts[0]
+        for part in parts[1:]:
+            whole_of = whole_of & part if isinstance(node.op, ast.And) else whole_of | part
+        return whole_of
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ~_condition(node.operand)
+    if isinstance(node, ast.Compare):
+        operands = [node.left, *node.comparators]
+        parts = [
+            _comparison(left, operation, right)
+            for left, operation, right in zip(operands, node.ops, operands[1:], strict=False)
+        ]
+        both = parts[0]
+        for part in parts[1:]:
+            both = both & part
+        return both
+    if isinstance(node, ast.Name):
+        return col(node.id)
+    raise ValueError(
+        f"{ast.unparse(node)!r} is no condition; there are comparisons (== != < <= > >= in) of columns and values, "
+        "and, or, not"
+    )
+
+
+def _comparison(left: ast.expr, operation: ast.cmpop, right: ast.expr) -> Any:
+    if isinstance(operation, (ast.In, ast.NotIn)):
+        inside = _operand(left).is_in(ast.literal_eval(right))
+        return ~inside if isinstance(operation, ast.NotIn) else inside
+    if type(operation) not in COMPARISONS:
+        raise ValueError("comparisons are == != < <= > >= and in")
+    from userdp.tables import Expression, lit
+
+    first, second = _operand(left), _operand(right)
+    return getattr(first if isinstance(first, Expression) else lit(first), COMPARISONS[type(operation)])(second)
+
+
+def _operand(node: ast.expr) -> Any:
+    from userdp.tables import col
+
+    return col(node.id) if isinstance(node, ast.Name) else ast.literal_eval(node)
