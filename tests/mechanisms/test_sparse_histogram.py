@@ -189,6 +189,29 @@ def test_wide_discrete_noise_is_nearly_as_continuous_noise(sigma_squared: int, a
         assert smooth <= listed * F(103, 100)
 
 
+@pytest.mark.parametrize(("given", "want"), cases("random_subset_delta"))
+def test_known_keys_chosen_by_secret_coins(given: dict[str, Any], want: dict[str, str]) -> None:
+    """The bound holds for every choice of keys; the mixture has less, which is not what is claimed."""
+    ratio, level, keys = F(given["E0"]), F(given["E"]), given["n_keys"]
+    one = {True: ratio / (1 + ratio), False: 1 / (1 + ratio)}  # P[1 + Z >= 1] and P[Z >= 1]
+
+    def law(mine: tuple[int, ...]) -> list[Fraction]:
+        masses = [[one[key in mine], 1 - one[key in mine]] for key in range(keys)]
+        return [math.prod(row, start=F(1)) for row in itertools.product(*masses)]
+
+    subsets = list(itertools.combinations(range(keys), given["k"]))
+    mixed = [sum(column, F(0)) / len(subsets) for column in zip(*map(law, subsets), strict=True)]
+    without = law(())
+    exact = max(
+        sum((max(F(0), p - level * q) for p, q in zip(*pair, strict=True)), F(0))
+        for pair in ((mixed, without), (without, mixed))
+    )
+    assert exact == F(want["exact"])
+    bound = hockey_stick([(Shift.laplace(parse_level(log(ratio)), 1), given["k"])], level)
+    assert near(bound, F(want["bound"]), 1e-14)
+    assert exact < bound
+
+
 # --- calibration
 
 

@@ -47,17 +47,21 @@ from userdp.mechanisms import (
     ApproximatePrivateMode,
     BiasedCoin,
     Categorical,
+    CorrelatedCounts,
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Geometric,
     GroupedExponentialMechanism,
     GroupedScores,
+    KeySum,
     NegativeBinomial,
+    PartitionSelection,
     PrivateBestOf,
     PrivateRange,
     PurePrivateMode,
     RandomSubset,
+    SparseHistogram,
     TruncatedDiscreteLaplace,
     UnboundedDiscreteLaplace,
     UniformInteger,
@@ -163,6 +167,23 @@ def noise_on_values() -> Any:
     gaussian = DiscreteGaussian(rho="1/50", sensitivity=3)
     values = np.array([[3, 5], [0, 1000]])
     return [[noise.sample(17, random_state=3), noise.sample(values, random_state=4)] for noise in (bounded, gaussian)]
+
+
+@case
+def counts_by_key() -> Any:
+    counts, sums = {"tea": 90, "milk": 20, "gin": 1, 7: 15}, {"tea": 70, 7: -9}
+    plain = SparseHistogram(max_keys=2, threshold=17, epsilon=1, scale=2)
+    summed = SparseHistogram(
+        max_keys=2, threshold=12, epsilon=1, sigma_squared=20, sums=[KeySum(-1, 1, sigma_squared=9)]
+    )
+    chosen = PartitionSelection(epsilon=1, delta="1e-5", neighbors="replace")
+    common = CorrelatedCounts(n_keys=4, max_keys=4, rho="1/50")
+    return [
+        [[key, number] for key, number in plain.sample(counts, random_state=1).items()],
+        [[key, *numbers] for key, numbers in summed.sample(counts, [sums], random_state=2).items()],
+        chosen.sample({**counts, "milk": 25}, random_state=3),
+        list(common.sample([90, 20, 1, 15], 100, random_state=4)),
+    ]
 
 
 @case

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from userdp.exact.pmf import Pmf, exact_pmf
 
 if TYPE_CHECKING:
+    from userdp.mechanisms.correlated_counts import CorrelatedCounts
     from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
     from userdp.mechanisms.discrete_laplace import DiscreteLaplace, UnboundedDiscreteLaplace
     from userdp.mechanisms.distributions import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from userdp.mechanisms.key_bounds import KeyedSensitivity, keyed_rho, keyed_sensitivity
     from userdp.mechanisms.mode import PurePrivateMode
     from userdp.mechanisms.mode_approximate import ApproximatePrivateMode
+    from userdp.mechanisms.partition_selection import PartitionSelection
     from userdp.mechanisms.private_best_of import PrivateBestOf
     from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
     from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
@@ -32,6 +34,7 @@ __all__ = [
     "ApproximatePrivateMode",
     "BiasedCoin",
     "Categorical",
+    "CorrelatedCounts",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
@@ -41,6 +44,7 @@ __all__ = [
     "KeySum",
     "KeyedSensitivity",
     "NegativeBinomial",
+    "PartitionSelection",
     "Pmf",
     "PrivateBestOf",
     "PrivateRange",
@@ -58,6 +62,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "correlated_counts": "CorrelatedCounts",
     "discrete_gaussian": "DiscreteGaussian",
     "discrete_laplace": "DiscreteLaplace UnboundedDiscreteLaplace",
     "distributions": "BiasedCoin Categorical Geometric NegativeBinomial RandomSubset UniformInteger",
@@ -65,6 +70,7 @@ _NAMES = {
     "grouped_exponential": "GroupedExponentialMechanism GroupedScores",
     "mode": "PurePrivateMode",
     "mode_approximate": "ApproximatePrivateMode",
+    "partition_selection": "PartitionSelection",
     "private_best_of": "PrivateBestOf",
     "private_range": "PrivateRange ReleasedRange",
     "key_bounds": "KeyedSensitivity keyed_rho keyed_sensitivity",

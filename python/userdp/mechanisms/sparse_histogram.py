@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
@@ -35,12 +34,11 @@ from userdp.mechanisms.base import AdditiveNoise, Mechanism
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho
+from userdp.mechanisms.key_counts import Integers, listed_integers, read_counts, read_integers
 from userdp.mechanisms.vanishing_keys import WIDE_VARIANCE, Keys, Shift
 from userdp.runtime import source_of
-from userdp.users.table import canonical_id
 
 Number: TypeAlias = "float | int | Fraction | str"
-Integers: TypeAlias = npt.NDArray[np.int64]
 Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 
 LARGEST_COUNT = 2**32
@@ -564,22 +562,15 @@ class SparseHistogram(Mechanism):
         """Keys in canonical order, their counts, and the sums of each."""
         if len(sums) != len(self._sums):
             raise ValueError(f"sums must be {len(self._sums)} as those of this histogram; got {len(sums)}")
+        keys, numbers = read_counts(counts)
         if not isinstance(counts, Mapping):
-            numbers = _integers(counts, "counts")
-            totals = [_integers(one, "sums") for one in sums]
+            totals = [read_integers(one, "sums") for one in sums]
             if any(total.shape != numbers.shape for total in totals):
                 raise ValueError("sums must have the shape of counts")
-            return range(numbers.size), numbers, totals
-        try:
-            keys = sorted(counts, key=canonical_id)
-        except (TypeError, ValueError):
-            raise TypeError(
-                "the keys of counts must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these"
-            ) from None
+            return keys, numbers, totals
         if not all(isinstance(one, Mapping) for one in sums):
             raise TypeError("sums must be mappings where counts is one")
-        listed = [_listed([counts[key] for key in keys]), *(_listed([one.get(key, 0) for key in keys]) for one in sums)]
-        return keys, listed[0], listed[1:]
+        return keys, numbers, [listed_integers([one.get(key, 0) for key in keys]) for one in sums]
 
     def _clamped(self, users: int) -> int:
         return min(users, LARGEST_COUNT) if self._rate is not None else users
@@ -596,23 +587,3 @@ def _clamped_masses(noise: AdditiveNoise, value: int, low: int, high: int) -> li
     assert isinstance(noise, (DiscreteGaussian, DiscreteLaplace))
     tails = [Fraction(1), *(noise.tail(x - value) for x in range(low + 1, high + 1)), Fraction(0)]
     return [(low + place, tails[place] - tails[place + 1]) for place in range(high - low + 1)]
-
-
-def _listed(values: list[Any]) -> Integers:
-    """Python's integers as int64, clamped."""
-    for value in values:
-        if type(value) is not int and not is_integer(value):
-            raise TypeError(f"counts and sums must be ints; one is a {type(value).__name__}")
-    return np.array([min(max(int(value), -(2**62)), 2**62) for value in values], dtype=np.int64)
-
-
-def _integers(values: Any, name: str) -> Integers:
-    if isinstance(values, np.ndarray):
-        array = AdditiveNoise._int64(values)
-    elif isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise TypeError(f"{name} must be mappings or arrays of ints; got a {type(values).__name__}")
-    else:
-        array = _listed(list(values))
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one axis; got shape {array.shape}")
-    return np.clip(array, -(2**62), 2**62)

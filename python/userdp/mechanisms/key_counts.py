@@ -1,0 +1,49 @@
+"""Counts by key as they come in: a mapping from keys, or an array in an order that says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import is_integer
+from userdp.mechanisms.base import AdditiveNoise
+from userdp.users.table import canonical_id
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+def read_counts(counts: Any) -> tuple[Sequence[Any], Integers]:
+    """Keys in canonical order, or places, and their counts."""
+    if not isinstance(counts, Mapping):
+        numbers = read_integers(counts, "counts")
+        return range(numbers.size), numbers
+    try:
+        keys = sorted(counts, key=canonical_id)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "the keys of counts must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these"
+        ) from None
+    return keys, listed_integers([counts[key] for key in keys])
+
+
+def listed_integers(values: list[Any]) -> Integers:
+    """Python's integers as int64, clamped."""
+    for value in values:
+        if type(value) is not int and not is_integer(value):
+            raise TypeError(f"counts and sums must be ints; one is a {type(value).__name__}")
+    return np.array([min(max(int(value), -(2**62)), 2**62) for value in values], dtype=np.int64)
+
+
+def read_integers(values: Any, name: str) -> Integers:
+    if isinstance(values, np.ndarray):
+        array = AdditiveNoise._int64(values)
+    elif isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise TypeError(f"{name} must be mappings or arrays of ints; got a {type(values).__name__}")
+    else:
+        array = listed_integers(list(values))
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one axis; got shape {array.shape}")
+    return np.clip(array, -(2**62), 2**62)
