@@ -12,6 +12,7 @@ from userdp.tables.queries import KeySet, Query
 from userdp.tables.release import Release
 from userdp.tables.schema import Schema, boolean, category, integer, key, number, timestamp
 from userdp.tables.session import Plan, Session
+from userdp.tables.suggestions import Suggestion
 
 __all__ = [
     "Expression",
@@ -21,6 +22,7 @@ __all__ = [
     "Release",
     "Schema",
     "Session",
+    "Suggestion",
     "boolean",
     "category",
     "col",

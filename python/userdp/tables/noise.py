@@ -249,7 +249,7 @@ def gaussian_noise(
         if isinstance(answer.aggregate, Quantile):
             count = _levels(answer)
             # Bounded range eps costs eps^2 / 8 in rho; levels are chosen one after the other.
-            each = shortened(_root_below(8 * part * rho / count), up=False)
+            each = shortened(root_below(8 * part * rho / count), up=False)
             cost = PrivacyCost(epsilon=count * each, rho=count * each**2 / 8)
             selected.append(_selected(answer, neighbors, each, cost))
         else:
@@ -352,7 +352,7 @@ def _up(variance: Fraction) -> Fraction:
     return max(shortened(variance, up=True), Fraction(1, 100))
 
 
-def _root_below(x: Fraction) -> Fraction:
+def root_below(x: Fraction) -> Fraction:
     """Just below the square root."""
     bits = 80
     return Fraction(math.isqrt(x.numerator * 2 ** (2 * bits) // x.denominator), 2**bits)
