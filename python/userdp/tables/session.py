@@ -362,8 +362,8 @@ class Session:
         Parameters
         ----------
         query : Query
-            All rows or a filter, and agg with one ``count_rows(most)`` or one ``sum(column, max_total=most)`` of what is
-            never negative. The bound is at most what is given there.
+            All rows or a filter, and agg with one ``count_rows(most)`` or one ``sum(column, max_total=most)`` of what
+            is never negative. The bound is at most what is given there.
         epsilon, rho
             As for `release`: what the choice costs. A fifth of what the release afterwards takes is a good part.
         then : privacy parameter

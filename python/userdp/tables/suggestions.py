@@ -67,8 +67,8 @@ def search_of(query: Query, schema: Mapping[str, ColumnType]) -> Search:
     meant = compiled(query, schema)
     if len(meant.answers) != 1 or meant.group or not isinstance(meant.answers[0].aggregate, (CountRows, Sum)):
         raise ValueError(
-            "a bound is suggested for one count_rows(max_rows) or one sum(column, max_total=), without groups; the given "
-            "bound is the largest one that is considered"
+            "a bound is suggested for one count_rows(max_rows) or one sum(column, max_total=), without groups; the "
+            "given bound is the largest one that is considered"
         )
     total = meant.answers[0].total
     assert total is not None
