@@ -17,7 +17,7 @@ import pytest
 
 from support.distribution_draws import fits
 from userdp import LogRatio
-from userdp.accounting import PrivacyCost, PrivacyLedger, zcdp_delta
+from userdp.accounting import PrivacyCost, PrivacyLedger, compose_basic, zcdp_delta
 from userdp.exact.numbers import PrivacyLevel, parse_level
 from userdp.mechanisms import KeySum, SparseHistogram, keyed_rho, keyed_sensitivity
 from userdp.mechanisms.vanishing_keys import Keys, Shift, hockey_stick
@@ -333,6 +333,62 @@ def test_small_worlds_hold_and_fail_when_a_constant_is_spoilt(place: int) -> Non
     assert min(spoilt.values()) > claim
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "threshold", "neighbors", "ratio"),
+    [
+        (-1, 1, 2, "add-remove", "2"),
+        (-2, 1, 2, "add-remove", "2"),
+        (-1, 1, 2, "replace", "3/2"),
+    ],
+)
+def test_small_worlds_with_sums(low: int, high: int, threshold: int, neighbors: Any, ratio: str) -> None:
+    """All pairs of neighbors of two users with two keys, one each, and the ends as values."""
+    level, users = F(6, 5), 2
+    rate = parse_level(log(ratio))
+    made = SparseHistogram(
+        max_keys=1,
+        threshold=threshold,
+        epsilon=log(level),
+        neighbors=neighbors,
+        epsilon_per_unit=log(ratio),
+        sums=[KeySum(low, high, epsilon_per_unit=log(ratio))],
+    )
+    shifts = Shift.laplace(rate, 1), Shift.laplace(rate, max(-low, high))
+    common = (Shift.laplace(rate, high - low),) if neighbors == "replace" else ()
+    claim = Keys(1, neighbors, 1 - made.release_probability(1), shifts, common).delta(PrivacyLevel(level, F(0)))
+    # One pure loss for the numbers of a key is a bound of that.
+    assert claim <= made.certified_delta
+
+    def worst(times: int) -> Fraction:
+        kinds: list[dict[int, int]] = [{}, *({key: value} for key in (0, 1) for value in (low, high))]
+        top, most = max(threshold, users), 4 * users * max(-low, high)
+
+        @cache
+        def law(*world: tuple[int, int]) -> dict[Any, Fraction]:
+            counts, totals = zip(*world, strict=True)
+            pmf = made.pmf(list(counts), [list(totals)], largest=top, largest_sum=most)
+            return dict(zip(pmf.outputs, pmf.fractions(), strict=True))
+
+        def numbers(world: list[dict[int, int]]) -> tuple[tuple[int, int], ...]:
+            return tuple(
+                (sum(key in user for user in world), times * sum(user.get(key, 0) for user in world)) for key in (0, 1)
+            )
+
+        found = F(0)
+        for rest, one in itertools.product(kinds, repeat=2):
+            for other in kinds if neighbors == "replace" else [{}]:
+                p, q = law(*numbers([rest, one])), law(*numbers([rest, other]))
+                for a, b in ((p, q), (q, p)):
+                    found = max(
+                        found, sum((max(F(0), mass - level * b.get(out, F(0))) for out, mass in a.items()), F(0))
+                    )
+        return found
+
+    print(float(worst(1) / claim), float(worst(4) / claim))
+    assert worst(1) <= claim + F(1, 2**60)
+    assert worst(4) > claim
+
+
 @pytest.mark.parametrize(("given", "want"), cases("small_world_delta"))
 def test_small_worlds_of_the_cases(given: dict[str, Any], want: dict[str, Any]) -> None:
     mechanism = SparseHistogram(
@@ -485,6 +541,10 @@ def test_cost_states_a_delta_beside_rho() -> None:
     assert again.entries[0].cost == cost
     assert pickle.loads(pickle.dumps(cost)) == cost
     assert "added_delta" in repr(cost)
+    twice = compose_basic(PrivacyCost(rho=cost.rho, added_delta=cost.added_delta), cost, PrivacyCost("1/10"))
+    assert twice.rho == 2 * cost.rho + F(1, 200)
+    assert twice.added_delta == 2 * cost.added_delta
+    assert twice.epsilon is None
     replaced = SparseHistogram(max_keys=10, threshold=81, epsilon=1, neighbors="replace", sigma_squared=279)
     assert replaced.rho == F(10, 279)
     assert replaced.distance == 20 * replaced.noise.distance

@@ -80,7 +80,8 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
     if all(pairs):
         epsilon = epsilon_above(level_sum(pair[0] for pair in pairs if pair))
         delta = min(Fraction(1), sum((pair[1] for pair in pairs if pair), Fraction(0)))
-    if not any(beside for _, beside, _ in forms):
+    stated = any(cost.added_delta for cost in costs)
+    if stated or not any(beside for _, beside, _ in forms):
         rho = sum((form[0] for form in forms), Fraction(0))
     if epsilon is None and rho is None:
         raise ValueError("costs: some have no epsilon and others have a delta and no rho, so nothing holds for all")
@@ -89,7 +90,9 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
     mu2 = sum(known, Fraction(0)) if len(known) == len(costs) else None
     if mu2 is not None:
         distance = max(distance, sum((cost.distance for cost in costs), Fraction(0)))
-    return PrivacyCost(epsilon, delta or 0, rho, min(Fraction(1), distance), mu2=mu2)
+    # Deltas beside rho add up like others; of a cost in epsilon and delta that is no news.
+    added = min(Fraction(1), sum((form[1] for form in forms), Fraction(0))) if stated else Fraction(0)
+    return PrivacyCost(epsilon, delta or 0, rho, min(Fraction(1), distance), mu2=mu2, added_delta=added)
 
 
 def level_sum(epsilons: Iterable[Epsilon]) -> PrivacyLevel:
