@@ -326,3 +326,14 @@ def test_bad_values() -> None:
     for sensitivity in (0, -1):
         with pytest.raises(ValueError, match="sensitivity"):
             noise.rho(sensitivity)
+
+
+@pytest.mark.parametrize("sigma_squared", ["1/100", 3, "140.5"])
+def test_tails_are_sums_of_the_distribution(sigma_squared: Any) -> None:
+    noise = DiscreteGaussian(sigma_squared=sigma_squared)
+    pmf = noise.pmf(0)
+    for x in range(-noise.support - 2, noise.support + 3):
+        above = sum(weight for output, weight in zip(pmf.outputs, pmf.weights, strict=True) if output >= x)
+        assert noise.tail(x) == Fraction(above, pmf.total)
+    with pytest.raises(TypeError, match="x must be an int"):
+        noise.tail(0.5)  # type: ignore[arg-type]

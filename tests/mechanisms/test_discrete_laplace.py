@@ -347,3 +347,15 @@ def test_too_much_is_refused_up_front() -> None:
             wide.sample(np.broadcast_to(kind(3), (2**48,)))
     with pytest.raises(ValueError, match="size"):
         wide.sample(np.array([1]), size=3)
+
+
+@pytest.mark.parametrize(("scale", "bounds"), [(2, (0, 5)), (10, (-300, 300)), (3, (0, 2000)), ("0.03", (0, 4))])
+def test_tails_of_the_noise_are_those_of_releases(scale: Any, bounds: tuple[int, int]) -> None:
+    noise = DiscreteLaplace(scale=scale, bounds=bounds)
+    low, high = bounds
+    for value in range(low, high + 1, max(1, (high - low) // 5)):
+        pmf = noise.pmf(value)
+        for place in range(1, high - low + 1, max(1, (high - low) // 9)):
+            assert noise.tail(low + place - value) == Fraction(sum(pmf.weights[place:]), pmf.total)
+    with pytest.raises(TypeError, match="x must be an int"):
+        noise.tail(0.5)  # type: ignore[arg-type]
