@@ -22,6 +22,7 @@ from userdp.accounting import (
     PrivacyCost,
     PrivacyLedger,
     compose_optimal,
+    gaussian_delta,
     largest_epsilon_each,
     largest_rho,
     zcdp_delta,
@@ -426,7 +427,10 @@ def test_fits_of_every_kind_are_charged_once_what_they_say_in_advance(model: Any
     cost = model.privacy_cost(n_users=30, n_features=1)
     assert [entry.cost for entry in ledger.entries] == [cost] == [model.privacy_.cost]
     assert cost.pair() == (1, model.privacy_.delta)
-    if cost.rho is not None and cost.delta:
+    if cost.mu2 is not None:
+        assert gaussian_delta(cost.mu2, 1, distance=cost.distance) <= cost.delta
+        assert cost.rho == cost.mu2 / 2
+    elif cost.rho is not None and cost.delta:
         assert zcdp_delta(cost.rho, 1, distance=cost.distance) <= cost.delta
     before = {name: np.array(getattr(model, name)) for name in model.released}
     with pytest.raises(PrivacyBudgetError):

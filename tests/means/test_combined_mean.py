@@ -17,7 +17,7 @@ import pytest
 
 from oracle import clipping_excess as reference
 from userdp import _core
-from userdp.accounting import zcdp_delta
+from userdp.accounting import gaussian_delta, zcdp_delta
 from userdp.exact.numbers import COUNTED
 from userdp.means import combined as module
 from userdp.means.combined import (
@@ -33,7 +33,8 @@ from userdp.means.combined import (
     plan_combined,
     share_of_test,
 )
-from userdp.means.problem import NOISE_DISTANCE, MeanProblem
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
+from userdp.means.problem import MeanProblem
 from userdp.mechanisms.composed import run
 from userdp.users import GivenVectors
 
@@ -219,20 +220,21 @@ def stub(rng: np.random.Generator, seen: list[Release]) -> Callable[[Release], t
 
 def spent(method: CombinedMean, steps: list[Release]) -> Fraction:
     """A search counts as what is charged for it, which its bounded range is within."""
-    total = F(0)
+    total, account = F(0), method.noise.account
+    assert account.unit == "mu2"
     for step in steps:
         if isinstance(step, DistanceSearch):
-            charged = method.search_share * method.noise.rho
-            assert 0.99 * charged < step.epsilon**2 / 8 <= charged
+            charged = method.search_share * account.amount
+            assert 0.99 * charged < F(math.pi) / 8 * step.epsilon**2 <= charged
             total += charged
         else:
             assert isinstance(step, (ClippedSum, Look))
-            total += step.rho + (step.rho_of_squares if isinstance(step, Round) else 0)
+            total += step.part.amount + (step.part_of_squares.amount if isinstance(step, Round) else 0)
     return total
 
 
 @pytest.mark.parametrize("d", [4, 64])
-def test_all_paths_spend_rho_exactly(d: int) -> None:
+def test_all_paths_spend_the_account_exactly(d: int) -> None:
     rng, kinds = np.random.default_rng(d), Counter[str]()
     methods = [planned(n, d, m) for n, m in ((3000, 256), (3000, 16), (10**5, 10**5))]
     methods = [method for method in [*methods, planned(3000, d, **NO_HINT)] if method.worth_it]
@@ -240,7 +242,7 @@ def test_all_paths_spend_rho_exactly(d: int) -> None:
     for index in range(2000 if d == 4 else 1000):
         method, steps = methods[index % len(methods)], list[Release]()
         ending = module._Run(method, stub(rng, steps)).ending()
-        assert spent(method, steps) == method.noise.rho
+        assert spent(method, steps) == method.noise.account.amount
         assert all(spent(method, [step]) > 0 for step in steps)
         rounds = sum(isinstance(step, Round) for step in steps)
         looks = sum(isinstance(step, Look) for step in steps)
@@ -261,8 +263,16 @@ def test_the_budget_keeps_the_promise() -> None:
     for d, delta in ((2, F(1, 10)), (64, F(1, 10**6)), (1000, F(1, 10**12))):
         method = planned(10**4, d, 256, "0.7", delta)
         cost = method.budget().cost
-        assert cost.rho == method.noise.rho == sum(method.budget().parts.values())
+        assert cost.mu2 == method.noise.account.amount == sum(method.budget().parts.values())
+        assert cost.rho == cost.mu2 / 2
+        assert gaussian_delta(cost.mu2, "0.7", distance=2**7 * d * NOISE_DISTANCE) <= delta
+        in_rho = planned(10**4, d, 256, "0.7", delta, in_rho=True)
+        cost = in_rho.budget().cost
+        assert cost.rho == in_rho.noise.rho == sum(in_rho.budget().parts.values())
+        assert cost.mu2 is None
         assert zcdp_delta(cost.rho, "0.7", distance=2**7 * d * NOISE_DISTANCE) <= delta
+        assert in_rho.predicted_error() > 1.04 * method.predicted_error()
+        cost = method.budget().cost
         assert cost.distance == (7 * d + 8) * NOISE_DISTANCE
 
 
@@ -372,11 +382,14 @@ def test_plans_start_with_nobody_clipped_and_keep_to_their_limits() -> None:
         ({"delta": 0}, False),
         ({"d": 8, "n": 10**5}, False),
         ({"d": 17, "n": 10**4}, True),
-        ({"d": 25, "n": 10**4, "epsilon": 10}, False),
-        ({"d": 26, "n": 10**4, "epsilon": 10}, True),
+        ({"d": 22, "n": 10**4, "epsilon": 10}, False),
+        ({"d": 23, "n": 10**4, "epsilon": 10}, True),
+        ({"d": 25, "n": 10**4, "epsilon": 10, "in_rho": True}, False),
+        ({"d": 26, "n": 10**4, "epsilon": 10, "in_rho": True}, True),
         ({"d": 14, "n": 10**5, "epsilon": "0.1"}, False),
-        ({"d": 17, "n": 10**5, "rho": F(1, 1000)}, True),  # a part of an account, in which there is no Laplace noise
-        ({"d": 14, "n": 10**5, "rho": F(1, 1000)}, False),
+        # A part of an account, in which there is no Laplace noise.
+        ({"d": 17, "n": 10**5, "part": GaussianAccount("rho", F(1, 1000))}, True),
+        ({"d": 14, "n": 10**5, "part": GaussianAccount("mu2", F(1, 500))}, False),
     ],
 )
 def test_the_rule_of_the_default(given: Any, expected: bool) -> None:
@@ -411,7 +424,7 @@ def test_without_a_hint_the_spread_is_found() -> None:
 
 
 def test_two_users_with_little_noise_are_searched_too() -> None:
-    method = planned(2, 64, rho=F(10**6), **NO_HINT)
+    method = planned(2, 64, part=GaussianAccount("rho", F(10**6)), **NO_HINT)
     assert method.worth_it
     assert method.search(np.zeros(64), 1e-6).epsilon == 64
     outcome = run(method.program(everybody(np.full((2, 64), 0.01))), _core.Source(2))

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from oracle import iterated_mean as reference
-from userdp.accounting import PrivacyLedger, largest_rho, zcdp_delta
+from userdp.accounting import PrivacyLedger, gaussian_delta, largest_mu2
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean
+from userdp.means.gaussian_account import NOISE_DISTANCE
 from userdp.means.iterated import (
     GaussianRounds,
     IteratedMean,
@@ -26,7 +27,7 @@ from userdp.means.iterated import (
     planned_rounds,
 )
 from userdp.means.methods import choose
-from userdp.means.problem import NOISE_DISTANCE, MeanMethod, MeanProblem
+from userdp.means.problem import MeanMethod, MeanProblem
 from userdp.means.winsorized import plan_laplace
 from userdp.mechanisms.composed import run
 from userdp.runtime import source_of
@@ -81,7 +82,7 @@ def test_one_round_is_the_gaussian_mechanism() -> None:
     assert isinstance(other, IteratedMean)
     assert one.schedule == other.schedule
     assert one.rounds[0].mechanism.sigma_squared == other.rounds[0].mechanism.sigma_squared
-    rho = float(largest_rho(1, "1e-6"))
+    rho = float(largest_mu2(1, "1e-6")) / 2
     assert one.predicted_error() == pytest.approx(math.sqrt(64 * 2 / (10_000**2 * rho)))
 
 
@@ -164,17 +165,18 @@ def test_what_is_spent_is_within_the_claim(d: int) -> None:
         plan = planned_rounds(d, 1.0, 0.1, noise.size())
         method = IteratedMean("iterated", given, noise, plan)
         cost = method.budget().cost
-        assert cost.rho == sum(method.budget().parts.values()) <= noise.rho
-        assert zcdp_delta(cost.rho, "0.7", distance=cost.distance) <= delta
+        assert cost.mu2 == sum(method.budget().parts.values()) <= noise.account.amount
+        assert gaussian_delta(cost.mu2, "0.7", distance=cost.distance) <= delta
+        assert cost.rho == cost.mu2 / 2
         drawn = F(0)
         for this, share in zip(method.rounds, plan.shares, strict=True):
-            each = this.mechanism.rho(2 * this.reach)
-            assert each <= noise.rho * share
+            each = F(4 * this.reach**2) / (this.mechanism.sigma_squared - 4)
+            assert each <= noise.account.amount * share
             drawn += each
             assert this.mechanism.distance <= NOISE_DISTANCE
             assert this.reach == math.floor(F(this.radius) / F(this.grid))
             assert 500 * this.reach < 2**61
-        assert F(99, 100) * cost.rho < drawn <= cost.rho
+        assert F(99, 100) * cost.mu2 < drawn <= cost.mu2
         assert cost.distance >= sum(d * this.mechanism.distance for this in method.rounds)
 
 

@@ -437,11 +437,14 @@ def test_intervals_cover_the_mean_as_often_as_they_say(delta: Any) -> None:
 TINY_NOISE: dict[str, dict[str, Any]] = {
     "laplace": {"epsilon": 1, "grid_resolution": 2},
     "gaussian": {"epsilon": 4, "delta": F(1, 10), "method": "gaussian", "grid_resolution": 1},
+    # Noise by its exact curve, which sums of so many steps are worth.
+    "exact": {"epsilon": 4, "delta": F(1, 10), "method": "gaussian", "grid_resolution": 8},
 }
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize(
+    ("noise", "d"), [("laplace", 1), ("laplace", 2), ("gaussian", 1), ("gaussian", 2), ("exact", 1)]
+)
 @pytest.mark.parametrize("halved", [False, True])
 def test_exact_audit_of_the_default(noise: str, d: int, halved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     given = TINY_NOISE[noise] | {"bounds": ([0] * d, [1, 50][:d]), "m": 1}
@@ -454,7 +457,9 @@ def test_exact_audit_of_the_default(noise: str, d: int, halved: bool, monkeypatc
         monkeypatch.setattr(
             GaussianRounds,
             "mechanism",
-            lambda self, share, reach: DiscreteGaussian(rho=self.rho * share, sensitivity=reach),
+            lambda self, share, reach: DiscreteGaussian(
+                sigma_squared=self.account.part(share).sigma_squared(2 * reach) / 4
+            ),
         )
     universe: list[Any] = [0.0, 1.0, math.nan]
     if d == 2:
@@ -469,6 +474,8 @@ def test_exact_audit_of_the_default(noise: str, d: int, halved: bool, monkeypatc
             epsilon=given["epsilon"],
             delta=given.get("delta", 0),
         )
+        unit = made.release_plan(n_users=2, n_features=d).budget.unit
+    assert unit == {"laplace": "epsilon", "gaussian": "rho", "exact": "mu2"}[noise]
     print(f"{noise}, {d} columns, halved {halved}: worst delta {report.worst_delta}, epsilon {report.epsilon}")
     assert report.holds is not halved
 

@@ -17,7 +17,7 @@ import pytest
 
 from support.forgotten_plans import forgotten_plans
 from userdp import InsecureRandomnessWarning
-from userdp.accounting import zcdp_delta
+from userdp.accounting import gaussian_delta
 from userdp.algorithms import finite_algorithm
 from userdp.audit import audit_user_level
 from userdp.exceptions import PrivacyBudgetError
@@ -293,8 +293,9 @@ def test_one_flat_account(method: str) -> None:
     )
     answers = about._plan(10_000, 1).answers
     cost = answers.budget.cost
-    assert cost.rho is not None
-    delta = zcdp_delta(cost.rho, 1, distance=cost.distance)
+    assert cost.mu2 is not None
+    assert cost.rho == cost.mu2 / 2
+    delta = gaussian_delta(cost.mu2, 1, distance=cost.distance)
     print(f"{method}: delta {float(delta):.4g}, predicted error {answers.method.predicted_error():.4g}")
     assert F(99, 100) * F(1, 10**6) <= delta <= F(1, 10**6)
 

@@ -14,6 +14,7 @@ import pytest
 from userdp import LogRatio, _core
 from userdp.accounting import (
     largest_epsilon_each,
+    largest_mu2,
     largest_rho,
     optimal_delta,
     optimal_delta_of_groups,
@@ -23,6 +24,7 @@ from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean, range_search
+from userdp.means.gaussian_account import GaussianAccount, GaussianUnit
 from userdp.means.problem import MeanMethod, MeanProblem
 from userdp.means.range_search import Lattice, RangeSearch
 from userdp.means.winsorized import WinsorizedBall, WinsorizedColumns, plan_laplace, plan_paper, plan_practical
@@ -116,17 +118,21 @@ def test_exact_audit_of_the_estimator(n: int, m: int, values: int, method: str) 
     assert halved.holds is False
 
 
-def test_exact_audit_of_the_ball() -> None:
+@pytest.mark.parametrize("unit", ["rho", "mu2"])
+def test_exact_audit_of_the_ball(unit: GaussianUnit) -> None:
     universe, epsilon, delta = [(-1.7,), (0.3,), (1.9,), None], F(1), F(1, 20)
-    rho = largest_rho(epsilon, delta, distance=F(1, 2**90))
+    largest = largest_rho if unit == "rho" else largest_mu2
+    account = GaussianAccount(unit, largest(epsilon, delta, distance=F(1, 2**90)))
     lattice = Lattice(0.5, 2, 2, 2)
 
-    def ball(rho: Fraction) -> WinsorizedBall:
+    def ball() -> WinsorizedBall:
         problem = problem_of(2, max_norm=2.0, delta=delta)
-        return WinsorizedBall("practical", problem, 1, lattice, 1.0, 2, F(1, 4), rho, F(1, 2**90))
+        return WinsorizedBall(
+            "practical", problem, 1, lattice, 1.0, 2 if unit == "rho" else 8, F(1, 4), account, F(1, 2**90)
+        )
 
-    report = audited(ball(rho), universe, epsilon, delta)
-    method = ball(rho)
+    report = audited(ball(), universe, epsilon, delta)
+    method = ball()
     quarter = DiscreteGaussian(sigma_squared=method.noise.sigma_squared / 4)
     weak = audited(with_noise(method, quarter), universe, epsilon, delta)
     print(f"ball: worst delta {report.worst_delta}; of half the noise {weak.worst_delta}; claimed {delta}")

@@ -17,9 +17,9 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 
 from support.forgotten_plans import little_noise
-from userdp.accounting import largest_epsilon_each, zcdp_delta
+from userdp.accounting import gaussian_delta, largest_epsilon_each
 from userdp.exceptions import InsecureRandomnessWarning
-from userdp.means.problem import NOISE_DISTANCE
+from userdp.means.gaussian_account import NOISE_DISTANCE
 from userdp.mechanisms.composed import run
 from userdp.optimization import (
     Box,
@@ -30,7 +30,7 @@ from userdp.optimization import (
     SmoothedHingeLoss,
     SquaredLoss,
 )
-from userdp.optimization.clipped import _amplified_rho, relative_noise
+from userdp.optimization.clipped import _amplified, relative_noise
 from userdp.runtime import source_of
 
 N, M, D = 40, 3, 2
@@ -166,15 +166,16 @@ def test_what_is_kept() -> None:
 def test_budget_of_full_batches() -> None:
     budget = learner(n_iterations=7).release_plan(n_users=N, n_features=D).budget
     cost = budget.cost
-    assert budget.parts == {"gradients": cost.rho}
-    assert budget.unit == "rho"
-    assert cost.rho is not None
+    assert budget.parts == {"gradients": cost.mu2}
+    assert budget.unit == "mu2"
+    assert cost.mu2 is not None
+    assert cost.rho == cost.mu2 / 2
     step = planned(learner(n_iterations=7), N, D).step
     sensitivity = 2 * math.floor(step.clip / step.grid)
-    assert 7 * step.noise.rho(sensitivity) <= cost.rho
+    assert 7 * Fraction(sensitivity**2) / (step.noise.sigma_squared - 4) <= cost.mu2
     assert 7 * D * step.noise.distance <= cost.distance
-    assert zcdp_delta(cost.rho, 1, distance=cost.distance) <= Fraction(1e-6)
-    assert zcdp_delta(cost.rho * Fraction(101, 100), 1) > Fraction(1e-6)
+    assert gaussian_delta(cost.mu2, 1, distance=cost.distance) <= Fraction(1e-6)
+    assert gaussian_delta(cost.mu2 * Fraction(1001, 1000), 1) > Fraction(1e-6)
 
 
 def test_budget_of_batches() -> None:
@@ -182,21 +183,22 @@ def test_budget_of_batches() -> None:
     full, part = (planned(learner(n_iterations=steps, clip=1.0, batch_users=b), n, D) for b in (None, batch))
     assert part.budget().parts == {"gradients": Fraction(1)}
     assert part.budget().cost.rho is None
-    rho = part.step.noise.rho(2 * math.floor(part.step.clip / part.step.grid))
-    assert rho > full.budget().cost.rho / steps  # amplification
+    sensitivity = 2 * math.floor(part.step.clip / part.step.grid)
+    mu2 = Fraction(sensitivity**2) / (part.step.noise.sigma_squared - 4)
+    assert mu2 > full.budget().cost.mu2 / steps  # amplification
     # e^e0 <= 1 + (e^e - 1) / q, and T q d0 + delta / 2 <= delta.
     each = float(largest_epsilon_each(steps, 1, Fraction(1e-6) / 2))
     on_batch = math.log1p(math.expm1(each) * n / batch)
     delta_on_batch = Fraction(1e-6) / 2 / steps * n / batch
-    assert zcdp_delta(rho, on_batch * (1 + 1e-9), distance=D * NOISE_DISTANCE) <= delta_on_batch
-    assert zcdp_delta(rho * Fraction(101, 100), on_batch) > delta_on_batch
+    assert gaussian_delta(mu2, on_batch * (1 + 1e-9), distance=D * NOISE_DISTANCE) <= delta_on_batch
+    assert gaussian_delta(mu2 * Fraction(1001, 1000), on_batch) > delta_on_batch
     # All users in every batch: no amplification, and no other rule.
     every = planned(learner(n_iterations=steps, clip=1.0, batch_users=n), n, D)
     assert every.budget() == full.budget()
 
 
 def test_amplification_never_with_too_small_a_delta() -> None:
-    assert _amplified_rho(1, Fraction(1, 2**95), 10, Fraction(1, 2), 8) == 0
+    assert _amplified(1, Fraction(1, 2**95), 10, Fraction(1, 2), 8, 2**20) is None
 
 
 def test_defaults_are_public() -> None:
@@ -261,7 +263,7 @@ def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("n_users", "m", "clip"), [(10**3, 1, 0.66), (10**4, 1, 0.95), (10**7, 1, 1.0), (100, 1, 0.6), (10**3, 16, 0.154)]
+    ("n_users", "m", "clip"), [(10**3, 1, 0.677), (10**4, 1, 0.95), (10**7, 1, 1.0), (100, 1, 0.6), (10**3, 16, 0.154)]
 )
 def test_the_default_clips_less_where_noise_is_little(n_users: int, m: int, clip: float) -> None:
     given = learner(loss=LogisticLoss(), m=m)

@@ -14,6 +14,7 @@ pytest.importorskip("sklearn")
 from support.forgotten_plans import forgotten_plans
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
+from userdp.means.gaussian_account import GaussianAccount
 from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, UserLevelLinearRegression
 from userdp.optimization import clipped as module
 from userdp.optimization import linear_models as _linear_models
@@ -105,26 +106,37 @@ def test_audited(n_users: int, given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("n_users", "given"), [CASES[0], CASES[3], CASES[4]], ids=str)
 def test_half_the_noise_is_found(n_users: int, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     fair = module._noise_of_rounds
-    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=4 * fair(*a).rho))
+    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), part=fair(*a).part.part(4)))
     assert not audited(n_users, **given).holds
+
+
+@pytest.mark.parametrize("share", [1, 4])
+def test_noise_by_the_exact_curve(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of more steps have less noise by the exact curve of Gaussian noise; four times mu^2 fails."""
+    fair = module._noise_of_rounds
+    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), part=fair(*a).part.part(share)))
+    monkeypatch.setattr(Coarse, "grid_resolution", 8)
+    cost = descent(n_iterations=1, enrolled=[1, 2]).privacy_cost(n_users=2, n_features=1)
+    assert cost.mu2 is not None
+    assert audited(2, n_iterations=1).holds is (share == 1)
 
 
 @pytest.mark.parametrize(("n_users", "given"), [CASES[0], CASES[4]], ids=str)
 def test_noise_for_adding_a_user_is_found(n_users: int, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    fair = module.DiscreteGaussian
+    fair = GaussianAccount.noise
 
-    def for_adding(*, rho: Fraction, sensitivity: int) -> Any:
+    def for_adding(self: GaussianAccount, sensitivity: int) -> Any:
         assert sensitivity % 2 == 0
-        return fair(rho=rho, sensitivity=sensitivity // 2)
+        return fair(self, sensitivity // 2)
 
-    monkeypatch.setattr(module, "DiscreteGaussian", for_adding)
+    monkeypatch.setattr(GaussianAccount, "noise", for_adding)
     assert not audited(n_users, **given).holds
 
 
 def test_a_share_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Amplification as if one user in a hundred were drawn, when two of three are."""
-    fair = module._amplified_rho
-    monkeypatch.setattr(module, "_amplified_rho", lambda e, d, steps, share, k: fair(e, d, steps, Fraction(1, 100), k))
+    fair = module._amplified
+    monkeypatch.setattr(module, "_amplified", lambda e, d, steps, share, *a: fair(e, d, steps, Fraction(1, 100), *a))
     assert not audited(3, n_iterations=1, batch_users=2).holds
 
 
@@ -159,7 +171,7 @@ def test_a_batch_that_is_released_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_linear_regression(steps: int, m: int, share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The regressor, with targets in units of their range, on a coarse grid; four times rho, half the noise, fails."""
     fair = module._noise_of_rounds
-    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=share * fair(*a).rho))
+    monkeypatch.setattr(module, "_noise_of_rounds", lambda *a: replace(fair(*a), part=fair(*a).part.part(share)))
     coarse = {"clip": 0.5, "n_iterations": steps, "step_size": 1.0, "grid_resolution": 1}
     solvers = {"clipped": lambda problem, seed, n_iterations: module.clipped_descent(problem, **coarse)}
     monkeypatch.setattr(_linear_models, "DESCENTS", solvers)

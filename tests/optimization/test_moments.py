@@ -14,10 +14,12 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp.accounting import zcdp_delta
+from userdp.accounting import gaussian_delta, zcdp_delta
 from userdp.audit import audit_user_level
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning, TooFewUsersWarning
+from userdp.means.gaussian_account import GaussianAccount, GaussianUnit
+from userdp.mechanisms import DiscreteGaussian
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
 from userdp.optimization import linear_models as _linear_models
 from userdp.optimization import moments as module
@@ -118,40 +120,63 @@ def problem(**given: Any) -> MomentProblem:
     return MomentProblem(**{**public, "epsilon": 1, "delta": Fraction(1, 10**6), **given})
 
 
-def test_noise_of_one_account() -> None:
-    """Variances for D = 3, R = 100, rho = 1/50: 106^2 50 on the diagonal, and half of it elsewhere, by hand."""
+@pytest.mark.parametrize(("unit", "amount", "more"), [("rho", Fraction(1, 50), 0), ("mu2", Fraction(1, 25), 4)])
+def test_noise_of_one_account(unit: GaussianUnit, amount: Fraction, more: int) -> None:
+    """Variances for D = 3, R = 100, rho = 1/50: 106^2 50 on the diagonal, and half of it elsewhere, by hand.
+
+    By the exact curve 4 more, for mu^2 = 1/25.
+    """
     moments = SecondMoments(
-        problem(fit_intercept=True, grid_resolution=64, radius_steps=1), radius=Fraction(1), moments=Fraction(1, 50)
+        problem(fit_intercept=True, grid_resolution=64, radius_steps=1),
+        radius=GaussianAccount(unit, Fraction(1)),
+        moments=GaussianAccount(unit, amount),
     )
     noise = moments.noise(0)
     scaled = Fraction(noise.steps + 6, 106) ** 2
-    assert 561_800 <= noise.diagonal.sigma_squared / scaled < 561_801
-    assert 280_900 <= noise.others.sigma_squared / scaled < 280_901
+    assert 561_800 <= (noise.diagonal.sigma_squared - more) / scaled < 561_801
+    assert 280_900 <= (noise.others.sigma_squared - more) / scaled < 280_901
 
 
+@pytest.mark.parametrize("in_rho", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("kind", [MomentRegression, PreconditionedRegression])
-def test_the_parts_sum_to_the_account(kind: Any, intercept: bool) -> None:
-    given = problem(fit_intercept=intercept, with_targets=kind is MomentRegression, n_features=5, n_users=1000)
+def test_the_parts_sum_to_the_account(kind: Any, intercept: bool, in_rho: bool) -> None:
+    given = problem(
+        fit_intercept=intercept, with_targets=kind is MomentRegression, n_features=5, n_users=1000, in_rho=in_rho
+    )
     plan = kind(given) if kind is MomentRegression else kind(given, 7)
-    assert sum(plan.parts.values()) == plan.budget().cost.rho == sum(plan.budget().parts.values())
-    drawn = sum(this.noise.rho(math.isqrt(this.steps**2 * given.columns - 1) + 1) for this in plan.search.rounds)
-    drawn += given.columns * Fraction(plan.search.scales.choice._arguments["epsilon"]) ** 2 / 8
+    cost = plan.budget().cost
+    amount = cost.rho if in_rho else cost.mu2
+    assert plan.budget().unit == ("rho" if in_rho else "mu2")
+    assert sum(part.amount for part in plan.parts.values()) == amount == sum(plan.budget().parts.values())
+
+    def spent(shift: int | Fraction, noise: DiscreteGaussian) -> Fraction:
+        return Fraction(shift) / (2 * noise.sigma_squared if in_rho else noise.sigma_squared - 4)
+
+    def searched(search: Any) -> Fraction:
+        return Fraction(search.choice._arguments["epsilon"]) ** 2 * (
+            Fraction(1, 8) if in_rho else Fraction(math.pi) / 8
+        )
+
+    drawn = sum(
+        spent((math.isqrt(this.steps**2 * given.columns - 1) + 1) ** 2, this.noise) for this in plan.search.rounds
+    )
+    drawn += given.columns * searched(plan.search.scales)
     reaches = plan.search.reaches[5]
     assert len(reaches.distances) > 1
     shift = 1024**2 * len(reaches.distances)  # by 1024 in each sum
-    drawn += given.columns * Fraction(shift) / (2 * reaches.noise.sigma_squared)
-    drawn += Fraction(plan.moments.radius.choice._arguments["epsilon"]) ** 2 / 8
+    drawn += given.columns * spent(shift, reaches.noise)
+    drawn += searched(plan.moments.radius)
     noise = plan.moments.noise(11)
     shift = 2 * (noise.steps + 2 * given.dimension) ** 2  # all of it on the diagonal, or all off it
-    on_diagonal = Fraction(shift) / (2 * noise.diagonal.sigma_squared)
-    off_diagonal = Fraction(shift, 2) / (2 * noise.others.sigma_squared)
+    on_diagonal = spent(shift, noise.diagonal)
+    off_diagonal = spent(Fraction(shift, 2), noise.others)
     drawn += max(on_diagonal, off_diagonal)
     if kind is PreconditionedRegression:
         clip = plan.clipping(9)
-        drawn += 7 * clip.noise.rho(2 * math.floor(clip.radius / clip.grid))
-        drawn += Fraction(plan.clip.choice._arguments["epsilon"]) ** 2 / 8
-    assert plan.budget().cost.rho * Fraction(999, 1000) < drawn <= plan.budget().cost.rho
+        drawn += 7 * spent((2 * math.floor(clip.radius / clip.grid)) ** 2, clip.noise)
+        drawn += searched(plan.clip)
+    assert amount * Fraction(999, 1000) < drawn <= amount
 
 
 def shares_of(data: UserTable, norm: str, center: float, distance: float) -> int:
@@ -263,10 +288,12 @@ SCALE = 0.25
 """The ends of the range are then where numbers are clamped, and second moments as long as the radius."""
 
 
-def diagonal_distribution(points: tuple[tuple[float, float], ...], rho: Fraction, mutant: int) -> Any:
+def diagonal_distribution(points: tuple[tuple[float, float], ...], account: GaussianAccount, mutant: int) -> Any:
     """The exact weights of the noisy diagonal, a user at each point; off it there are zeros whoever is there."""
     plan = SecondMoments(
-        problem(n_users=len(points), grid_resolution=16, radius_steps=5), radius=Fraction(1), moments=rho
+        problem(n_users=len(points), grid_resolution=16, radius_steps=5),
+        radius=account.part(Fraction(1, 25)),
+        moments=account,
     )  # the first of five radii is 16, the norm of who is at the end of a column
     X, y = (np.array(column) for column in zip(*points, strict=True))
     data = UserTable(X[:, None], y, np.arange(len(X), dtype=np.uint32), len(X), 1)
@@ -284,16 +311,29 @@ def diagonal_distribution(points: tuple[tuple[float, float], ...], rho: Fraction
     return np.outer(*columns), sum(weights) ** 2
 
 
+LOUD = [GaussianAccount("rho", Fraction(25)), GaussianAccount("mu2", Fraction(50))]
+
+
+def promise_of(account: GaussianAccount, epsilon: int) -> Fraction:
+    distance = Fraction(1, 2**80)
+    if account.unit == "rho":
+        return zcdp_delta(account.amount, epsilon, distance=distance)
+    return gaussian_delta(account.amount, epsilon, distance=distance)
+
+
+@pytest.mark.parametrize(
+    "account", [GaussianAccount("rho", Fraction(25)), GaussianAccount("mu2", Fraction(50))], ids=str
+)
 @pytest.mark.parametrize("users", [2, 3])
 @pytest.mark.parametrize("mutant", [1, 2])
-def test_second_moments_audited(users: int, mutant: int) -> None:
+def test_second_moments_audited(users: int, mutant: int, account: GaussianAccount) -> None:
     """All neighbors of users in one column or the other: delta is as promised, and not with half the noise."""
-    rho, epsilon = Fraction(25), 46
-    promised = zcdp_delta(rho, epsilon, distance=Fraction(1, 2**80))
+    epsilon = 46
+    promised = promise_of(account, epsilon)
     level = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 2**40))
     universe = [(1.0, 0.0), (0.0, 1.0), (-0.5, 0.0)][: 5 - users]
     datasets = list(itertools.combinations_with_replacement(universe, users))
-    found = {data: diagonal_distribution(data, rho, mutant) for data in datasets}
+    found = {data: diagonal_distribution(data, account, mutant) for data in datasets}
     worst = Fraction(0)
     for one, other in itertools.permutations(datasets, 2):
         if sum((Counter(one) - Counter(other)).values()) == 1:
@@ -305,14 +345,16 @@ def test_second_moments_audited(users: int, mutant: int) -> None:
     assert (worst <= promised) is (mutant == 1)
 
 
+@pytest.mark.parametrize(("unit", "amount"), [("rho", Fraction(25)), ("mu2", Fraction(50))])
 @pytest.mark.parametrize("mutant", [1, 2])
-def test_shares_beyond_audited(mutant: int) -> None:
+def test_shares_beyond_audited(mutant: int, unit: GaussianUnit, amount: Fraction) -> None:
     """All neighbors among two users who are near, beyond one distance, or beyond both: not with half the noise."""
-    rho, epsilon = Fraction(25), 46
-    promised = zcdp_delta(rho, epsilon, distance=Fraction(1, 2**80))
+    epsilon, account = 46, GaussianAccount(unit, amount)
+    promised = promise_of(account, epsilon)
     level = Fraction(math.exp(epsilon)) * (1 - Fraction(1, 2**40))
     given = problem(n_users=2, n_features=1, with_targets=False)
-    plan = module.UnitSearch(given, {"centers": Fraction(0), "scales": Fraction(1), "reaches": rho})
+    parts = {"centers": account.part(0), "scales": account.part(Fraction(1, 25)), "reaches": account}
+    plan = module.UnitSearch(given, parts)
     plan.reaches = (plan._reaches(0.5),)
     noise = type(plan.reaches[0].noise)(sigma_squared=plan.reaches[0].noise.sigma_squared / mutant**2)
     assert plan.reaches[0].distances == (0.5, 1.0)
@@ -349,7 +391,7 @@ def test_the_whole_program_audited(share: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         module.SecondMoments,
         "__init__",
-        lambda self, problem, *, radius, moments: fair(self, problem, radius=radius, moments=share * moments),
+        lambda self, problem, *, radius, moments: fair(self, problem, radius=radius, moments=moments.part(share)),
     )
     monkeypatch.setattr(_linear_models, "JointRows", lambda *rows: Remembered(JointRows(*rows)))
     monkeypatch.setattr(module.UnitSearch, "units", lambda self, drawn: (np.zeros(2), np.full(2, SCALE)))

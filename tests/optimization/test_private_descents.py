@@ -50,7 +50,7 @@ def audited(learner: Any, n_users: int, m: int, rows: Any = ROWS, delta: Any = 0
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     part, gaussian = methods_module.equal_part, winsorized_module._noise
     monkeypatch.setattr(methods_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
-    monkeypatch.setattr(winsorized_module, "_noise", lambda rho, reach: gaussian(rho * request.param**2, reach))
+    monkeypatch.setattr(winsorized_module, "_noise", lambda part, reach: gaussian(part.part(request.param**2), reach))
     with forgotten_plans():
         yield request.param
 
@@ -178,7 +178,7 @@ def test_descents_find_the_direction(method: str, variant: str) -> None:
 
 
 def test_all_of_the_budget_is_spent_and_no_more() -> None:
-    from userdp.accounting import zcdp_delta
+    from userdp.accounting import gaussian_delta
 
     X, y, groups = people(200, 8)
     for learner in (
@@ -215,7 +215,8 @@ def test_all_of_the_budget_is_spent_and_no_more() -> None:
         ),
     ):
         record = learner.fit(X, y, groups=groups).privacy_
-        delta = zcdp_delta(record.rho, record.epsilon, distance=record.distance)
+        assert record.rho == record.mu2 / 2
+        delta = gaussian_delta(record.mu2, record.epsilon, distance=record.distance)
         assert record.delta * F(99, 100) <= delta <= record.delta
 
 

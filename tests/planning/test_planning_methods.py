@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.accounting import group_privacy, largest_rho
+from userdp.accounting import group_privacy, largest_mu2
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean
 from userdp.planning import Comparison, compare_methods, user_complexity
@@ -51,7 +51,7 @@ def test_group_privacy_with_a_delta() -> None:
     table = compare_methods("mean", n_users=n, m=m, dimension=d, epsilon=epsilon, delta=delta)
     row_delta = delta * Fraction(math.expm1(1 / m) / math.expm1(1)) * Fraction(999, 1000)
     assert group_privacy(Fraction(1, m), row_delta, m).delta <= delta
-    rho = float(largest_rho(Fraction(1, m), row_delta))
+    rho = float(largest_mu2(Fraction(1, m), row_delta)) / 2
     assert table["group privacy"].noise == pytest.approx(2 / (n * m) * math.sqrt(d / (2 * rho)), rel=1e-2)
     assert table["group privacy"].noise >= table["gaussian"].noise * 0.99
 
@@ -167,7 +167,7 @@ def test_descents() -> None:
     assert {row.method for row in table.rows} == {"clipped", "winsorized", "winsorized, tracking", "phased"}
     # In closed form: the default C for m = 16, 2 C / n of sensitivity, and rho / T of each step.
     steps = int(table["clipped"].note.split()[0])
-    rho = float(largest_rho(1, Fraction(1e-6), distance=8 * steps * Fraction(1, 2**90)))
+    rho = float(largest_mu2(1, Fraction(1e-6), distance=8 * steps * Fraction(1, 2**90))) / 2
     clip = (0.6 + (1 / (1 + 20 * math.sqrt(16 / rho) / 10_000) - 0.6) / 4) / 4
     expected = 2 * clip / 10_000 * math.sqrt(8 / (2 * rho / steps))
     assert table["clipped"].noise == pytest.approx(expected, rel=1e-3)

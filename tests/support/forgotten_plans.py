@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
 
+from userdp.means.gaussian_account import GaussianAccount
 from userdp.means.methods import plan_answers, planned_method
 from userdp.optimization import clipped as module
 from userdp.optimization.clipped import clipped_descent
@@ -27,10 +28,13 @@ def _forget() -> None:
         cache.cache_clear()
 
 
+LOUD = GaussianAccount("rho", Fraction(10**12))
+
+
 @contextmanager
 def little_noise() -> Iterator[None]:
     """Noise of 400 steps of a grid that divides the clipping radius by 2**28."""
     fair = module._noise_of_rounds
-    quiet = patch.object(module, "_noise_of_rounds", lambda *a: replace(fair(*a), rho=Fraction(10**12)))
+    quiet = patch.object(module, "_noise_of_rounds", lambda *a: replace(fair(*a), part=LOUD))
     with forgotten_plans(), quiet:
         yield

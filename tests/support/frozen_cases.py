@@ -629,7 +629,16 @@ def costs() -> Any:
     learners.append(FiniteMinimizer(epsilon=2, m=8, loss_bounds=(0, 1)))
     for learner in learners:
         cost = learner.privacy_cost(n_users=1000, n_features=1)
-        found.append([str(cost.epsilon), str(cost.delta), str(cost.rho), str(cost.distance), str(cost.bounded_range)])
+        found.append(
+            [
+                str(cost.epsilon),
+                str(cost.delta),
+                str(cost.rho),
+                str(cost.distance),
+                str(cost.bounded_range),
+                str(cost.mu2),
+            ]
+        )
     return found
 
 

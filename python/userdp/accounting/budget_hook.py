@@ -21,11 +21,17 @@ def charges_of(estimator: Any) -> tuple[Charge, ...]:
     return tuple(dict.fromkeys((*own, *_CHARGES.get())))
 
 
+def counted_in_rho(estimator: Any) -> bool:
+    """Whether a ledger of zero-concentration is asked, for which noise is best planned in rho."""
+    return any(getattr(charge, "counts", "") == "zcdp" for charge in charges_of(estimator))
+
+
 class _Asking:
     """A charge for what is fitted in a block. Copies are charged too; what is unpickled is refused, and not free."""
 
-    def __init__(self, charge: Charge) -> None:
+    def __init__(self, charge: Charge, counts: str) -> None:
         self.charge = charge
+        self.counts = counts
         self.asked = False
         self.over = False
 
@@ -57,11 +63,11 @@ def _refuse(record: Any) -> None:
 
 
 @contextmanager
-def charging(estimator: Any, charge: Charge) -> Iterator[None]:
-    """Have what is fitted ask first."""
+def charging(estimator: Any, charge: Charge, counts: str = "") -> Iterator[None]:
+    """Have what is fitted ask first, a ledger of this composition."""
     # This estimator, its clones and its copies ask in whatever thread they are fitted, and so does all that is
     # fitted in this thread. A fit in another process, or after the block, is refused: nobody would be charged for it.
-    ask = _Asking(charge)
+    ask = _Asking(charge, counts)
     before = dict(vars(estimator))
     token = _CHARGES.set((*_CHARGES.get(), ask))
     setattr(estimator, ATTRIBUTE, (*before.get(ATTRIBUTE, ()), ask))

@@ -601,6 +601,11 @@ class PrivacyLedger(Shown):
             When the fit ends without having asked: that of a subclass that draws in another way, or in another
             process. The estimator is then as it was.
 
+        Notes
+        -----
+        Means, sessions of questions and descents have the noise that the exact curve of Gaussian noise asks for. Where
+        composition="zcdp" they are planned in rho instead, with somewhat more noise, as their rho would be larger.
+
         Examples
         --------
         >>> import numpy as np
@@ -648,7 +653,7 @@ class PrivacyLedger(Shown):
         label = type(estimator).__name__ if name is None else name
         fit = _Fit(session=self.composition == "exact" and method == "open")
         try:
-            with charging(estimator, lambda record: self._spend(record, label, slot, fit=fit)):
+            with charging(estimator, lambda record: self._spend(record, label, slot, fit=fit), self.composition):
                 yield
         finally:
             with self._lock:

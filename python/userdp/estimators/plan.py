@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -30,7 +32,7 @@ Unit: TypeAlias = Literal["user", "record"]
 ExactEpsilon: TypeAlias = "Fraction | LogRatio"
 Parts: TypeAlias = Mapping[str, ExactEpsilon]
 """What a budget is spent on."""
-BudgetUnit: TypeAlias = Literal["epsilon", "rho"]
+BudgetUnit: TypeAlias = Literal["epsilon", "rho", "mu2"]
 
 
 def split_budget(epsilon: Epsilon, shares: Mapping[str, Fraction | int]) -> Parts:
@@ -87,13 +89,14 @@ class PrivacyRecord(Shown):
     unit : {"user", "record"}
         Whose data is protected: all the rows of one user, or, without user ids, one row.
     budget : mapping from str to Fraction or LogRatio
-        What was spent, in units of `budget_unit`. Parts in epsilon compose to epsilon, parts in rho sum to rho.
+        What was spent, in units of `budget_unit`. Parts in epsilon compose to epsilon; parts in rho or in
+        mu2 sum to it.
     released : tuple of str
         The fitted attributes that are outputs of the mechanism. Everything else on the estimator is public or a
         parameter.
     caveats : tuple of str
         Why the guarantee does not hold: reproducible draws, classes taken from the labels, errors about private values.
-    budget_unit : {"epsilon", "rho"}
+    budget_unit : {"epsilon", "rho", "mu2"}
     neighbors : str
         "replace": datasets in which one unit's whole data is replaced; the list of units is public.
     without_rows : str
@@ -150,8 +153,13 @@ class PrivacyRecord(Shown):
         return self.cost.rho
 
     @property
+    def mu2(self) -> Fraction | None:
+        """The Gaussian noise that dominates all draws together, up to `distance`; None where none is stated."""
+        return self.cost.mu2
+
+    @property
     def distance(self) -> Fraction:
-        """How far the draws are in total variation from ones that are rho-zCDP. Delta counts it already."""
+        """How far the draws are in total variation from ones of which rho and mu2 hold. Delta counts it already."""
         return self.cost.distance
 
     @property
@@ -182,6 +190,9 @@ def _section(record: PrivacyRecord, title: str, notes: Sequence[str] = ()) -> Se
         promise.append(Fact("Users without rows", record.without_rows))
     if record.rho is not None:
         promise.insert(2, Fact("Rho (zero-concentrated)", *number_text(record.rho)))
+    if record.mu2 is not None:
+        promise.insert(2, Fact("Mu^2 (Gaussian)", *number_text(record.mu2)))
+        promise += _beside_zcdp(record)
     parts = [(name, *level_text(parse_level(amount))) for name, amount in record.budget.items()]
     return Section(
         title,
@@ -193,6 +204,17 @@ def _section(record: PrivacyRecord, title: str, notes: Sequence[str] = ()) -> Se
         notes=[*record.caveats, *notes],
         headline=promise[:2],
     )
+
+
+def _beside_zcdp(record: PrivacyRecord) -> list[Fact]:
+    """How much noise the exact curve asks for, beside what zero-concentration does for the same claim."""
+    from userdp.accounting import largest_rho
+
+    with suppress(ValueError):
+        rho = largest_rho(record.epsilon, record.delta, distance=record.distance)
+        ratio = math.sqrt(2 * rho / record.cost.mu2) if record.cost.mu2 else 1.0
+        return [Fact("Noise", f"{ratio:.3f} times that under zero-concentrated DP")]
+    return []
 
 
 Self = TypeVar("Self", bound="Promise")

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,9 @@ from userdp.estimators.plan import Budget
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import COUNTED, counted
 from userdp.means.accuracy import NODES, Accuracy, BiasOfSize, ClippingBias, NoiseTerm
-from userdp.means.iterated import GaussianRounds, planned_rounds
-from userdp.means.problem import LEAST_CONCENTRATION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
+from userdp.means.iterated import LEAST_RESOLUTION, GaussianRounds, planned_rounds
+from userdp.means.problem import LEAST_CONCENTRATION, Floats, MeanMethod, MeanProblem
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
@@ -90,7 +91,7 @@ MOST_SQUARES = 2**30
 
 PURE_OR_NOT = 0.8
 """The most of the Laplace error in the whole range that the Gaussian error may be."""
-LEAST_DIMENSION = 15
+LEAST_DIMENSION = 17
 """A test costs a share of the budget that grows as the dimension falls."""
 
 
@@ -159,15 +160,6 @@ class Release(ABC):
         """What each of the integers can be."""
 
 
-@lru_cache(maxsize=256)
-def gaussian_noise(rho: Fraction, sensitivity: int) -> DiscreteGaussian:
-    """Noise of rho-zCDP for integers that move by at most `sensitivity` in Euclidean length."""
-    noise = DiscreteGaussian(rho=rho, sensitivity=sensitivity)
-    if noise.distance > NOISE_DISTANCE:
-        raise AssertionError("the noise is farther from the ideal than was accounted for")
-    return noise
-
-
 @dataclass(frozen=True, eq=False)
 class ClippedSum(Release):
     """The sum of vectors clipped to a ball."""
@@ -178,7 +170,7 @@ class ClippedSum(Release):
     grid: float
     reach: int  # the radius, in steps of the grid
     n_users: int
-    rho: Fraction  # for the sum
+    part: GaussianAccount  # for the sum
 
     @property
     def radius(self) -> float:
@@ -188,7 +180,7 @@ class ClippedSum(Release):
     @property
     def noise(self) -> DiscreteGaussian:
         """Of every coordinate."""
-        return gaussian_noise(self.rho, 2 * self.reach)
+        return self.part.noise(2 * self.reach)
 
     def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
         sums = vectors.clipped_sum(self.center, self.radius, self.grid)
@@ -220,12 +212,12 @@ class Round(ClippedSum):
     # Replacing a user moves the second by at most `squares`.
 
     squares: int  # steps of the largest squared distance, that of twice the radius
-    rho_of_squares: Fraction
+    part_of_squares: GaussianAccount
 
     @property
     def noise_of_squares(self) -> DiscreteGaussian:
         """Of the second moment."""
-        return gaussian_noise(self.rho_of_squares, self.squares)
+        return self.part_of_squares.noise(self.squares)
 
     def moments(self, released: int, moved: float) -> tuple[float, float, float, float]:
         """What a released second moment says; `moved` is the squared distance from the center to the next one.
@@ -234,9 +226,9 @@ class Round(ClippedSum):
         noise, which estimates the squared spread of users; and the standard deviation of this.
         """
         d, n, largest = len(self.center), self.n_users, (2 * self.radius) ** 2
-        noise = d * largest / (2 * n * n * float(self.rho))
+        noise = d * largest / (2 * n * n * float(self.part.rho))
         second = released * (largest / self.squares) / n
-        noise_of_second = largest / (n * math.sqrt(2 * float(self.rho_of_squares)))
+        noise_of_second = largest / (n * math.sqrt(2 * float(self.part_of_squares.rho)))
         off = math.sqrt(noise_of_second**2 + (2 * noise**2 + 4 * max(moved - noise, 0.0) * noise) / d)
         return noise, second, second - moved + noise, off
 
@@ -264,7 +256,7 @@ class Look(Release):
     ball: float
     n_users: int
     threshold: int  # what is accepted, in steps
-    rho: Fraction
+    part: GaussianAccount
 
     @property
     def radius(self) -> float:
@@ -274,7 +266,7 @@ class Look(Release):
     @property
     def noise(self) -> DiscreteGaussian:
         """Of what is tested."""
-        return gaussian_noise(self.rho, self.reach)
+        return self.part.noise(self.reach)
 
     @property
     def end(self) -> float:
@@ -337,7 +329,7 @@ class DistanceSearch(Release):
 
     # Replacing a user by one who is farther away lowers counts of users within distances, by at most 1 each, and raises
     # none; the other way round by one who is nearer. So all scores move in one direction, by at most PER_USER; their
-    # costs are public. The choice has epsilon-bounded range and is epsilon**2 / 8 zCDP.
+    # costs are public. The choice has epsilon-bounded range.
 
     center: Floats
     candidates: tuple[float, ...]
@@ -401,8 +393,8 @@ class Ending:
 class _Run:
     """One run: what has been released decides, with public numbers, on what is released next."""
 
-    # `left` is the part of rho that is not spent. Every share is taken from it before anything is drawn with it, and
-    # the last release takes all: on every path the shares sum to 1.
+    # `left` is the part of the account that is not spent. Every share is taken from it before anything is drawn with
+    # it, and the last release takes all: on every path the shares sum to 1.
 
     def __init__(self, method: CombinedMean, release: Callable[[Release], tuple[int, ...]]) -> None:
         self.method, self.release = method, release
@@ -444,7 +436,7 @@ class _Run:
         if self.first is None:
             return Ending(((Fraction(1), last, released),), None)
         before, step, sums = self.first
-        weight = before / (before + last.rho)
+        weight = before / (before + last.part.amount)
         return Ending(((weight, step, sums), (1 - weight, last, released)), None)
 
     def _rounds(self, shares: list[Fraction]) -> float:
@@ -457,7 +449,7 @@ class _Run:
             released = self.release(step)
             rounds += 1
             if self.first is None:
-                self.first = (step.rho, step, released)
+                self.first = (step.part.amount, step, released)
             else:
                 on_rounds += share + method.search_share
             before, self.center = self.center, method.inside(step.mean(released))
@@ -515,8 +507,8 @@ class CombinedMean(MeanMethod):
     def of(cls, problem: MeanProblem) -> CombinedMean:
         """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
         # At most MOST_ROUNDS rounds of d + 1 integers, two tests and d integers at the end: fewer than 2**7 d.
-        rho = problem.largest_rho(2**7 * problem.dimension * NOISE_DISTANCE)
-        noise = GaussianRounds(problem.n_users, problem.dimension, rho, problem.delta)
+        account = problem.account(2**7 * problem.dimension, LEAST_RESOLUTION)
+        noise = GaussianRounds(problem.n_users, problem.dimension, account, problem.delta)
         return cls("tested", problem, noise, _hint(problem))
 
     @property
@@ -529,7 +521,9 @@ class CombinedMean(MeanMethod):
         """What is spent on finding the spread; 0 with a hint."""
         if self.hint is not None:
             return Fraction(0)
-        enough = (SEARCH_USERS / self.problem.n_users) ** 2 / (8 * float(self.noise.rho))
+        account = self.noise.account
+        cost = float(account.of_search(Fraction(1)) / account.amount)
+        enough = (SEARCH_USERS / self.problem.n_users) ** 2 * cost
         return min(SEARCH_SHARE, Fraction(math.ceil(enough * 2**40), 2**40))
 
     @cached_property
@@ -568,24 +562,23 @@ class CombinedMean(MeanMethod):
         return self.planned[0] if self.worth_it else self._whole_error
 
     def budget(self) -> Budget:
-        d, rho = self.problem.dimension, self.noise.rho
+        d = self.problem.dimension
         integers = MOST_ROUNDS * (d + 1) + 2 + d
-        return self.problem.budget(
-            {"mean": rho}, delta=self.problem.delta, rho=rho, distance=integers * NOISE_DISTANCE, unit="rho"
-        )
+        return self.problem.gaussian_budget(self.noise.account, {"mean": 1}, integers * NOISE_DISTANCE)
 
     # What is released.
 
     def clipped_sum(self, center: Floats, radius: float | None, share: Fraction) -> ClippedSum:
-        """The sum of vectors clipped to a ball, or of whole ones, for a share of rho."""
-        return ClippedSum(center, *self._ball(radius, share), self.problem.n_users, self.noise.rho * share)
+        """The sum of vectors clipped to a ball, or of whole ones, for a share of the account."""
+        part = self.noise.account.part(share)
+        return ClippedSum(center, *self._ball(radius, share), self.problem.n_users, part)
 
     def round_of(self, center: Floats, radius: float | None, share: Fraction) -> Round:
-        """A sum and a second moment for a share of rho together."""
+        """A sum and a second moment for a share of the account together."""
         moment = share * SHARE_OF_SQUARES
         grid, reach = self._ball(None if radius is None else self._rounded(radius), share - moment)
-        squares, rho = min((2 * reach) ** 2, MOST_SQUARES), self.noise.rho
-        return Round(center, grid, reach, self.problem.n_users, rho * (share - moment), squares, rho * moment)
+        squares, part = min((2 * reach) ** 2, MOST_SQUARES), self.noise.account.part
+        return Round(center, grid, reach, self.problem.n_users, part(share - moment), squares, part(moment))
 
     def _ball(self, radius: float | None, share: Fraction) -> tuple[float, int]:
         """The grid and the reach of a ball around a center, or of one around the origin that has all records."""
@@ -605,8 +598,8 @@ class CombinedMean(MeanMethod):
             grid = max(grid, _grid(radius, problem.grid_resolution))
         reach = math.floor(radius / grid)
         threshold = math.floor(TAUS[number] * Fraction(self.users) * reach)
-        rho = self.noise.rho * share_of_test(number, problem.dimension)
-        return Look(center, grid, reach, problem.ball, problem.n_users, threshold, rho)
+        part = self.noise.account.part(share_of_test(number, problem.dimension))
+        return Look(center, grid, reach, problem.ball, problem.n_users, threshold, part)
 
     def search(self, center: Floats, noise: float) -> DistanceSearch:
         """A search for how far most users are from a center with this squared noise, whose length hardly varies."""
@@ -615,9 +608,7 @@ class CombinedMean(MeanMethod):
         candidates = [min(math.sqrt(noise) * normal, problem.ball)]
         while candidates[-1] < 2 * problem.ball:
             candidates.append(candidates[0] * 2 ** (len(candidates) / PER_DOUBLING))
-        # The largest epsilon of 40 fraction bits with epsilon**2 / 8 <= rho; mechanisms go up to 88.
-        epsilon = Fraction(math.isqrt(math.floor(8 * self.noise.rho * self.search_share * 2**80)), 2**40)
-        epsilon = min(epsilon, Fraction(64))
+        epsilon = self.noise.account.part(self.search_share).search_epsilon()
         return DistanceSearch(center, tuple(candidates), problem.n_users, epsilon)
 
     def _rounded(self, radius: float) -> float:
@@ -779,7 +770,7 @@ def _hint(problem: MeanProblem) -> float | None:
 
 def plan_combined(problem: MeanProblem) -> MeanMethod:
     """Clipping that is tested before it is believed; needs delta > 0."""
-    if not problem.delta and problem.rho is None:
+    if not problem.delta and problem.part is None:
         raise ValueError("method='tested' needs delta > 0; with delta=0 use 'laplace'")
     return CombinedMean.of(problem)
 
@@ -790,13 +781,13 @@ def combined_by_default(problem: MeanProblem) -> bool:
     It needs several columns, Gaussian noise that is clearly less than Laplace noise in the whole range, and a plan
     whose predicted error is at most 0.6 times that of no clipping.
     """
-    if not problem.delta and problem.rho is None:
+    if not problem.delta and problem.part is None:
         return False
     try:
         method = CombinedMean.of(problem)
     except ValueError:  # no rho where the distance of the noise takes all of delta
         return False
     laplace = 2 * math.sqrt(2) * problem.dimension / float(problem.epsilon)
-    # As one of several under one account in zCDP, Laplace noise is no alternative.
-    gaussian = problem.rho is not None or method.users <= PURE_OR_NOT * laplace
+    # As one of several under one account of Gaussian noise, Laplace noise is no alternative.
+    gaussian = problem.part is not None or method.users <= PURE_OR_NOT * laplace
     return gaussian and problem.dimension >= LEAST_DIMENSION and method.worth_it

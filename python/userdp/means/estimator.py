@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from userdp.accounting.budget_hook import counted_in_rho
 from userdp.display.frames import frame_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
@@ -247,6 +248,7 @@ class WinsorizedMean(UserLevelEstimator):
             beta=float(self.beta),
             grid_resolution=None if self.grid_resolution is None else int(self.grid_resolution),
             promise="independent" if self.homogeneous else "none" if self.user_std is None else "at most",
+            in_rho=counted_in_rho(self),
         )
         return problem, scale
 

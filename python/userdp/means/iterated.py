@@ -23,7 +23,8 @@ from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
 from userdp.means.accuracy import PLANNING_NODES, ROUNDING, Accuracy, ClippingBias, NoiseTerm, PromisedBias, UnknownBias
-from userdp.means.problem import MAX_RESOLUTION, NOISE_DISTANCE, Floats, MeanMethod, MeanProblem, laplace_noise
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
+from userdp.means.problem import MAX_RESOLUTION, Floats, MeanMethod, MeanProblem, laplace_noise
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
@@ -191,17 +192,21 @@ class RoundNoise(ABC):
 
 @dataclass(frozen=True)
 class GaussianRounds(RoundNoise):
-    """Discrete Gaussian noise; rounds add up in zCDP."""
+    """Discrete Gaussian noise; rounds add up in rho or in mu^2."""
 
-    rho: Fraction
+    account: GaussianAccount
     delta: Fraction
 
     @classmethod
     def of(cls, problem: MeanProblem) -> GaussianRounds:
         """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
-        distance = MOST_ROUNDS * problem.dimension * NOISE_DISTANCE
-        rho = problem.largest_rho(distance)
-        return cls(problem.n_users, problem.dimension, rho, problem.delta)
+        account = problem.account(MOST_ROUNDS * problem.dimension, LEAST_RESOLUTION)
+        return cls(problem.n_users, problem.dimension, account, problem.delta)
+
+    @property
+    def rho(self) -> Fraction:
+        """For plans: the noise of a sum that moves by D has about D^2 / (2 rho)."""
+        return self.account.rho
 
     def size(self) -> NoiseSize:
         rho = float(self.rho)
@@ -213,10 +218,7 @@ class GaussianRounds(RoundNoise):
         return _power_of_two(max(wanted, LEAST_RESOLUTION), self.n_users)
 
     def mechanism(self, share: Fraction, reach: int) -> DiscreteGaussian:
-        noise = DiscreteGaussian(rho=self.rho * share, sensitivity=2 * reach)
-        if noise.distance > NOISE_DISTANCE:
-            raise AssertionError("the noise is farther from the ideal than was accounted for")
-        return noise
+        return self.account.part(share).noise(2 * reach)
 
     def release(self, draw: Sampler, mechanism: DiscreteGaussian, sums: tuple[int, ...]) -> tuple[int, ...]:
         released: tuple[int, ...] = draw(mechanism, sums)
@@ -226,10 +228,8 @@ class GaussianRounds(RoundNoise):
         return range(-largest - mechanism.support, largest + mechanism.support + 1)
 
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
-        parts = {name: self.rho * part for name, part in self._parts(shares).items()}
         distance = len(shares) * self.dimension * NOISE_DISTANCE
-        rho = sum(parts.values(), Fraction(0))
-        return problem.budget(parts, delta=self.delta, rho=rho, distance=distance, unit="rho")
+        return problem.gaussian_budget(self.account, self._parts(shares), distance)
 
 
 @dataclass(frozen=True)
@@ -398,9 +398,9 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
     """As many rounds as the predicted error asks for, with the noise that it asks for.
 
     Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
-    release is pure. Discrete Gaussian noise otherwise, and for a part of an account in zCDP.
+    release is pure. Discrete Gaussian noise otherwise, and for a part of an account of Gaussian noise.
     """
-    if problem.rho is not None:
+    if problem.part is not None:
         return _planned(problem, GaussianRounds)
     plans = [_planned(problem, LaplaceRounds)]
     if problem.delta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ import numpy as np
 
 from userdp.estimators.plan import Budget, equal_part, split_budget
 from userdp.means.combined import combined_by_default, plan_combined
-from userdp.means.iterated import plan_gaussian, plan_iterated
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
+from userdp.means.iterated import LEAST_RESOLUTION, plan_gaussian, plan_iterated
 from userdp.means.problem import Floats, MeanMethod, MeanProblem
 from userdp.means.winsorized import padded, plan_laplace, plan_paper, plan_practical, rotated_back, signs_of
 from userdp.mechanisms.composed import Sampler
@@ -28,7 +30,7 @@ DISTANCE_OF_ANSWER = Fraction(1, 2**86)
 
 def whole_range(problem: MeanProblem) -> MeanMethod:
     """Noise for the whole range, in which nobody is clipped: the lesser of Gaussian and Laplace noise."""
-    if problem.rho is not None:
+    if problem.part is not None:
         return plan_gaussian(problem)
     plans = [plan_laplace(problem)]
     if problem.delta:
@@ -107,21 +109,36 @@ class Answers:
 @lru_cache(maxsize=256)
 def plan_answers(method: str, problem: MeanProblem, number: int) -> Answers:
     """Plan K means under the account of a problem, whose epsilon and delta are those of all together."""
-    # With delta = 0 each mean is epsilon / K-DP. Otherwise all draws of all means share one rho: zCDP adds up over
-    # adaptive releases, so each mean gets rho / K, where rho is the largest that implies (epsilon, delta)-DP after
-    # paying for how far noise is from its ideal distributions. With a delta the pure account is taken all the same
-    # where its predicted error is less, as for few means of few columns. See docs/proofs/adaptive_queries.md.
+    # With delta = 0 each mean is epsilon / K-DP. Otherwise all draws of all means share one account of Gaussian noise:
+    # rho and mu^2 add up over adaptive releases, so each mean gets 1 / K of the largest that implies
+    # (epsilon, delta)-DP after paying for how far noise is from its ideal distributions. With a delta the pure account
+    # is taken all the same where its predicted error is less, as for few means of few columns. See
+    # docs/proofs/adaptive_queries.md.
     if not problem.delta or method == "laplace":
         return _pure(method, problem, number)
-    if method not in ("auto", "iterated", "practical"):
-        return _concentrated(method, problem, number)
+    or_pure = method in ("auto", "iterated", "practical")
+    accounts: tuple[GaussianAccount, ...] = ()
+    try:
+        accounts = problem.accounts(number * _integers(problem), LEAST_RESOLUTION)
+    except ValueError:  # the distance of the noise would take all of delta
+        if not or_pure:
+            raise
     plans = []
-    for account in (_concentrated, _pure):
-        with suppress(ValueError):  # no rho where the distance of the noise would take all of delta
-            plans.append(account(method, problem, number))
+    for account in accounts:
+        # Pure noise takes no part of an account of Gaussian noise.
+        with suppress(*((ValueError,) if or_pure or account.unit == "mu2" else ())):
+            plans.append(_concentrated(method, problem, number, account))
+    if or_pure:
+        with suppress(ValueError):
+            plans.append(_pure(method, problem, number))
     if not plans:
         return _pure(method, problem, number)  # which says what is wrong
     return min(plans, key=lambda answers: answers.method.predicted_error())
+
+
+def _integers(problem: MeanProblem) -> int:
+    """How many integers of an answer get noise, at most, by the distance of all."""
+    return math.ceil(padded(problem.dimension) * DISTANCE_OF_ANSWER / NOISE_DISTANCE)
 
 
 def _pure(method: str, problem: MeanProblem, number: int) -> Answers:
@@ -129,13 +146,13 @@ def _pure(method: str, problem: MeanProblem, number: int) -> Answers:
     return Answers(METHODS[method](one), one, number, problem.budget(split_budget(problem.epsilon, {"answers": 1})))
 
 
-def _concentrated(method: str, problem: MeanProblem, number: int) -> Answers:
-    distance = number * padded(problem.dimension) * DISTANCE_OF_ANSWER
-    one = replace(problem, rho=problem.largest_rho(distance) / number)
+def _concentrated(method: str, problem: MeanProblem, number: int, account: GaussianAccount) -> Answers:
+    part = account.part(Fraction(1, number))
+    one = replace(problem, part=part)
     planned = METHODS[method](one)
-    spent = planned.budget().cost
-    rho, off = (spent.rho or Fraction(0)) * number, spent.distance * number
-    if spent.rho is None or spent.rho > one.largest_rho(Fraction(0)) or off > distance:
+    cost = planned.budget().cost
+    spent = cost.rho if account.unit == "rho" else cost.mu2
+    if spent is None or spent > part.amount or cost.distance > _integers(problem) * NOISE_DISTANCE:
         raise AssertionError(f"method {method!r} spends more than its part of the account")
-    budget = problem.budget({"answers": rho}, delta=problem.delta, rho=rho, distance=off, unit="rho")
-    return Answers(planned, one, number, budget)
+    share = spent * number / account.amount
+    return Answers(planned, one, number, problem.gaussian_budget(account, {"answers": share}, cost.distance * number))

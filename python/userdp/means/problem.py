@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,9 +14,10 @@ import numpy.typing as npt
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.plan import Budget, BudgetUnit, Parts
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Epsilon, parse_level, short_repr
+from userdp.exact.numbers import Epsilon, short_repr
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import Accuracy
+from userdp.means.gaussian_account import GaussianAccount, gaussian_account, gaussian_accounts
 from userdp.mechanisms import DiscreteLaplace
 from userdp.mechanisms.composed import AdaptiveMechanism
 
@@ -29,8 +29,6 @@ LEAST_CONCENTRATION = 2.0**-40
 """In units of the ball of all records: bins are counted in 64 bits, and their ends are exact floats."""
 LARGEST = 2.0**300
 """The largest length, whose inverse is the least: squares of distances and grid steps are then ordinary floats."""
-NOISE_DISTANCE = Fraction(1, 2**90)
-"""At least the total variation between the discrete Gaussian noise of one integer and its ideal distribution."""
 MOST_SCALE = 2**24
 """Of discrete Laplace noise, in steps of its grid: the tables of larger scales do not fit in memory."""
 
@@ -55,7 +53,8 @@ class MeanProblem:
     beta: float  # failure probability allowed to range finding, over all columns
     grid_resolution: int | None = None  # steps of the grid in a radius or interval, a power of two; None: the method's
     promise: Promise = "expected"  # what somebody vouches for
-    rho: Fraction | None = None  # what this mean may spend, as one of several under one account in zCDP
+    part: GaussianAccount | None = None  # what this mean may spend, as one of several under one account
+    in_rho: bool = False  # whether the account must be zero-concentration, as a ledger asks that counts rho
 
     def __post_init__(self) -> None:
         if not 1 / LARGEST <= self.max_norm <= LARGEST:
@@ -74,14 +73,41 @@ class MeanProblem:
         distance: Fraction = Fraction(0),
         unit: BudgetUnit = "epsilon",
     ) -> Budget:
-        """What a release for this problem costs. One that has a part of somebody else's rho promises no epsilon."""
-        if self.rho is not None:
-            return Budget(PrivacyCost(rho=self.rho if rho is None else rho, distance=distance), parts, unit)
+        """What a release for this problem costs. One that has a part of somebody else's account promises no epsilon."""
+        if self.part is not None:
+            own = self.part.cost(distance) if rho is None else PrivacyCost(rho=rho, distance=distance)
+            return Budget(own, parts, unit)
         return Budget(PrivacyCost(self.epsilon, delta, rho=rho, distance=distance), parts, unit)
 
-    def largest_rho(self, distance: Fraction) -> Fraction:
-        """The most rho that may be spent by draws within a distance of ideal ones, in total variation."""
-        return spendable_rho(self.epsilon, self.delta, distance) if self.rho is None else self.rho
+    def account(self, integers: int, least_reach: int) -> GaussianAccount:
+        """What Gaussian noise may spend, for so many noisy integers and radii of that many steps at least."""
+        if self.part is not None:
+            return self.part
+        return gaussian_account(self.epsilon, self.delta, integers, **self._account_of(least_reach))
+
+    def accounts(self, integers: int, least_reach: int) -> tuple[GaussianAccount, ...]:
+        """All accounts that hold, the one with less noise first."""
+        return gaussian_accounts(self.epsilon, self.delta, integers, **self._account_of(least_reach))
+
+    def _account_of(self, least_reach: int) -> dict[str, Any]:
+        return {"sensitivity": self.grid_resolution or least_reach, "in_rho": self.in_rho}
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The part of an account in zero-concentration, which pure noise may spend, too."""
+        if self.part is None:
+            return None
+        if self.part.unit != "rho":
+            raise ValueError("pure noise takes no part of an account of Gaussian noise")
+        return self.part.amount
+
+    def gaussian_budget(
+        self, account: GaussianAccount, shares: Mapping[str, Fraction | int], distance: Fraction
+    ) -> Budget:
+        """What a release costs that spends shares of an account."""
+        if self.part is not None:
+            return account.budget(shares, distance)
+        return account.budget(shares, distance, self.epsilon, self.delta)
 
     @property
     def ball(self) -> float:
@@ -93,24 +119,6 @@ class MeanProblem:
         """The concentration, within what grids can tell and what can be: users may be anywhere if there is none."""
         concentration = self.ball if self.concentration is None else self.concentration
         return min(max(concentration, self.ball * LEAST_CONCENTRATION), 2 * self.ball)
-
-
-def spendable_rho(epsilon: Epsilon, delta: Fraction, distance: Fraction) -> Fraction:
-    """The most rho that may be spent by draws within a distance of ideal ones; an error names epsilon or delta."""
-    from userdp.accounting import largest_rho
-
-    try:
-        return largest_rho(epsilon, delta, distance=distance)
-    except ValueError:
-        # A delta that is tiny, or an epsilon whose exponential makes the distance cost more than delta.
-        most = math.floor(math.log(delta / (4 * distance))) if delta > 12 * distance > 0 else 0
-        level = float(parse_level(epsilon))
-        if not most or level <= most:
-            raise
-        raise ValueError(
-            f"epsilon must be at most {most} at delta={float(delta):.3g} for Gaussian noise, whose distance from the "
-            f"ideal one costs 1 + e^epsilon times itself; got {level:.6g}"
-        ) from None
 
 
 class MeanMethod(ABC):

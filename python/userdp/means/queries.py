@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting.budget_hook import charges_of
+from userdp.accounting.budget_hook import charges_of, counted_in_rho
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelMechanism
 from userdp.estimators.fields import estimator
@@ -256,9 +256,9 @@ class WinsorizedQueries(UserLevelMechanism):
     -----
     *Guarantee.* All answers together are (epsilon, delta)-DP, where neighbors differ in all the records of one user,
     however the questions are chosen. *Proof.* Given what was released before, a question is public, and each user's
-    vector is a function of that user's records. One mean of vectors is rho / K-zCDP (epsilon / K-DP for delta = 0),
-    which adds up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are nested: 2 K
-    D mechanisms within K within one, which costs a factor of more than 50 in noise at K = 100, d = 8.
+    vector is a function of that user's records. One mean of vectors spends a K-th of mu^2, rho or (for delta = 0)
+    epsilon, which add up over adaptive releases. See docs/proofs/adaptive_queries.md. LSAKKMS21's own accounts are
+    nested: 2 K D mechanisms within K within one, which costs a factor of more than 50 in noise at K = 100, d = 8.
 
     *Questions* are called once for every user with records, with a copy of that user's rows only, in their order, as
     doubles whatever the type of X is. One that raises an error, or returns another shape or numbers that are not
@@ -411,6 +411,7 @@ class WinsorizedQueries(UserLevelMechanism):
             epsilon=positive_epsilon(self.epsilon),
             delta=parse_delta(self.delta),
             beta=float(self.beta) / int(self.n_queries),
+            in_rho=counted_in_rho(self),
         )
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[Any]:

@@ -20,7 +20,8 @@ from userdp.estimators.plan import Budget, split_budget
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
 from userdp.means.accuracy import ROUNDING, Accuracy, NoiseTerm, UnknownBias
-from userdp.means.problem import NOISE_DISTANCE, Floats, MeanMethod, MeanProblem, laplace_noise
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
+from userdp.means.problem import Floats, MeanMethod, MeanProblem, laplace_noise
 from userdp.means.range_search import Lattice, RangeSearch, missing, power_of_two_below, range_epsilon, too_few_users
 from userdp.means.winsorized_budget import (
     ColumnBudget,
@@ -29,7 +30,6 @@ from userdp.means.winsorized_budget import (
     largest_range_epsilon,
     pure_epsilon,
 )
-from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.public_randomness import PublicSeed
 
@@ -148,11 +148,9 @@ def squared_error(problem: MeanProblem, lattice: Lattice, epsilon_range: float, 
 class WinsorizedBall(MeanMethod):
     """Ranges of bounded range, then one clip in L2 and discrete Gaussian noise."""
 
-    # In each of D columns a bin is drawn with `epsilon_range`, which costs epsilon_range^2 / 8 of rho; every user's
-    # vector, less the middles of these bins, is clipped to an L2 ball and rounded to integers, toward 0; the noise of
-    # their sum has the rest of rho. See docs/proofs/winsorized_mean.md.
-
-    accounting = "zCDP"
+    # In each of D columns a bin is drawn with `epsilon_range`, whose bounded range costs a part of the account; every
+    # user's vector, less the middles of these bins, is clipped to an L2 ball and rounded to integers, toward 0; the
+    # noise of their sum has the rest. See docs/proofs/winsorized_mean.md.
 
     def __init__(
         self,
@@ -163,7 +161,7 @@ class WinsorizedBall(MeanMethod):
         radius: float,
         resolution: int,  # the radius has from so many to twice as many steps of a grid
         epsilon_range: Fraction,
-        rho: Fraction,
+        account: GaussianAccount,
         distance: Fraction,
     ) -> None:
         self.name = name
@@ -173,23 +171,27 @@ class WinsorizedBall(MeanMethod):
         self.radius = radius
         self.grid = power_of_two_below(radius / resolution)
         self.epsilon_range = epsilon_range
-        self.rho_range = columns * epsilon_range**2 / 8
-        self.rho = rho
+        self.account = account
+        self.range_share = columns * account.of_search(epsilon_range) / account.amount
         self.distance = distance
         self.search = RangeSearch(lattice, columns, epsilon_range)
         self.steps = math.floor(radius / self.grid)
-        self.noise = DiscreteGaussian(rho=rho - self.rho_range, sensitivity=2 * self.steps)
+        self.noise = account.part(1 - self.range_share).noise(2 * self.steps)
         if columns * self.noise.distance > distance:
             raise AssertionError("the noise is farther from the ideal than was accounted for")
 
+    @property
+    def accounting(self) -> str:
+        """What counts ranges and noise together."""
+        return "zCDP" if self.account.unit == "rho" else "Gaussian"
+
     def budget(self) -> Budget:
-        parts = {"range": self.rho_range, "noise": self.rho - self.rho_range}
-        delta, rho, distance = self.problem.delta, self.rho, self.distance
-        return self.problem.budget(parts, delta=delta, rho=rho, distance=distance, unit="rho")
+        shares = {"range": self.range_share, "noise": 1 - self.range_share}
+        return self.problem.gaussian_budget(self.account, shares, self.distance)
 
     def predicted_error(self) -> float:
         squared = squared_error_of_ball(
-            self.problem, self.columns, self.lattice, self.radius, float(self.epsilon_range), float(self.rho)
+            self.problem, self.columns, self.lattice, self.radius, float(self.epsilon_range), self.account
         )
         return math.sqrt(squared)
 
@@ -224,16 +226,22 @@ class WinsorizedBall(MeanMethod):
         return counted((self.lattice.n_bins * (2 * most + 1), self.columns))
 
     def warnings(self) -> list[str]:
-        cap = largest_range_epsilon(self.rho / self.columns)
+        cap = largest_range_epsilon(self.account.rho / self.columns, self.account.range_rho)
         return too_few_users(self.name, self.problem, self.lattice, self.columns, cap)
 
 
 def squared_error_of_ball(
-    problem: MeanProblem, columns: int, lattice: Lattice, radius: float, epsilon_range: float, rho: float
+    problem: MeanProblem,
+    columns: int,
+    lattice: Lattice,
+    radius: float,
+    epsilon_range: float,
+    account: GaussianAccount,
 ) -> float:
     """Mean square of the error by noise, and what a range that is missed may add to it."""
     # Each column's noise has (2 radius / n)^2 / (2 rho'), where rho' is what the ranges leave.
-    noise = (2 * radius / problem.n_users) ** 2 / (2 * (rho - columns * epsilon_range**2 / 8))
+    left = float(account.rho) - columns * epsilon_range**2 * account.range_rho
+    noise = (2 * radius / problem.n_users) ** 2 / (2 * left)
     missed = missing(lattice, 1, epsilon_range, problem.n_users) * (2 * lattice.bound) ** 2
     return problem.dimension * (noise + missed)
 
@@ -357,9 +365,11 @@ def plan_practical(problem: MeanProblem) -> MeanMethod:
     # sqrt(u^2 (1 + 2 / sqrt(D))^2 + D w^2 / 4) for bins of width w = u / (2 sqrt(D)), vectors are clipped to it in L2,
     # and their sum gets discrete Gaussian noise.
     columns = padded(problem.dimension)
-    plans = [_columns(problem, columns)]
-    if columns == 1:
-        plans.append(_whole_interval(problem))
+    plans: list[MeanMethod] = []
+    if problem.part is None or problem.part.unit == "rho":
+        plans.append(_columns(problem, columns))
+        if columns == 1:
+            plans.append(_whole_interval(problem))
     if problem.delta:
         with suppress(ValueError):  # at so large an epsilon the distance of the noise would take all of delta
             plans.append(_ball(problem, columns))
@@ -401,15 +411,15 @@ def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
     radius = math.sqrt((concentration * (1 + 2 / math.sqrt(columns))) ** 2 + off)
     radius = min(radius, 2 * problem.ball)
     distance = columns * NOISE_DISTANCE
-    rho = problem.largest_rho(distance)
+    account = problem.account(columns, LEAST_RESOLUTION)
     part = cheapest(
-        largest_range_epsilon(rho / columns),
+        largest_range_epsilon(account.rho / columns, account.range_rho),
         range_epsilon(lattice, columns, n, problem.beta),
-        lambda part: squared_error_of_ball(problem, columns, lattice, radius, float(part), float(rho)),
+        lambda part: squared_error_of_ball(problem, columns, lattice, radius, float(part), account),
     )
     # Rounding toward 0 moves a sum by n steps at most, which noise must exceed by far.
-    resolution = problem.grid_resolution or _resolution(16 * n * math.sqrt(2 * float(rho)))
-    return WinsorizedBall("practical", problem, columns, lattice, radius, resolution, part, rho, distance)
+    resolution = problem.grid_resolution or _resolution(16 * n * math.sqrt(2 * float(account.rho)))
+    return WinsorizedBall("practical", problem, columns, lattice, radius, resolution, part, account, distance)
 
 
 def plan_laplace(problem: MeanProblem) -> MeanMethod:

@@ -92,9 +92,9 @@ def pure_epsilon(rho: Fraction) -> Fraction:
     return proposed
 
 
-def largest_range_epsilon(rho: Fraction) -> float:
+def largest_range_epsilon(rho: Fraction, range_rho: float = 1 / 8) -> float:
     """The epsilon of bounded range that takes the share of a column's rho that may go into its range."""
-    return min(math.sqrt(8 * RANGE_SHARE * float(rho)), MOST_RANGE_EPSILON)
+    return min(math.sqrt(RANGE_SHARE * float(rho) / range_rho), MOST_RANGE_EPSILON)
 
 
 def best_column_budget(

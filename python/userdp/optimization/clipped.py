@@ -13,13 +13,13 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting import PrivacyCost, largest_epsilon_each, largest_rho
+from userdp.accounting import PrivacyCost, largest_epsilon_each
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import core_level, positive_epsilon
 from userdp.exact.numbers import Delta, Epsilon, counted, parse_level
-from userdp.means.problem import NOISE_DISTANCE, spendable_rho
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount, gaussian_account
 from userdp.mechanisms import DiscreteGaussian, RandomSubset
 from userdp.mechanisms.composed import Sampler
 from userdp.optimization.constraints import optional_length
@@ -98,26 +98,29 @@ class ClippedMean(MeanStep):
 class Noise:
     """How much noise a round has, and what all rounds cost."""
 
-    rho: Fraction  # of the sum over the users of a round
+    part: GaussianAccount  # for the sum over the users of a round
     budget: Budget
 
 
-def _noise_of_rounds(problem: DescentProblem, n_iterations: int, batch: int | None) -> Noise:
-    """The most rho that a round may have: by zCDP of all rounds, or by amplification where that allows more."""
+def _noise_of_rounds(problem: DescentProblem, n_iterations: int, batch: int | None, sensitivity: int) -> Noise:
+    """The most that a round may spend: of the account of all rounds, or by amplification where that allows more."""
     epsilon, delta, d = positive_epsilon(problem.epsilon), problem.delta, problem.dimension
-    distance = d * n_iterations * NOISE_DISTANCE
-    rho = spendable_rho(epsilon, delta, distance)
-    by_rho = Budget(PrivacyCost(epsilon, delta, rho=rho, distance=distance), {"gradients": rho}, "rho")
+    integers = d * n_iterations
+    account = gaussian_account(epsilon, delta, integers, sensitivity=sensitivity, in_rho=problem.in_rho)
+    part = account.part(Fraction(1, n_iterations))
+    whole = Noise(part, account.budget({"gradients": 1}, integers * NOISE_DISTANCE, epsilon, delta))
     if batch is None or batch == problem.n_users:
-        return Noise(rho / n_iterations, by_rho)
-    amplified = _amplified_rho(epsilon, delta, n_iterations, Fraction(batch, problem.n_users), d)
-    if amplified <= rho / n_iterations:
-        return Noise(rho / n_iterations, by_rho)
+        return whole
+    amplified = _amplified(epsilon, delta, n_iterations, Fraction(batch, problem.n_users), d, sensitivity)
+    if amplified is None or amplified.sigma_squared(sensitivity) >= part.sigma_squared(sensitivity):
+        return whole
     return Noise(amplified, Budget(PrivacyCost(epsilon, delta), {"gradients": epsilon}))
 
 
-def _amplified_rho(epsilon: Epsilon, delta: Fraction, n_iterations: int, share: Fraction, dimension: int) -> Fraction:
-    """The rho of a round on its batch, when each round draws a share q of the users without replacement."""
+def _amplified(
+    epsilon: Epsilon, delta: Fraction, n_iterations: int, share: Fraction, dimension: int, sensitivity: int
+) -> GaussianAccount | None:
+    """What a round may spend on its batch, when each round draws a share q of the users without replacement."""
     # An (e, d)-DP round on the batch is (ln(1 + q (e^e - 1)), q d)-DP on all users, for replacement of a user. Half of
     # delta goes to the d of the rounds, and half to composing their e.
     from userdp import _core
@@ -127,11 +130,11 @@ def _amplified_rho(epsilon: Epsilon, delta: Fraction, n_iterations: int, share: 
     on_batch = Fraction(_core.ln_bounds(1 + growth / share)[0])
     delta_on_batch = min(delta / (2 * n_iterations * share), Fraction(1, 2))
     if on_batch <= 0:
-        return Fraction(0)
+        return None
     try:
-        return largest_rho(on_batch, delta_on_batch, distance=dimension * NOISE_DISTANCE)
+        return gaussian_account(on_batch, delta_on_batch, dimension, sensitivity=sensitivity)
     except ValueError:  # a delta that is too small for the distance
-        return Fraction(0)
+        return None
 
 
 @lru_cache(maxsize=64)
@@ -154,18 +157,18 @@ def clipped_descent(
     relative = relative_noise(problem, count)
     radius = clip or default_clip(problem, relative)
     rounds = n_iterations or default_iterations(problem, radius * relative, count)
-    noise = _noise_of_rounds(problem, rounds, batch_users)
     grid = 2.0 ** math.floor(math.log2(radius) - math.log2(grid_resolution))
     sensitivity = 2 * math.floor(radius / grid)
+    noise = _noise_of_rounds(problem, rounds, batch_users, sensitivity)
     step = ClippedMean(
-        DiscreteGaussian(rho=noise.rho, sensitivity=sensitivity),
+        noise.part.noise(sensitivity),
         clip=radius,
         grid=grid,
         dimension=problem.dimension,
         n_users=problem.n_users,
         batch=batch_users,
     )
-    size = step_size or default_step_size(problem, radius, count, rounds, noise.rho)
+    size = step_size or default_step_size(problem, radius, count, rounds, noise.part.rho)
     weights = {
         "tail": [float(2 * (done + 1) > rounds) for done in range(rounds)],
         "all": [1.0] * rounds,
@@ -176,8 +179,12 @@ def clipped_descent(
 
 
 def relative_noise(problem: DescentProblem, count: int) -> float:
-    """S = sqrt(2 d / rho) / n: the noise of the mean of all rounds' gradients, over C."""
-    rho = float(spendable_rho(problem.epsilon, problem.delta, problem.dimension * MOST_ITERATIONS * NOISE_DISTANCE))
+    """S = 2 sqrt(d) / (mu n): the noise of the mean of all rounds' gradients, over C."""
+    integers = problem.dimension * MOST_ITERATIONS
+    account = gaussian_account(
+        problem.epsilon, problem.delta, integers, sensitivity=GRID_RESOLUTION, in_rho=problem.in_rho
+    )
+    rho = float(account.rho)
     return math.sqrt(2 * problem.dimension / rho) / count
 
 
@@ -228,10 +235,11 @@ class ClippedGradientDescent(Descent):
     *Sensitivity.* Gradients are rounded to a public grid, and their norm of at most R steps is enforced in integers. In
     the sum over users, replacing one moves it by at most 2R in L2: 2C, and not C, which would be for adding a user.
 
-    *Budget.* Full batch: each of the T rounds is (rho / T)-zCDP, with rho the largest for which zCDP implies
-    (epsilon, delta), the distance of the noise from an exact discrete Gaussian included. With batches, each round is
+    *Budget.* Full batch: each of the T rounds spends mu^2 / T, with mu^2 the largest for which Gaussian noise has
+    (epsilon, delta) by its exact curve, distances included; or rho / T, in zCDP, on coarse grids and where a ledger
+    pays that counts rho. With batches, each round is
     (e, d)-DP on its batch and so (ln(1 + q (e^e - 1)), q d)-DP on all users, q = batch_users / n; T of these are
-    composed by the optimal composition theorem. Where rho / T allows less noise that is used. Proofs:
+    composed by the optimal composition theorem. Where a T-th of the account allows less noise that is used. Proofs:
     docs/proofs/descent.md.
 
     *Time.* Not constant time. The number of rounds is public.
@@ -272,7 +280,7 @@ class ClippedGradientDescent(Descent):
         kind="float, optional",
         doc="""
         C > 0: a user's mean gradient is clipped to this L2 norm. By default (0.6 + k / sqrt(m)) G / sqrt(m), at least
-        G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = sqrt(2 d / rho) / n.
+        G / 20, with k = max(0, 1 / (1 + 20 s) - 0.6) and s = 2 sqrt(d) / (mu n).
         """,
     )
     n_iterations: int | None = fields.parameter(

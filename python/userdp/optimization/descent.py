@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from userdp.accounting.budget_hook import counted_in_rho
 from userdp.estimators import fields
 from userdp.estimators.base import TargetEstimator, UserLevelEstimator
 from userdp.estimators.fields import estimator
@@ -74,6 +75,7 @@ class DescentProblem:
     regularization: float = 0.0
     anchor: tuple[float, ...] | None = None
     fit_intercept: bool = False  # whether the last entry of theta belongs to a constant 1
+    in_rho: bool = False  # whether noise is to be accounted for in zero-concentration, as a ledger asks that counts rho
 
     def __post_init__(self) -> None:
         # Plans are kept by their problems, which numbers of all types are to find.
@@ -292,6 +294,7 @@ class DescentEstimator(UserLevelEstimator):
             delta=parse_delta(self.delta),
             regularization=float(getattr(self, "regularization", 0)),
             fit_intercept=bool(self.fit_intercept),
+            in_rho=counted_in_rho(self),
         )
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from userdp.accounting.budget_hook import counted_in_rho
 from userdp.estimators import fields
 from userdp.estimators.base import TargetEstimator, UserLevelClassifier, UserLevelRegressor, read_bounds
 from userdp.estimators.column_bounds import KIND, Bounds, check_column_bounds, read_column_bounds
@@ -226,6 +227,7 @@ class LinearModel(PublicRandomEstimator):
             epsilon=self.epsilon,
             delta=parse_delta(self.delta),
             regularization=float(self.regularization),
+            in_rho=counted_in_rho(self),
         )
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:

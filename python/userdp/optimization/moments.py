@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting import PrivacyCost
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import planned_epsilon, positive_epsilon
 from userdp.exact.numbers import Epsilon, counted
 from userdp.exceptions import BudgetError
-from userdp.means.problem import NOISE_DISTANCE, spendable_rho
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount, gaussian_account
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.vectors import SHARE_STEPS
@@ -50,7 +49,7 @@ SHARES = {
     "reaches": Fraction(20, 100),
     "radius": Fraction(2, 100),
 }
-"""Of rho."""
+"""Of the account."""
 WIDEST = 4.0
 """Where numbers in units are clamped, as in the core."""
 FARTHEST = 2.0
@@ -79,8 +78,6 @@ ENOUGH = 120
 """Users times the epsilon of a search below which scales are not found."""
 MOST_COLUMNS = 2**13
 """Of second moments, which are as many as half of its square."""
-LARGEST_EPSILON = Fraction(80)
-"""Of one search: more is never needed."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +95,7 @@ class MomentProblem:
     grid_resolution: int = GRID_RESOLUTION
     scale_steps: int = 33
     radius_steps: int = 41
+    in_rho: bool = False  # whether noise is to be accounted for in zero-concentration, as a ledger asks that counts rho
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", planned_epsilon(self.epsilon))
@@ -123,30 +121,26 @@ class MomentProblem:
         reaches = self.columns * (self.scale_steps // 2)
         return CENTER_ROUNDS * self.columns + reaches + self.dimension * (self.dimension + 1) // 2
 
-    def rho(self, more_integers: int = 0) -> tuple[Fraction, Fraction]:
-        """The most that may be spent, and the distance of all noise from ideal noise, which is paid."""
+    def account(self, more_integers: int = 0) -> tuple[GaussianAccount, Fraction]:
+        """What may be spent, and the distance of all noise from ideal noise, which is paid."""
         if not self.delta:
             raise ValueError("delta must be > 0 for solvers with Gaussian noise; got 0")
-        distance = (self.noisy_integers + more_integers) * NOISE_DISTANCE
-        return spendable_rho(positive_epsilon(self.epsilon), self.delta, distance), distance
+        integers = self.noisy_integers + more_integers
+        least = min(self.grid_resolution, SHARE_STEPS)
+        account = gaussian_account(
+            positive_epsilon(self.epsilon), self.delta, integers, sensitivity=least, in_rho=self.in_rho
+        )
+        return account, integers * NOISE_DISTANCE
 
-
-def search_epsilon(rho: Fraction) -> Fraction:
-    """The largest epsilon of 40 fraction bits with epsilon^2 / 8 <= rho: searches have bounded range."""
-    return min(Fraction(math.isqrt(math.floor(8 * rho * 2**80)), 2**40), LARGEST_EPSILON)
+    def shares(self, moments: Fraction, **more: Fraction) -> dict[str, Fraction]:
+        """Shares of the account: of units, of moments that get this share of the rest, and more."""
+        shares = dict(SHARES) if self.fit_intercept else {**SHARES, "centers": Fraction(0)}
+        return shares | {"moments": moments * (1 - sum(shares.values(), Fraction(0)))} | more
 
 
 def power_of_two_below(x: float) -> float:
     """The largest power of two that is not above x > 0."""
     return math.ldexp(0.5, math.frexp(x)[1])
-
-
-def exact_noise(rho: Fraction, sensitivity: int) -> DiscreteGaussian:
-    """Noise for integers that move by this L2 sensitivity, within the distance that is accounted for."""
-    noise = DiscreteGaussian(rho=rho, sensitivity=sensitivity)
-    if noise.distance > NOISE_DISTANCE:
-        raise AssertionError("the noise is farther from the ideal than was accounted for")
-    return noise
 
 
 class QuantileSearch:
@@ -222,21 +216,22 @@ class UnitSearch:
     # rows beyond the reach of the scale, which is where they are clamped, are counted with noise, and the scale is
     # raised until they are few.
 
-    def __init__(self, problem: MomentProblem, rho: Mapping[str, Fraction]) -> None:
+    def __init__(self, problem: MomentProblem, parts: Mapping[str, GaussianAccount]) -> None:
         self.problem = problem
-        self.rounds = tuple(self._rounds(rho["centers"])) if problem.fit_intercept else ()
-        epsilon = search_epsilon(rho["scales"] / problem.columns)
+        self.rounds = tuple(self._rounds(parts["centers"])) if problem.fit_intercept else ()
+        each = Fraction(1, problem.columns)
+        epsilon = parts["scales"].part(each).search_epsilon()
         # Too few users for all candidates have the largest ones only: coefficients do not grow beyond all bounds.
         enough = min(1.0, problem.n_users * float(epsilon) / ENOUGH)
         self.steps = max(1, round(problem.scale_steps * enough))
         candidates = 2 * np.exp2(-np.arange(self.steps)[::-1] / 2)
         self.scales = QuantileSearch(problem.n_users, candidates, WITHIN_SCALE, epsilon, COST)
-        self._rho = rho["reaches"] / problem.columns
+        self._part = parts["reaches"].part(each)
         self.reaches = tuple(self._reaches(WIDEST * float(scale)) for scale in candidates)
 
     def ratios(self) -> tuple[float, float]:
         """By how much there are too few users for scales, and for rare rows to be found."""
-        noise = math.sqrt(RARE_DISTANCES / (2 * self._rho))
+        noise = math.sqrt(RARE_DISTANCES / (2 * self._part.rho))
         return ENOUGH / (self.scales.epsilon * self.problem.n_users), noise / (RARE * self.problem.n_users)
 
     def _reaches(self, least: float) -> Reaches:
@@ -252,15 +247,15 @@ class UnitSearch:
 
     @lru_cache(maxsize=64)  # noqa: B019  plans are few
     def _noise_of(self, length: int) -> DiscreteGaussian:
-        return exact_noise(self._rho, math.isqrt(SHARE_STEPS**2 * length - 1) + 1)
+        return self._part.noise(math.isqrt(SHARE_STEPS**2 * length - 1) + 1)
 
-    def _rounds(self, rho: Fraction) -> Iterator[CenterRound]:
+    def _rounds(self, part: GaussianAccount) -> Iterator[CenterRound]:
         problem, half = self.problem, 1.0
         for _ in range(CENTER_ROUNDS):
             grid = power_of_two_below(2 * half / problem.grid_resolution)
             steps = 2 * math.ceil(half / grid)
             # One user moves the sum of each column by `steps` at most.
-            noise = exact_noise(rho / CENTER_ROUNDS, math.isqrt(steps**2 * problem.columns - 1) + 1)
+            noise = part.part(Fraction(1, CENTER_ROUNDS)).noise(math.isqrt(steps**2 * problem.columns - 1) + 1)
             yield CenterRound(steps, grid, noise)
             half = min(half, CENTER_WIDTH * grid * math.sqrt(noise.sigma_squared) / problem.n_users)
 
@@ -363,12 +358,12 @@ class MomentNoise:
 class SecondMoments:
     """The mean over users of second moments of rows in units, clipped to a radius that is found."""
 
-    def __init__(self, problem: MomentProblem, *, radius: Fraction, moments: Fraction) -> None:
+    def __init__(self, problem: MomentProblem, *, radius: GaussianAccount, moments: GaussianAccount) -> None:
         self.problem = problem
-        self.rho = moments
+        self.part = moments
         size = problem.dimension
         candidates = WIDEST**2 * size * np.exp2(-np.arange(problem.radius_steps)[::-1] / 4)
-        self.radius = QuantileSearch(problem.n_users, candidates, WITHIN_RADIUS, search_epsilon(radius), 3.0)
+        self.radius = QuantileSearch(problem.n_users, candidates, WITHIN_RADIUS, radius.search_epsilon(), 3.0)
         self._rows, self._columns = np.triu_indices(size)
         self._diagonal = self._rows == self._columns
 
@@ -378,9 +373,9 @@ class SecondMoments:
         radius = float(self.radius.candidates[index])
         grid = power_of_two_below(radius / self.problem.grid_resolution)
         steps = math.floor(radius / grid)
-        # Twice the variance on the diagonal: all entries together then cost rho for |Y - Y'|^2 <= 2 (R + 2D)^2.
+        # Twice the variance on the diagonal: all entries together then cost the part for |Y - Y'|^2 <= 2 (R + 2D)^2.
         reach = steps + 2 * self.problem.dimension
-        return MomentNoise(steps, grid, exact_noise(self.rho / 2, reach), exact_noise(self.rho, reach))
+        return MomentNoise(steps, grid, self.part.part(Fraction(1, 2)).noise(reach), self.part.noise(reach))
 
     def drawn(self, rows: JointRows, draw: Sampler) -> tuple[Any, ...]:
         """A candidate radius, and noisy sums: the diagonal, and all above it."""
@@ -404,7 +399,7 @@ class SecondMoments:
 
     def planned_noise(self) -> float:
         """The standard deviation of an entry of the diagonal where R is D / 2, as for rows of unit variance."""
-        return self.problem.dimension / 2 / (self.problem.n_users * math.sqrt(self.rho))
+        return self.problem.dimension / 2 / (self.problem.n_users * math.sqrt(self.part.rho))
 
     def outcomes(self) -> Iterator[tuple[Any, ...]]:
         """All that can be drawn."""
@@ -469,19 +464,16 @@ class MomentRegression:
 
     def __init__(self, problem: MomentProblem) -> None:
         self.problem = problem
-        self._rho, self._distance = problem.rho()
-        shares = dict(SHARES) if problem.fit_intercept else {**SHARES, "centers": Fraction(0)}
-        shares["moments"] = 1 - sum(shares.values(), Fraction(0))
-        self.parts = {name: self._rho * share for name, share in shares.items()}
+        self.account, self._distance = problem.account()
+        self.shares = problem.shares(Fraction(1))
+        self.parts = {name: self.account.part(share) for name, share in self.shares.items()}
         self.search = UnitSearch(problem, self.parts)
         self.moments = SecondMoments(problem, radius=self.parts["radius"], moments=self.parts["moments"])
 
     def budget(self) -> Budget:
         """What a fit costs, and on what it is spent."""
-        cost = PrivacyCost(
-            positive_epsilon(self.problem.epsilon), self.problem.delta, rho=self._rho, distance=self._distance
-        )
-        return Budget(cost, {name: part for name, part in self.parts.items() if part}, "rho")
+        problem = self.problem
+        return self.account.budget(self.shares, self._distance, positive_epsilon(problem.epsilon), problem.delta)
 
     def program(self, rows: JointRows) -> AdaptiveMechanism:
         """What is drawn; the outcome is a transcript of integers."""

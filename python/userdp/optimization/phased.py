@@ -179,7 +179,11 @@ class PhasedDescent(PrivateDescent):
         # Ideal distributions that all rounds are near at once; what their distance is in delta, each round has paid for
         # its own.
         distance = sum((cost.distance for cost in each), Fraction(0))
-        return Budget(PrivacyCost(epsilon, delta, rho=max(rhos), distance=distance), {name: max(rhos)}, "rho")
+        mu2s = [cost.mu2 for cost in each if cost.mu2 is not None]
+        if len(mu2s) < len(each):
+            return Budget(PrivacyCost(epsilon, delta, rho=max(rhos), distance=distance), {name: max(rhos)}, "rho")
+        cost = PrivacyCost(epsilon, delta, rho=max(rhos), distance=distance, mu2=max(mu2s))
+        return Budget(cost, {name: max(mu2s)}, "mu2")
 
     def program(self, rows: GradientRows) -> AdaptiveMechanism:
         def transcript(draw: Sampler) -> Hashable:

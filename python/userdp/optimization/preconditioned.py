@@ -17,22 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting import PrivacyCost
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import counted
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.moments import (
-    SHARES,
     MomentProblem,
     QuantileSearch,
     SecondMoments,
     UnitSearch,
-    exact_noise,
     power_of_two_below,
     regularizer,
-    search_epsilon,
     solved,
     too_few,
     users_needed,
@@ -49,9 +45,9 @@ more than 30, and more than 90 gain little."""
 QUIET = 0.03
 """The noise of a step up to which more steps are taken, in whitened units."""
 MOMENTS_SHARE = Fraction(1, 4)
-"""Of what units leave of rho; the rest is for gradients and their clipping."""
+"""Of what units leave of the account; the rest is for gradients and their clipping."""
 CLIP_SHARE = Fraction(2, 100)
-"""Of rho."""
+"""Of the account."""
 WITHIN_CLIP = Fraction(8, 10)
 """Share of the users whose first gradients are not clipped."""
 CLIP_STEPS = 33
@@ -95,28 +91,24 @@ class PreconditionedRegression:
 
     def __init__(self, problem: MomentProblem, n_iterations: int | None = None) -> None:
         self.problem = problem
-        self._rho, self._distance = problem.rho((n_iterations or ITERATIONS[1]) * problem.dimension)
-        shares = dict(SHARES) if problem.fit_intercept else {**SHARES, "centers": Fraction(0)}
-        shares["moments"] = MOMENTS_SHARE * (1 - sum(shares.values(), Fraction(0)))
-        shares["clip"] = CLIP_SHARE
-        shares["gradients"] = 1 - sum(shares.values(), Fraction(0))
-        self.parts = {name: self._rho * share for name, share in shares.items()}
+        self.account, self._distance = problem.account((n_iterations or ITERATIONS[1]) * problem.dimension)
+        self.shares = problem.shares(MOMENTS_SHARE, clip=CLIP_SHARE)
+        self.shares["gradients"] = 1 - sum(self.shares.values(), Fraction(0))
+        self.parts = {name: self.account.part(share) for name, share in self.shares.items()}
         # Whitened rows have norm sqrt(D), and gradients at 0 half of that: the noise of a step, were there one.
-        self._noise = problem.dimension / (problem.n_users * math.sqrt(2 * self.parts["gradients"]))
+        self._noise = problem.dimension / (problem.n_users * math.sqrt(2 * self.parts["gradients"].rho))
         quiet = math.floor(min((QUIET / self._noise) ** 2, ITERATIONS[1]))
         self.rounds = n_iterations or max(ITERATIONS[0], quiet)
         self.search = UnitSearch(problem, self.parts)
         self.moments = SecondMoments(problem, radius=self.parts["radius"], moments=self.parts["moments"])
         candidates = 2 * math.sqrt(problem.dimension) * np.exp2(-np.arange(CLIP_STEPS)[::-1] / 4)
-        epsilon = search_epsilon(self.parts["clip"])
+        epsilon = self.parts["clip"].search_epsilon()
         self.clip = QuantileSearch(problem.n_users, candidates, WITHIN_CLIP, epsilon, 1.0)
 
     def budget(self) -> Budget:
         """What a fit costs, and on what it is spent."""
-        cost = PrivacyCost(
-            positive_epsilon(self.problem.epsilon), self.problem.delta, rho=self._rho, distance=self._distance
-        )
-        return Budget(cost, {name: part for name, part in self.parts.items() if part}, "rho")
+        problem = self.problem
+        return self.account.budget(self.shares, self._distance, positive_epsilon(problem.epsilon), problem.delta)
 
     @lru_cache(maxsize=64)  # noqa: B019  plans are few
     def clipping(self, index: int) -> Clip:
@@ -124,7 +116,8 @@ class PreconditionedRegression:
         radius = float(self.clip.candidates[index])
         grid = power_of_two_below(radius / self.problem.grid_resolution)
         # Clipped gradients have norm R at most, in integers: replacing a user moves the sum by 2 R.
-        noise = exact_noise(self.parts["gradients"] / self.rounds, 2 * math.floor(radius / grid))
+        part = self.parts["gradients"].part(Fraction(1, self.rounds))
+        noise = part.noise(2 * math.floor(radius / grid))
         return Clip(radius, grid, noise)
 
     def whitening(self, units: Any, moments: Any) -> tuple[Floats, float]:

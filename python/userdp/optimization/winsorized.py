@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.accounting.cost import PrivacyCost
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget
 from userdp.exact.numbers import Delta, check_count, counted, short_repr
 from userdp.means.concentration import gradient_radius
+from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
 from userdp.means.methods import METHODS, Answers, plan_answers
-from userdp.means.problem import NOISE_DISTANCE, MeanProblem
+from userdp.means.problem import MeanProblem
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import length, optional_length
@@ -101,6 +101,7 @@ class GradientOptions:
             delta=problem.delta,
             beta=self.gamma,
             grid_resolution=self.grid_resolution,
+            in_rho=problem.in_rho,
         )
 
     def mu(self, problem: DescentProblem) -> float:
@@ -157,13 +158,13 @@ def winsorized_descent(
     if options.method != "tracking":
         answers = _answers(problem, options, steps)
         return DescentRounds(problem, optimizer, AnsweredMean(answers, seed), answers.budget)
-    distance = steps * problem.dimension * NOISE_DISTANCE
     mean = options.mean_problem(problem)
+    account = mean.account(steps * problem.dimension, GRID_RESOLUTION)
     return TrackingDescent(
         problem,
         optimizer,
-        rho=mean.largest_rho(distance) * Fraction(optimizer.rounds, steps),
-        distance=distance,
+        account=account.part(Fraction(optimizer.rounds, steps)),
+        distance=steps * problem.dimension * NOISE_DISTANCE,
         concentration=mean.possible_concentration,
         kappa=options.kappa,
         grid_resolution=options.grid_resolution or GRID_RESOLUTION,
@@ -184,7 +185,7 @@ def _tracking_noise(problem: DescentProblem, options: GradientOptions, steps: in
     if not problem.delta:
         raise ValueError("delta must be > 0 for method='tracking', whose noise is Gaussian; got 0")
     mean = options.mean_problem(problem)
-    rho = float(mean.largest_rho(steps * problem.dimension * NOISE_DISTANCE)) / steps
+    rho = float(mean.account(steps * problem.dimension, GRID_RESOLUTION).rho) / steps
     return 2 * options.kappa * mean.possible_concentration / problem.n_users * math.sqrt(problem.dimension / (2 * rho))
 
 
@@ -243,14 +244,14 @@ class TrackingDescent(PrivateDescent):
     #
     # Privacy. The ball of a round is a function of what was released before. Given that, a user's integers depend on
     # that user alone, and their length is at most the reach of the ball, in integers; replacing one user moves the sum
-    # by twice that in L2, for which the noise has rho / T. Adaptive composition adds up to rho.
+    # by twice that in L2, for which the noise has a T-th of the account. Adaptive composition adds up to all of it.
 
     def __init__(
         self,
         problem: DescentProblem,
         optimizer: ProjectedDescent,
         *,
-        rho: Fraction,
+        account: GaussianAccount,
         distance: Fraction,
         concentration: float,
         kappa: float,
@@ -260,19 +261,23 @@ class TrackingDescent(PrivateDescent):
         self.optimizer = optimizer
         self.rounds = optimizer.rounds
         self.draws = self.rounds
-        self.rho = rho
+        self.account = account
         self.distance = distance
         self.concentration = concentration
         self.kappa = kappa
         self.grid_resolution = grid_resolution
 
     def budget(self) -> Budget:
-        cost = PrivacyCost(self.problem.epsilon, self.problem.delta, rho=self.rho, distance=self.distance)
-        return Budget(cost, {"gradients": self.rho}, "rho")
+        return self.account.budget({"gradients": 1}, self.distance, self.problem.epsilon, self.problem.delta)
+
+    @property
+    def part(self) -> GaussianAccount:
+        """Of one round."""
+        return self.account.part(Fraction(1, self.rounds))
 
     def noise(self, ball: Ball) -> DiscreteGaussian:
         """The noise of a round with this ball."""
-        return _noise(self.rho / self.rounds, 2 * ball.reach)
+        return _noise(self.part, 2 * ball.reach)
 
     def program(self, rows: GradientRows) -> AdaptiveMechanism:
         def transcript(draw: Sampler) -> Hashable:
@@ -306,7 +311,9 @@ class TrackingDescent(PrivateDescent):
 
     def _next(self, ball: Ball, gradient: Floats, distance: float) -> Ball:
         problem = self.problem
-        noise = problem.dimension * (2 * ball.radius / problem.n_users) ** 2 / (2 * float(self.rho) / self.rounds)
+        noise = (
+            problem.dimension * (2 * ball.radius / problem.n_users) ** 2 / (2 * float(self.account.rho) / self.rounds)
+        )
         drift = problem.loss.smoothness(problem.max_norm) * distance
         radius = self.kappa * math.sqrt(self.concentration**2 + noise + drift**2)
         return self._ball(gradient, min(radius, 2 * problem.lipschitz))
@@ -320,7 +327,7 @@ class TrackingDescent(PrivateDescent):
     def _ends(self) -> int:
         """Beyond every answer: of a ball with the most steps, and the noise of the longest."""
         steps = 2 * self.grid_resolution
-        return self.problem.n_users * steps + _noise(self.rho / self.rounds, 2 * steps).support
+        return self.problem.n_users * steps + _noise(self.part, 2 * steps).support
 
     def outcomes(self) -> Iterator[Hashable]:
         end = self._ends()
@@ -331,9 +338,8 @@ class TrackingDescent(PrivateDescent):
         return counted((2 * self._ends() + 1, self.problem.dimension * self.rounds))
 
 
-@lru_cache(maxsize=64)
-def _noise(rho: Fraction, sensitivity: int) -> DiscreteGaussian:
-    return DiscreteGaussian(rho=rho, sensitivity=sensitivity)
+def _noise(part: GaussianAccount, sensitivity: int) -> DiscreteGaussian:
+    return part.noise(sensitivity)
 
 
 MOST_RESOLUTION = 2**28

@@ -321,7 +321,7 @@ def gradient_noise(descent: PrivateDescent) -> float:
     if isinstance(descent, TrackingDescent):
         problem, n = descent.problem, descent.problem.n_users
         # V = share * radius^2, and radius^2 = kappa^2 (u^2 + V).
-        share = problem.dimension * (2 / n) ** 2 / (2 * float(descent.rho) / descent.rounds)
+        share = problem.dimension * (2 / n) ** 2 / (2 * float(descent.account.rho) / descent.rounds)
         left = 1 / descent.kappa**2 - share
         largest = 2 * problem.lipschitz
         radius = min(descent.concentration / math.sqrt(left), largest) if left > 0 else largest
