@@ -15,11 +15,15 @@ from userdp.accounting import PrivacyLossDistribution as PLD
 from userdp.algorithms import AdditiveAlgorithm, finite_algorithm
 from userdp.audit import audit_item_level, audit_user_level
 from userdp.mechanisms import (
+    ApproximatePrivateMode,
     BiasedCoin,
+    CorrelatedCounts,
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     GroupedExponentialMechanism,
+    PartitionSelection,
+    SparseHistogram,
     TruncatedDiscreteLaplace,
     UnboundedDiscreteLaplace,
 )
@@ -151,6 +155,23 @@ def test_what_has_a_cost() -> None:
         PLD.from_mechanism(PrivacyCost(rho="1/10"))
     with pytest.raises(TypeError, match="takes no sensitivity"):
         PLD.from_mechanism(PrivacyCost(1), sensitivity=1)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_losses_are_for_the_neighbors_of_the_mechanism(neighbors: Any) -> None:
+    made = [
+        SparseHistogram(max_keys=2, threshold=20, epsilon=1, scale=2, neighbors=neighbors),
+        PartitionSelection(epsilon=1, delta="1e-5", neighbors=neighbors),
+        ApproximatePrivateMode(epsilon=1, delta="1e-5", neighbors=neighbors),
+    ]
+    for mechanism in made:
+        loss = PLD.from_mechanism(mechanism)
+        assert loss.neighbors == neighbors == mechanism.privacy_loss().neighbors
+        pair = mechanism.cost.pair()
+        assert pair is not None
+        assert loss.delta(1).upper >= pair[1]
+    counts = CorrelatedCounts(n_keys=2, max_keys=2, epsilon=1, delta="1e-5")
+    assert PLD.from_mechanism(counts).neighbors == "add-remove"
 
 
 def test_what_promises_nothing_has_no_loss() -> None:

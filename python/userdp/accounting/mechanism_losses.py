@@ -13,7 +13,7 @@ from userdp.exceptions import BudgetError
 from userdp.report import AuditReport
 
 if TYPE_CHECKING:
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
+    from userdp.accounting.privacy_loss import Neighbors, PrivacyLossDistribution
 
 LEAST_MU_SQUARED = Fraction(1, 2**40)
 """Less noise budget than this is not told apart."""
@@ -37,12 +37,20 @@ def loss_of_mechanism(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyLo
             "mechanism must have privacy_loss() or a cost; of algorithms with outputs and pmf make an audit, and take "
             f"from_audit(report); got {type(mechanism).__name__}"
         )
+    return loss_of_cost(cost, getattr(mechanism, "neighbors", "replace"))
+
+
+def loss_of_cost(cost: PrivacyCost, neighbors: Neighbors) -> PrivacyLossDistribution:
+    """The most that a cost says of the privacy loss, for the neighbors that it is about."""
+    from userdp.accounting.privacy_loss import PrivacyLossDistribution
+
     if cost.bounded_range is not None:
-        return PrivacyLossDistribution.bounded_range(cost.bounded_range)
+        return PrivacyLossDistribution.bounded_range(cost.bounded_range, neighbors=neighbors)
     if cost.mu2 is not None:
-        return PrivacyLossDistribution.gaussian(mu2=max(cost.mu2, LEAST_MU_SQUARED)).within(cost.distance)
+        release = PrivacyLossDistribution.gaussian(mu2=max(cost.mu2, LEAST_MU_SQUARED), neighbors=neighbors)
+        return release.within(cost.distance)
     if cost.epsilon is not None:
-        return PrivacyLossDistribution.pure(cost.epsilon, cost.delta)
+        return PrivacyLossDistribution.pure(cost.epsilon, cost.delta, neighbors=neighbors)
     raise ValueError("mechanism: a cost in rho alone says nothing of the privacy loss; it needs mu2 or epsilon")
 
 

@@ -337,8 +337,8 @@ class PrivacyLossDistribution(Refined):
         Returns
         -------
         PrivacyLossDistribution
-            For neighbors that differ in one replaced user, with every rounding of what is drawn: by pairs above it, or
-            by `distance`.
+            For neighbors that differ in one replaced user, or for those that the mechanism's `neighbors` says, with
+            every rounding of what is drawn: by pairs above it, or by `distance`.
 
         Raises
         ------

@@ -95,16 +95,17 @@ class Mechanism(ABC):
         return PrivacyCost(**{name: self._arguments[argument] for name, argument in self._cost_from.items()})
 
     def privacy_loss(self) -> PrivacyLossDistribution:
-        """The privacy loss of one draw, to be composed with others, for neighbors that differ in one replaced user.
+        """The privacy loss of one draw, to be composed with others.
 
         Returns
         -------
         PrivacyLossDistribution
-            Of what `cost` says, or of more that is known of the mechanism.
+            Of what `cost` says, or of more that is known of the mechanism; for neighbors that differ in one replaced
+            user, or for those that the mechanism's `neighbors` says.
         """
-        from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.mechanism_losses import loss_of_cost
 
-        return PrivacyLossDistribution.from_mechanism(self.cost)
+        return loss_of_cost(self.cost, getattr(self, "neighbors", "replace"))
 
 
 def _made_again(

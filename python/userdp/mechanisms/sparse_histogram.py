@@ -408,7 +408,7 @@ class SparseHistogram(Mechanism):
         Returns
         -------
         (low, high) : tuple of int
-            Both included; low is at least 1.
+            Both included; low is at least 1. It has the shown count itself, too.
 
         Notes
         -----
