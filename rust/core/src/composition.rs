@@ -9,6 +9,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod curve;
+mod fixed;
 mod gaussian;
 mod leaves;
 mod levels;

@@ -4,13 +4,15 @@
 
 use super::{
     Options,
+    fixed::{Fixed, ceil_units, with_fixed},
     levels::{LevelTable, Levels, Multiplier},
-    masses::{Masses, bits_of},
+    masses::{Masses, at_most, bits_of, words},
 };
 use crate::{
     Error, Result,
     control::Control,
     exact::{Integer, Interval, Rational, dyadic::Dyadic, exp::exp},
+    memory,
 };
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer as _;
@@ -39,7 +41,7 @@ pub struct Part {
 
 /// Bits to which masses and levels are enclosed, for masses over 2^b of N atoms on a grid of 1/h levels for a unit of loss:
 /// N enclosures, divided by 1 - e^-h, have less than a unit of width together.
-pub(super) fn working_bits(limbs: usize, atoms: usize, steps_per_unit: f64) -> i64 {
+fn working_bits(limbs: usize, atoms: usize, steps_per_unit: f64) -> i64 {
     let more = (atoms.max(2) as f64).log2() + steps_per_unit.max(2.0).log2();
     i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX) + 48 + more.ceil() as i64
 }
@@ -47,13 +49,6 @@ pub(super) fn working_bits(limbs: usize, atoms: usize, steps_per_unit: f64) -> i
 /// Bits to which the masses of atoms are to be enclosed, whatever the grid.
 pub fn mass_bits(limbs: usize) -> i64 {
     i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX) + 128
-}
-
-/// The number in units of 2^-places, rounded up.
-fn ceil_units(x: &Dyadic, places: i64) -> Integer {
-    let shift = x.exponent + places;
-    let size = usize::try_from(shift.unsigned_abs()).unwrap_or(usize::MAX);
-    if shift >= 0 { &x.mantissa << size } else { x.mantissa.div_ceil(&(Integer::one() << size)) }
 }
 
 impl Part {
@@ -258,7 +253,7 @@ impl Part {
             cells.push((cell(&atom.multiplier, levels, bits), atom));
         }
         cells.sort_by_key(|(cell, _)| *cell);
-        let unit = i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX);
+        let unit = usize::try_from(bits_of(limbs)).unwrap_or(usize::MAX);
         let allowed = Integer::from(cut.clone());
         // How many atoms at an end hold at most the cut together.
         let leading = |atoms: &mut dyn Iterator<Item = &(i64, &Atom)>| {
@@ -289,8 +284,8 @@ impl Part {
             let own = atom.multiplier.enclosure(bits).reciprocal(bits);
             let rest = Interval::integer(1).minus(&table.enclosure(*cell).times(&own, bits), bits);
             let part = rest.times(&share, bits).times(&atom.mass, bits);
-            let most = ceil_units(&atom.mass.upper, bits);
-            let given = ceil_units(&part.upper, bits).clamp(Integer::zero(), most);
+            let most = ceil_units(&atom.mass.upper, bits as usize);
+            let given = ceil_units(&part.upper, bits as usize).clamp(Integer::zero(), most);
             rising[usize::try_from(cell + 1 - low).unwrap_or(0)] += given;
         }
         let outside: Interval = cells[cells.len() - above..]
@@ -324,26 +319,26 @@ impl Part {
         let to_units = |sum: &Integer| sum.div_ceil(&unit).min(whole.clone());
         let mut at = vec![Integer::zero(); rising.len()];
         for (index, mass) in atoms {
-            at[usize::try_from(index - low).unwrap_or(0)] += ceil_units(&mass.upper, bits);
+            at[usize::try_from(index - low).unwrap_or(0)] += ceil_units(&mass.upper, bits as usize);
         }
-        let mut sum = ceil_units(&self.infinity.upper, bits);
+        let mut sum = ceil_units(&self.infinity.upper, bits as usize);
         let infinity = to_units(&sum);
         let mut last = infinity.clone();
-        let mut survival = vec![BigUint::zero(); rising.len()];
-        for (i, here) in survival.iter_mut().enumerate().rev() {
+        let mut survival = vec![0; rising.len() * limbs];
+        for (i, here) in survival.chunks_exact_mut(limbs).enumerate().rev() {
             // Mass at this level or above it, and what atoms of the cell below give to it.
             sum += &at[i];
             let value = if i == 0 { whole.clone() } else { to_units(&(&sum + &rising[i])).max(last) };
-            here.clone_from(value.magnitude());
+            here.copy_from_slice(&words(value.magnitude(), limbs));
             last = value;
         }
         // One unit for rounding up, one for the widths of all enclosures.
-        Masses::from_survival(limbs, low, &survival, infinity.magnitude(), moved + 2_u8)
+        Masses::from_survival(limbs, low, &survival, &words(infinity.magnitude(), limbs), moved + 2_u8)
     }
 }
 
 /// How many indices there are, if so many are allowed.
-fn terms(low: i64, high: i64, max_terms: usize) -> Result<usize> {
+pub(super) fn terms(low: i64, high: i64, max_terms: usize) -> Result<usize> {
     let terms = usize::try_from(high.saturating_sub(low)).unwrap_or(usize::MAX).saturating_add(1);
     if terms > max_terms {
         return Err(Error::too_large(format!(
@@ -394,43 +389,54 @@ fn lattice_of<'a>(ratios: impl Iterator<Item = &'a Rational>) -> Option<(Levels,
     Some((Levels { step: Multiplier::rational(step), offset }, indices))
 }
 
-/// A curve from its values on levels low - 1, ..., high: the chords between them. `moved` units are beyond the ends.
+/// A curve from ends of its values on levels low - 1, ..., high: the chords between them. `moved` units are beyond the ends.
 ///
 /// # Numerics
-/// P's mass at levels >= i is (G g(E_{i-1}) - `g(E_i)`) / (G - 1); enclosures are G / (G - 1) times as wide there.
-pub(super) fn chords(
-    curve: impl Fn(i64, &Interval) -> Interval + Sync,
+/// P's mass at levels >= i is U(i) = (G g(E_{i-1}) - `g(E_i)`) / (G - 1). Where ends of values are d apart, its upper end is too
+/// large by less than ((G + 1) d + 5) / (G - 1) + 4, all in units of 2^-64F: G and 1 / (G - 1) are known to 2 units, and products
+/// are a unit off. With the bits of [`bits_for`] that is less than 2^-b.
+pub(super) fn chords<const N: usize, const F: usize>(
+    curve: impl Fn(i64) -> (Fixed<N, F>, Fixed<N, F>) + Sync,
     levels: &Levels,
     (low, high): (i64, i64),
-    bits: i64,
     moved: &BigUint,
     options: &Options,
     control: &Control,
 ) -> Result<Masses> {
     let (limbs, count) = (options.limbs, terms(low, high, options.max_terms)?);
-    let mut table = LevelTable::new(levels, bits);
-    let at: Vec<(i64, Interval)> = (low - 1..=high).map(|index| (index, table.enclosure(index))).collect();
-    let values = at
-        .par_iter()
-        .map(|(index, level)| {
-            control.check()?;
-            Ok(curve(*index, level))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let step = levels.enclosure(1, bits + 64);
-    let inverse = step.minus(&Interval::integer(1), bits + 64).reciprocal(bits + 64);
-    let places = i64::try_from(bits_of(limbs)).unwrap_or(i64::MAX);
-    let whole = Integer::one() << bits_of(limbs);
-    let units = |x: &Interval| ceil_units(&x.upper, places).clamp(Integer::zero(), whole.clone());
-    let infinity = units(&values[count]);
+    let mut values = memory::zeros("max_terms", count + 1, "a coarser resolution has fewer terms")?;
+    values.par_iter_mut().enumerate().try_for_each(|(place, value)| {
+        control.check()?;
+        *value = curve(low - 1 + place as i64);
+        Ok(())
+    })?;
+    let bits = Fixed::<N, F>::WIDTH as i64 + 8;
+    let step = levels.enclosure(1, bits);
+    let inverse = Fixed::<N, F>::ends(&step.minus(&Interval::integer(1), bits).reciprocal(bits)).1;
+    let step = Fixed::<N, F>::ends(&step).1;
+    // Products are rounded down.
+    let unit = Fixed::units(1);
+    let mut survival = memory::zeros("max_terms", count * limbs, "a coarser resolution has fewer terms")?;
+    let mut infinity = vec![0; limbs];
+    values[count].1.ceil_mass(&mut infinity);
     let mut last = infinity.clone();
-    let mut survival = vec![BigUint::zero(); count];
-    for (place, here) in survival.iter_mut().enumerate().rev() {
-        let above = step.times(&values[place], bits).minus(&values[place + 1], bits).times(&inverse, bits);
-        last = if place == 0 { whole.clone() } else { units(&above).max(last) };
-        here.clone_from(last.magnitude());
+    for (place, here) in survival.chunks_exact_mut(limbs).enumerate().rev() {
+        let rise = step.times(&values[place].1).plus(&unit).minus(&values[place + 1].0);
+        rise.max(&Fixed::ZERO).times(&inverse).plus(&unit).ceil_mass(here);
+        if place == 0 {
+            here.copy_from_slice(&words(&(BigUint::one() << bits_of(limbs)), limbs));
+        } else if at_most(here, &last) {
+            here.copy_from_slice(&last);
+        }
+        last.copy_from_slice(here);
     }
-    Ok(Masses::from_survival(limbs, low, &survival, infinity.magnitude(), moved + 2_u8))
+    Ok(Masses::from_survival(limbs, low, &survival, &infinity, moved + 2_u8))
+}
+
+/// Bits behind the point for [`chords`] of values whose ends are at most 2^`size` units of the last place apart, `size` >= 1.
+pub(super) fn bits_for(limbs: usize, step: f64, size: f64) -> f64 {
+    // (G + 1) / (G - 1) <= 2 / h + 1 <= 3 / h for h <= 1, and what else is off takes less than 2^4 times as much.
+    bits_of(limbs) as f64 + size + (3.0 / step).log2() + 4.0
 }
 
 /// The curve of all mechanisms of bounded range: (1 - sqrt(E e^-range))^2 / (1 - e^-range) for E within e^(-range), e^range.
@@ -441,28 +447,49 @@ pub(super) fn bounded_range(
     control: &Control,
 ) -> Result<Masses> {
     let (_, step) = levels.offset_and_step();
+    // One level more at each end: there the curve is 0, or 1 - E.
+    let last = (range.ln(64).to_f64_bounds().1 / step).ceil() as i64 + 1;
+    // Ends are rounded to units, and enclosures are far narrower.
+    let fraction = bits_for(options.limbs, step, 2.0);
+    with_fixed!(fraction, 50.0, bounded_range_in(range, levels, last, options, control))
+}
+
+fn bounded_range_in<const N: usize, const F: usize>(
+    range: &Multiplier,
+    levels: &Levels,
+    last: i64,
+    options: &Options,
+    control: &Control,
+) -> Result<Masses> {
     // What 1 - e^-range lacks of 1 in bits.
     let size = range.ln(64).lower;
     let lost = -(size.mantissa.bits().cast_signed() + size.exponent).min(0);
-    let bits = working_bits(options.limbs, 1 << 20, 1.0 / step) + 64 + 2 * lost;
+    let bits = Fixed::<N, F>::WIDTH as i64 + 64 + 2 * lost;
     let inverse = range.enclosure(bits).reciprocal(bits);
     let one = Interval::integer(1);
     let scale = one.minus(&inverse, bits).reciprocal(bits);
-    // One level more at each end: there the curve is 0, or 1 - E.
-    let last = (range.ln(64).to_f64_bounds().1 / step).ceil() as i64 + 1;
     let top = range.enclosure(bits);
-    let curve = |_: i64, level: &Interval| {
-        if level.lower.compare(&top.upper).is_ge() {
-            return Interval::integer(0);
-        }
-        if level.upper.compare(&inverse.lower).is_le() {
-            return one.minus(level, bits);
-        }
-        let root = square_root(&level.times(&inverse, bits), bits);
-        let rest = one.minus(&root, bits);
-        rest.times(&rest, bits).times(&scale, bits)
+    let mut table = LevelTable::new(levels, bits);
+    let count = terms(-last, last, options.max_terms)? + 1;
+    let mut at = memory::room("max_terms", count)?;
+    for index in -last - 1..=last {
+        control.check()?;
+        at.push(table.enclosure(index));
+    }
+    let curve = |index: i64| {
+        let level = &at[usize::try_from(index + last + 1).unwrap_or(0)];
+        let value = if level.lower.compare(&top.upper).is_ge() {
+            Interval::integer(0)
+        } else if level.upper.compare(&inverse.lower).is_le() {
+            one.minus(level, bits)
+        } else {
+            let root = square_root(&level.times(&inverse, bits), bits);
+            let rest = one.minus(&root, bits);
+            rest.times(&rest, bits).times(&scale, bits)
+        };
+        Fixed::<N, F>::ends(&value)
     };
-    chords(curve, levels, (-last, last), bits, &BigUint::zero(), options, control)
+    chords(curve, levels, (-last, last), &BigUint::zero(), options, control)
 }
 
 /// The square root of a positive interval, to so many bits.

@@ -90,21 +90,22 @@ fn ceil_by_bits(x: &[u64], out: &mut [u64]) {
 }
 
 impl Masses {
-    /// From survival sums: W(low), ..., W(top), and what is above. They must fall from 2^b.
+    /// From survival sums in words: W(low), ..., W(top), and what is above. They must fall from 2^b.
     pub(super) fn from_survival(
         limbs: usize,
         low: i64,
-        survival: &[BigUint],
-        above: &BigUint,
+        survival: &[u64],
+        above: &[u64],
         charge: BigUint,
     ) -> Self {
-        let mut finite = Vec::with_capacity(survival.len() * limbs);
-        for (i, here) in survival.iter().enumerate() {
-            let next = survival.get(i + 1).unwrap_or(above);
-            debug_assert!(next <= here);
-            finite.extend(words(&(here - next), limbs));
+        let mut finite = vec![0; survival.len()];
+        let next = survival[limbs..].chunks_exact(limbs).chain([above]);
+        for ((out, here), next) in finite.chunks_exact_mut(limbs).zip(survival.chunks_exact(limbs)).zip(next)
+        {
+            let negative = subtract(here, next, out);
+            debug_assert!(!negative);
         }
-        Self { limbs, low, finite, infinity: words(above, limbs), charge }
+        Self { limbs, low, finite, infinity: above.to_vec(), charge }
     }
 
     /// How many finite losses there are.
@@ -218,4 +219,88 @@ pub(super) fn product(
         control.advance(1)?;
     }
     powers.pop().ok_or_else(|| Error::invalid("parts", "there must be at least one"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Survival sums of a square, rounded up, and masses from them: the rule itself, at any number of bits.
+    fn rounded_square(masses: &[BigUint], infinity: &BigUint, bits: u64) -> (Vec<BigUint>, BigUint) {
+        let one = BigUint::from(1_u8) << bits;
+        let mut square = vec![BigUint::ZERO; 2 * masses.len() - 1];
+        for (i, x) in masses.iter().enumerate() {
+            for (j, y) in masses.iter().enumerate() {
+                square[i + j] += x * y;
+            }
+        }
+        let ceil = |sum: &BigUint| (sum + &one - 1_u8) >> bits;
+        let finite = &one - infinity;
+        let mut sum = &one * &one - &finite * &finite;
+        let above = ceil(&sum);
+        let mut last = above.clone();
+        for mass in square.iter_mut().rev() {
+            sum += &*mass;
+            let here = ceil(&sum);
+            *mass = &here - &last;
+            last = here;
+        }
+        assert_eq!(last, one);
+        (square, above)
+    }
+
+    #[test]
+    fn the_rule_rounds_as_known_squares_are_rounded() {
+        let numbers = |list: &[u32]| list.iter().map(|&x| BigUint::from(x)).collect::<Vec<_>>();
+        let cases: [(&[u32], u32, &[u32], u32); 2] = [
+            (&[10, 100, 90, 50], 6, &[0, 8, 46, 74, 71, 35, 10], 12),
+            (&[0, 1, 254], 1, &[0, 0, 0, 1, 253], 2),
+        ];
+        for (masses, infinity, square, above) in cases {
+            let found = rounded_square(&numbers(masses), &infinity.into(), 8);
+            assert_eq!(found, (numbers(square), above.into()));
+        }
+    }
+
+    #[test]
+    fn squares_and_products_are_rounded_by_the_rule_bit_for_bit() {
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = move || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        for limbs in [2, 3, 5] {
+            let bits = bits_of(limbs);
+            for terms in [1, 2, 7, 33, 64, 65, 200] {
+                // Masses of all sizes; some are 0, and the rest of the whole is at infinity.
+                let mut rest = BigUint::from(1_u8) << bits;
+                let mut list = Vec::new();
+                for place in 0..terms {
+                    let random = (0..limbs).fold(BigUint::ZERO, |sum, _| (sum << 64) + next());
+                    let share = if place % 5 == 3 { BigUint::ZERO } else { random >> (8 + next() % 90) };
+                    let mass = share.min(&rest >> 3);
+                    rest -= &mass;
+                    list.push(mass);
+                }
+                let finite: Vec<u64> = list.iter().flat_map(|mass| words(mass, limbs)).collect();
+                let masses =
+                    Masses { limbs, low: -3, finite, infinity: words(&rest, limbs), charge: 5_u8.into() };
+                let mut multiplier = Multiplier::new(limbs, bits);
+                for other in [None, Some(&masses)] {
+                    let found =
+                        masses.times(other, &BigUint::ZERO, &mut multiplier, &Control::new()).unwrap();
+                    let (wanted, above) = rounded_square(&list, &rest, bits);
+                    // Masses of 0 at the ends are left out.
+                    let skipped = usize::try_from(found.low + 6).unwrap();
+                    let of_found: Vec<BigUint> = found.finite.chunks_exact(limbs).map(number).collect();
+                    assert_eq!(of_found, wanted[skipped..skipped + found.terms()]);
+                    let outside = wanted[..skipped].iter().chain(&wanted[skipped + found.terms()..]);
+                    assert_eq!(outside.sum::<BigUint>(), BigUint::ZERO);
+                    assert_eq!((number(&found.infinity), found.charge), (above, 11_u8.into()));
+                }
+            }
+        }
+    }
 }

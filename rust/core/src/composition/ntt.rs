@@ -67,7 +67,21 @@ fn times(a: u64, (w, quotient): Factor, p: u64) -> u64 {
 /// From [0, 2 bound) to [0, bound).
 #[inline]
 fn reduced(a: u64, bound: u64) -> u64 {
-    if a >= bound { a - bound } else { a }
+    // Where a is below the bound the difference wraps to more than a.
+    a.min(a.wrapping_sub(bound))
+}
+
+/// [`factor`] for p from 2^61 to 2^62 without a division, by 2^125 / p rounded down.
+#[inline]
+fn factor_by(w: u64, inverse: u64, p: u64) -> Factor {
+    // Short by less than 3: w times what the inverse lacks, over 2^61, and two floors. So the rest is below 4p < 2^64.
+    let mut quotient = ((u128::from(w) * u128::from(inverse)) >> 61) as u64;
+    let mut rest = quotient.wrapping_mul(p).wrapping_neg();
+    for _ in 0..3 {
+        quotient = quotient.wrapping_add(u64::from(rest >= p));
+        rest = reduced(rest, p);
+    }
+    (w, quotient)
 }
 
 /// A prime below 2^62 and what its arithmetic needs. Values are in [0, 2p), as 4p < 2^64.
@@ -140,12 +154,13 @@ impl Transform {
     fn new(prime: &'static Prime, log: u32) -> Self {
         let p = prime.p;
         let mut roots = vec![(0, 0); 1 << log];
+        let inverse = ((1_u128 << 125) / u128::from(p)) as u64;
         for level in 1..=log {
             let half = 1_usize << (level - 1);
             let step = factor(power(prime.root, 1 << (LONGEST - level), p), p);
             let mut root = 1;
             for entry in &mut roots[half..2 * half] {
-                *entry = factor(root, p);
+                *entry = factor_by(root, inverse, p);
                 root = reduced(times(root, step, p), p);
             }
         }
@@ -169,15 +184,16 @@ impl Transform {
         }
     }
 
-    /// (x, y) becomes (x + y, (x - y) w).
+    /// (x, y) becomes (x + y, (x - y) w). Sums are below 4p < 2^64.
     #[inline]
     fn split(&self, values: &mut [u64]) {
         let (p, half) = (self.prime.p, values.len() / 2);
+        let double = 2 * p;
         let (low, high) = values.split_at_mut(half);
         for ((x, y), &root) in low.iter_mut().zip(high).zip(&self.roots[half..2 * half]) {
             let (a, b) = (*x, *y);
-            *x = reduced(a + b, 2 * p);
-            *y = times(a + 2 * p - b, root, p);
+            *x = reduced(a.wrapping_add(b), double);
+            *y = times(a.wrapping_add(double).wrapping_sub(b), root, p);
         }
     }
 
@@ -202,11 +218,12 @@ impl Transform {
     #[inline]
     fn join(&self, values: &mut [u64]) {
         let (p, half) = (self.prime.p, values.len() / 2);
+        let double = 2 * p;
         let (low, high) = values.split_at_mut(half);
         for ((x, y), &root) in low.iter_mut().zip(high).zip(&self.roots[half..2 * half]) {
             let (a, b) = (*x, times(*y, root, p));
-            *x = reduced(a + b, 2 * p);
-            *y = reduced(a + 2 * p - b, 2 * p);
+            *x = reduced(a.wrapping_add(b), double);
+            *y = reduced(a.wrapping_add(double).wrapping_sub(b), double);
         }
     }
 
@@ -383,15 +400,26 @@ fn same_at_a_point(a: &[u64], b: &[u64], c: &[u64], limbs: usize) -> bool {
         let folded = (x as u64 & P) + ((x >> 61) as u64);
         reduced((folded & P) + (folded >> 61), P)
     };
-    let at = |polynomial: &[u64], limbs: usize| {
-        polynomial.chunks_exact(limbs).rev().fold(0, |sum, words| {
+    let times = |x: u64, y: u64| fold(u128::from(x) * u128::from(y));
+    let horner = |part: &[u64], limbs: usize| {
+        part.chunks_exact(limbs).rev().fold(0, |sum, words| {
             // 2^64 = 8 modulo 2^61 - 1.
             let mass =
                 words.iter().rev().fold(0, |mass, &word| fold(u128::from(mass) * 8 + u128::from(word)));
             fold(u128::from(sum) * u128::from(X) + u128::from(mass))
         })
     };
-    fold(u128::from(at(a, limbs)) * u128::from(at(b, limbs))) == at(c, 2 * limbs)
+    // Parts of so many terms, by Horner's rule at a power of x.
+    let mut far = 1;
+    (0..TOGETHER).for_each(|_| far = times(far, X));
+    let at = |polynomial: &[u64], limbs: usize| {
+        let parts: Vec<u64> =
+            polynomial.par_chunks(TOGETHER * limbs).map(|part| horner(part, limbs)).collect();
+        parts.iter().rev().fold(0, |sum, &part| fold(u128::from(sum) * u128::from(far) + u128::from(part)))
+    };
+    let left = at(a, limbs);
+    let right = if std::ptr::eq(a, b) { left } else { at(b, limbs) };
+    times(left, right) == at(c, 2 * limbs)
 }
 
 #[cfg(test)]
@@ -405,6 +433,13 @@ mod tests {
             assert!(prime.p < 1 << 62 && prime.p as f64 > 2_f64.powf(61.99));
             assert_eq!(prime.p % (1 << LONGEST), 1);
             assert_eq!(power(prime.root, 1 << (LONGEST - 1), prime.p), prime.p - 1);
+        }
+        for prime in found {
+            let inverse = ((1_u128 << 125) / u128::from(prime.p)) as u64;
+            let many = (0..2000).map(|k| power(prime.root, k, prime.p));
+            for w in many.chain([0, 1, 2, prime.p / 2, prime.p - 2, prime.p - 1]) {
+                assert_eq!(factor_by(w, inverse, prime.p), factor(w, prime.p));
+            }
         }
         // The four largest, from a table.
         let first: Vec<u64> = found[..4].iter().map(|prime| prime.p).collect();
