@@ -17,7 +17,7 @@ from userdp.accounting.losses import (
     PureLoss,
     ReleaseLoss,
 )
-from userdp.accounting.refinement import targets
+from userdp.accounting.refinement import FIRST_CERTIFIED, targets
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level
@@ -77,7 +77,7 @@ def certified(
 ) -> CompositionCertificate:
     """A certificate of what is asked, which its checker has accepted."""
     releases = tuple(release_of(part, count) for part, count in composition._parts)
-    steps, shown = composition._first_steps(), Fraction(1)
+    steps, shown = composition._first_steps(FIRST_CERTIFIED), Fraction(1)
     for _ in range(ATTEMPTS):
         for target in targets() if delta is None else (delta,):
             answer = _answer(composition, epsilon, delta, target, steps, max_terms)

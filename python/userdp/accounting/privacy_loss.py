@@ -673,8 +673,7 @@ class PrivacyLossDistribution(Refined):
         if once is not None:
             lower = upper = once
         else:
-            found = self._both(lambda backwards: self._delta(level, backwards, share, most))
-            lower, upper = max(lower for lower, _ in found), max(upper for _, upper in found)
+            lower, upper = self._larger_delta(level, share, most)
         moved = self._moved(level)
         return Bounds(round_down(max(lower - moved, Fraction(0))), round_up(min(upper + moved, Fraction(1))))
 
@@ -734,8 +733,7 @@ class PrivacyLossDistribution(Refined):
 
     def _epsilon_of_pairs(self, exact: Fraction, share: Fraction, most: int) -> Bounds:
         """The least epsilon without any distance."""
-        found = self._both(lambda backwards: self._epsilon(exact, backwards, share, most))
-        lower, upper = max(lower for lower, _ in found), max(upper for _, upper in found)
+        lower, upper = self._larger_epsilon(exact, share, most)
         if math.isinf(upper) and (single := self._single()) is not None:
             infinite, largest = single.end()
             if infinite <= exact:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from userdp import _core
 from userdp.accounting.losses import PairLoss, PureLoss, ReleaseLoss, hockey_stick_of
@@ -19,8 +20,12 @@ from userdp.runtime import progress_bar
 Parts: TypeAlias = "tuple[tuple[ReleaseLoss, int], ...]"
 
 MOST_LIMBS = 18
-START = Fraction(1, 1000)
-"""Number of releases times the squared resolution, at first: the two bounds are within about 0.003 then."""
+FIRST_GRID = Fraction(1, 64)
+"""Number of releases times the squared resolution, at first: it tells how fine the grid has to be."""
+FIRST_CERTIFIED = Fraction(1, 1000)
+"""The same for certificates, which take the first grid: the two bounds are within about 0.003 then."""
+MARGIN = 1.15
+"""By how much a grid is made finer than coarser ones say it needs to be: it is less often too coarse again."""
 LATTICE_SHARE = Fraction(1, 10**12)
 """How far bounds of delta are apart, as a share of it, where nothing is moved to a grid."""
 FINEST = 2**40
@@ -31,6 +36,19 @@ LEAST_DELTA = Fraction(1, 2**1000)
 """Of smaller ones, answers may say no more than that."""
 REMEMBERED_BYTES = 2**28
 """Of compositions that are kept for the next question."""
+
+
+Number = TypeVar("Number", float, Fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[Number]):
+    """Bounds that were found."""
+
+    lower: Number
+    upper: Number
+    deep: bool = True
+    """Whether masses are wide enough for an answer of this size."""
 
 
 class Refined:
@@ -78,35 +96,57 @@ class Refined:
         orders = (False,) if all(part.symmetric for part, _ in self._parts) else (False, True)
         return [answer(backwards) for backwards in orders]
 
-    def _first_steps(self) -> int:
-        return math.isqrt(math.ceil(self.releases / START)) + 1
+    def _first_steps(self, first: Fraction = FIRST_GRID) -> int:
+        return math.isqrt(math.ceil(self.releases / first)) + 1
+
+    def _larger_delta(self, level: PrivacyLevel, relative: Fraction, max_terms: int) -> tuple[Fraction, Fraction]:
+        """Bounds of the larger delta of both orders."""
+        searches = self._both(lambda backwards: self._deltas(level, backwards, relative, max_terms))
+        near = lambda lower, upper: upper - lower <= relative * upper  # noqa: E731
+        return larger(searches, near, "delta", Found(Fraction(0), Fraction(1)))
+
+    def _larger_epsilon(self, delta: Fraction, width: Fraction, max_terms: int) -> tuple[float, float]:
+        """Bounds of the larger epsilon of both orders."""
+        searches = self._both(lambda backwards: self._epsilons(delta, backwards, width, max_terms))
+        near = lambda lower, upper: upper - lower <= width  # noqa: E731
+        return larger(searches, near, "epsilon", Found(0.0, math.inf))
 
     def _delta(
         self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
     ) -> tuple[Fraction, Fraction]:
+        """Bounds of delta for one order."""
+        search = self._deltas(level, backwards, relative, max_terms)
+        return larger([search], lambda _lower, _upper: False, "delta", Found(Fraction(0), Fraction(1)))
+
+    def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
+        """Bounds of epsilon for one order."""
+        search = self._epsilons(delta, backwards, width, max_terms)
+        return larger([search], lambda _lower, _upper: False, "epsilon", Found(0.0, math.inf))
+
+    def _deltas(
+        self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
+    ) -> Iterator[Found[Fraction]]:
+        """Bounds of delta for one order, each time with more work, until they are near each other."""
         best = Fraction(0), Fraction(1)
         core = core_level(level)
         for target in targets():
             steps, last = self._first_steps(), None
             while True:
-                try:
-                    composed = self._composed(backwards, target, steps, max_terms)
-                except BudgetError as error:
-                    raise _out_of_terms(error, "delta", best) from None
+                composed = self._composed(backwards, target, steps, max_terms)
                 lower, upper = composed.delta(core)
                 best = max(best[0], lower), min(best[1], upper)
                 share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
                 deep_enough = composed.charge <= share * best[1] / 16
+                yield Found(best[0], best[1], deep_enough)
                 tight = best[1] - best[0] <= relative * best[1]
                 if tight or composed.on_lattice or not deep_enough:
                     break
                 width = float((best[1] - best[0]) / best[1])
                 steps, last = _finer(steps, width, float(relative), last)
             if deep_enough and tight:
-                return best
+                return
         if best[1] > LEAST_DELTA:
-            raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "delta", best)
-        return best
+            raise BudgetError("masses of 1,144 bits do not do")
 
     def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
         if not delta:
@@ -135,26 +175,28 @@ class Refined:
             width = float((upper - lower) / upper)
             steps, last = _finer(steps, width, width / 16, last)
 
-    def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
+    def _epsilons(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> Iterator[Found[float]]:
+        """Bounds of epsilon for one order, each time with more work, until they are near each other."""
         if delta == 1:
-            return 0.0, 0.0
+            yield Found(0.0, 0.0)
+            return
         if not delta:
-            return _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
+            lower, upper = _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
+            yield Found(lower, upper)
+            return
         best, steps, last, target = (0.0, math.inf), self._first_steps(), None, delta
         while True:
-            try:
-                composed = self._composed(backwards, target, steps, max_terms)
-            except BudgetError as error:
-                raise _out_of_terms(error, "epsilon", best) from None
+            composed = self._composed(backwards, target, steps, max_terms)
             lower, upper = composed.epsilon(delta)
             best = max(best[0], lower), min(best[1], upper)
+            yield Found(best[0], best[1])
             # An infinite upper bound is the mass at infinity, which no finer grid changes.
             if math.isinf(upper) or best[1] - best[0] <= width:
-                return best
+                return
             if composed.on_lattice:
                 target *= WIDER
                 if target < LEAST_DELTA:
-                    raise _out_of_terms(BudgetError("masses of 1,144 bits do not do"), "epsilon", best)
+                    raise BudgetError("masses of 1,144 bits do not do")
                 continue
             steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
 
@@ -242,17 +284,36 @@ def targets() -> Iterable[Fraction]:
 
 
 def _finer(steps: int, width: float, wanted: float, last: tuple[int, float] | None) -> tuple[int, tuple[int, float]]:
-    """How many steps a unit needs for half the width that is wanted, by what the last two widths did."""
+    """How many steps a unit needs for a little less than the width that is wanted, by what the last two widths did."""
     order = 2.0
     if last and last[1] > width > 0:
         order = min(max(math.log(last[1] / width) / math.log(steps / last[0]), 0.5), 2.0)
-    factor = (2 * width / wanted) ** (1 / order)
-    return math.ceil(steps * min(max(factor, 1.5), 64.0)), (steps, width)
+    factor = (MARGIN * width / wanted) ** (1 / order)
+    return math.ceil(steps * min(max(factor, MARGIN), 64.0)), (steps, width)
 
 
-def _out_of_terms(error: BudgetError, name: str, best: tuple[Any, Any]) -> BudgetError:
-    lower, upper = (float(end) for end in best)
-    return BudgetError(f"{error}; found so far: {name} from {lower:.6g} to {upper:.6g}")
+def larger(
+    searches: Sequence[Iterator[Found[Number]]],
+    near: Callable[[Number, Number], bool],
+    name: str,
+    nothing: Found[Number],
+) -> tuple[Number, Number]:
+    """Bounds of the larger of several numbers: only the one with the largest upper bound is searched for further."""
+    found = [nothing for _ in searches]
+    try:
+        for place, search in enumerate(searches):
+            found[place] = next(search)
+        while True:
+            place = max(range(len(found)), key=lambda place: found[place].upper)
+            lower, largest = max(one.lower for one in found), found[place]
+            if near(lower, largest.upper) and largest.deep:
+                return lower, largest.upper
+            found[place] = next(searches[place], largest)
+            if found[place] is largest:
+                return lower, largest.upper
+    except BudgetError as error:
+        low, high = float(max(one.lower for one in found)), float(max(one.upper for one in found))
+        raise BudgetError(f"{error}; found so far: {name} from {low:.6g} to {high:.6g}") from None
 
 
 def _at_most(loss: float, level: PrivacyLevel) -> bool:
