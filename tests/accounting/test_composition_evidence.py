@@ -1,0 +1,72 @@
+"""A small part of evidence/compositions.py: random compositions beside truths that do not come from the core."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import compositions
+from compositions import Lattice, Transformed, enumerated, of_certificates, of_lattices, of_pairs, random_pair
+from userdp.accounting import composition
+
+
+def test_lattices() -> None:
+    found = of_lattices(random.Random("a slice"), 40)
+    assert (found["cases"], found["violations"]) == (40, 0)
+    assert found["widest"] < 1e-6
+
+
+def test_pairs() -> None:
+    found = of_pairs(random.Random("a slice of pairs"), 1)
+    assert (found["cases"], found["violations"]) == (1, 0)
+    assert found["widest"] <= 1e-4
+
+
+def test_stronger_claims_are_rejected() -> None:
+    assert of_certificates(random.Random("a slice"), 100) == {"cases": 100, "violations": 0}
+
+
+def test_the_truths_agree() -> None:
+    weights, ratio, count = [3, 1, 2], Fraction(11, 10), 60
+    offset = sum(Fraction(weight) / ratio**place for place, weight in enumerate(weights)) / sum(weights)
+    q = [float(Fraction(weight) / (offset * ratio**place) / 6) for place, weight in enumerate(weights)]
+    lattice = Lattice(weights, offset, ratio, count)
+    for level in (Fraction(2), Fraction(7)):
+        one_by_one = enumerated([(np.array(weights) / 6, np.array(q), count)], math.log(level))
+        assert one_by_one == pytest.approx(float(lattice.delta(level)), rel=1e-11)
+    responses = Lattice([1, 3], Fraction(1, 3), Fraction(9), 5)
+    assert responses.delta(Fraction(9)) == composition.optimal_delta("ln(3)", 5, "ln(9)")
+    crossing = lattice.crossing(Fraction(1, 1000))
+    assert crossing is not None
+    assert lattice.delta(crossing) == Fraction(1, 1000)
+    p, other = random_pair(np.random.default_rng(0), 8, 0.3)
+    for epsilon in (0.1, 1.0):
+        parts = [(p, other, 12)]
+        assert Transformed(parts).delta(epsilon) == pytest.approx(enumerated(parts, epsilon), rel=1e-9)
+
+
+def test_chunks_are_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, runs = tmp_path / "results", []
+
+    def run(rng: random.Random, cases: int) -> dict[str, int]:
+        runs.append(rng.random())
+        return {"cases": cases, "violations": 0}
+
+    monkeypatch.setitem(compositions.PARTS, "pairs", (run, 10))
+    for cases in (15, 25):
+        monkeypatch.setattr(sys, "argv", ["", "pairs", "--cases", str(cases), "--results", str(results)])
+        with pytest.raises(SystemExit) as ended:
+            compositions.main()
+        assert not ended.value.code
+    assert len(set(runs)) == len(runs) == 3
+    assert sum(json.loads(line)["cases"] for line in results.read_text().splitlines()) == 30
+    assert capsys.readouterr().out.splitlines()[-1] == "pairs cases: 30 violations: 0"
