@@ -13,7 +13,8 @@ What is compared with:
 * **pairs**: all outcomes one by one, where these are few. Else delta(e) = 1 / (2 pi i) times the integral of
   M(s) e^(-s e) / (s (s + 1)) over Re s = a > 0, for M(s) = E e^(s L): 1 - e^-x has the Laplace transform
   1 / (s (s + 1)). M of a composition is a product, so that neither convolutions nor grids enter. The trapezoidal rule
-  in complex doubles is good to about 1e-9 of delta. Where it does not converge, another case is drawn.
+  in complex doubles is good to about 1e-9 of delta. Where it does not converge, and for fewer than 24 outcomes,
+  another case is drawn.
 * **certificates**: claims that were made stronger than what was certified. All are rejected.
 """
 
@@ -39,6 +40,12 @@ from userdp.divergence import LogRatio
 from userdp.exceptions import BudgetError
 
 DIGITS = Context(prec=60)
+FEWEST = 24
+"""Outcomes for which the transform is used: with fewer it may come back to its first size, however far out."""
+QUIET = 8
+"""Blocks of small terms after which the rest of the integral is left out."""
+MOST_WAYS = 10**6
+"""Outcomes of a composition that are enumerated."""
 NEAR = 1e-7
 """What the trapezoidal rule may be off, as a share of delta: a hundred times what it is."""
 
@@ -176,6 +183,8 @@ class Transformed:
         """By the trapezoidal rule on a line near the saddle point; None where it does not converge."""
         if epsilon >= self.largest:
             return 0.0
+        if self.outcomes < FEWEST:
+            return None
         low, high = 1e-6, 1.0
         while self.exponent(high * 2, epsilon) < self.exponent(high, epsilon):
             high *= 2
@@ -189,14 +198,15 @@ class Transformed:
         size = self.exponent(a, epsilon)
         # Aliases are a period away: e^(-a x) below, and the tail of the law above.
         period = max((35 - min(size, 0.0)) / a, 2 * (self.largest - epsilon) if self.largest < 30 else 60.0)
-        step, total, block = 2 * math.pi / period, 0.0, 512
+        step, total, block, quiet = 2 * math.pi / period, 0.0, 512, 0
         for place in range(0, 30_000_000 // self.outcomes, block):
             s = a + 1j * step * np.arange(place, place + block)
             values = np.exp(self.logarithm(s) - s * epsilon - np.log(s * (s + 1)) - size)
             if place == 0:
                 values[0] /= 2
             total += float(values.real.sum())
-            if np.abs(values).max() < 1e-13 * abs(total):
+            quiet = quiet + 1 if np.abs(values).max() < 1e-13 * abs(total) else 0
+            if quiet == QUIET:
                 return total * step / math.pi * math.exp(size)
         return None
 
@@ -204,7 +214,7 @@ class Transformed:
 def enumerated(parts: Parts, epsilon: float) -> float | None:
     """The delta of all outcomes, equal ones together; None where there are too many."""
     ways = math.prod(math.comb(len(p) + count - 1, count) for p, _, count in parts)
-    if ways > 2 * 10**5 or len(parts) > 1:
+    if ways > MOST_WAYS or len(parts) > 1:
         return None
     ((p, q, count),) = parts
     factorial = math.lgamma(count + 1)
