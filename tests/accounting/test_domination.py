@@ -162,6 +162,20 @@ def test_gaussian_noise_above_bounded_losses(below: PLD) -> None:
     assert PLD.gaussian(mu2="1.3").dominates(PLD.pure(1)) is False
 
 
+@pytest.mark.parametrize("shift", [2, 3, 5])
+def test_noise_of_several_steps_against_its_own_masses(shift: int) -> None:
+    # P[x] of 2^-|x|, around 0 and around the shift: its own pair is above it, and nothing that is a little less.
+    a = Fraction(1, 2)
+    inside = [(1 - a) / (1 + a) * a**x for x in range(1, shift)]
+    ends = [1 / (1 + a), a**shift / (1 + a)]
+    own = list(zip([ends[0], *inside, ends[1]], [ends[1], *reversed(inside), ends[0]], strict=True))
+    less = [((99 * p + q) / 100, (99 * q + p) / 100) for p, q in own]
+    noise = PLD.discrete_laplace(LogRatio(2, 1), shift)
+    assert release(own).dominates(noise) is True
+    assert noise.dominates(release(own)) is True
+    assert release(less).dominates(noise) is False
+
+
 def test_poisson_samples() -> None:
     noise = PLD.gaussian(1, neighbors="add-remove")
     assert noise.dominates(noise.poisson("1/10")) is True

@@ -201,6 +201,33 @@ def test_poisson_samples_of_parameters_are_those_of_their_pairs() -> None:
     assert named.delta("0.2") == listed.delta("0.2")
 
 
+def shifted_laplace(ratio: Fraction, shift: int) -> tuple[Masses, Masses]:
+    """Discrete Laplace noise with P[x] of ratio^-|x|, around 0 and around the shift, tails in one output each."""
+    # Below 0 and above the shift the ratio of both does not change.
+    a = 1 / ratio
+    inside = [(1 - a) / (1 + a) * a**x for x in range(1, shift)]
+    return [1 / (1 + a), *inside, a**shift / (1 + a)], [a**shift / (1 + a), *reversed(inside), 1 / (1 + a)]
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("ratio", [Fraction(2), Fraction(11, 10)])
+def test_samples_of_discrete_laplace_noise_by_its_masses(ratio: Fraction, shift: int) -> None:
+    p, q = shifted_laplace(ratio, shift)
+    assert sum(p) == sum(q) == 1
+    noise = PLD.discrete_laplace(log_ratio(ratio), shift)
+    removed = PLD.discrete_laplace(log_ratio(ratio), shift, neighbors="add-remove")
+    for rate, sampled in (
+        (Fraction(1), noise.without_replacement(3, 3)),
+        (Fraction(1, 3), noise.without_replacement(1, 3)),
+        (Fraction(1), PLD.pure(log_ratio(ratio)).group(shift).without_replacement(3, 3)),
+        (Fraction(1, 3), removed.poisson(Fraction(1, 3))),
+    ):
+        for level in (Fraction(1), Fraction(21, 20), ratio, Fraction(5, 2)):
+            exact = rate * hockey_stick(p, q, 1 + (level - 1) / rate)
+            bounds = sampled.delta(log_ratio(level))
+            assert Fraction(bounds.lower) <= exact <= Fraction(bounds.upper), (rate, level)
+
+
 def test_a_pair_of_two_datasets_is_not_yet_a_claim_about_all_samples() -> None:
     # M(0) = (1/2, 1/2) and M(1) = M(2) = (9/10, 1/10): two users' pair has no loss, and a sample of one user has.
     empty, some, rate = [Fraction(1, 2)] * 2, [Fraction(9, 10), Fraction(1, 10)], Fraction(1, 2)

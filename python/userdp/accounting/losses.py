@@ -135,10 +135,9 @@ class DiscreteLaplaceLoss(ReleaseLoss):
         ratio = _multiplier(self.rate, above=above)
         if ratio is None or (ratio.numerator.bit_length() + 1) * self.shift**2 > MOST_BITS:
             return None
-        powers = [ratio**j for j in range(self.shift + 1)]
-        masses = [Fraction(1), *((ratio - 1) * power for power in powers[:-1]), powers[-1]]
-        masses[1:2] = []  # the losses -shift, -shift + 2, ..., shift, in units of the rate
-        weights = tuple(whole_multiples(masses))
+        # The losses -shift, -shift + 2, ..., shift, in units of the rate.
+        between = [(ratio - 1) * ratio**j for j in range(self.shift - 1)]
+        weights = tuple(whole_multiples([Fraction(1), *between, ratio**self.shift]))
         return PairLoss(weights, weights[::-1], symmetric=True)
 
     def __str__(self) -> str:
