@@ -19,7 +19,8 @@ from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
 from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
 from userdp.tables.aggregates import Histogram, Mean, Quantile
 from userdp.tables.compiled import Answer, Compiled, Statistic
-from userdp.tables.quantiles import WEIGHT, levels_of, sensitivity_of
+from userdp.tables.quantiles import WEIGHT, levels_of, pieces_of, sensitivity_of
+from userdp.tables.rows import bins_of
 
 Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 
@@ -57,6 +58,7 @@ class Selected:
 
     answer: Answer
     mechanisms: tuple[ExponentialMechanism, ...]
+    pieces: int  # of each bin
     epsilon: Fraction  # of each level
     cost: PrivacyCost
 
@@ -202,7 +204,7 @@ def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
     for answer, part in others:
         cost_of = PrivacyCost(_exactly(part, epsilon))
         if isinstance(answer.aggregate, Quantile):
-            selected.append(_selected(answer, neighbors, part * whole / _levels(answer), cost_of))
+            selected.append(_selected(query, answer, neighbors, part * whole / _levels(answer), cost_of))
         else:
             moved = WEIGHT if neighbors == "add-remove" else 2 * WEIGHT
             binned.append(Binned(answer, _laplace_noise(part * whole, moved), cost_of))
@@ -251,7 +253,7 @@ def gaussian_noise(
             # Bounded range eps costs eps^2 / 8 in rho; levels are chosen one after the other.
             each = shortened(root_below(8 * part * rho / count), up=False)
             cost = PrivacyCost(epsilon=count * each, rho=count * each**2 / 8)
-            selected.append(_selected(answer, neighbors, each, cost))
+            selected.append(_selected(query, answer, neighbors, each, cost))
         else:
             squared = WEIGHT**2 if neighbors == "add-remove" else 2 * WEIGHT**2
             noise = DiscreteGaussian(sigma_squared=_up(Fraction(squared) / (2 * part * rho)))
@@ -366,10 +368,12 @@ def _levels(answer: Answer) -> int:
     return len(levels_of(answer.aggregate.shares))
 
 
-def _selected(answer: Answer, neighbors: Neighbors, each: Fraction, cost: PrivacyCost) -> Selected:
+def _selected(query: Compiled, answer: Answer, neighbors: Neighbors, each: Fraction, cost: PrivacyCost) -> Selected:
     assert isinstance(answer.aggregate, Quantile)
+    shares = answer.aggregate.shares
+    pieces = pieces_of(bins_of(answer, query.types).count, shares)
     mechanisms = tuple(
-        ExponentialMechanism(epsilon=each, sensitivity=sensitivity_of(level, neighbors))
-        for level in levels_of(answer.aggregate.shares)
+        ExponentialMechanism(epsilon=each, sensitivity=sensitivity_of(level, neighbors, pieces))
+        for level in levels_of(shares)
     )
-    return Selected(answer, mechanisms, each, cost)
+    return Selected(answer, mechanisms, pieces, each, cost)

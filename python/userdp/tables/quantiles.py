@@ -22,6 +22,8 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 WEIGHT = 2**20
 """Of a user, in integers."""
+MOST_PIECES = 2**8
+MOST_CANDIDATES = 2**21
 MOST_USERS = 2**30
 """Beyond so many users costs are computed in Python's integers."""
 
@@ -59,12 +61,24 @@ def levels_of(shares: Sequence[Fraction]) -> list[list[Node]]:
     return levels
 
 
-def sensitivity_of(level: Sequence[Node], neighbors: Neighbors) -> int:
+def pieces_of(bins: int, shares: Sequence[Fraction]) -> int:
+    """Into how many parts each bin is cut, from public numbers: a power of two.
+
+    Several quantiles may be in one bin, as where many users have the same value. The next choice is among what is
+    beyond the last one, so bins that are whole could not be chosen twice.
+    """
+    if len(shares) == 1:
+        return 1
+    most = min(MOST_PIECES, max(MOST_CANDIDATES // bins, 1))
+    return 1 << (most.bit_length() - 1)
+
+
+def sensitivity_of(level: Sequence[Node], neighbors: Neighbors, pieces: int = 1) -> int:
     """How much the costs of a level are to be worth: a user moves a release of all its nodes by epsilon at this number.
 
-    Costs are `unit_of` times those of one share.
+    Costs are `unit_of` times those of one share, for weights that are `pieces` times as large.
     """
-    unit = unit_of(level)
+    unit = unit_of(level) * pieces
     largest = max(max(node.share, 1 - node.share) for node in level)
     if len(level) == 1 and level[0].below is None and level[0].above is None and neighbors == "replace":
         # All of a user's weight is in it, whatever it is replaced by.
@@ -93,10 +107,15 @@ def costs_of(weights: Integers, mass: int, share: Fraction, unit: int) -> Intege
 
 
 def choose(
-    weights: Integers, users: int, shares: Sequence[Fraction], draw: Callable[[int, Integers], int]
+    weights: Integers, users: int, shares: Sequence[Fraction], draw: Callable[[int, Integers], int], pieces: int = 1
 ) -> list[int]:
-    """The bins of the quantiles; `draw` chooses by the costs at a level."""
+    """The bins of the quantiles; `draw` chooses by the costs at a level.
+
+    Each bin is cut into so many pieces, and each piece gets the bin's weight: a user has `pieces` times WEIGHT in all,
+    spread evenly within a bin, whoever else is in it.
+    """
     chosen: list[int] = [0] * len(shares)
+    weights = np.repeat(weights, pieces)
     for number, level in enumerate(levels_of(shares)):
         unit = unit_of(level)
         for node in level:
@@ -109,6 +128,6 @@ def choose(
             inside = weights[first:end]
             # The mass of all users is known from their number alone; that of a part is a sum of its own.
             whole = first == 0 and end == len(weights)
-            mass = users * WEIGHT if whole else int(inside.sum())
+            mass = users * WEIGHT * pieces if whole else int(inside.sum())
             chosen[node.place] = first + draw(number, costs_of(inside, mass, node.share, unit))
-    return chosen
+    return [place // pieces for place in chosen]

@@ -615,7 +615,7 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
         def drawn_by(level: int, costs: Any, mechanisms: Any = part.mechanisms) -> int:
             return int(mechanisms[level]._draw(source, costs))
 
-        places = choose(np.asarray(weights), users, part.answer.aggregate.shares, drawn_by)
+        places = choose(np.asarray(weights), users, part.answer.aggregate.shares, drawn_by, part.pieces)
         top = limits(query.types[bins.column])[1]
         chosen[part.answer.name] = tuple(min(bins.offset + bins.unit * place, top) for place in places)
     binned = {
