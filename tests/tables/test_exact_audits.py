@@ -18,6 +18,7 @@ from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.key_bounds import key_changes
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables import Query, Schema, Session, category, count_rows, count_users, integer, key, mean, number
+from userdp.tables import noise as noise_module
 from userdp.tables.audits import TableAlgorithm
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.noise import Allotment, Budget, allot, gaussian_noise
@@ -91,6 +92,32 @@ def test_known_keys_with_laplace_noise(asked: str, max_keys: int, neighbors: Any
     size: dict[str, int] = {"n_users": 2 if asked in ("users", "rows") else 1, "rows": 2}
     assert audited(meant, noise, neighbors, epsilon, 0, **size)
     assert not audited(meant, with_noise(noise, halved), neighbors, epsilon, 0, **size)
+
+
+STEPPED: dict[str, dict[str, Any]] = {
+    "rows": {"rows": count_rows(2)},
+    "sum": {"total": tables.sum("n", max_total=2)},
+    "two sums": {"a": tables.sum("n", max_total=2), "b": tables.sum("n", max_total=(-2, -1))},
+    "weighted": {"x": mean("x", weighting="rows", max_rows=2)},
+}
+
+
+@pytest.mark.parametrize("asked", STEPPED)
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("stepped", [False, True])
+def test_totals_in_steps(asked: str, neighbors: Any, stepped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Totals that are rounded before wide noise, with ranges of both signs, of one, and weighted means."""
+    if stepped:
+        monkeypatch.setattr(noise_module, "LARGEST_LAPLACE", 1)
+    meant = compiled(Query().group_by("town", max_keys=1).agg(**STEPPED[asked]), KNOWN, largest=4)
+    epsilon = LogRatio(2)
+    noise = allot(meant, neighbors, budget_of(epsilon, 0))
+    assert noise.keyed is not None
+    assert (max(noise.keyed.steps) > 1) == stepped
+    assert audited(meant, noise, neighbors, epsilon, 0, n_users=1, rows=2)
+    # Ranges that are no multiples of a step get somewhat more noise than they need.
+    less = with_noise(noise, lambda each: halved(halved(each)) if stepped else halved(each))
+    assert not audited(meant, less, neighbors, epsilon, 0, n_users=1, rows=2)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])

@@ -128,7 +128,7 @@ class StopAsking(Exception):
 def test_levels_together_cost_epsilon_each(
     neighbors: Any, shares: list[str], spoilt: bool, pieces: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All worlds of two users with up to two rows in four bins, or three in halves; a quarter of the sensitivity fails."""
+    """All worlds of two users with up to two rows in four bins, or three in halves; a quarter of the noise fails."""
     monkeypatch.setattr(quantiles, "WEIGHT", 12)
     exact = [F(share) for share in shares]
     levels, epsilon = levels_of(exact), F(4)

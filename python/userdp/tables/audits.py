@@ -17,7 +17,7 @@ from userdp.exact.numbers import check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.tables.compiled import Compiled, Statistic
-from userdp.tables.noise import Allotment, Noise
+from userdp.tables.noise import Allotment, Noise, nearest
 from userdp.tables.reading import table_of
 from userdp.tables.rows import KeyValue, add_up
 from userdp.tables.schema import ColumnType
@@ -73,8 +73,11 @@ class TableAlgorithm:
         self._most, self._rule = query.max_keys, query.rule
         self._schema = schema
         self._noise = noise.keyed.noise
+        self._steps = [noise.keyed.step(statistic) for statistic, _ in self._noise]
         self._threshold = None if noise.keyed.sparse is None else noise.keyed.sparse.threshold
-        self._cells = [self._range(statistic, people) for statistic, _ in self._noise]
+        self._cells = [
+            self._range(statistic, people, step) for (statistic, _), step in zip(self._noise, self._steps, strict=True)
+        ]
         each = math.prod(high - low + 1 for low, high in self._cells) + (self._threshold is not None)
         if each ** len(self.keys) > MOST_OUTPUTS:
             raise BudgetError(
@@ -88,11 +91,11 @@ class TableAlgorithm:
         self._law = cache(self._law_of_key)
         self._vectors = cache(self._choices_of_user)
 
-    def _range(self, statistic: Statistic, people: int) -> tuple[int, int]:
+    def _range(self, statistic: Statistic, people: int, step: int) -> tuple[int, int]:
         low, high = min(statistic.low, 0) * people, max(statistic.high, 0) * people
         if self._threshold is not None and statistic.kind == "users":
             return self._threshold, max(self._threshold, high)
-        return low, high
+        return int(nearest(low, step)), int(nearest(high, step))
 
     def pmf(self, dataset: Dataset, /) -> Pmf:
         """The exact probabilities of the outputs on a world."""
@@ -149,7 +152,9 @@ class TableAlgorithm:
         if self._threshold is not None and not total:
             cells = math.prod(high - low + 1 for low, high in self._cells)
             return [Fraction(0)] * cells + [Fraction(1)]
-        values = total or tuple(0 for _ in self._noise)
+        values = [
+            int(nearest(value, step)) for value, step in zip(total or [0] * len(self._steps), self._steps, strict=True)
+        ]
         parts = [
             merged(noise, value, *ends)
             for (_, noise), value, ends in zip(self._noise, values, self._cells, strict=True)

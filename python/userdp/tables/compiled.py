@@ -16,8 +16,10 @@ from userdp.tables.expressions import Expression, Program
 from userdp.tables.queries import Grouping, KeySet, PerUser, Query
 from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number
 
-LARGEST = 2**53
-"""Of a row's integer, and of a user's."""
+LARGEST_ROW = 2**53
+"""Of a row's integer."""
+LARGEST = 2**40
+"""Of a user's integer: those of 2**21 users add up to less than any clamp of totals."""
 MOST_KNOWN = 2**22
 
 Kind = Literal["users", "rows", "sum", "mean", "weighted"]
@@ -299,7 +301,8 @@ class _Builder:
         reach = max(abs(low), abs(high))
         # The grid is as coarse as rows, and users' totals, need it to be.
         while (
-            math.ldexp(reach, -exponent) > LARGEST or math.ldexp(max(abs(bottom), abs(top)), -exponent) > self._largest
+            math.ldexp(reach, -exponent) > LARGEST_ROW
+            or math.ldexp(max(abs(bottom), abs(top)), -exponent) > self._largest
         ):
             exponent += 1
         ends = math.ceil(math.ldexp(bottom, -exponent)), math.floor(math.ldexp(top, -exponent))

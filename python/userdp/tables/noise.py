@@ -9,11 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from userdp.accounting import PrivacyCost, largest_rho, zcdp_delta
 from userdp.exact.epsilon import rational_below, shortened
-from userdp.exact.numbers import LogRatio, parse_level
+from userdp.exact.numbers import LogRatio
+from userdp.exceptions import BudgetError
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
 from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
@@ -26,7 +27,7 @@ Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 
 LARGEST_TOTAL = 2**61
 LARGEST_LAPLACE = 2**22
-"""Scales of discrete Laplace noise are kept below about this many steps."""
+"""Wider discrete Laplace noise is added to totals that are rounded to coarser steps, so that its tables are small."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Keyed:
     noise: tuple[tuple[Statistic, Noise], ...]
     sparse: SparseHistogram | None
     cost: PrivacyCost
+    steps: tuple[int, ...] = ()  # of each noise, in units of its statistic; all 1 if there are none
+
+    def step(self, statistic: Statistic) -> int:
+        """To multiples of what a total is rounded before it gets its noise, which is in these steps."""
+        return next((step for (one, _), step in zip(self.noise, self.steps, strict=False) if one == statistic), 1)
 
     def of(self, statistic: Statistic) -> Noise:
         """The noise of a statistic."""
@@ -70,6 +76,7 @@ class Binned:
     answer: Answer
     noise: Noise
     cost: PrivacyCost
+    step: int = 1  # as of numbers by key
 
 
 @dataclass(frozen=True)
@@ -124,8 +131,9 @@ def _error(allotment: Allotment) -> float:
     """The sum of the logarithms of relative errors, to compare two accounts of one query."""
     total = 0.0
     for statistic, noise in allotment.keyed.noise if allotment.keyed else ():
-        total += math.log(deviation(noise) / statistic.largest)
-    total += sum(math.log(deviation(part.noise) / WEIGHT) for part in allotment.binned)
+        assert allotment.keyed is not None
+        total += math.log(deviation(noise) * allotment.keyed.step(statistic) / statistic.largest)
+    total += sum(math.log(deviation(part.noise) * part.step / WEIGHT) for part in allotment.binned)
     for part in allotment.selected:
         total -= len(part.mechanisms) * math.log(float(part.epsilon))
     return total
@@ -196,10 +204,9 @@ def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
             for common, own in shapes
         )
         scale = share * whole / cost
-        noise = tuple(
-            (one, _laplace_noise(part * scale, one.largest)) for one, part in zip(query.statistics, shares, strict=True)
-        )
-        keyed = Keyed(noise, None, PrivacyCost(_exactly(share, epsilon)))
+        made = [_laplace_noise(part * scale, one.largest) for one, part in zip(query.statistics, shares, strict=True)]
+        noise = tuple((one, each) for one, (each, _) in zip(query.statistics, made, strict=True))
+        keyed = Keyed(noise, None, PrivacyCost(_exactly(share, epsilon)), tuple(step for _, step in made))
     selected, binned = [], []
     for answer, part in others:
         cost_of = PrivacyCost(_exactly(part, epsilon))
@@ -207,7 +214,8 @@ def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
             selected.append(_selected(query, answer, neighbors, part * whole / _levels(answer), cost_of))
         else:
             moved = WEIGHT if neighbors == "add-remove" else 2 * WEIGHT
-            binned.append(Binned(answer, _laplace_noise(part * whole, moved), cost_of))
+            each, step = _laplace_noise(part * whole, moved)
+            binned.append(Binned(answer, each, cost_of, step))
     return Allotment(keyed, tuple(selected), tuple(binned), PrivacyCost(epsilon))
 
 
@@ -215,17 +223,30 @@ def _exactly(share: Fraction, epsilon: Fraction | LogRatio) -> Fraction | LogRat
     return epsilon if share == 1 else share * rational_below(epsilon)
 
 
-def _laplace_noise(epsilon: Fraction, sensitivity: int) -> DiscreteLaplace:
-    bounds = (-LARGEST_TOTAL, LARGEST_TOTAL)
-    return DiscreteLaplace(epsilon=shortened(epsilon, up=False), sensitivity=sensitivity, bounds=bounds)
+def _laplace_noise(epsilon: Fraction, sensitivity: int) -> tuple[DiscreteLaplace, int]:
+    """Noise for totals that move by at most `sensitivity`, rounded to multiples of a step, and this power of two."""
+    step = 1
+    while sensitivity > epsilon * LARGEST_LAPLACE * step and 2 * step <= sensitivity:
+        step *= 2
+    # Totals that differ by d are rounded to multiples that differ by at most ceil(d / step).
+    try:
+        noise = DiscreteLaplace(
+            epsilon=shortened(epsilon, up=False),
+            sensitivity=-(-sensitivity // step),
+            bounds=(-(LARGEST_TOTAL // step), LARGEST_TOTAL // step),
+        )
+        noise.tail(0)  # makes its tables: what is refused is refused before anything is charged
+    except (BudgetError, ValueError):
+        raise ValueError(
+            f"epsilon {float(epsilon):.3g} for one number is too little for exact Laplace noise: take a larger "
+            "epsilon, fewer answers, or a positive delta"
+        ) from None
+    return noise, step
 
 
-def laplace_reach(query: Compiled, epsilon: Fraction | LogRatio) -> int:
-    """How large a user's integers may be so that tables of discrete Laplace noise are small."""
-    least = float(parse_level(epsilon)) / (
-        2 * query.max_keys * max(len(query.statistics), 1) * max(len(query.answers), 1)
-    )
-    return max(int(LARGEST_LAPLACE * min(least, 1.0)), 4)
+def nearest(totals: Any, step: int) -> Any:
+    """Integers in steps: the nearest multiples, halves up."""
+    return totals if step == 1 else totals // step + (totals % step >= step - step // 2)
 
 
 # --- Gaussian noise

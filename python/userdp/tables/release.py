@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian
 from userdp.tables.aggregates import Histogram, Mean, Quantile
 from userdp.tables.compiled import Answer, Compiled, Statistic
-from userdp.tables.noise import Allotment, Noise
+from userdp.tables.noise import Allotment, Keyed, Noise
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.rows import KeyValue
 
@@ -33,6 +33,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 BISECTIONS = 60
 NEGLIGIBLE = 1e-12
+TOGETHER = 2**20
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,8 @@ class Release(Shown):
             pairs = {count: keyed.sparse.interval(count, level) for count in set(drawn.tolist())}
             ends = np.array([pairs[count] for count in drawn.tolist()], dtype=np.float64).reshape(len(drawn), 2)
             return ends[:, 0], ends[:, 1]
-        width = NoiseTerm.of(keyed.of(statistic), 1.0).quantile(failure)
+        step = keyed.step(statistic)
+        width = NoiseTerm.of(keyed.of(statistic), step).quantile(failure) + off_by(step)
         middle = drawn.astype(np.float64)
         return (middle - width) * unit, (middle + width) * unit
 
@@ -268,6 +270,7 @@ class Release(Shown):
                 self._noise.keyed.of(answer.count),
                 failure,
                 (bottom, top),
+                steps=(self._noise.keyed.step(answer.total), self._noise.keyed.step(answer.count)),
             )
         # Rows are off by half a step, and a user's mean by another half.
         below = value.offset + value.unit * (answer.total.shift + least - 1)
@@ -368,7 +371,9 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
     """What noise each number has, for people."""
     rows = []
     for statistic, each in noise.keyed.noise if noise.keyed else ():
+        assert noise.keyed is not None
         unit = 1.0 if statistic.value is None else statistic.value.unit
+        step = noise.keyed.step(statistic)
         what = {
             "users": "users",
             "rows": f"rows, at most {statistic.max_rows} of a user",
@@ -376,14 +381,20 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
             "mean": f"sum of users' means of {statistic.value.column}, from mid-range" if statistic.value else "",
             "weighted": f"sum of {statistic.value.column}, from mid-range" if statistic.value else "",
         }[statistic.kind]
-        rows.append((what, _of_user(query, statistic, unit), noise_text(each, unit), rounded(spread(each) * unit)))
+        rows.append(
+            (
+                what,
+                _of_user(query, statistic, unit),
+                noise_text(each, unit * step),
+                rounded(deviation(each) * step * unit),
+            )
+        )
     for part in noise.selected:
         rows.append((part.answer.name, "the weight of 1 in all", "exponential mechanism", "in the share of users"))
     for binned in noise.binned:
-        unit = 1 / WEIGHT
-        rows.append(
-            (binned.answer.name, "1 in all bins", noise_text(binned.noise, unit), rounded(spread(binned.noise) * unit))
-        )
+        unit = binned.step / WEIGHT
+        error = rounded(deviation(binned.noise) * unit)
+        rows.append((binned.answer.name, "1 in all bins", noise_text(binned.noise, unit), error))
     return rows
 
 
@@ -399,9 +410,19 @@ def noise_text(noise: Noise, unit: float) -> str:
     return f"discrete Laplace, scale {rounded(float(noise.scale) * unit)}"
 
 
-def spread(noise: Noise) -> float:
+def deviation(noise: Noise) -> float:
     """The standard deviation, in steps."""
     return math.sqrt(NoiseTerm.of(noise, 1.0).variance)
+
+
+def spread(keyed: Keyed, statistic: Statistic) -> float:
+    """The standard deviation of a statistic's noise, in its units."""
+    return deviation(keyed.of(statistic)) * keyed.step(statistic)
+
+
+def off_by(step: int) -> float:
+    """How far a total may be from the nearest multiple of a step."""
+    return 0.0 if step == 1 else step / 2
 
 
 def _ends(answer: Answer) -> tuple[float, float]:
@@ -436,31 +457,43 @@ def _cost_texts(cost: PrivacyCost) -> dict[str, str | None]:
 
 
 def ratio_interval(
-    sums: Floats, counts: Floats, of_sum: Noise, of_count: Noise, failure: float, ends: tuple[float, float]
+    sums: Floats,
+    counts: Floats,
+    of_sum: Noise,
+    of_count: Noise,
+    failure: float,
+    ends: tuple[float, float],
+    *,
+    steps: tuple[int, int] = (1, 1),
 ) -> tuple[Floats, Floats]:
     """The ratios r of a sum and a count for which sums - r counts is not unlikely.
 
     sums - r counts is noise alone where r is the true ratio: that of the sum minus r times that of the count. An r is
     kept if so large a value has a probability of `failure` or more. The distribution is a sum over the outcomes of the
-    count's noise, in doubles.
+    count's noise, in doubles. Noise is in steps of the sum and of the count, to which they were rounded before.
     """
     outcomes, masses = _outcomes(of_count)
+    scale = steps[0] / steps[1]
+    sums, counts, ends = sums / steps[0], counts / steps[1], (ends[0] / scale, ends[1] / scale)
+    rounding = [off_by(step) / step for step in steps]
+    tail, together = _tail_of(of_sum), max(TOGETHER // len(outcomes), 1)
 
     def kept(ratio: Floats) -> npt.NDArray[np.bool_]:
-        size = np.abs(sums - ratio * counts)
+        size = np.abs(sums - ratio * counts) - rounding[0] - np.abs(ratio) * rounding[1]
         likely = np.zeros(len(sums))
-        for outcome, mass in zip(outcomes, masses, strict=True):
-            moved = ratio * outcome
-            likely += mass * (_tail(of_sum, size + moved - 1) + _tail(of_sum, size - moved - 1))
+        for start in range(0, len(sums), together):
+            some = slice(start, start + together)
+            # The count's noise is symmetric, so both sides are as likely.
+            likely[some] = 2 * tail(size[some, None] + ratio[some, None] * outcomes - 1) @ masses
         return likely >= failure - NEGLIGIBLE
 
     bottom, top = (np.full(len(sums), end, dtype=np.float64) for end in ends)
     with np.errstate(all="ignore"):
-        middle = np.where(counts >= 1, np.clip(sums / counts, bottom, top), (bottom + top) / 2)
+        middle = np.where(counts > 0, np.clip(sums / counts, bottom, top), (bottom + top) / 2)
     below, above = _boundary(kept, middle, bottom), _boundary(kept, middle, top)
     # Where the count may be 0, no ratio is excluded.
-    open_ended = counts <= NoiseTerm.of(of_count, 1.0).quantile(failure)
-    return np.where(open_ended, bottom, below), np.where(open_ended, top, above)
+    open_ended = counts <= NoiseTerm.of(of_count, 1.0).quantile(failure) + rounding[1]
+    return np.where(open_ended, bottom, below) * scale, np.where(open_ended, top, above) * scale
 
 
 def _boundary(kept: Any, inside: Floats, end: Floats) -> Floats:
@@ -486,22 +519,31 @@ def _outcomes(noise: Noise) -> tuple[Floats, Floats]:
     return outcomes, masses / masses.sum()
 
 
-def _tail(noise: Noise, least: Floats) -> Floats:
-    """At least the probability that noise is `least` or more."""
+def _tail_of(noise: Noise) -> Callable[[Floats], Floats]:
+    """At least the probability that noise is a number or more."""
     if isinstance(noise, DiscreteGaussian):
         from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
 
-        upper: Floats = ndtr(-(least - 0.5) / math.sqrt(float(noise.sigma_squared)))
+        sigma = math.sqrt(float(noise.sigma_squared))
+
+        def upper(least: Floats) -> Floats:
+            found: Floats = ndtr(-(least - 0.5) / sigma)
+            return found
+
         return upper
     decay = 1 / float(noise.scale)
-    whole = np.ceil(least)
     share = 1 / (1 + math.exp(-decay))
-    with np.errstate(all="ignore"):
-        return np.where(
-            whole >= 1,
-            np.exp(-decay * np.maximum(whole, 0)) * share,
-            1 - np.exp(-decay * np.maximum(1 - whole, 0)) * share,
-        )
+
+    def tail(least: Floats) -> Floats:
+        whole = np.ceil(least)
+        with np.errstate(all="ignore"):
+            return np.where(
+                whole >= 1,
+                np.exp(-decay * np.maximum(whole, 0)) * share,
+                1 - np.exp(-decay * np.maximum(1 - whole, 0)) * share,
+            )
+
+    return tail
 
 
 # --- cards

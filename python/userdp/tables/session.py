@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +31,7 @@ from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.audits import TableAlgorithm
 from userdp.tables.compiled import Compiled, Statistic, compiled, limits
-from userdp.tables.noise import Allotment, Budget, allot, laplace_reach, root_below
+from userdp.tables.noise import Allotment, Budget, allot, nearest, root_below
 from userdp.tables.quantiles import choose
 from userdp.tables.queries import Query
 from userdp.tables.reading import Table as Rows
@@ -94,14 +94,14 @@ class Plan(Shown):
         for answer in self.query.answers:
             if answer.name == name and answer.total is not None and self.noise.keyed is not None:
                 unit = 1.0 if answer.total.value is None else answer.total.value.unit
-                own = spread(self.noise.keyed.of(answer.total)) * unit
+                own = spread(self.noise.keyed, answer.total) * unit
                 if answer.count is None:
                     return own
                 users = self.n_users if n_users is None else check_count(n_users, "n_users")
                 if users is None:
                     raise ValueError("the error of a mean needs n_users, the number of users with the key")
                 # The noise of the count moves a mean that is half way from the middle to an end of its range.
-                off = answer.total.largest * unit / 2 * spread(self.noise.keyed.of(answer.count))
+                off = answer.total.largest * unit / 2 * spread(self.noise.keyed, answer.count)
                 return math.hypot(own, off) / users
         raise ValueError(f"{name!r} is no count, sum or mean of the query")
 
@@ -453,16 +453,8 @@ class Session:
         return TableAlgorithm(plan.query, plan.noise, self._schema, n_users=n_users, keys=keys)
 
     def _meant(self, query: Query, budget: Budget) -> tuple[Compiled, Allotment]:
-        """What a query means and its noise; on coarser grids where that is of Laplace noise."""
+        """What a query means and its noise."""
         meant = compiled(query, self._schema)
-        if budget.composition == "basic" and not meant.unknown:
-            assert budget.epsilon is not None
-            coarse = compiled(query, self._schema, largest=laplace_reach(meant, budget.epsilon))
-            pure = allot(coarse, self.neighbors, replace(budget, delta=Fraction(0)))
-            if budget.delta == 0:
-                return coarse, pure
-            noise = allot(meant, self.neighbors, budget)
-            return (meant, noise) if noise.cost.rho is not None else (coarse, pure)
         return meant, allot(meant, self.neighbors, budget)
 
     def _budget(self, query: Query, epsilon: Any, delta: Any, rho: Any) -> Budget:
@@ -605,7 +597,8 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
         keys, numbers = _shown(query, keyed.sparse, sums, source)
     elif keyed is not None:
         for statistic, each in keyed.noise:
-            numbers[statistic] = each._release_many(np.ascontiguousarray(sums.columns[statistic]), source)
+            step = keyed.step(statistic)
+            numbers[statistic] = each._release_many(_whole(nearest(sums.columns[statistic], step)), source) * step
     chosen: dict[str, tuple[float, ...]] = {}
     for part in noise.selected:
         bins = bins_of(part.answer, query.types)
@@ -620,11 +613,18 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
         chosen[part.answer.name] = tuple(min(bins.offset + bins.unit * place, top) for place in places)
     binned = {
         part.answer.name: tuple(
-            part.noise._release_many(np.ascontiguousarray(sums.splits[part.answer.name][0]), source).tolist()
+            (
+                part.noise._release_many(_whole(nearest(sums.splits[part.answer.name][0], part.step)), source)
+                * part.step
+            ).tolist()
         )
         for part in noise.binned
     }
     return Drawn(keys, numbers, chosen, binned)
+
+
+def _whole(totals: Any) -> Any:
+    return np.ascontiguousarray(totals, dtype=np.int64)
 
 
 def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[tuple[Any, ...], dict[Any, Any]]:
