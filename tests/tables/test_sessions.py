@@ -194,7 +194,7 @@ def test_a_table_that_fails_is_charged_and_says_nothing() -> None:
     with pytest.raises(RuntimeError, match="could not be read") as caught:
         people.release(people.query().agg(n=count_users()), epsilon="1/2")
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
     assert "secret" not in str(caught.value)
     assert people.remaining()["epsilon"] == F(1, 2)
 

@@ -127,6 +127,10 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     both = set(group) & set(query.aggregates)
     if both:
         raise ValueError(f"the answer would have two columns of the name {min(both)!r}; rename one in agg")
+    ends = {f"{answer.name}_{end}" for answer in answers if answer.aggregate.of_keys for end in ("low", "high")}
+    both = ends & {*group, *query.aggregates}
+    if both:
+        raise ValueError(f"{min(both)!r} is a column of the answer's intervals; rename the one in agg or group_by")
     if any(not answer.aggregate.of_keys for answer in answers):
         if unknown:
             raise ValueError("quantiles and histograms need known keys: pass keys= to group_by")

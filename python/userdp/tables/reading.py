@@ -34,6 +34,10 @@ class Table(ABC):
     def empty(self, columns: Sequence[str]) -> Any:
         """Return a frame without rows, with the types of the columns."""
 
+    def heads(self, columns: Sequence[str]) -> list[Any]:
+        """Return such frames for all parts, whose types may differ."""
+        return [self.empty(columns)]
+
 
 def table_of(container: Any, name: str = "frame") -> Table:
     """A table of any accepted kind; refused by its kind and the names of its columns."""
@@ -156,6 +160,10 @@ class _Parts(Table):
     def empty(self, columns: Sequence[str]) -> Any:
         """Return the first one's."""
         return self._parts[0].empty(columns)
+
+    def heads(self, columns: Sequence[str]) -> list[Any]:
+        """Return each one's."""
+        return [head for part in self._parts for head in part.heads(columns)]
 
 
 class _Partitioned(Table):

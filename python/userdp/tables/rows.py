@@ -211,9 +211,14 @@ def _per_user(batches: Iterator[tuple[Codes, dict[str, Cells]]], step: Step) -> 
 # --- users
 
 
-def check_user_column(frame: Any, user: str) -> None:
-    """Refuse a column that cannot hold ids, by its type."""
-    column = read_column(frame.get_column(user), user, unwrap=False, others=True)
+def check_user_column(frame: Any, user: str) -> str:
+    """Refuse a column that cannot hold ids, by its type; return what kind of ids it holds."""
+    import narwhals.stable.v2 as nw
+
+    series = frame.get_column(user)
+    column = read_column(series, user, unwrap=False, others=True)
+    if isinstance(series.dtype, (nw.Decimal, nw.List, nw.Array, nw.Struct, nw.Duration, nw.Time)):
+        raise TypeError(f"user={user!r} is a column of dtype {column.dtype}: ids must be integers or texts")
     kind = column.values.dtype.kind
     if kind == "f":
         raise TypeError(
@@ -223,6 +228,7 @@ def check_user_column(frame: Any, user: str) -> None:
         )
     if kind == "b":
         raise TypeError(f"user={user!r} is a column of bools, which are no ids")
+    return column.kind
 
 
 def user_codes(series: Any, user: str, users: Any) -> tuple[Codes, Mask]:
@@ -230,8 +236,14 @@ def user_codes(series: Any, user: str, users: Any) -> tuple[Codes, Mask]:
     column = read_column(series, user, unwrap=False, others=True)
     valid = np.ones(len(column), dtype=np.bool_) if column.missing is None else ~column.missing
     if column.values.dtype.kind in "iu":
-        # Unsigned integers beyond int64 wrap around, each to one of its own.
-        return users.integers(np.ascontiguousarray(column.values.astype(np.int64, copy=False))), valid
+        ids = column.values
+        # As in any other batch, integers beyond int64 are numbered by what they are: wrapped around they would be the
+        # negative ids of a signed column.
+        beyond = ids > np.uint64(2**63 - 1) if ids.dtype == np.uint64 else np.zeros(len(ids), dtype=np.bool_)
+        numbers = np.zeros(len(ids), dtype=np.uint32)
+        numbers[~beyond] = users.integers(np.ascontiguousarray(ids[~beyond].astype(np.int64)))
+        numbers[beyond] = [_code_of(value, users) or 0 for value in ids[beyond].tolist()]
+        return numbers, valid
     codes = np.zeros(len(column), dtype=np.uint32)
     known: dict[str, int] = {}
     for place, value in enumerate(column.objects()):
@@ -304,7 +316,7 @@ class _Keys:
         values = [self.value(code) for code in range(len(self))]
         # What decides which keys of a user count is the key itself, not its number.
         self.index.texts([b"".join(map(_bytes_of, value)) for value in values])
-        listed = sorted(values) if self._query.keys is None else list(self._query.keys)
+        listed = sorted(values, key=_rank) if self._query.keys is None else list(self._query.keys)
         place_of = {value: place for place, value in enumerate(listed)}
         places = np.array([place_of.get(value, -1) for value in values], dtype=np.int64)
         ranks = np.full(len(values), SKIPPED, dtype=np.uint32)
@@ -312,6 +324,11 @@ class _Keys:
         in_order = in_order[places[in_order] >= 0]
         ranks[in_order] = np.arange(len(in_order), dtype=np.uint32)
         return ranks, listed, places
+
+
+def _rank(value: KeyValue) -> list[tuple[bool, int | str]]:
+    """What keys are sorted by: a category may list both integers, which come first, and texts."""
+    return [(isinstance(part, str), part) for part in value]
 
 
 def _bytes_of(part: int | str) -> bytes:

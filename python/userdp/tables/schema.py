@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ DEFAULT_STEPS = 2**20
 MOST_CATEGORIES = 2**20
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
+_ZONE = re.compile(r"time_zone='|tz=|^datetime64\[\w+, ")
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,11 @@ def microseconds(time: datetime.datetime) -> int:
     return (time - EPOCH) // MICROSECOND
 
 
+def date_of(days: Any) -> datetime.date:
+    """The date that is so many days after the first of 1970."""
+    return EPOCH.date() + datetime.timedelta(days=int(days))
+
+
 def _times(column: Raw, name: str, needed: str, unit: str) -> Cells:
     values = column.values
     if values.dtype.kind == "M":
@@ -253,12 +261,19 @@ def _times(column: Raw, name: str, needed: str, unit: str) -> Cells:
         whole = np.where(valid, values, np.datetime64(0, "s").astype(values.dtype))
         whole = whole.astype(f"M8[{unit}]").astype(np.int64)
         return Cells(whole, valid)
-    if values.dtype.kind != "O" or column.category:
+    label = column.dtype.lower()
+    other = column.kind == "other" and (_ZONE.search(label) or not label.startswith(("date", "timestamp")))
+    if values.dtype.kind != "O" or column.category or other or (column.kind == "text" and column.fixed):
         raise _refused(column, name, needed)
     whole = np.zeros(len(column), dtype=np.int64)
     valid = np.zeros(len(column), dtype=np.bool_)
+    pandas = sys.modules.get("pandas")
     for place, value in enumerate(column.objects()):
         kind: Any = type(value)
+        if pandas is not None and kind is pandas.Timestamp and 1 <= value.year <= 9999:  # type: ignore[attr-defined]
+            # What pandas makes of times in columns of Arrow and of objects.
+            value = value.to_pydatetime(warn=False)  # type: ignore[attr-defined]
+            kind = datetime.datetime
         if kind is datetime.datetime and value.tzinfo is None:  # type: ignore[attr-defined]
             time = value
         elif kind is datetime.date:

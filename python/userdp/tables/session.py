@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,8 +39,10 @@ from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
 from userdp.tables.release import Drawn, Release, noise_rows, spread
 from userdp.tables.rows import Sums, add_up, bins_of, check_user_column, read_cells
-from userdp.tables.schema import Key, Schema
+from userdp.tables.schema import Key, Schema, date_of
 from userdp.tables.suggestions import Suggestion, choice_of, costs_of, search_of
+
+_T = TypeVar("_T")
 
 MEMORY = 2**30
 WORTHLESS = 2**20
@@ -136,7 +139,7 @@ class Plan(Shown):
             errors.append((answer.name + note, rounded(self.standard_error(answer.name))))
         if errors:
             tables.append(Table("Standard errors", ("answer", "by noise"), errors))
-        notes = []
+        notes = self._hopeless()
         if any(isinstance(answer.aggregate, Mean) for answer in self.query.answers) and self.n_users is None:
             notes.append("With n_users= the plan says how wrong means are.")
         if any(isinstance(answer.aggregate, Quantile) for answer in self.query.answers):
@@ -144,6 +147,27 @@ class Plan(Shown):
                 "The error of a quantile is one in its share of users, about 4 ln(candidates) / (epsilon users)."
             )
         return [Section("Plan of a release", facts=[("", facts)], tables=tables, notes=notes, headline=facts[:2])]
+
+    def _hopeless(self) -> list[str]:
+        """Which answers will be little else than noise, as far as public numbers say so."""
+        notes = []
+        for answer in self.query.answers:
+            if answer.total is None or self.n_users is None:
+                continue
+            # How far apart two answers of so many users may be.
+            span = answer.total.high - answer.total.low if answer.count is not None else answer.total.largest
+            unit = 1.0 if answer.total.value is None else answer.total.value.unit
+            if answer.count is not None and answer.total.max_rows is not None:
+                span //= answer.total.max_rows
+            widest = float(span) * unit * (1 if answer.count is not None else self.n_users)
+            if 2 * self.standard_error(answer.name) >= widest:
+                notes.append(
+                    f"{answer.name} will be little else than noise: its error is "
+                    f"{rounded(self.standard_error(answer.name))}, and all that it could be of {self.n_users} users is "
+                    f"within {rounded(widest)}. Take a larger epsilon, fewer groups of a user (max_keys), or narrower "
+                    "bounds."
+                )
+        return notes
 
     def __str__(self) -> str:
         return self._sections()[0].text()
@@ -242,10 +266,16 @@ class Session:
             raise ValueError(f"schema: {missing!r} is no column of the frame, whose columns are {_names(self._table)}")
         if user in schema:
             raise ValueError(f"schema: {user!r} is the column of user ids, of which nothing is released; leave it out")
-        head = self._table.empty([*schema, user])
-        check_user_column(head, user)
-        for name, kind in schema.items():
-            read_cells(head, name, kind)
+        heads = self._table.heads([*schema, user])
+        kinds = {check_user_column(head, user) for head in heads}
+        if len(kinds - {"object"}) > 1:
+            raise TypeError(
+                f"user={user!r} is of several types in the batches ({', '.join(sorted(kinds))}): an id would be "
+                "another user where it is of another type; convert the batches to one"
+            )
+        for head in heads:
+            for name, kind in schema.items():
+                read_cells(head, name, kind)
         self._user, self._schema, self._memory, self._directory = user, schema, memory, directory
         self._n_users = None if n_users is None else check_count(n_users, "n_users")
         self.neighbors: Neighbors = relation
@@ -342,9 +372,8 @@ class Session:
         source = source_of(random_state)
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
         label = ", ".join(plan.query.names) if name is None else str(name)
-        sums = self._sums(plan.query, plan.cost, label)
+        drawn = self._charged(plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source))
         caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
-        drawn = draw(plan.query, plan.noise, sums, source)
         return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats)
 
     def suggest_bound(
@@ -406,19 +435,25 @@ class Session:
         later = float(nonzero_level(then, "then"))
         choice = choice_of(each)
         label = f"bound of {', '.join(query.aggregates)}" if name is None else str(name)
-        sums = self._sums(search.query, cost, label)
-        costs = costs_of(search, search.users_above(sums), each, math.sqrt(2) / later)
-        place = int(choice._draw(source, costs))
-        bound = search.candidates[place]
+
+        def drawn(sums: Sums) -> int:
+            return int(choice._draw(source, costs_of(search, search.users_above(sums), each, math.sqrt(2) / later)))
+
+        bound = search.candidates[self._charged(cost, label, search.query, drawn)]
         return Suggestion(bound if search.unit == 1.0 else bound * search.unit, cost)
 
-    def _sums(self, query: Compiled, cost: PrivacyCost, label: str) -> Sums:
-        """Charge, and then read the table."""
+    def _charged(self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Sums], _T]) -> _T:
+        """Charge, then read the table and draw; whatever goes wrong then is one error without a reason."""
         self.ledger.spend(cost, label, neighbors=self.neighbors)
-        try:
-            return add_up(query, self._table, self._user, self._schema, memory=self._memory, directory=self._directory)
-        except Exception:
-            raise RuntimeError(FAILED) from None
+        drawn = None
+        with contextlib.suppress(Exception):
+            drawn = draws(
+                add_up(query, self._table, self._user, self._schema, memory=self._memory, directory=self._directory)
+            )
+        if drawn is None:
+            # Outside of any handler: an exception keeps the one that was being handled, and that one shows rows.
+            raise RuntimeError(FAILED)
+        return drawn
 
     def as_finite_algorithm(
         self,
@@ -590,7 +625,8 @@ def _ledger(
 
 def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     """All noise of a release, on the numbers that users add up to."""
-    keys = tuple(sums.keys)
+    keys: tuple[Any, ...] = tuple(sums.keys)
+    dates = [getattr(query.types[name], "cell_kind", None) == "date" for name in query.group]
     numbers: dict[Statistic, Any] = {}
     keyed = noise.keyed
     if keyed is not None and keyed.sparse is not None:
@@ -620,6 +656,10 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
         )
         for part in noise.binned
     }
+    if any(dates):
+        keys = tuple(
+            tuple(date_of(part) if day else part for part, day in zip(key, dates, strict=True)) for key in keys
+        )
     return Drawn(keys, numbers, chosen, binned)
 
 
