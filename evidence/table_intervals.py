@@ -1,6 +1,6 @@
 """How often the intervals of private tables contain the truth: 30 kinds of releases from real frames, as markdown.
 
-    python evidence/table_intervals.py [--intervals 2000] [--cells N]
+    python evidence/table_intervals.py [--intervals 2000] [--cells FIRST END]
 
 Every number comes from `Session.release` on a pandas frame, and the truth from plain numpy on the same frame. Each user
 is in one group, so that bounding leaves nothing out, and the noise of different groups is independent. Where groups are
@@ -158,13 +158,15 @@ def pool(releases: list[Release]) -> Release:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--intervals", type=int, default=2000)
-    parser.add_argument("--cells", type=int, default=len(CELLS))
+    parser.add_argument("--cells", type=int, nargs=2, default=[0, len(CELLS)], help="from this one to before that one")
     options = parser.parse_args()
     head = "number, values, groups, of a user, users, epsilon, delta, noise, intervals, with the truth, mean width"
     names = head.split(", ")
     print("| " + " | ".join(names) + " |\n|" + "---|" * len(names), flush=True)
     failures = []
-    for place, cell in enumerate(CELLS[: options.cells]):
+    for place, cell in enumerate(CELLS):
+        if not options.cells[0] <= place < options.cells[1]:
+            continue
         began = time.perf_counter()
         law, count, inside, width = run(cell, options.intervals, place)
         line = " | ".join((*cell.title, law, f"{count:,}", f"{inside / max(count, 1):.4f}", f"{width:.3g}"))
