@@ -13,8 +13,8 @@ from userdp.accounting import PrivacyLedger, gaussian_delta, largest_mu2, larges
 from userdp.means import WinsorizedMean, WinsorizedQueries
 from userdp.means.gaussian_account import (
     NOISE_DISTANCE,
+    SMOOTHED_WITHIN,
     SMOOTHING,
-    SMOOTHING_DISTANCE,
     GaussianAccount,
     gaussian_account,
     gaussian_accounts,
@@ -79,7 +79,7 @@ def test_two_integers_have_the_noise_of_their_length() -> None:
 def test_the_distance_of_the_channel_is_what_the_series_sums_to() -> None:
     # e_s = 2 (e^(-2 pi^2 s^2) + ..), with pi from below; what follows the first term is less than a part in 2^300.
     pi = F(314159265358979, 10**14)
-    assert 2 * math.exp(-2 * pi**2 * SMOOTHING) * (1 + 1e-12) < SMOOTHING_DISTANCE < 2 * SMOOTHING_DISTANCE
+    assert 2 * math.exp(-2 * pi**2 * SMOOTHING) * (1 + 1e-12) < SMOOTHED_WITHIN < 2 * SMOOTHED_WITHIN
 
 
 @pytest.mark.parametrize(("unit", "per_square"), [("rho", 1 / 8), ("mu2", math.pi / 8)])

@@ -19,15 +19,12 @@ from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import shortened
 from userdp.exact.numbers import Epsilon, parse_level
 from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 
 GaussianUnit: TypeAlias = Literal["rho", "mu2"]
 
 NOISE_DISTANCE = Fraction(1, 2**90)
 """At least the total variation between the discrete Gaussian noise of one integer and what is accounted for."""
-SMOOTHING = 4
-"""s^2: noise of sigma^2 on integers is a function of continuous noise of sigma^2 - s^2, but for a distance of.."""
-SMOOTHING_DISTANCE = Fraction(1, 2**112)
-"""..at most this for each integer: 2 (e^(-8 pi^2) + e^(-32 pi^2) + ..) is below 2^-112."""
 LARGEST_SEARCH = Fraction(64)
 """Exponential mechanisms take an epsilon of up to 88."""
 SIGNIFICANT_BITS = 64
@@ -101,7 +98,7 @@ def _noise(account: GaussianAccount, sensitivity: int) -> DiscreteGaussian:
     else:
         sigma_squared = shortened(account.sigma_squared(sensitivity), up=True, bits=SIGNIFICANT_BITS)
         noise = DiscreteGaussian(sigma_squared=sigma_squared)
-    if noise.distance + SMOOTHING_DISTANCE > NOISE_DISTANCE:
+    if noise.distance + SMOOTHED_WITHIN > NOISE_DISTANCE:
         raise AssertionError("the noise is farther from the ideal than was accounted for")
     return noise
 
