@@ -473,10 +473,24 @@ def test_no_fit_takes_a_slot_while_another_has_not_ended() -> None:
         for charge in charges_of(free):
             charge(record)
         inside()
+        # Nor does anything else.
+        assert not ledger.can_spend(PrivacyCost("1/10"))
+        assert ledger.can_spend(PrivacyCost(mu2="1/1000"))
+        with pytest.raises(RuntimeError, match="while other fits have not ended"):
+            ledger.spend(PrivacyCost("1/10"))
     assert len(seen) == 1
     assert "while other fits have not ended" in seen[0]
     assert used(ledger) == [0]
+    assert ledger.can_spend(PrivacyCost("1/10"))
     assert attempt() == "fitted"
+
+
+def test_what_tells_nothing_is_free_however_it_is_said() -> None:
+    ledger = with_slots((PLD.pure("1/10"), 1))
+    for nothing in (PrivacyCost(0), PrivacyCost(mu2=0), PrivacyCost(bounded_range=0)):
+        ledger.spend(nothing)
+    assert used(ledger) == [0]
+    assert not any(ledger.spent.values())
 
 
 def test_a_session_is_no_slot() -> None:

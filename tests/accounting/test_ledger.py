@@ -237,6 +237,14 @@ def test_json_keeps_everything(composition: Any) -> None:
     assert (again.spent, again.limits, repr(again)) == (ledger.spent, ledger.limits, repr(ledger))
 
 
+def test_json_keeps_a_delta_beside_an_epsilon_that_is_also_a_bounded_range() -> None:
+    ledger = PrivacyLedger(3, "1e-3")
+    ledger.spend(PrivacyCost(1, "1e-4", bounded_range=1))
+    again = PrivacyLedger.from_json(ledger.to_json())
+    assert again.entries == ledger.entries
+    assert again.spent == ledger.spent
+
+
 def test_json_that_does_not_keep_the_promise_is_refused() -> None:
     ledger = PrivacyLedger(1, "1e-6", "zcdp")
     ledger.spend(PrivacyCost(rho="1/100"))

@@ -96,8 +96,6 @@ def _spending(entry: Mapping[str, Any], content: Mapping[str, Any]) -> _Spending
 
 def _cost(content: Mapping[str, Any]) -> PrivacyCost:
     given = {name: None if content[name] is None else _amount(content[name]) for name in _COST}
-    if given["epsilon"] == given["bounded_range"]:
-        del given["epsilon"]
     return PrivacyCost(**given)  # type: ignore[arg-type]
 
 
@@ -435,7 +433,8 @@ class PrivacyLedger(Shown):
         """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
         _, ways = self._ways(item, slot, unit, neighbors)
         with self._lock:
-            return self._alone is None and self._first(ways) is not None
+            way = self._first(ways)
+            return self._alone is None and way is not None and (way.slot is None or not self._fits)
 
     def spend(
         self,
@@ -472,7 +471,8 @@ class PrivacyLedger(Shown):
             For a release that is not private, or protects another unit or other neighbors; for a cost in rho only,
             where epsilon is counted or composition is exact; where there is no slot that is known to dominate it.
         RuntimeError
-            In another process than the one that made the ledger; while a fit that has taken a slot has not ended.
+            In another process than the one that made the ledger; while a fit that has taken a slot has not ended;
+            and for a slot while any fit has not ended.
 
         Examples
         --------
@@ -515,12 +515,12 @@ class PrivacyLedger(Shown):
             way = self._first(ways)
             if way is None:
                 raise PrivacyBudgetError(self._refusal(label, ways))
+            if way.slot is not None and any(other is not fit for other in self._fits):
+                raise RuntimeError(
+                    f"{label} would take a slot while other fits have not ended, which is concurrent composition; "
+                    "release it before them or after them"
+                )
             if fit is not None:
-                if way.slot is not None and self._fits - {fit}:
-                    raise RuntimeError(
-                        f"{label} would take a slot while other fits have not ended, which is concurrent composition; "
-                        "fit it before them or after them"
-                    )
                 self._fits |= {fit}
                 self._alone = None if way.slot is None else fit
             self._spent = added(self._spent, way.charged)

@@ -153,7 +153,8 @@ def _without_loss(release: ReleaseLoss) -> bool:
     """Whether a release tells nothing of which neighbor it was made on."""
     if isinstance(release, GaussianLoss):
         return release.mu_squared == 0
-    return isinstance(release, PureLoss) and release == PureLoss(PrivacyLevel(Fraction(1), Fraction(0)), Fraction(0))
+    nothing = PrivacyLevel(Fraction(1), Fraction(0))
+    return release in (PureLoss(nothing, Fraction(0)), BoundedRangeLoss(nothing))
 
 
 class Way(NamedTuple):
