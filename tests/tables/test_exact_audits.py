@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from userdp import LogRatio, tables
-from userdp.accounting import largest_rho
+from userdp.accounting import largest_mu2, largest_rho
 from userdp.audit import audit_user_level
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.key_bounds import key_changes
@@ -168,11 +168,12 @@ def low_threshold(sparse: SparseHistogram) -> SparseHistogram:
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("asked", ["users", "mean", "sum"])
-def test_known_keys_with_gaussian_noise(asked: str, neighbors: Any) -> None:
+@pytest.mark.parametrize("smoothed", [False, True])
+def test_known_keys_with_gaussian_noise(asked: str, neighbors: Any, smoothed: bool) -> None:
     """Noisy numbers merged beyond what they can be: a function of the release, so the promise must hold for it."""
     meant = compiled(Query().group_by("town", max_keys=2).agg(**ASKED[asked]), KNOWN, largest=4)
-    rho = largest_rho(1, F(1, 20)) * F(999, 1000)
-    noise = gaussian_noise(meant, neighbors, rho, F(0), (F(1), F(1, 20)))
+    half = largest_mu2(1, F(1, 20)) / 2 if smoothed else largest_rho(1, F(1, 20))
+    noise = gaussian_noise(meant, neighbors, half * F(999, 1000), F(0), (F(1), F(1, 20)), smoothed=smoothed)
     size: dict[str, int] = {"n_users": 2 if asked == "users" else 1, "rows": 2}
     assert audited(meant, noise, neighbors, 1, F(1, 20), **size)
     weak = with_noise(noise, lambda each: DiscreteGaussian(sigma_squared=each.sigma_squared / 16))

@@ -125,6 +125,20 @@ def test_a_threshold_is_that_of_a_joint_account() -> None:
         assert plan.cost.delta == F(1, 10**5)
 
 
+def test_noise_follows_the_exact_curve_where_it_is_less() -> None:
+    """Ten keys of a user at (1, 1e-5): mu^2 / 2 is .0359257 by an independent derivation, and rho .0305566."""
+    people = session(
+        Schema(town=category(range(10))), PEOPLE.assign(town=1), delta="1e-5", epsilon=1, composition="basic"
+    )
+    plan = people.plan(people.query().group_by("town").agg(n=count_users()))
+    assert plan.standard_error("n") == pytest.approx(math.sqrt(10 / (2 * 0.0359257) + 4), rel=1e-4)
+    assert plan.standard_error("n") < 0.94 * math.sqrt(10 / (2 * 0.0305566))
+    assert plan.cost.rho is None
+    assert (plan.cost.epsilon, plan.cost.delta) == (1, F(1, 10**5))
+    few = people.plan(people.query().group_by("town", max_keys=1).agg(n=count_users()))
+    assert few.standard_error("n") < 2  # Laplace noise
+
+
 def test_the_ledger_keeps_the_promise_of_a_session() -> None:
     people = session(OPEN, epsilon=1, delta="1e-6")
     assert people.ledger.composition == "zcdp"
