@@ -413,6 +413,21 @@ def test_cards_and_plans_are_made_of_public_objects() -> None:
         release.card("pdf")
 
 
+def test_answers_come_in_frames_of_the_tables_library() -> None:
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    for frame, kind in (
+        (PEOPLE, pd.DataFrame),
+        (polars.from_pandas(PEOPLE), polars.DataFrame),
+        (polars.from_pandas(PEOPLE).lazy(), polars.DataFrame),
+        (arrow.Table.from_pandas(PEOPLE), arrow.Table),
+    ):
+        people = session(frame=frame, epsilon=1)
+        release = people.release(people.query().agg(n=count_users()))
+        assert isinstance(release.frame, kind)
+        assert isinstance(release.intervals(), kind)
+        assert isinstance(release.to_frame("polars"), polars.DataFrame)
+
+
 def test_values_of_keys_do_not_break_a_card() -> None:
     odd = "<b>|\n[x](y)"
     frame = PEOPLE.assign(town=odd)

@@ -34,6 +34,12 @@ class Table(ABC):
     def empty(self, columns: Sequence[str]) -> Any:
         """Return a frame without rows, with the types of the columns."""
 
+    @property
+    def backend(self) -> str | None:
+        """The library whose frames answers come in: that of the table, where it makes frames in memory."""
+        name: str = self.empty(self.names[:1]).implementation.value
+        return name if name in ("pandas", "polars", "pyarrow") else None
+
     def heads(self, columns: Sequence[str]) -> list[Any]:
         """Return such frames for all parts, whose types may differ."""
         return [self.empty(columns)]

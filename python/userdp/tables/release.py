@@ -54,7 +54,7 @@ class Release(Shown):
     cost : PrivacyCost
         What the release costs, exactly.
     frame : data frame
-        A row for each key in the order of keys, or one row; with pandas, polars or pyarrow, whichever is there.
+        A row for each key in the order of keys, or one row; of the library that the table was of.
     threshold : int or None
         Where keys were unknown: from which noisy count of users on a key is shown.
 
@@ -72,12 +72,14 @@ class Release(Shown):
         facts: Mapping[str, str],
         neighbors: str,
         caveats: Sequence[str] = (),
+        backend: str | None = None,
     ) -> None:
         self._query = query
         self._noise = noise
         self._drawn = drawn
         self._facts = dict(facts)
         self._caveats = tuple(caveats)
+        self._backend = backend
         self.neighbors = neighbors
         self.cost: PrivacyCost = noise.cost
 
@@ -165,7 +167,7 @@ class Release(Shown):
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            Whose data frame; by default the first of these that is installed.
+            Whose data frame; by default that of the table, otherwise the first of these that is installed.
 
         Returns
         -------
@@ -174,7 +176,7 @@ class Release(Shown):
         """
         rows = self._rows()
         names = [name for name in self._query.names if name not in self._listed()]
-        return frame_of({name: [row[name] for row in rows] for name in names}, backend)
+        return frame_of({name: [row[name] for row in rows] for name in names}, backend or self._backend)
 
     def quantiles(self, name: str) -> dict[Fraction, float]:
         """The quantiles of an aggregate, by their shares."""
@@ -228,7 +230,7 @@ class Release(Shown):
                 columns[f"{answer.name}_high"] = high.tolist()
         if not columns:
             raise ValueError("intervals are for counts, sums and means; the error of a quantile is one in its share")
-        return frame_of(columns, backend)
+        return frame_of(columns, backend or self._backend)
 
     def _interval(self, answer: Answer, failure: float) -> tuple[Floats, Floats]:
         if isinstance(answer.aggregate, Mean):

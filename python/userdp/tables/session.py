@@ -374,7 +374,7 @@ class Session:
         label = ", ".join(plan.query.names) if name is None else str(name)
         drawn = self._charged(plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source))
         caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
-        return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats)
+        return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats, self._table.backend)
 
     def suggest_bound(
         self,
