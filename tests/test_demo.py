@@ -88,7 +88,7 @@ def test_bad_users_are_refused() -> None:
             run_demo(users)
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("README.md", 2), ("docs/guide.md", 7)])
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", 2), ("docs/guide.md", 8)])
 def test_the_examples_of_the_pages_run(page: str, blocks: int) -> None:
     found = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert len(found) == blocks
