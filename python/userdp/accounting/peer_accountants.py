@@ -160,7 +160,8 @@ def _chords(
     losses: PrivacyLossDistribution, backwards: bool, step: Fraction, tail: Fraction
 ) -> tuple[dict[int, float], float]:
     """Masses at multiples of a step, and at infinity, whose curve is the chords of the upper one."""
-    steps = losses._first_steps()
+    # Finer than for a first look: chords are differences, which a step of the table divides.
+    steps = 16 * losses._first_steps()
     here, there = (losses._composed(order, tail, steps, MAX_TERMS) for order in (backwards, not backwards))
     # Beyond what is left of delta at enormous losses there is less mass than the tail.
     infinite = [order.delta(core_level(PrivacyLevel(Fraction(1), Fraction(2**12))))[1] for order in (here, there)]
