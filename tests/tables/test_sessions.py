@@ -139,6 +139,18 @@ def test_noise_follows_the_exact_curve_where_it_is_less() -> None:
     assert few.standard_error("n") < 2  # Laplace noise
 
 
+def test_what_one_noise_cannot_do_another_does() -> None:
+    """Exact Laplace noise ends near epsilon 2**-31, Gaussian noise at deltas of what drawn noise is off the ideal."""
+    count = Query().agg(n=count_users())
+    tiny = F(1, 2**34)
+    with pytest.raises(ValueError, match="or a positive delta"):
+        session(epsilon=tiny).plan(count)
+    gaussian = session(epsilon=tiny, delta="1e-6", composition="basic").plan(count)
+    assert gaussian.noise.method == "gaussian"
+    laplace = session(epsilon=1, delta=F(1, 2**200), composition="basic").plan(count)
+    assert laplace.noise.method == "laplace"
+
+
 def test_the_ledger_keeps_the_promise_of_a_session() -> None:
     people = session(OPEN, epsilon=1, delta="1e-6")
     assert people.ledger.composition == "zcdp"

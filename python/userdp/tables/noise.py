@@ -118,21 +118,34 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     if query.unknown:
         keyed = _unknown_jointly(query, neighbors, budget.epsilon, budget.delta)
         return Allotment(keyed, (), (), keyed.cost)
-    pure = _laplace(query, neighbors, budget.epsilon)
+    epsilon = budget.epsilon
     if budget.delta == 0:
-        return pure
+        return _laplace(query, neighbors, epsilon)
     # What all noise may be off the ideal one costs next to nothing; it is set aside before rho is known.
     spare = budget.delta / 2**20
-    promise = (budget.epsilon, budget.delta)
-    known = [pure]
-    known.append(
-        gaussian_noise(query, neighbors, largest_rho(budget.epsilon, budget.delta - spare), Fraction(0), promise)
-    )
+    promise, left = (epsilon, budget.delta), budget.delta - spare
+
+    def by_rho() -> Allotment:
+        return gaussian_noise(query, neighbors, largest_rho(epsilon, left), Fraction(0), promise)
+
+    def by_curve() -> Allotment:
+        half = largest_mu2(epsilon, left) / 2
+        return gaussian_noise(query, neighbors, half, Fraction(0), promise, smoothed=True)
+
+    ways = [lambda: _laplace(query, neighbors, epsilon), by_rho]
     if all(not isinstance(answer.aggregate, Quantile) for answer in query.answers):
         # By the exact curve of Gaussian noise: about 7 % less of it, but for noise of a few steps.
-        half = largest_mu2(budget.epsilon, budget.delta - spare) / 2
-        known.append(gaussian_noise(query, neighbors, half, Fraction(0), promise, smoothed=True))
-    return min(known, key=_error)
+        ways.append(by_curve)
+    # What one cannot do, such as Laplace noise for a tiny epsilon or Gaussian noise for a tiny delta, another may.
+    found, refusals = [], []
+    for way in ways:
+        try:
+            found.append(way())
+        except ValueError as error:
+            refusals.append(error)
+    if not found:
+        raise refusals[0]
+    return min(found, key=_error)
 
 
 def _error(allotment: Allotment) -> float:

@@ -419,8 +419,8 @@ class Session:
         >>> visits = pd.DataFrame({"who": [i for i in range(2000) for _ in range(1 + i % 8)], "spent": 1.0})
         >>> people = Session(visits, user="who", schema=Schema(spent=number(0, 9)), epsilon=2)
         >>> query = people.query().agg(rows=count_rows(1000))
-        >>> people.suggest_bound(query, epsilon="1/2", then=1).bound <= 16
-        True
+        >>> people.suggest_bound(query, epsilon="1/2", then=1).cost
+        PrivacyCost(epsilon=Fraction(1, 2))
         """
         source = source_of(random_state)
         search = search_of(query, self._schema)
