@@ -15,6 +15,7 @@ from userdp.accounting import PrivacyCost, gaussian_delta, largest_mu2, largest_
 from userdp.exact.epsilon import rational_below, shortened
 from userdp.exact.numbers import LogRatio
 from userdp.exceptions import BudgetError
+from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
@@ -162,10 +163,7 @@ def _error(allotment: Allotment) -> float:
 
 def deviation(noise: Noise) -> float:
     """The standard deviation of noise, in steps."""
-    if isinstance(noise, DiscreteGaussian):
-        return math.sqrt(float(noise.sigma_squared))
-    decay = math.exp(-1 / float(noise.scale))
-    return math.sqrt(2 * decay) / (1 - decay)
+    return math.sqrt(NoiseTerm.of(noise, 1.0).variance)
 
 
 # --- shares

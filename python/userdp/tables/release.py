@@ -24,7 +24,7 @@ from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian
 from userdp.tables.aggregates import Histogram, Mean, Quantile
 from userdp.tables.compiled import Answer, Compiled, Statistic
-from userdp.tables.noise import Allotment, Keyed, Noise
+from userdp.tables.noise import Allotment, Keyed, Noise, deviation
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.rows import KeyValue
 
@@ -410,11 +410,6 @@ def noise_text(noise: Noise, unit: float) -> str:
     if isinstance(noise, DiscreteGaussian):
         return f"discrete Gaussian, sigma {rounded(math.sqrt(float(noise.sigma_squared)) * unit)}"
     return f"discrete Laplace, scale {rounded(float(noise.scale) * unit)}"
-
-
-def deviation(noise: Noise) -> float:
-    """The standard deviation, in steps."""
-    return math.sqrt(NoiseTerm.of(noise, 1.0).variance)
 
 
 def spread(keyed: Keyed, statistic: Statistic) -> float:
