@@ -15,15 +15,12 @@ from userdp import LogRatio, tables
 from userdp.accounting import largest_mu2, largest_rho
 from userdp.audit import audit_user_level
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
-from userdp.mechanisms.key_bounds import key_changes
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables import Query, Schema, Session, category, count_rows, count_users, integer, key, mean, number
 from userdp.tables import noise as noise_module
 from userdp.tables.audits import TableAlgorithm
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.noise import Allotment, Budget, allot, gaussian_noise
-from userdp.tables.reading import table_of
-from userdp.tables.rows import add_up
 
 F = Fraction
 
@@ -196,54 +193,3 @@ def test_the_session_gives_the_algorithm() -> None:
     )
     assert report.holds
     assert session.remaining()["epsilon"] == LogRatio(3)
-
-
-# --- the path before the noise
-
-
-def worlds_of(values: list[Any], rows: int) -> list[list[Any]]:
-    """All users of at most so many rows."""
-    return [list(user) for m in range(rows + 1) for user in itertools.combinations_with_replacement(values, m)]
-
-
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("max_keys", [1, 2])
-def test_without_noise_neighbors_are_as_near_as_the_plan_says(asked: str, max_keys: int, neighbors: Any) -> None:
-    """All pairs of users, beside each of two others: the changes of all numbers, by brute force."""
-    query = Query().group_by("town", max_keys=max_keys, rule="first").agg(**ASKED[asked])
-    meant = compiled(query, UNKNOWN)
-    values = [(town, x, n) for town in "abcd" for x, n in ((0.0, -1), (1.0, 1))]
-    users = worlds_of(values, 2)
-    users += [user + user for user in users if user]  # so that all that a user may count is reached
-
-    def sums(world: list[list[Any]]) -> dict[Any, int]:
-        rows = [(who, *row) for who, user in enumerate(world) for row in user]
-        frame = pd.DataFrame(rows, columns=["who", "town", "x", "n"]).astype({"who": int})
-        found = add_up(meant, table_of(frame), "who", UNKNOWN, memory=2**26, directory=None)
-        return {
-            (statistic, place): int(value)
-            for statistic, column in found.columns.items()
-            for place, value in zip(found.keys, column, strict=True)
-        }
-
-    beside = [[("a", 1.0, 1), ("b", 0.0, -1)]]
-    made = [sums([*beside, user]) for user in users]
-    if neighbors == "add-remove":
-        pairs = [(first, sums(beside)) for first in made]
-    else:
-        pairs = list(itertools.combinations(made, 2))
-    claimed = {
-        (common, own): [(common * (s.high - s.low) + own * s.largest) for s in meant.statistics]
-        for common, own in key_changes(None, max_keys, neighbors)
-    }
-    for place, statistic in enumerate(meant.statistics):
-        most = max(each[place] for each in claimed.values())
-        changes = [
-            sum(
-                abs(one.get((statistic, where), 0) - two.get((statistic, where), 0))
-                for where in {where for which, where in (*one, *two) if which == statistic}
-            )
-            for one, two in pairs
-        ]
-        assert max(changes) == most, statistic
