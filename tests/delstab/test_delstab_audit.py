@@ -22,6 +22,7 @@ F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "delstab_cases.json").read_text(encoding="utf-8"))["cases"]
 EPSILON, E, DELTA = LogRatio(8000, 1), F(8000), F(3, 50)
 CALIBRATIONS: tuple[Any, ...] = ("paper", "tight", "optimal")
+INNER_BUDGETS: tuple[Any, ...] = (("1/4", "1/4"), ("1/12", "3/4"), ("2/5", "1/100"))
 
 
 def chain(delstab: DelStab) -> list[Fraction]:
@@ -112,6 +113,30 @@ def test_worst_delta_of_types(calibration: Any, pmf: Any, n_types: int, extra: t
         assert 0 < F(report.worst_delta.lower) <= expected <= F(report.worst_delta.upper) <= DELTA
         assert report.worst_delta.upper - report.worst_delta.lower <= 1e-15
         print(f"{calibration} K={n_types} n={n_users}: worst delta {float(expected):.4g}, claimed {float(DELTA)}")
+
+
+@pytest.mark.parametrize("inner_budget", INNER_BUDGETS)
+@pytest.mark.parametrize(("pmf", "n_types"), [(response(2), 2), (ladder, 3), (noisy_count, 2)])
+def test_other_inner_budgets(inner_budget: Any, pmf: Any, n_types: int) -> None:
+    """They keep the promise too, and one made for twice the epsilon breaks it."""
+    delstab = DelStab(of_types(pmf, n_types), epsilon=EPSILON, delta=DELTA, inner_budget=inner_budget)
+    n_users = delstab.deletions + 1
+    report = audited(delstab, n_types, n_users)
+    expected, _ = worst_of_types(delstab, pmf, n_types, n_users)
+    assert report.holds
+    assert F(report.worst_delta.lower) <= expected <= F(report.worst_delta.upper) <= DELTA
+
+
+@pytest.mark.parametrize(("inner_budget", "power"), list(zip(INNER_BUDGETS, (4, 3, 10), strict=True)))
+def test_faster_refusals_break_the_promise(inner_budget: Any, power: int) -> None:
+    """Refusals alone may rise at epsilon, so (1 - 2 share) times this power of e^epsilon must be above 1 to be seen."""
+    delstab = DelStab(of_types(response(2), 2), epsilon=LogRatio(20), delta="1e-4", inner_budget=inner_budget)
+    spoilt = DelStab(of_types(response(2), 2), epsilon=LogRatio(20), delta="1e-4", inner_budget=inner_budget)
+    spoilt.calibration = DelStab(
+        spoilt.algorithm, epsilon=LogRatio(20**power), delta="1e-4", inner_budget=inner_budget
+    ).calibration
+    for made, holds in ((delstab, True), (spoilt, False)):
+        assert audited(made, 2, made.deletions + 1, LogRatio(20), "1e-4").holds is holds
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c["kind"] == "delstab_audit"], ids=lambda case: case["id"])

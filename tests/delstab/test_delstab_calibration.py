@@ -68,14 +68,21 @@ def multipliers(calibration: Calibration) -> Iterator[tuple[Fraction, Fraction]]
         yield level.ratio * low, level.ratio * high
 
 
-@pytest.mark.parametrize("name", CALIBRATIONS)
+@pytest.mark.parametrize(
+    ("name", "inner_budget"),
+    [
+        *((name, None) for name in CALIBRATIONS),
+        *(("optimal", budget) for budget in (("1/100", "1/10"), ("1/4", "9/10"), ("3/7", "1/2"))),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "epsilon", [1, 0.1, "7/3", 20, LogRatio(8000, 1), LogRatio(3, 1), LogRatio(9, 8), LogRatio(10**9, 7)], ids=str
 )
 @pytest.mark.parametrize("delta", ["1e-6", "0.3", 2.0**-40, "0.999"])
-def test_what_the_proofs_start_from(name: Any, epsilon: Any, delta: Any) -> None:
+def test_what_the_proofs_start_from(name: Any, inner_budget: Any, epsilon: Any, delta: Any) -> None:
     """In fractions, with the reference's enclosures of e^epsilon: nothing here trusts the constructor's own checks."""
-    made = calibrate(name, epsilon, delta)
+    made = calibrate(name, epsilon, delta, inner_budget)
     (noise, noise_high), (_, inner), _ = multipliers(made)
     assert made.noise_level.exponent + 2 * made.inner_level.exponent <= made.level.exponent
     assert made.noise_level.ratio * made.inner_level.ratio**2 <= made.level.ratio

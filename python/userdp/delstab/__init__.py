@@ -11,6 +11,15 @@ from __future__ import annotations
 
 from userdp.algorithms.finite import BOTTOM
 from userdp.delstab.delstab import DelStab, PmfBounds
+from userdp.delstab.inner_budgets import InnerBudgetChoice, InnerBudgetComparison, compare_inner_budgets
 from userdp.report import Explanation
 
-__all__ = ["BOTTOM", "DelStab", "Explanation", "PmfBounds"]
+__all__ = [
+    "BOTTOM",
+    "DelStab",
+    "Explanation",
+    "InnerBudgetChoice",
+    "InnerBudgetComparison",
+    "PmfBounds",
+    "compare_inner_budgets",
+]

@@ -48,6 +48,7 @@ from userdp.exact.numbers import (
     LogRatio,
     PrivacyLevel,
     parse_delta,
+    parse_exact,
     parse_level,
     round_down,
     round_up,
@@ -63,6 +64,7 @@ from userdp.runtime import Progress, ProgressCallback, progress_bar, source_of
 # Every number here is public and rational, and every rounding makes the promise easier to keep.
 
 CalibrationName: TypeAlias = Literal["optimal", "tight", "paper"]
+InnerBudget: TypeAlias = tuple[Delta, Delta]
 TOTAL = 1 << 128
 """The denominator of every tabulated probability."""
 PROOF_BITS = 512
@@ -125,7 +127,18 @@ class Calibration:
         return drawn if smallest is not None and drawn >= smallest else None
 
 
-def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float | int | str) -> Calibration:
+INNER_BUDGET = (Fraction(1, 10), Fraction(1, 2))
+"""The shares of epsilon and of delta that "optimal" spends on comparing kept sets, unless told."""
+MOST_ROOTS = 1000
+"""Denominator of a share of an epsilon whose exponential is a fraction: that root is taken of it."""
+
+
+def calibrate(
+    name: CalibrationName,
+    epsilon: Epsilon,
+    delta: Fraction | float | int | str,
+    inner_budget: InnerBudget | None = None,
+) -> Calibration:
     """Calibrate DelStab."""
     if name not in get_args(CalibrationName):
         raise ValueError(f"calibration must be 'optimal', 'tight' or 'paper'; got {short_repr(name)}")
@@ -136,12 +149,31 @@ def calibrate(name: CalibrationName, epsilon: Epsilon, delta: Fraction | float |
         raise ValueError("delta must be > 0: a refusal that some datasets never meet cannot be hidden at delta = 0")
     if promised == 1:
         raise ValueError("delta must be < 1: at delta = 1 every algorithm is private and nothing is promised")
-    makers: dict[str, Callable[[PrivacyLevel, Fraction], Calibration]] = {
-        "optimal": _optimal,
-        "tight": _tight,
-        "paper": _paper,
-    }
-    return makers[name](level, promised)
+    if name == "optimal":
+        return _optimal(level, promised, parse_inner_budget(inner_budget, level))
+    if inner_budget is not None:
+        raise ValueError(
+            f"inner_budget is for calibration='optimal'; {name!r} shares epsilon in three, as its proof says"
+        )
+    return _tight(level, promised) if name == "tight" else _paper(level, promised)
+
+
+def parse_inner_budget(inner_budget: Any, level: PrivacyLevel) -> tuple[Fraction, Fraction]:
+    """The two shares, exactly."""
+    if inner_budget is None:
+        return INNER_BUDGET
+    accepted = "two shares, of epsilon in (0, 1/2) and of delta in (0, 1), such as ('1/10', '1/2')"
+    if not isinstance(inner_budget, (tuple, list)) or len(inner_budget) != 2:
+        raise TypeError(f"inner_budget must be {accepted}; got {short_repr(inner_budget)}")
+    of_epsilon, of_delta = (parse_exact(share, "inner_budget", accepted) for share in inner_budget)
+    if not (0 < of_epsilon < Fraction(1, 2) and 0 < of_delta < 1):
+        raise ValueError(f"inner_budget must be {accepted}; got {short_repr(inner_budget)}")
+    if not level.exponent and of_epsilon.denominator > MOST_ROOTS:
+        raise ValueError(
+            f"inner_budget={short_repr(inner_budget)}: where epsilon is the logarithm of a fraction, its share must be "
+            f"a fraction with a denominator of at most {MOST_ROOTS}, such as '1/10' or Fraction(1, 20)"
+        )
+    return of_epsilon, of_delta
 
 
 def _paper(level: PrivacyLevel, delta: Fraction) -> Calibration:
@@ -188,12 +220,14 @@ def _from_laplace(
     )
 
 
-def _optimal(level: PrivacyLevel, delta: Fraction) -> Calibration:
-    """The fastest rise of refusals that there is at (4 epsilon / 5, delta / 2), and a relation at epsilon / 10."""
-    inner = level_root(level, 10)
+def _optimal(level: PrivacyLevel, delta: Fraction, shares: tuple[Fraction, Fraction]) -> Calibration:
+    """The fastest rise of refusals that there is with what comparing kept sets leaves of epsilon and delta."""
+    of_epsilon, of_delta = shares
+    power = of_epsilon.numerator
+    inner = level_root(PrivacyLevel(level.ratio**power, level.exponent * power), of_epsilon.denominator)
     noise = PrivacyLevel(level.ratio / inner.ratio**2, level.exponent - 2 * inner.exponent)
     low, high = _enclosed(inner)
-    noise_delta = delta / 2
+    noise_delta = delta * (1 - of_delta)
     table = _core.RefusalTable(core_level(noise), noise_delta)
     refusal = tuple(table.numerators)
     return Calibration(
@@ -291,6 +325,11 @@ class DelStab:
         More count as unstable, so that S removes all but the best ones. How many distinct users a dataset has is
         private, so no limit of the engine may depend on it: give the number of values that a user can have, and sizes
         are refused by n and D alone. By default all, for few users, or as many as n and D allow: see `plan`.
+    inner_budget : (number, number), optional
+        For "optimal": the shares of epsilon, in (0, 1/2), and of delta, in (0, 1), at which kept sets are compared;
+        public. By default (1/10, 1/2). A smaller share of epsilon leaves out fewer users, down to 54 instead of 68 at
+        epsilon = 1, delta = 1e-6, and asks for kept sets that are more alike: `compare_inner_budgets` says what a
+        share does for an algorithm, before there are data.
 
     Attributes
     ----------
@@ -359,6 +398,7 @@ class DelStab:
         calibration: CalibrationName = "optimal",
         compatibility: Compatibility = "auto",
         max_distinct_users: int | None = None,
+        inner_budget: InnerBudget | None = None,
     ) -> None:
         inner_outputs = outputs_of(algorithm)
         if any(output is BOTTOM for output in inner_outputs):
@@ -370,9 +410,10 @@ class DelStab:
             "calibration": calibration,
             "compatibility": compatibility,
             "max_distinct_users": max_distinct_users,
+            "inner_budget": inner_budget,
         }
         self.algorithm = algorithm
-        self.calibration = calibrate(calibration, epsilon, delta)
+        self.calibration = calibrate(calibration, epsilon, delta, inner_budget)
         # Levels that cannot be compared are refused here.
         InnerPmfs.of(algorithm, self.calibration.inner_level, self.calibration.inner_delta)
         self.compatibility, self.max_distinct_users = compatibility, max_distinct_users
@@ -470,6 +511,33 @@ class DelStab:
                 self.max_distinct_users,
             )
         return self._choices[n_users]
+
+    def certified_distance(self, n_users: int) -> int:
+        """The distance within which all totals of n - D users are indistinguishable at the inner level; public.
+
+        Parameters
+        ----------
+        n_users : int
+            n, for which an `AdditiveAlgorithm` is compared by distances: see `plan`.
+
+        Returns
+        -------
+        int
+            -1 if not even an algorithm's distribution and itself are, as where its `pmf_error` is large.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            Where no distances are compared.
+        RuntimeError
+            Where the algorithm fails on a total.
+        """
+        if self.plan(n_users).engine != "additive":
+            raise ValueError(
+                f"n_users={n_users}: only an AdditiveAlgorithm with compatibility='distance' has distances"
+            )
+        inner = InnerPmfs.of(self.algorithm, self.calibration.inner_level, self.calibration.inner_delta)
+        return self._certified(n_users, inner).distance
 
     def release(self, dataset: Any, random_state: int | None = None) -> Hashable:
         """Release an output, privately.
