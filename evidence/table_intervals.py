@@ -1,12 +1,19 @@
-"""How often the intervals of private tables contain the truth: 30 kinds of releases from real frames, as markdown.
+"""How often the intervals of private tables contain the truth: 30 kinds of releases, as markdown.
 
-    python evidence/table_intervals.py [--intervals 2000] [--cells FIRST END]
+    python evidence/table_intervals.py [--releases 2000] [--cells FIRST END] [--near]
 
-Every number comes from `Session.release` on a pandas frame, and the truth from plain numpy on the same frame. Each user
-is in one group, so that bounding leaves nothing out, and the noise of different groups is independent. Where groups are
-unknown, the intervals of those that are shown count. The program ends with an error where a cell has so few hits that
-intervals which contain the truth with probability 0.95 each would do so with probability below 1e-6 / cells: the rate
-of false alarms of the whole table is below 1e-6.
+A frame is made, `Session.release` answers once, and the truth is computed by plain numpy. All further releases of the
+cell are of the same session's plan and of the integers that the same code adds up from the same frame; their noise is
+drawn by the same function, for all releases at once, from the operating system. Each user is in one group, so that
+bounding leaves nothing out, and the noise of different groups is independent. Where groups are unknown, the intervals
+of those that are shown count.
+
+A second table, which --near prints alone, is of groups with from 5 users fewer than the threshold to 5 more, of which
+only those that are shown count: 2,000 of each size.
+
+The program ends with an error where intervals that contain the truth with probability 0.95 each would have so few hits
+with probability below 1e-6 over the number of entries of both tables: the rate of false alarms of both together is
+below 1e-6.
 """
 
 from __future__ import annotations
@@ -14,16 +21,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
+from userdp.runtime import source_of
 from userdp.tables import Query, Release, Schema, Session, category, count_rows, count_users, key, mean, number
 from userdp.tables import sum as total_of
-from userdp.tables.release import Drawn
+from userdp.tables.reading import table_of
+from userdp.tables.rows import Sums, add_up
+from userdp.tables.session import Plan, draw
 
 LEVEL = 0.95
 FALSE_ALARM = 1e-6
@@ -61,16 +71,16 @@ CELLS = [
     Cell("sum", False, "laplace", 5, 1),
     Cell("sum", False, "laplace", 1_000, 0.2, ends=True, groups=20),
     Cell("sum", False, "zcdp", 50, 5, "1e-6", ends=True, max_keys=2),
-    Cell("mean of users", False, "laplace", 5, 1),
-    Cell("mean of users", False, "laplace", 5, 5, ends=True),
-    Cell("mean of users", False, "laplace", 50, 0.2),
+    Cell("mean of users", False, "laplace", 5, 1, groups=10),
+    Cell("mean of users", False, "laplace", 5, 5, ends=True, groups=10),
+    Cell("mean of users", False, "laplace", 50, 0.2, groups=10),
     Cell("mean of users", False, "laplace", 10_000, 1, groups=5),
-    Cell("mean of users", False, "zcdp", 20, 1, "1e-6"),
-    Cell("mean of users", False, "zcdp", 20, 5, "1e-6", ends=True, max_keys=4),
-    Cell("mean of users", False, "zcdp", 1_000, 0.5, "1e-6", groups=20),
-    Cell("mean of rows", False, "laplace", 20, 2),
-    Cell("mean of rows", False, "laplace", 500, 1, ends=True, groups=20),
-    Cell("mean of rows", False, "zcdp", 100, 1, "1e-6"),
+    Cell("mean of users", False, "zcdp", 20, 1, "1e-6", groups=10),
+    Cell("mean of users", False, "zcdp", 20, 5, "1e-6", ends=True, max_keys=4, groups=10),
+    Cell("mean of users", False, "zcdp", 1_000, 0.5, "1e-6", groups=10),
+    Cell("mean of rows", False, "laplace", 20, 2, groups=10),
+    Cell("mean of rows", False, "laplace", 500, 1, ends=True, groups=10),
+    Cell("mean of rows", False, "zcdp", 100, 1, "1e-6", groups=10),
     Cell("count", True, "laplace", 5, 5, "1e-2"),
     Cell("count", True, "laplace", 13, 1, "1e-5"),
     Cell("count", True, "gaussian", 56, 1, "1e-5", max_keys=10),
@@ -78,18 +88,35 @@ CELLS = [
     Cell("count", True, "zcdp", 30, 1, "1e-4", max_keys=2),
     Cell("rows", True, "zcdp", 60, 1, "1e-5"),
     Cell("sum", True, "zcdp", 100, 0.5, "1e-3", ends=True),
-    Cell("mean of users", True, "zcdp", 10, 5, "1e-3"),
-    Cell("mean of users", True, "zcdp", 40, 1, "1e-4", ends=True),
-    Cell("mean of users", True, "gaussian", 500, 1, "1e-5", max_keys=3, groups=40),
-    Cell("mean of rows", True, "zcdp", 200, 1, "1e-5", groups=40),
+    Cell("mean of users", True, "zcdp", 10, 5, "1e-3", groups=10),
+    Cell("mean of users", True, "zcdp", 40, 1, "1e-4", ends=True, groups=10),
+    Cell("mean of users", True, "gaussian", 500, 1, "1e-5", max_keys=3, groups=10),
+    Cell("mean of rows", True, "zcdp", 200, 1, "1e-5", groups=10),
 ]
 
 
-def frame_of(cell: Cell, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows of so many groups, and the true numbers of the groups."""
-    rows = rng.integers(1, MAX_ROWS + 1, (cell.groups, cell.users))
-    group = np.repeat(np.repeat(np.arange(cell.groups), cell.users), rows.ravel())
-    user = np.repeat(np.arange(cell.groups * cell.users), rows.ravel())
+# Two account for counts and thresholds jointly, two by rho; of sums and means too.
+NEAR = [
+    Cell("count", True, "laplace", 5, 1, "1e-5"),
+    Cell("count", True, "gaussian", 5, 1, "1e-5", max_keys=10),
+    Cell("count", True, "zcdp", 5, 1, "1e-5", max_keys=4),
+    Cell("rows", True, "zcdp", 5, 2, "1e-4"),
+    Cell("sum", True, "gaussian", 5, 1, "1e-4", ends=True),
+    Cell("mean of users", True, "zcdp", 5, 4, "1e-3", groups=10),
+    Cell("mean of users", True, "gaussian", 5, 1, "1e-5", ends=True, max_keys=2, groups=10),
+    Cell("mean of rows", True, "gaussian", 5, 2, "1e-3", groups=10),
+]
+OFF = range(-5, 6)
+
+
+def frame_of(
+    cell: Cell, rng: np.random.Generator, sizes: Sequence[int] | None = None
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows of so many groups, of so many users each, and the true numbers of the groups."""
+    users = [cell.users] * cell.groups if sizes is None else sizes
+    rows = rng.integers(1, MAX_ROWS + 1, sum(users))
+    group = np.repeat(np.repeat(np.arange(cell.groups), users), rows)
+    user = np.repeat(np.arange(sum(users)), rows)
     # Each group has a middle of its own.
     middles = rng.random(cell.groups)
     values = np.clip(rng.normal(middles[group], 0.2), 0, 1)
@@ -119,61 +146,122 @@ def asked(cell: Cell) -> Query:
     return Query().group_by("group", max_keys=cell.max_keys).agg(answer=aggregate)
 
 
-def run(cell: Cell, intervals: int, seed: int) -> tuple[str, int, int, float]:
-    """The noise, how many intervals, how many of them contain the truth, and their mean width."""
-    frame, truth = frame_of(cell, np.random.default_rng(seed))
+def begun(cell: Cell, frame: pd.DataFrame) -> tuple[Plan, Sums]:
+    """The plan of a cell, and what the users add up to: those of a release, which is made once."""
     groups = key(int) if cell.unknown else category(range(cell.groups))
     schema = Schema(group=groups, x=number(0, 1))
+    session = Session(
+        frame,
+        user="who",
+        schema=schema,
+        epsilon=cell.epsilon,
+        delta=cell.delta,
+        composition="zcdp" if cell.noise == "zcdp" else "basic",
+    )
     query = asked(cell)
-    releases = []
-    for _ in range(-(-intervals // cell.groups)):
-        session = Session(
-            frame,
-            user="who",
-            schema=schema,
-            epsilon=cell.epsilon,
-            delta=cell.delta,
-            composition="zcdp" if cell.noise == "zcdp" else "basic",
-        )
-        releases.append(session.release(query))
-    pooled = pool(releases)
-    found = pooled.intervals(LEVEL, backend="pandas")
+    plan = session.plan(query)
+    released = session.release(query)
+    assert (released.cost, released.threshold) == (plan.cost, plan.threshold)
+    return plan, add_up(plan.query, table_of(frame), "who", schema, memory=2**26, directory=None)
+
+
+def drawn(plan: Plan, sums: Sums, times: int) -> Release:
+    """The rows of so many releases as one release: noise and intervals look at one row and the plan."""
+    whole = Sums(
+        sums.keys * times, {name: np.tile(column, times) for name, column in sums.columns.items()}, sums.splits
+    )
+    return Release(plan.query, plan.noise, draw(plan.query, plan.noise, whole, source_of(None)), {}, plan.neighbors)
+
+
+def hits(release: Release, truth: np.ndarray) -> tuple[int, int, float]:
+    """How many intervals, how many of them contain the truth, and their mean width."""
+    found = release.intervals(LEVEL, backend="pandas")
     true = truth[found["group"].to_numpy(dtype=np.int64)]
     # Sums are of doubles here and of steps of a grid there.
     inside = (found["answer_low"] <= true + 1e-9) & (true - 1e-9 <= found["answer_high"])
-    width = float((found["answer_high"] - found["answer_low"]).mean())
-    law = {type(noise).__name__ for _, noise in releases[0]._noise.keyed.noise}  # type: ignore[union-attr]
-    return " and ".join(sorted(law)), len(found), int(inside.sum()), width
+    return len(found), int(inside.sum()), float((found["answer_high"] - found["answer_low"]).mean())
 
 
-def pool(releases: list[Release]) -> Release:
-    """The rows of many releases of one plan as one release: intervals look at one row and the plan."""
-    first = releases[0]
-    drawn: list[Any] = [one._drawn for one in releases]
-    keys = tuple(one for each in drawn for one in each.keys)
-    numbers = {name: np.concatenate([each.numbers[name] for each in drawn]) for name in drawn[0].numbers}
-    return Release(first._query, first._noise, Drawn(keys, numbers, {}, {}), {}, first.neighbors)
+def noise_of(plan: Plan) -> str:
+    """The kinds of noise."""
+    assert plan.noise.keyed is not None
+    return " and ".join(sorted({type(noise).__name__ for _, noise in plan.noise.keyed.noise}))
+
+
+def too_few(inside: int, count: int) -> bool:
+    """Whether right intervals would have so few hits next to never."""
+    return bool(binom.cdf(inside, count, LEVEL) < FALSE_ALARM / (len(CELLS) + len(NEAR) * len(OFF)))
+
+
+def heading(names: str) -> None:
+    """The first two lines of a table."""
+    columns = names.split(", ")
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
+
+
+def all_cells(first: int, end: int, releases: int) -> list[str]:
+    """The first table; what is wrong with it."""
+    heading(
+        "number, values, groups, of a user, users, epsilon, delta, noise, releases, intervals, with the truth, "
+        "mean width"
+    )
+    failures = []
+    for place, cell in enumerate(CELLS[first:end], first):
+        began = time.perf_counter()
+        frame, truth = frame_of(cell, np.random.default_rng(place))
+        plan, sums = begun(cell, frame)
+        count, inside, width = hits(drawn(plan, sums, releases), truth)
+        shown = f"{inside / max(count, 1):.4f}"
+        line = " | ".join((*cell.title, noise_of(plan), f"{releases:,}", f"{count:,}", shown, f"{width:.3g}"))
+        print(f"| {line} |", flush=True)
+        print(f"{time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+        if too_few(inside, count) or count < releases / 20:
+            failures.append(line)
+    return failures
+
+
+def near_the_threshold(wanted: int) -> list[str]:
+    """The second table; what is wrong with it."""
+    heading("number, of a user, epsilon, delta, noise, threshold, " + ", ".join(f"T {off:+d}" for off in OFF))
+    failures = []
+    for cell in NEAR:
+        began = time.perf_counter()
+        threshold = begun(cell, frame_of(cell, np.random.default_rng(0))[0])[0].threshold
+        assert threshold is not None
+        sizes = [max(threshold + off, 1) for off in OFF]
+        frame, truth = frame_of(replace(cell, groups=len(sizes)), np.random.default_rng(1), sizes)
+        plan, sums = begun(cell, frame)
+        assert plan.threshold == threshold
+        cells = []
+        for place in range(len(sizes)):
+            one = Sums(
+                sums.keys[place : place + 1],
+                {name: column[place : place + 1] for name, column in sums.columns.items()},
+                sums.splits,
+            )
+            count, inside, times = 0, 0, wanted
+            while count < wanted:
+                more = hits(drawn(plan, one, times), truth)
+                count, inside, times = count + more[0], inside + more[1], min(2 * times, 2**20)
+            cells.append(f"{inside / count:.4f}")
+            if too_few(inside, count):
+                failures.append(f"{cell.title}, {sizes[place]} users: {inside} of {count}")
+        line = (cell.what, str(cell.max_keys), f"{cell.epsilon:g}", cell.delta, noise_of(plan), str(threshold))
+        print(f"| {' | '.join((*line, *cells))} |", flush=True)
+        print(f"{time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+    return failures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--intervals", type=int, default=2000)
+    parser.add_argument("--releases", type=int, default=2000)
     parser.add_argument("--cells", type=int, nargs=2, default=[0, len(CELLS)], help="from this one to before that one")
+    parser.add_argument("--near", action="store_true", help="the second table alone")
     options = parser.parse_args()
-    head = "number, values, groups, of a user, users, epsilon, delta, noise, intervals, with the truth, mean width"
-    names = head.split(", ")
-    print("| " + " | ".join(names) + " |\n|" + "---|" * len(names), flush=True)
-    failures = []
-    for place, cell in enumerate(CELLS):
-        if not options.cells[0] <= place < options.cells[1]:
-            continue
-        began = time.perf_counter()
-        law, count, inside, width = run(cell, options.intervals, place)
-        line = " | ".join((*cell.title, law, f"{count:,}", f"{inside / max(count, 1):.4f}", f"{width:.3g}"))
-        print(f"| {line} |", flush=True)
-        print(f"{time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
-        if binom.cdf(inside, count, LEVEL) < FALSE_ALARM / len(CELLS) or count < options.intervals / 20:
-            failures.append(line)
+    failures = [] if options.near else all_cells(*options.cells, options.releases)
+    if options.near or options.cells == [0, len(CELLS)]:
+        print(flush=True)
+        failures += near_the_threshold(options.releases)
     for line in failures:
         print("too few:", line, file=sys.stderr)
     sys.exit(bool(failures))
