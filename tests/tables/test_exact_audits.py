@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,7 +67,10 @@ def with_noise(noise: Allotment, change: Callable[[Any], Any]) -> Allotment:
     """The same with other noise."""
     assert noise.keyed is not None
     changed = tuple((statistic, change(each)) for statistic, each in noise.keyed.noise)
-    return replace(noise, keyed=replace(noise.keyed, noise=changed))
+    correlated = copy.copy(noise.keyed.correlated)
+    if correlated is not None:
+        correlated._noise, correlated._users_noise = map(change, correlated.noises)
+    return replace(noise, keyed=replace(noise.keyed, noise=changed, correlated=correlated))
 
 
 def halved(noise: Any) -> Any:
@@ -175,6 +179,43 @@ def test_known_keys_with_gaussian_noise(asked: str, neighbors: Any, smoothed: bo
     assert audited(meant, noise, neighbors, 1, F(1, 20), **size)
     weak = with_noise(noise, lambda each: DiscreteGaussian(sigma_squared=each.sigma_squared / 16))
     assert not audited(meant, weak, neighbors, 1, F(1, 20), **size)
+
+
+@pytest.mark.parametrize("smoothed", [False, True])
+@pytest.mark.parametrize(("towns", "n_users", "rows"), [("abd", 2, 2), ("abcd", 1, 3)])
+def test_counts_with_noise_in_common(towns: str, n_users: int, rows: int, smoothed: bool) -> None:
+    """Users with all listed towns, with some, with "d" alone, which is not listed, and without rows."""
+    schema = Schema(town=category(["a", "b", "c", "d"]))
+    meant = compiled(Query().group_by("town", keys=list(towns[:-1])).agg(**COUNTS), schema)
+    epsilon, delta = F(1), F(1, 50)
+    half = largest_mu2(epsilon, delta) / 2 if smoothed else largest_rho(epsilon, delta)
+    noise = gaussian_noise(meant, "add-remove", half * F(999, 1000), F(0), (epsilon, delta), smoothed=smoothed)
+    assert noise.keyed is not None
+    assert noise.keyed.correlated is not None
+    assert noise.keyed.correlated.theta == F(1, 2)
+    for each, expected in ((noise, True), (with_noise(noise, halved), False)):
+        report = audit_user_level(
+            TableAlgorithm(meant, each, schema, n_users=n_users),
+            universe=[None, *((town,) for town in towns)],
+            n_users=n_users,
+            n_examples=rows,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors="add-remove",
+        )
+        assert report.holds is expected
+
+
+def test_counts_with_noise_in_common_are_the_counts_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of users that is taken off is added again; users of no listed key and without rows do not disturb."""
+    monkeypatch.setattr(DiscreteGaussian, "_release_many", lambda self, values, source: values)
+    frame = pd.DataFrame({"who": [1, 1, 2, 3, 4, 5, None], "town": ["a", "b", "a", "d", None, "b", "a"]})
+    schema = Schema(town=category(["a", "b", "c", "d"]))
+    session = Session(frame.astype({"who": "Int64"}), user="who", schema=schema, epsilon=1, delta="1e-5")
+    release = session.release(session.query().group_by("town", keys=["a", "b", "c"]).agg(**COUNTS))
+    assert release._noise.keyed is not None
+    assert release._noise.keyed.correlated is not None
+    assert release.column("people").tolist() == [2, 2, 0]
 
 
 def test_the_session_gives_the_algorithm() -> None:

@@ -139,3 +139,40 @@ def test_intervals_of_counts_cover(gaussian: bool) -> None:
         # One step less would not do.
         width = int(off[inside].max())
         assert masses[np.abs(off) < width - (1 if gaussian else 0)].sum() < 0.95
+
+
+@pytest.mark.parametrize(("n_keys", "max_keys"), [(2, 2), (10, 10), (12, 10)])
+@pytest.mark.parametrize("epsilon", [F(1, 5), F(1), F(6)])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_of_counts_with_noise_in_common_cover(
+    n_keys: int, max_keys: int, epsilon: Fraction, level: float
+) -> None:
+    """Summed over all outcomes of both noises, by their exact masses."""
+    meant = compiled(Query().group_by("town", max_keys=max_keys).agg(n=count_users()), of_towns(n_keys))
+    noise = gaussian_noise(meant, "add-remove", largest_rho(epsilon, F(1, 10**6)), F(0), None)
+    assert noise.keyed is not None
+    counts = noise.keyed.correlated
+    assert counts is not None
+    p, q = counts.theta.numerator, counts.theta.denominator
+    (first, of_first), (second, of_second) = map(outcomes_of, counts.noises)
+    # What a count is off by, in steps of 1 / q, and the count as it is released.
+    off = np.arange(first[0] + p * second[0], first[-1] + p * second[-1] + 1)
+    masses = np.zeros(len(off))
+    for outcome, mass in zip(second, of_second, strict=True):
+        masses[first + p * outcome - off[0]] += mass * of_first
+    users = 1001
+    shown = np.rint(users + off / q).astype(np.int64)
+    frame = released(meant, noise, {"users": shown}).intervals(level, backend="pandas")
+    inside = ((frame["n_low"] <= users) & (frame["n_high"] >= users)).to_numpy()
+    covered = masses[inside].sum() / masses.sum()
+    assert covered >= level - 1e-6
+    # Two users less would not do: one is for ties, and for wide noise as good as normal.
+    width = int(np.abs(shown[inside] - users).max())
+    assert masses[np.abs(shown - users) < width - 1].sum() / masses.sum() < level
+    predicted = float(np.sqrt((masses * (shown - users) ** 2).sum() / masses.sum()))
+    assert noise.keyed.spread(meant.statistics[0]) == pytest.approx(predicted, rel=0.02)
+
+
+def of_towns(count: int) -> Schema:
+    """A schema with so many towns."""
+    return Schema(town=category(range(count)))

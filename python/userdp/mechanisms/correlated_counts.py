@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,6 +38,10 @@ SIGNIFICANT_BITS = 64
 MOST_KEYS = 2**24
 WORTHWHILE = 1 - Fraction(1, 2**40)
 """Of variances that are equal but for rounding the first is taken."""
+REACH = 12
+"""Noise beyond so many standard deviations is left out where errors are computed."""
+WIDE = 2**12
+"""From this standard deviation on, noise is as good as normal to less than a step."""
 ASSUMED_DISTANCE = Fraction(1, 2**90)
 """Of one drawn number from ideal noise; it is checked for the noise that is made."""
 
@@ -74,6 +80,8 @@ class CorrelatedCounts(Mechanism):
         The zCDP parameter of the whole release, positive.
     epsilon, delta : privacy parameters, optional
         In place of rho: the whole release is (epsilon, delta)-DP, by exact Gaussian accounting.
+    mu2 : float, int, Fraction or decimal string, optional
+        In place of both: the mu^2 of the whole release, positive, for a ledger that adds up that of all releases.
 
     Raises
     ------
@@ -121,14 +129,16 @@ class CorrelatedCounts(Mechanism):
         rho: Number | None = None,
         epsilon: Epsilon | None = None,
         delta: Delta | None = None,
+        mu2: Number | None = None,
     ) -> None:
         if check_count(n_keys, "n_keys") > MOST_KEYS:
             raise ValueError(f"n_keys must be at most 2**24; got {short_repr(n_keys)}")
         check_count(max_keys, "max_keys")
-        if (rho is None) == (epsilon is None) or (epsilon is None) != (delta is None):
-            raise TypeError("CorrelatedCounts takes either rho, or epsilon and delta")
-        super().__init__(n_keys=int(n_keys), max_keys=int(max_keys), rho=rho, epsilon=epsilon, delta=delta)
-        self._exact = epsilon is not None
+        given = sum(value is not None for value in (rho, epsilon, mu2))
+        if given != 1 or (epsilon is None) != (delta is None):
+            raise TypeError("CorrelatedCounts takes either rho, or epsilon and delta, or mu2")
+        super().__init__(n_keys=int(n_keys), max_keys=int(max_keys), rho=rho, epsilon=epsilon, delta=delta, mu2=mu2)
+        self._exact = rho is None
         # Noise that is accounted as smoothed continuous noise is wider by a constant.
         self._wider = SMOOTHING if self._exact else 0
         far = (self.n_keys + 1) * (ASSUMED_DISTANCE + SMOOTHED_WITHIN)
@@ -136,7 +146,7 @@ class CorrelatedCounts(Mechanism):
             open_unit_fraction(delta, "delta")
             self._half = largest_mu2(epsilon, delta, distance=far) / 2
         else:
-            self._half = parse_positive(rho, "rho")
+            self._half = parse_positive(rho, "rho") if mu2 is None else parse_positive(mu2, "mu2") / 2
         self._plan = self._planned(Fraction(0))
         for p in range(1, PARTS // 2 + 1):
             plan = self._planned(Fraction(p, PARTS))
@@ -212,21 +222,55 @@ class CorrelatedCounts(Mechanism):
 
     @property
     def cost(self) -> PrivacyCost:
-        """What one release costs: rho, with epsilon and delta where these were given."""
+        """What one release costs: rho, or mu2, with epsilon and delta where these were given."""
         if not self._exact:
             return PrivacyCost(rho=self.rho, distance=self.distance)
         share = self.theta
         length = largest_length(self.n_keys, self.max_keys, share) * share.denominator**2
         mu2 = length / (self._noise.sigma_squared - SMOOTHING)
-        numbers = self.n_keys
+        # A mu2 is about one law for every dataset, so all drawn numbers count, not only those that one user moves.
+        far = self.n_keys * (self._noise.distance + SMOOTHED_WITHIN)
         if self._users_noise is not None:
-            mu2, numbers = mu2 + 1 / (self._users_noise.sigma_squared - SMOOTHING), numbers + 1
+            mu2 += 1 / (self._users_noise.sigma_squared - SMOOTHING)
+            far += self._users_noise.distance + SMOOTHED_WITHIN
         return PrivacyCost(
-            self._arguments["epsilon"],
-            self._arguments["delta"],
+            self._arguments.get("epsilon"),
+            self._arguments.get("delta", 0),
             mu2=mu2,
-            distance=self.distance + numbers * SMOOTHED_WITHIN,
+            distance=far,
         )
+
+    def error(self, probability: Number = "0.95") -> int:
+        """How far a released count, rounded to an integer, is from the true one at most with this probability.
+
+        Parameters
+        ----------
+        probability : float, int, Fraction or decimal string
+            In (0, 1).
+
+        Returns
+        -------
+        int
+            In users, rounded up; computed in doubles from the sum of both noises.
+        """
+        failure = float(1 - open_unit_fraction(probability, "probability"))
+        p, q = self.theta.numerator, self.theta.denominator
+        scales = [math.sqrt(float(noise.sigma_squared)) for noise in self.noises]
+        # Of what is moved in steps of 1 / q: x counts, and p times each number of users with its probability.
+        users, masses = _outcomes(scales[1]) if self._users_noise is not None else (np.zeros(1), np.ones(1))
+        tail = _tail_of(scales[0])
+
+        def beyond(error: int) -> float:
+            # Ties are rounded to even, so they count as beyond; noise is symmetric.
+            return float(2 * tail(np.ceil(q * (error + 0.5)) - p * users) @ masses)
+
+        low, high = -1, 1
+        while beyond(high) > failure:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if beyond(middle) > failure else (low, middle)
+        return high
 
     def sample(
         self,
@@ -273,3 +317,23 @@ class CorrelatedCounts(Mechanism):
         if not isinstance(counts, Mapping):
             return found, noisy
         return dict(zip(keys, found.tolist(), strict=True)), noisy
+
+
+def _outcomes(sigma: float) -> tuple[Floats, Floats]:
+    """The outcomes of noise with nearly all of the probability; of wide noise a part that stands for all."""
+    reach = math.ceil(REACH * sigma) + 1
+    step = max(1, reach // 1000)
+    outcomes = np.arange(-reach // step, reach // step + 1, dtype=np.float64) * step
+    masses = np.exp(-(outcomes**2) / (2 * sigma**2))
+    return outcomes, masses / masses.sum()
+
+
+def _tail_of(sigma: float) -> Callable[[Floats], Floats]:
+    """The probability that noise is an integer or more; that of wide noise with a step more."""
+    if sigma >= WIDE:
+        normal = np.vectorize(NormalDist().cdf)
+        return lambda least: normal((1 - least) / sigma)
+    reach = math.ceil(REACH * sigma) + 2
+    masses = np.exp(-(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * sigma**2))
+    tails = np.append(np.cumsum(masses[::-1])[::-1] / masses.sum(), 0.0)
+    return lambda least: tails[np.clip(least + reach, 0, 2 * reach + 1).astype(np.int64)]

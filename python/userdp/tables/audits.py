@@ -16,6 +16,7 @@ from userdp.algorithms import Dataset, User
 from userdp.exact.numbers import check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
+from userdp.mechanisms import CorrelatedCounts
 from userdp.tables.compiled import Compiled, Statistic
 from userdp.tables.noise import Allotment, Noise, nearest
 from userdp.tables.reading import table_of
@@ -37,12 +38,14 @@ class TableAlgorithm:
     users add is computed by the same code as for a release. Which groups of a user count is drawn, so the pmf is the
     mixture of all choices. Noisy numbers are merged beyond the values that the numbers can have without noise: for
     discrete Laplace noise nothing is lost by that; for discrete Gaussian noise the audit is then of a function of the
-    release.
+    release. Where counts have noise in common (`CorrelatedCounts`), the audit is of the integers that they are computed
+    from, which say more than the counts do.
 
     Attributes
     ----------
     outputs : tuple
-        For each key its numbers, or "hidden".
+        For each key its numbers, or "hidden". With noise in common: for each key the noisy q count - p users, and last
+        the noisy number of users, where p / q is `theta`.
     columns : tuple of str
         What the values of a row are.
     keys : tuple
@@ -78,18 +81,28 @@ class TableAlgorithm:
         self._cells = [
             self._range(statistic, people, step) for (statistic, _), step in zip(self._noise, self._steps, strict=True)
         ]
+        self._correlated = noise.keyed.correlated
+        if self._correlated is not None:
+            self._steps, self._cells = [1], [_range_in_common(self._correlated, people)]
         each = math.prod(high - low + 1 for low, high in self._cells) + (self._threshold is not None)
-        if each ** len(self.keys) > MOST_OUTPUTS:
+        beside = 1 if self._correlated is None else people + 1
+        if each ** len(self.keys) * beside > MOST_OUTPUTS:
             raise BudgetError(
-                f"the release has {each} ** {len(self.keys)} outputs, above 2**20: take fewer keys or users, or "
-                "columns with fewer steps"
+                f"the release has {each} ** {len(self.keys)}{'' if beside == 1 else f' * {beside}'} outputs, above "
+                "2**20: take fewer keys or users, or columns with fewer steps"
             )
         one_key: list[Hashable] = list(itertools.product(*(range(low, high + 1) for low, high in self._cells)))
         if self._threshold is not None:
             one_key.append(HIDDEN)
-        self.outputs: tuple[Hashable, ...] = tuple(itertools.product(one_key, repeat=len(self.keys)))
+        lists: list[list[Hashable]] = [one_key] * len(self.keys)
+        if self._correlated is not None:
+            lists.append([(users,) for users in range(people + 1)])
+        self.outputs: tuple[Hashable, ...] = tuple(itertools.product(*lists))
+        self._people = people
         self._law = cache(self._law_of_key)
+        self._in_common = cache(self._law_in_common)
         self._vectors = cache(self._choices_of_user)
+        self._added = cache(self._of_user)
 
     def _range(self, statistic: Statistic, people: int, step: int) -> tuple[int, int]:
         low, high = min(statistic.low, 0) * people, max(statistic.high, 0) * people
@@ -109,14 +122,22 @@ class TableAlgorithm:
                     moved[after] = moved.get(after, Fraction(0)) + mass * part
             totals = moved
         masses = [Fraction(0)] * len(self.outputs)
+        users = sum(self._added(tuple(user))[1] for user in dataset)
         for total, mass in totals.items():
-            laws = [self._law(one) for one in total]
+            if self._correlated is None:
+                laws = [self._law(one) for one in total]
+            else:
+                laws = self._in_common(tuple(one[0] if one else 0 for one in total), users)
             for place, parts in enumerate(itertools.product(*laws)):
                 masses[place] += mass * math.prod(parts)
         return Pmf(self.outputs, tuple(whole_multiples(masses)))
 
     def vector(self, user: User) -> Vector:
         """What a user adds to each key where all keys count."""
+        return self._of_user(user)[0]
+
+    def _of_user(self, user: User) -> tuple[Vector, int]:
+        """The same, and whether the user counts as one."""
         import pandas
 
         rows = [row for row in user if row is not None]
@@ -124,16 +145,16 @@ class TableAlgorithm:
         frame["user"] = np.zeros(len(rows), dtype=np.int64)
         sums = add_up(self._query, table_of(frame), "user", self._schema, memory=MEMORY, directory=None)
         at = {key: place for place, key in enumerate(sums.keys)}
-        columns = [sums.columns[statistic] for statistic, _ in self._noise]
+        columns = [sums.columns[statistic] for statistic in self._query.statistics]
         found = []
         for key in self.keys:
             place = at.get(key)
             numbers = () if place is None else tuple(int(column[place]) for column in columns)
             found.append(numbers if any(numbers) or (place is not None and self._query.unknown) else ())
-        return tuple(found)
+        return tuple(found), sums.users
 
     def _choices_of_user(self, user: User) -> list[tuple[Vector, Fraction]]:
-        whole = self.vector(user)
+        whole = self._added(user)[0]
         present = [place for place, numbers in enumerate(whole) if numbers]
         kept = min(self._most, len(present))
         subsets = list(itertools.combinations(present, kept))
@@ -167,6 +188,20 @@ class TableAlgorithm:
         first[0] -= 1 - shown
         law = [math.prod(each, start=Fraction(1)) for each in itertools.product(first, *parts[1:])]
         return [*law, 1 - shown]
+
+    def _law_in_common(self, counts: tuple[int, ...], users: int) -> list[list[Fraction]]:
+        """The probabilities of each of the integers that counts with noise in common are computed from."""
+        assert self._correlated is not None
+        p, q = self._correlated.theta.numerator, self._correlated.theta.denominator
+        of_counts, of_users = self._correlated.noises
+        laws = [merged(of_counts, q * count - p * users, *self._cells[0]) for count in counts]
+        return [*laws, merged(of_users, users, 0, self._people)]
+
+
+def _range_in_common(counts: CorrelatedCounts, people: int) -> tuple[int, int]:
+    """What q count - p users may be."""
+    p, q = counts.theta.numerator, counts.theta.denominator
+    return -p * people, (q - p) * people
 
 
 def _plus(before: tuple[int, ...] | None, added: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -59,6 +59,9 @@ class Statistic:
         return max(abs(self.low), abs(self.high))
 
 
+USERS = Statistic("users", 1, 1)
+
+
 @dataclass(frozen=True)
 class Answer:
     """A column of the released table: which statistics it is made of."""
@@ -239,7 +242,8 @@ def _check_keys(keys: KeySet, place: int, name: str, kind: ColumnType) -> None:
     values = {key[place] for key in keys}
     texts = kind.kind == "key" and getattr(kind, "type", None) is str
     if isinstance(kind, Category):
-        odd = next((value for value in values if value not in kind.values), None)
+        known = set(kind.values)
+        odd = next((value for value in values if value not in known), None)
         if odd is not None:
             raise ValueError(f"keys: {odd!r} is no category of {name!r}")
     elif any(isinstance(value, str) != texts for value in values) or getattr(kind, "type", int) not in (int, str):
@@ -259,7 +263,7 @@ class _Builder:
         self.others: list[str] = []  # columns of quantiles and histograms
 
     def users(self) -> Statistic:
-        return self._add(Statistic("users", 1, 1))
+        return self._add(USERS)
 
     def answer(self, name: str, aggregate: Aggregate) -> Answer:
         if isinstance(aggregate, CountUsers):

@@ -16,12 +16,12 @@ from userdp.exact.epsilon import rational_below, shortened
 from userdp.exact.numbers import LogRatio
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import NoiseTerm
-from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
 from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
 from userdp.tables.aggregates import Histogram, Mean, Quantile
-from userdp.tables.compiled import Answer, Compiled, Statistic
+from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
 from userdp.tables.quantiles import WEIGHT, levels_of, pieces_of, sensitivity_of
 from userdp.tables.rows import bins_of
 
@@ -50,14 +50,29 @@ class Keyed:
     sparse: SparseHistogram | None
     cost: PrivacyCost
     steps: tuple[int, ...] = ()  # of each noise, in units of its statistic; all 1 if there are none
+    correlated: CorrelatedCounts | None = None  # in place of the noise, of users alone
 
     def step(self, statistic: Statistic) -> int:
         """To multiples of what a total is rounded before it gets its noise, which is in these steps."""
         return next((step for (one, _), step in zip(self.noise, self.steps, strict=False) if one == statistic), 1)
 
     def of(self, statistic: Statistic) -> Noise:
-        """The noise of a statistic."""
+        """The noise of a statistic, where each key has its own."""
         return dict(self.noise)[statistic]
+
+    def spread(self, statistic: Statistic) -> float:
+        """The standard deviation of a statistic's noise, in its units."""
+        if self.correlated is None:
+            return deviation(self.of(statistic)) * self.step(statistic)
+        # Multiples of 1 / q are rounded to integers, ties to even.
+        q = self.correlated.theta.denominator
+        return math.sqrt(self.correlated.variance + 1 / 12 + 1 / (6 * q**2))
+
+    @property
+    def spreads(self) -> list[tuple[Statistic, float]]:
+        """Of all statistics."""
+        listed = [one for one, _ in self.noise] if self.correlated is None else [USERS]
+        return [(one, self.spread(one)) for one in listed]
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,8 @@ class Allotment:
     @property
     def method(self) -> str:
         """Which account the noise follows."""
+        if self.keyed is not None and self.keyed.correlated is not None:
+            return "gaussian"
         laplace = [part.noise for part in self.binned] + [
             noise for _, noise in (self.keyed.noise if self.keyed else ())
         ]
@@ -152,9 +169,8 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
 def _error(allotment: Allotment) -> float:
     """The sum of the logarithms of relative errors, to compare two accounts of one query."""
     total = 0.0
-    for statistic, noise in allotment.keyed.noise if allotment.keyed else ():
-        assert allotment.keyed is not None
-        total += math.log(deviation(noise) * allotment.keyed.step(statistic) / statistic.largest)
+    for statistic, error in allotment.keyed.spreads if allotment.keyed else ():
+        total += math.log(error / statistic.largest)
     total += sum(math.log(deviation(part.noise) * part.step / WEIGHT) for part in allotment.binned)
     for part in allotment.selected:
         total -= len(part.mechanisms) * math.log(float(part.epsilon))
@@ -333,6 +349,38 @@ def _gaussian_keyed(
     shares = _fractions([math.sqrt(weight) for weight in importance(query)])
     if query.unknown:
         shares = _count_first(shares)
+    alone = _gaussian_alone(query, neighbors, rho, beside, wider, far, shares)
+    if query.statistics != (USERS,) or query.unknown or query.n_keys == 1 or neighbors != "add-remove":
+        return alone
+    shared = _correlated(query, rho, wider)
+    return alone if shared is None or shared.spread(USERS) >= alone.spread(USERS) else shared
+
+
+def _correlated(query: Compiled, rho: Fraction, wider: int) -> Keyed | None:
+    """Counts of users with noise in common, which no other neighbors and no other numbers gain by."""
+    assert query.n_keys is not None
+    budget = {"mu2": 2 * rho} if wider else {"rho": rho}
+    try:
+        counts = CorrelatedCounts(n_keys=query.n_keys, max_keys=query.max_keys, **budget)
+    except ValueError:
+        return None  # noise that is too small or too large to draw
+    if not counts.theta:
+        return None
+    cost = counts.cost
+    half = cost.rho if cost.mu2 is None else cost.mu2 / 2
+    return Keyed((), None, PrivacyCost(rho=half, distance=cost.distance), correlated=counts)
+
+
+def _gaussian_alone(
+    query: Compiled,
+    neighbors: Neighbors,
+    rho: Fraction,
+    beside: Fraction,
+    wider: int,
+    far: Fraction,
+    shares: Sequence[Fraction],
+) -> Keyed:
+    """Gaussian noise of its own for each number of each key."""
     relative = [
         one.largest**2 / part for one, part in zip(query.statistics, shares, strict=True)
     ]  # of the variances, up to one factor

@@ -23,8 +23,8 @@ from userdp.exact.numbers import open_unit_interval, parse_level, short_repr
 from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian
 from userdp.tables.aggregates import Histogram, Mean, Quantile
-from userdp.tables.compiled import Answer, Compiled, Statistic
-from userdp.tables.noise import Allotment, Keyed, Noise, deviation
+from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
+from userdp.tables.noise import Allotment, Noise, deviation
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.rows import KeyValue
 
@@ -32,6 +32,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 BISECTIONS = 60
+IN_COMMON = (
+    "The groups have a part of their noise in common, which makes each count, and differences of counts, more exact. "
+    "The errors of groups go together, so in a sum over many groups they do not cancel."
+)
 NEGLIGIBLE = 1e-12
 TOGETHER = 2**20
 
@@ -248,6 +252,9 @@ class Release(Shown):
             pairs = {count: keyed.sparse.interval(count, level) for count in set(drawn.tolist())}
             ends = np.array([pairs[count] for count in drawn.tolist()], dtype=np.float64).reshape(len(drawn), 2)
             return ends[:, 0], ends[:, 1]
+        if keyed.correlated is not None:
+            off = keyed.correlated.error(Fraction(1 - failure))
+            return (drawn - off).astype(np.float64), (drawn + off).astype(np.float64)
         step = keyed.step(statistic)
         width = NoiseTerm.of(keyed.of(statistic), step).quantile(failure) + off_by(step)
         middle = drawn.astype(np.float64)
@@ -356,6 +363,8 @@ class Release(Shown):
                 f"A group is shown if its noisy count of users is {self.threshold} or more. Groups of fewer users are "
                 "usually not shown, and a group that is not shown may exist."
             )
+        if self._noise.keyed is not None and self._noise.keyed.correlated is not None:
+            notes.append(IN_COMMON)
         notes += [
             "Not in the errors: what bounding leaves out (keys, rows, totals and values beyond their public bounds), "
             "rows without an id or with a missing value, that users may be a sample, and ids that are not people.",
@@ -372,6 +381,11 @@ class Release(Shown):
 def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, str]]:
     """What noise each number has, for people."""
     rows = []
+    if noise.keyed is not None and noise.keyed.correlated is not None:
+        error = rounded(noise.keyed.spread(USERS))
+        rows.append(
+            ("users", _of_user(query, USERS, 1.0), f"discrete Gaussian, partly in common, sigma {error}", error)
+        )
     for statistic, each in noise.keyed.noise if noise.keyed else ():
         assert noise.keyed is not None
         unit = 1.0 if statistic.value is None else statistic.value.unit
@@ -388,7 +402,7 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
                 what,
                 _of_user(query, statistic, unit),
                 noise_text(each, unit * step),
-                rounded(deviation(each) * step * unit),
+                rounded(noise.keyed.spread(statistic) * unit),
             )
         )
     for part in noise.selected:
@@ -410,11 +424,6 @@ def noise_text(noise: Noise, unit: float) -> str:
     if isinstance(noise, DiscreteGaussian):
         return f"discrete Gaussian, sigma {rounded(math.sqrt(float(noise.sigma_squared)) * unit)}"
     return f"discrete Laplace, scale {rounded(float(noise.scale) * unit)}"
-
-
-def spread(keyed: Keyed, statistic: Statistic) -> float:
-    """The standard deviation of a statistic's noise, in its units."""
-    return deviation(keyed.of(statistic)) * keyed.step(statistic)
 
 
 def off_by(step: int) -> float:

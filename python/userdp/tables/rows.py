@@ -41,6 +41,7 @@ class Sums:
     keys: list[KeyValue]  # in their order; those of the public list, or those that occur
     columns: Mapping[Statistic, Integers]  # for each key
     splits: Mapping[str, tuple[Integers, int]]  # of other answers, by name: weights by bin, and users
+    users: int = 0  # who have a row that counts, in whatever key
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,16 @@ def add_up(
     sums = _core.TableSums(len(query.values), memory=memory, directory=directory)
     bins = [bins_of(answer, query.types) for answer in query.answers if not answer.aggregate.of_keys]
     splits = [_core.TableSums(0, memory=memory, directory=directory) for _ in bins]
+    present = np.zeros(0, dtype=np.bool_)  # by the number of a user
     for codes, cells in _batches(query, table, user, schema, users):
         kept = np.ones(len(codes), dtype=np.bool_)
         for name in query.used:
             kept &= cells[name].valid
         chosen = {name: _taken(cells[name], kept) for name in query.used}
         owners = codes[kept]
+        if len(users) > len(present):
+            present = np.append(present, np.zeros(len(users), dtype=np.bool_))
+        present[owners] = True
         if query.statistics:
             values = [_integers(chosen[value.column], value) for value in query.values]
             sums.add(owners, keys.codes(chosen, len(owners)), values)
@@ -93,12 +98,12 @@ def add_up(
     found: dict[str, tuple[Integers, int]] = {}
     for one, split in zip(bins, splits, strict=True):
         found[one.answer.name] = split.split(one.count, WEIGHT)
-    return _summed(query, users, keys, sums, found)
+    return _summed(query, users, keys, sums, found, int(present.sum()))
 
 
-def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Mapping[str, Any]) -> Sums:
+def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Mapping[str, Any], present: int) -> Sums:
     if not query.statistics:
-        return Sums([], {}, splits)
+        return Sums([], {}, splits, present)
     order, listed, place_of = keys.ordered()
     coins = secrets.token_bytes(32)
     occupied, columns = sums.bounded(
@@ -112,7 +117,7 @@ def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Mapping
     )
     if query.unknown:
         values = [keys.value(int(code)) for code in occupied]
-        return Sums(values, dict(zip(query.statistics, columns, strict=True)), splits)
+        return Sums(values, dict(zip(query.statistics, columns, strict=True)), splits, present)
     # Keys that nobody has are in the answer too.
     places = place_of[occupied]
     whole = []
@@ -120,7 +125,7 @@ def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Mapping
         all_keys = np.zeros(len(listed), dtype=np.int64)
         all_keys[places] = column
         whole.append(all_keys)
-    return Sums(listed, dict(zip(query.statistics, whole, strict=True)), splits)
+    return Sums(listed, dict(zip(query.statistics, whole, strict=True)), splits, present)
 
 
 def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:

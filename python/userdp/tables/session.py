@@ -31,13 +31,13 @@ from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.audits import TableAlgorithm
-from userdp.tables.compiled import Compiled, Statistic, compiled, limits
+from userdp.tables.compiled import USERS, Compiled, Statistic, compiled, limits
 from userdp.tables.noise import Allotment, Budget, allot, nearest, root_below
 from userdp.tables.quantiles import choose
 from userdp.tables.queries import Query
 from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
-from userdp.tables.release import Drawn, Release, noise_rows, spread
+from userdp.tables.release import IN_COMMON, Drawn, Release, noise_rows
 from userdp.tables.rows import Sums, add_up, bins_of, check_user_column, read_cells
 from userdp.tables.schema import Key, Schema, date_of
 from userdp.tables.suggestions import Suggestion, choice_of, costs_of, search_of
@@ -97,14 +97,14 @@ class Plan(Shown):
         for answer in self.query.answers:
             if answer.name == name and answer.total is not None and self.noise.keyed is not None:
                 unit = 1.0 if answer.total.value is None else answer.total.value.unit
-                own = spread(self.noise.keyed, answer.total) * unit
+                own = self.noise.keyed.spread(answer.total) * unit
                 if answer.count is None:
                     return own
                 users = self.n_users if n_users is None else check_count(n_users, "n_users")
                 if users is None:
                     raise ValueError("the error of a mean needs n_users, the number of users with the key")
                 # The noise of the count moves a mean that is half way from the middle to an end of its range.
-                off = answer.total.largest * unit / 2 * spread(self.noise.keyed, answer.count)
+                off = answer.total.largest * unit / 2 * self.noise.keyed.spread(answer.count)
                 return math.hypot(own, off) / users
         raise ValueError(f"{name!r} is no count, sum or mean of the query")
 
@@ -140,6 +140,8 @@ class Plan(Shown):
         if errors:
             tables.append(Table("Standard errors", ("answer", "by noise"), errors))
         notes = self._hopeless()
+        if keyed is not None and keyed.correlated is not None:
+            notes.append(IN_COMMON)
         if any(isinstance(answer.aggregate, Mean) for answer in self.query.answers) and self.n_users is None:
             notes.append("With n_users= the plan says how wrong means are.")
         if any(isinstance(answer.aggregate, Quantile) for answer in self.query.answers):
@@ -631,6 +633,9 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     keyed = noise.keyed
     if keyed is not None and keyed.sparse is not None:
         keys, numbers = _shown(query, keyed.sparse, sums, source)
+    elif keyed is not None and keyed.correlated is not None:
+        counts, _ = keyed.correlated._draw(source, sums.columns[USERS], sums.users)
+        numbers[USERS] = np.rint(counts).astype(np.int64)
     elif keyed is not None:
         for statistic, each in keyed.noise:
             step = keyed.step(statistic)
