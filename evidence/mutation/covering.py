@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,13 @@ from typing import Any
 import pytest
 
 from mutation.mutants import FOLDERS
-from mutation.running import pytest_run
+from mutation.running import PATIENCE, pytest_run
 
 WHOLE_FILE = "*"
 """The context of what a file's tests share: fixtures that are set up once."""
 
 LONGEST = 40
-"""Seconds after which a test is left out: it would not fit under the cap of a mutant."""
+"""Processor seconds above which a test is left out: it would not fit under the cap of a mutant."""
 
 
 class Contexts:
@@ -35,7 +37,9 @@ class Contexts:
         """Attribute lines to the test; results that earlier tests left in caches are forgotten first."""
         forget()
         self.coverage.switch_context(item.nodeid)
+        started = processor_seconds()
         result = yield
+        self.seconds[item.nodeid] = processor_seconds() - started
         self.coverage.switch_context("")
         return result
 
@@ -50,10 +54,15 @@ class Contexts:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up setup, call and teardown."""
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        """Keep what did not pass."""
         if report.outcome != "passed":
             self.failed.add(report.nodeid)
+
+
+def processor_seconds() -> float:
+    """What this process has used so far, with its threads and the processes that it waited for."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def forget() -> None:
@@ -88,11 +97,14 @@ def cover_file(tree: Path, file: str, kept: Path) -> str:
             }
             for path in data.measured_files()
         }
-        seconds = {name: round(spent, 4) for name, spent in contexts.seconds.items() if name not in contexts.failed}
+        left_out = contexts.failed | {name for name, spent in contexts.seconds.items() if spent > LONGEST}
+        seconds = {name: round(spent, 4) for name, spent in contexts.seconds.items() if name not in left_out}
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps({"file": file, "seconds": seconds, "lines": lines, "bad": sorted(contexts.failed)}))
 
-    outcome = pytest_run(tree, [file], seconds=900, stop=False, test_seconds=LONGEST, inside=inside, after=after)
+    outcome = pytest_run(
+        tree, [file], seconds=900, stop=False, test_seconds=PATIENCE * LONGEST, inside=inside, after=after
+    )
     if kept.exists():
         found = json.loads(kept.read_text())
         found["overhead"] = round(max(0.3, outcome.seconds - sum(found["seconds"].values())), 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,17 @@ def passes(tree: Path, stage: Stage, failed: list[str], slack: float) -> bool:
 
 
 def plant_all(
-    tree: Path, mutants: Iterable[Mutant], tests: Map, kept: Path, *, cap: float, first: float, slack: float = 5.0
+    tree: Path,
+    mutants: Iterable[Mutant],
+    tests: Map,
+    kept: Path,
+    *,
+    cap: float,
+    first: float,
+    slack: float = 5.0,
+    after: Callable[[dict[str, Any]], None] = lambda results: None,
 ) -> None:
-    """Plant the mutants that have no result in `kept` yet, and write each result down at once.
+    """Plant the mutants that have no result in `kept` yet, and write each result down at once; `after` gets all.
 
     A mutant that survived is planted again when there are other tests for it now.
     """
@@ -86,16 +94,6 @@ def plant_all(
         written = kept.with_suffix(".part")
         written.write_text(json.dumps(results, indent=1))
         written.replace(kept)
+        after(results)
         by = result["by"][0] if result["by"] else ""
         print(f"{len(results)} {result['status']} {result['seconds']:.1f} s {mutant.name} {by}", flush=True)
-
-
-def table(results: dict[str, Any]) -> str:
-    """Mutants, killed ones and the rate of each folder, as markdown."""
-    folders = sorted({result["folder"] for result in results.values()})
-    rows = ["| folder | mutants | killed | kill rate |", "|---|---|---|---|"]
-    for folder in [*folders, "all"]:
-        of_it = [result for result in results.values() if folder in (result["folder"], "all")]
-        killed = sum(result["status"] in KILLED for result in of_it)
-        rows.append(f"| {folder} | {len(of_it)} | {killed} | {killed / len(of_it):.1%} |")
-    return "\n".join(rows)

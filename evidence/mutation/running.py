@@ -5,7 +5,9 @@ from __future__ import annotations
 import compileall
 import contextlib
 import importlib
+import math
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -20,6 +22,12 @@ import pytest
 PRELOADED = ("hypothesis", "numpy", "sklearn.base", "sklearn.utils.validation")
 """What most tests import. It is loaded once and forked; nothing of the package is, as the package is what changes."""
 
+PATIENCE = 20
+"""How many times as long as its processor time a run may take by the clock, as other programs may run too."""
+
+MEMORY = 8 << 30
+"""Bytes that a run may address: a fault must not take the memory of the machine."""
+
 
 class Outcome(NamedTuple):
     """How one run of pytest ended."""
@@ -27,6 +35,7 @@ class Outcome(NamedTuple):
     code: int
     """pytest's exit code; -1 when time ran out."""
     seconds: float
+    """Processor seconds, of all threads and of the processes that were waited for."""
     failed: tuple[str, ...]
     """The tests that failed, or the files that could not be read."""
 
@@ -90,22 +99,27 @@ def pytest_run(
     inside: Callable[[], object] | None = None,
     after: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Run `chosen` tests of `files`, or all of them, in a forked child that is killed after `seconds`."""
+    """Run `chosen` tests of `files`, or all of them, in a forked child that is killed after `seconds`.
+
+    They are processor seconds, so that what else the machine does decides nothing; `test_seconds` are those of a clock.
+    """
     # Modules with examples come last: pytest would load them a second time for the tests that import them.
     files = sorted(files, key=lambda file: (file.startswith("python/"), file))
     scratch = Path(tempfile.mkdtemp(prefix="mutation-"))
-    started = time.monotonic()
     child = os.fork()
     if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds)))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         options = [*(["-x"] if stop else []), *([f"--timeout={test_seconds}"] if test_seconds else []), *files]
         _child(tree, options, chosen, scratch, inside, after)
-    code = _wait(child, started + seconds)
+    # A test that waits for ever uses no processor.
+    code, spent = _wait(child, time.monotonic() + PATIENCE * (seconds + 30))
     if code not in (*range(6), -1):
         raise RuntimeError(f"the child broke: {(scratch / 'output').read_text()[-2000:]}")
     found = scratch / "failed"
     failed = tuple(found.read_text().splitlines()) if found.exists() else ()
     shutil.rmtree(scratch, ignore_errors=True)
-    return Outcome(code, time.monotonic() - started, failed)
+    return Outcome(code, spent, failed)
 
 
 def _child(
@@ -146,18 +160,20 @@ def _child(
         os._exit(code)
 
 
-def _wait(child: int, deadline: float) -> int:
-    """The exit code of `child`, or -1 when it was killed at the deadline."""
+def _wait(child: int, deadline: float) -> tuple[int, float]:
+    """The exit code of `child`, or -1 when its processor time ran out or the deadline passed, and what it used."""
     pause = 0.01
     while True:
-        done, status = os.waitpid(child, os.WNOHANG)
+        done, status, used = os.wait4(child, os.WNOHANG)
         if done:
             _kill(child)  # what the tests started and left behind
-            return os.waitstatus_to_exitcode(status)
+            code = os.waitstatus_to_exitcode(status)
+            late = code in (-signal.SIGXCPU, -signal.SIGKILL)
+            return -1 if late else code, used.ru_utime + used.ru_stime
         if time.monotonic() > deadline:
             _kill(child)
-            os.waitpid(child, 0)
-            return -1
+            _, _, used = os.wait4(child, 0)
+            return -1, used.ru_utime + used.ru_stime
         time.sleep(pause)
         pause = min(0.1, pause * 1.5)
 
