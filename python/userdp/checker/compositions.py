@@ -258,13 +258,13 @@ class Pair:
     def reversed(self) -> Pair:
         return Pair(self.q, self.p)
 
-    def _ratios(self) -> tuple[dict[Fraction, int], int]:
-        """P's weight at every ratio of P to Q, and where Q has none."""
+    def _ratios(self) -> tuple[dict[tuple[int, int], int], int]:
+        """P's weight at every ratio of P to Q in lowest terms, whose hash is cheap, and where Q has none."""
         total_p, total_q = sum(self.p), sum(self.q)
-        found, infinity = dict[Fraction, int](), 0
+        found, infinity = dict[tuple[int, int], int](), 0
         for x, y in zip(self.p, self.q, strict=True):
             if x and y:
-                ratio = Fraction(x * total_q, y * total_p)
+                ratio = Fraction(x * total_q, y * total_p).as_integer_ratio()
                 found[ratio] = found.get(ratio, 0) + x
             elif x:
                 infinity += x
@@ -282,8 +282,9 @@ class Pair:
         grid.work.spend(sum(1024 + weight.bit_length() ** 2 // 2**13 for weight in (*self.p, *self.q)))
         weights, infinite = self._ratios()
         bits, total = grid.working_bits(len(weights)), sum(self.p)
-        ratios = sorted(weights)
-        atoms = [Atom(-((-weights[r] << bits) // total), Near.of(r, bits + 8)) for r in ratios]
+        by_ratio = sorted((Fraction(*ratio), weight) for ratio, weight in weights.items())
+        ratios = [ratio for ratio, _ in by_ratio]
+        atoms = [Atom(-((-weight << bits) // total), Near.of(ratio, bits + 8)) for ratio, weight in by_ratio]
         infinity = -((-infinite << bits) // total)
         if levels is not None:
             return _on_grid(Law(atoms, infinity, []), levels, grid, bits), levels
