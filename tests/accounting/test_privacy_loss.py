@@ -7,13 +7,13 @@ import math
 import random
 from decimal import Context, Decimal
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from oracle.composition import composed_delta
 from userdp import BudgetError, LogRatio, _core
 from userdp.accounting import PrivacyLossDistribution, optimal_delta
 from userdp.accounting.losses import largest_pair, weights_of
@@ -136,15 +136,6 @@ def test_maximum_of_curves(case: Any) -> None:
 # --- exact references
 
 
-def enumerated(pairs: list[Pair], level: Fraction) -> Fraction:
-    """The hockey-stick divergence of a product, by all its outcomes."""
-    total = Fraction(0)
-    for outcomes in product(*pairs):
-        p, q = math.prod(x for x, _ in outcomes), math.prod(y for _, y in outcomes)
-        total += max(p - level * q, Fraction(0))
-    return total
-
-
 def random_pair(rng: random.Random, outcomes: int) -> Pair:
     """Masses with zeros on either side now and then, and repeated ratios."""
 
@@ -166,7 +157,7 @@ def test_products_by_enumeration(seed: int) -> None:
         (PrivacyLossDistribution.from_pmfs([p for p, _ in pair], [q for _, q in pair]), count) for pair, count in parts
     )
     for level in (Fraction(1), Fraction(rng.randint(10, 40), 10), Fraction(rng.randint(10, 2000), 10)):
-        exact = max(enumerated(flat, level), enumerated(backward, level))
+        exact = max(composed_delta(flat, level), composed_delta(backward, level))
         bounds = whole.delta(LogRatio(level.numerator, level.denominator), relative=0.01)
         assert Fraction(bounds.lower) <= exact <= Fraction(bounds.upper)
         assert bounds.upper - bounds.lower <= 0.01 * bounds.upper
@@ -176,7 +167,7 @@ def test_products_by_enumeration(seed: int) -> None:
         if inside and math.isfinite(inside.upper):
             # At the upper bound of epsilon delta is certainly no more.
             multiplier = Fraction(math.exp(inside.upper)) * (1 + Fraction(1, 10**9))
-            assert max(enumerated(flat, multiplier), enumerated(backward, multiplier)) <= exact
+            assert max(composed_delta(flat, multiplier), composed_delta(backward, multiplier)) <= exact
 
 
 def binomial_sum(count: int, level: Fraction, multiplier: Fraction) -> Fraction:
@@ -258,7 +249,7 @@ def test_poisson_is_the_mixture() -> None:
     mixed = [rate * x + (1 - rate) * y for x, y in zip(p, q, strict=True)]
     pairs = [list(zip(mixed, q, strict=True))] * 4
     backward = [list(zip(q, mixed, strict=True))] * 4
-    exact = max(enumerated(pairs, Fraction(6, 5)), enumerated(backward, Fraction(6, 5)))
+    exact = max(composed_delta(pairs, Fraction(6, 5)), composed_delta(backward, Fraction(6, 5)))
     assert_encloses(sampled.delta(LogRatio(6, 5)), exact)
     assert not sampled.attained
     with pytest.raises(ValueError, match="add-remove"):
@@ -286,7 +277,7 @@ def test_mixed_orders_need_the_maximum() -> None:
     p, q = ["30/31", "1/31"], ["14/41", "27/41"]
     level = Fraction(60543, 8405)
     asked = LogRatio(level.numerator, level.denominator)
-    mixed = enumerated(
+    mixed = composed_delta(
         [[(Fraction(30, 31), Fraction(14, 41)), (Fraction(1, 31), Fraction(27, 41))],
          [(Fraction(14, 41), Fraction(30, 31)), (Fraction(27, 41), Fraction(1, 31))]], level
     )  # fmt: skip
@@ -373,7 +364,7 @@ def test_coarse_grids_are_above_and_lower_bounds_below(seed: int) -> None:
     above = []
     for tenths in range(10, 40, 3):
         level = Fraction(tenths, 10)
-        exact = enumerated(flat, level)
+        exact = composed_delta(flat, level)
         lower, upper = composed.delta(_core.Level(level, Fraction(0)))
         assert lower <= exact <= upper
         above.append(upper - composed.charge > exact)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracle.iterated_mean import hockey_stick
+from oracle.iterated_mean import hockey_stick_of_weights
 from userdp.accounting import gaussian_delta, zcdp_delta
 from userdp.means import combined as module
 from userdp.means.combined import ClippedSum, CombinedMean, DistanceSearch, Look, Moves, Release, Round
@@ -186,19 +186,14 @@ def release_delta(step: Release, epsilon: float, universe: list[Person], n: int,
             return pmfs[-1].outputs[0]
 
         step.draw(draw, vectors_of(people, d).filled())
-        joint: dict[Any, Fraction] = {(): F(1)}
+        joint: dict[Any, int] = {(): 1}
         for pmf in pmfs:
-            masses = [*zip(pmf.outputs, pmf.fractions(), strict=True)]
+            masses = [*zip(pmf.outputs, pmf.weights, strict=True)]
             joint = {(*o, x): p * q for o, p in joint.items() for x, q in masses}
         known[people] = joint
-    worst = 0.0
-    for people, other in neighbors(universe, n):
-        p, q = known[people], known[other]
-        outcomes = list(p.keys() | q.keys())
-        worst = max(
-            worst, hockey_stick([p.get(o, F(0)) for o in outcomes], [q.get(o, F(0)) for o in outcomes], epsilon)
-        )
-    return worst
+    return max(
+        hockey_stick_of_weights(known[people], known[other], epsilon) for people, other in neighbors(universe, n)
+    )
 
 
 def releases(d: int, account: GaussianAccount) -> list[tuple[str, Release]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracle.iterated_mean import hockey_stick, renyi
+from oracle.iterated_mean import hockey_stick, hockey_stick_of_weights, renyi
 from support.forgotten_plans import forgotten_plans
 from userdp import exceptions
 from userdp.accounting import zcdp_delta
@@ -151,6 +151,10 @@ def test_pmfs_are_concentrated(order: int) -> None:
 def test_reference_divergences() -> None:
     p, q = [F(1, 2), F(1, 2)], [F(1, 4), F(3, 4)]
     assert hockey_stick(p, q, 0) == pytest.approx(0.25)
+    assert hockey_stick_of_weights({"a": 5, "b": 5}, {"b": 3, "a": 1}, 0) == pytest.approx(0.25)
+    assert hockey_stick_of_weights({"a": 1, "b": 1}, {"a": 1, "c": 3}, 0.5) == hockey_stick(
+        [F(1, 2), F(1, 2), F(0)], [F(1, 4), F(0), F(3, 4)], 0.5
+    )
     assert renyi(p, q, 2) == pytest.approx(math.log(1 + F(1, 3)))
 
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -161,6 +162,7 @@ def test_geometric_draws_of_listed_bits(p: Fraction) -> None:
 def powers_by_logarithm(q: Fraction) -> oracle.Powers:
     """Around q^k for a q of many digits, from 300-digit decimals."""
 
+    @cache
     def powers(k: int, _: int) -> tuple[Fraction, Fraction]:
         with localcontext() as context:
             context.prec = 400

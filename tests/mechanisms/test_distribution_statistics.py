@@ -42,9 +42,11 @@ def geometric(p: Fraction, last: int) -> list[Fraction]:
 
 def negative_binomial(r: Fraction, p: Fraction, last: int) -> list[Fraction]:
     """Proportional to r (r + 1) ... (r + x - 1) / x! p^x, cut where nothing is left at 2^-256."""
-    weights = [F(1)]
+    units = [1 << 512]
     for x in range(last):
-        weights.append(F(int(weights[-1] * (r + x) * p / (x + 1) * 2**512), 2**512))
+        step = (r + x) * p / (x + 1)
+        units.append(units[-1] * step.numerator // step.denominator)
+    weights = [F(unit, 1 << 512) for unit in units]
     return ideal_distributions.normalized(weights)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 Pair = tuple[tuple[Fraction, Fraction], ...]
 """A mechanism on two neighbors: for each outcome its mass on the one and on the other."""
@@ -21,14 +22,25 @@ def response(level: Fraction, leak: Fraction = Fraction(0)) -> Pair:
     return ((right, wrong), (wrong, right), *leaks)
 
 
-def composed_delta(pairs: Sequence[Pair], multiplier: Fraction) -> Fraction:
-    """The divergence of the product of the mechanisms, outcome by outcome."""
-    total = Fraction(0)
-    for outcomes in itertools.product(*pairs):
-        p = math.prod((mass for mass, _ in outcomes), start=Fraction(1))
-        q = math.prod((mass for _, mass in outcomes), start=Fraction(1))
-        total += max(Fraction(0), p - multiplier * q)
-    return total
+def composed_delta(pairs: Sequence[Iterable[tuple[Fraction, Fraction]]], multiplier: Fraction) -> Fraction:
+    """The divergence of the product of the mechanisms, outcome by outcome; those of the same masses are counted."""
+    whole, known = 1, Counter({(1, 1): 1})
+    for pair in pairs:
+        unit, outcomes = over_one_denominator(pair)
+        whole, further = whole * unit, Counter[tuple[int, int]]()
+        for (p, q), times in known.items():
+            for a, b in outcomes:
+                further[p * a, q * b] += times
+        known = further
+    top, bottom = multiplier.as_integer_ratio()
+    return Fraction(sum(times * max(0, p * bottom - top * q) for (p, q), times in known.items()), whole * bottom)
+
+
+def over_one_denominator(pair: Iterable[tuple[Fraction, Fraction]]) -> tuple[int, list[tuple[int, int]]]:
+    """A denominator of all masses, and their numerators."""
+    listed = [(a.as_integer_ratio(), b.as_integer_ratio()) for a, b in pair]
+    unit = math.lcm(*(bottom for outcome in listed for _, bottom in outcome))
+    return unit, [(a * (unit // under_a), b * (unit // under_b)) for (a, under_a), (b, under_b) in listed]
 
 
 def renyi_bound(pair: Pair, order: int) -> Fraction:
@@ -48,17 +60,22 @@ def worst_strategy(
     apart from what follows another, so the best choice in every state is the best strategy of all.
     """
     ask = lru_cache(maxsize=None)(allowed)
+    top, bottom = multiplier.as_integer_ratio()
+    # Masses are integers over the unit to the power of how many came before, and values over that of the depth.
+    unit, _ = over_one_denominator(outcome for pair in menu.values() for outcome in pair)
+    choices = {name: [(int(a * unit), int(b * unit)) for a, b in pair] for name, pair in menu.items()}
 
-    def best(p: Fraction, q: Fraction, spent: tuple[Hashable, ...]) -> Fraction:
-        value = max(Fraction(0), p - multiplier * q)
+    @cache
+    def best(p: int, q: int, spent: tuple[Hashable, ...]) -> int:
+        value = max(0, p * bottom - top * q) * unit ** (depth - len(spent))
         if len(spent) < depth:
-            for name, pair in menu.items():
+            for name, pair in choices.items():
                 after = tuple(sorted((*spent, name), key=str))
                 if ask(after):
-                    value = max(value, sum((best(p * a, q * b, after) for a, b in pair), Fraction(0)))
+                    value = max(value, sum(best(p * a, q * b, after) for a, b in pair))
         return value
 
-    return best(Fraction(1), Fraction(1), ())
+    return Fraction(best(1, 1, ()), unit**depth * bottom)
 
 
 def optimal_delta(levels: Iterable[tuple[Fraction, int]], multiplier: Fraction) -> Fraction:

@@ -37,7 +37,9 @@ class Digits:
         """P[X >= first], first >= 0, added up from far out."""
         start = max(first, self.length + 1)
         flat = max(self.length + 1 + 2**self.flat_bits - start, 0) * Fraction(self.rest, WHOLE * 2**self.flat_bits)
-        return flat + sum((self.probability(x) for x in range(first, self.length + 1)), Fraction(0))
+        zero = Fraction(2 * self.center, WHOLE) if first == 0 else Fraction(0)
+        each = (divmod(x - 1, len(self.low)) for x in range(max(first, 1), self.length + 1))
+        return flat + zero + Fraction(sum(self.high[high] * self.low[low] for high, low in each), WHOLE**2)
 
     def distribution(self, offset: int, width: int) -> list[Fraction]:
         """The release of the value `offset` in 0, ..., `width`."""
@@ -121,10 +123,15 @@ def digits(level: Level, width: int, low_count: int, high_count: int) -> Digits:
     return Digits(center, high, outside, low, flat_bits)
 
 
+def within(p: Fraction, q: Fraction, multiplier: Fraction) -> bool:
+    """p <= multiplier * q, without a reduction of the product."""
+    return p.numerator * q.denominator * multiplier.denominator <= multiplier.numerator * q.numerator * p.denominator
+
+
 def is_private(pmfs: list[list[Fraction]], multiplier: Fraction) -> bool:
     """Whether every output of every two values a unit apart has probabilities within the multiplier, both ways."""
     return all(
-        p > 0 and q > 0 and p <= multiplier * q and q <= multiplier * p
+        p > 0 and q > 0 and within(p, q, multiplier) and within(q, p, multiplier)
         for one, other in itertools.pairwise(pmfs)
         for p, q in zip(one, other, strict=True)
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 
 from oracle.divergence import exp_bounds
 
@@ -22,11 +23,11 @@ def exp_of_minus(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 
 def rational_powers(q: Fraction) -> Powers:
-    return lambda k, _: (q**k, q**k)
+    return cache(lambda k, _: (q**k, q**k))
 
 
 def exponential_powers(rate: Fraction) -> Powers:
-    return lambda k, bits: exp_of_minus(rate * k, bits + 64)
+    return cache(lambda k, bits: exp_of_minus(rate * k, bits + 64))
 
 
 def number(words: Sequence[int], width: int = 128) -> tuple[Fraction, Fraction]:

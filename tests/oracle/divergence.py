@@ -14,14 +14,14 @@ def exp_bounds(x: Fraction, bits: int = 200) -> tuple[Fraction, Fraction]:
     halvings = max(0, math.ceil(x).bit_length() + 1)
     work = bits + 2 * halvings + 20
     scale = 1 << work
-    y = x / 2**halvings
-    low = high = 0
-    term, n = Fraction(1), 0
-    while term * scale > 1:
-        low += math.floor(term * scale)
-        high += math.ceil(term * scale)
+    above, below = x.numerator, x.denominator << halvings
+    low = high = n = 0
+    term = scale << 2  # in quarters of a unit
+    while term > 4:
+        low += term >> 2
+        high += -(-term >> 2)
         n += 1
-        term = Fraction(math.ceil(term * y / n * scale * 4), scale * 4)
+        term = -(-term * above // (below * n))
     low -= n  # terms were carried rounded up, by less than a quarter unit each
     high += 2 + n
     for _ in range(halvings):
@@ -30,8 +30,14 @@ def exp_bounds(x: Fraction, bits: int = 200) -> tuple[Fraction, Fraction]:
 
 
 def hockey_stick(p: Sequence[Fraction], q: Sequence[Fraction], multiplier: Fraction) -> Fraction:
-    """Sum of max(0, p - E q)."""
-    return sum((max(Fraction(0), a - multiplier * b) for a, b in zip(p, q, strict=True)), Fraction(0))
+    """Sum of max(0, p - E q), over one denominator of all masses."""
+    top, bottom = multiplier.as_integer_ratio()
+    whole = math.lcm(*(mass.denominator for mass in (*p, *q)))
+    total = 0
+    for a, b in zip(p, q, strict=True):
+        more = a.numerator * (whole // a.denominator) * bottom - top * b.numerator * (whole // b.denominator)
+        total += max(more, 0)
+    return Fraction(total, whole * bottom)
 
 
 def hockey_stick_bounds(

@@ -13,19 +13,18 @@ from oracle.divergence import exp_bounds
 
 def normalized(weights: Sequence[Fraction]) -> list[Fraction]:
     # Over one denominator, so that sums of the masses stay short.
-    scale = 2**256
-    integers = [int(weight * scale) for weight in weights]
+    integers = [(weight.numerator << 256) // weight.denominator for weight in weights]
     total = sum(integers)
     return [Fraction(integer, total) for integer in integers]
 
 
 def power(base: Fraction, exponent: int) -> Fraction:
     """base^exponent for 0 < base < 1, to about 2^-500."""
-    found, bits = Fraction(1), 512
+    bits = 512
+    found, (top, bottom) = 1 << bits, base.as_integer_ratio()
     for digit in bin(exponent)[2:]:
-        found = found * found * (base if digit == "1" else 1)
-        found = Fraction(int(found * 2**bits), 2**bits)
-    return found
+        found = found * found * (top if digit == "1" else 1) // ((bottom if digit == "1" else 1) << bits)
+    return Fraction(found, 1 << bits)
 
 
 def exponential(scores: Sequence[int], rate: Fraction) -> list[Fraction]:
@@ -42,9 +41,10 @@ def truncated_laplace(epsilon: Fraction, width: int) -> list[Fraction]:
 def clamped_laplace(value: int, rate: Fraction, lower: int, upper: int) -> list[Fraction]:
     """The pmf of value + X clamped to lower..upper, for the discrete Laplace distribution P[X = x] ~ e^(-rate |x|)."""
     q = 1 / exp_bounds(rate)[0]
-    powers = [Fraction(1)]
+    powers, units = [Fraction(1)], 1 << 256
     for _ in range(max(upper - value, value - lower)):
-        powers.append(Fraction(int(powers[-1] * q * 2**256), 2**256))
+        units = units * q.numerator // q.denominator
+        powers.append(Fraction(units, 1 << 256))
     masses = [powers[abs(z - value)] * (1 - q) for z in range(lower, upper + 1)]
     # The ends hold the tails: sum of q^j for j >= d is q^d / (1 - q), and the factor (1 - q) is already there.
     masses[0], masses[-1] = powers[value - lower], powers[upper - value]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 
 Vector = tuple[Fraction, ...]
@@ -54,3 +54,10 @@ def hockey_stick(p: Sequence[Fraction], q: Sequence[Fraction], epsilon: float) -
     """The least delta for this direction."""
     factor = Fraction(math.exp(epsilon))
     return float(sum(max(a - factor * b, Fraction(0)) for a, b in zip(p, q, strict=True)))
+
+
+def hockey_stick_of_weights(p: Mapping[Hashable, int], q: Mapping[Hashable, int], epsilon: float) -> float:
+    """The same of distributions by integer weights, over one denominator for all outcomes."""
+    factor, total_p, total_q = Fraction(math.exp(epsilon)), sum(p.values()), sum(q.values())
+    more, less = total_q * factor.denominator, total_p * factor.numerator
+    return sum(max(a * more - less * q.get(outcome, 0), 0) for outcome, a in p.items()) / (total_p * more)

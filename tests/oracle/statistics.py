@@ -22,20 +22,36 @@ def surprise(count: int, draws: int, mass: Fraction) -> float:
     """
     if mass in (0, 1):
         return 0.0 if count == mass * draws else math.inf
-    expected = mass * draws
-    excess = count - expected  # exact: what follows cancels to first order
-    hits = count * math.log1p(excess / expected) if count else 0.0
-    misses = (draws - count) * math.log1p(-excess / (draws - expected)) if count < draws else 0.0
+    return _surprise(count, draws, mass.numerator, mass.denominator)
+
+
+def _surprise(count: int, draws: int, mass: int, whole: int) -> float:
+    """That of a mass over a denominator, not 0 and not 1."""
+    excess = count * whole - draws * mass  # exact: what follows cancels to first order
+    hits = count * math.log1p(excess / (draws * mass)) if count else 0.0
+    misses = (draws - count) * math.log1p(-excess / (draws * (whole - mass))) if count < draws else 0.0
     return max(0.0, hits + misses)
+
+
+def over_one_denominator(masses: Sequence[Fraction]) -> tuple[list[int], int]:
+    """Numerators of the masses, and a denominator of all."""
+    whole = math.lcm(*(mass.denominator for mass in masses))
+    return [mass.numerator * (whole // mass.denominator) for mass in masses], whole
 
 
 def surprises(counts: Sequence[int], masses: Sequence[Fraction], alarm: float = ALARM) -> tuple[float, float]:
     """The largest surprise over all outcomes and all tails {0, ..., i}, and its limit by a union bound."""
-    draws, whole = sum(counts), sum(masses)
-    assert whole == 1, "masses must sum to 1 exactly"
-    tails = list(zip(accumulate(counts), accumulate(masses), strict=True))[:-1]
-    sets = [*zip(counts, masses, strict=True), *tails]
-    return max(surprise(count, draws, mass) for count, mass in sets), math.log(2 * len(sets) / alarm)
+    draws, (units, whole) = sum(counts), over_one_denominator(masses)
+    assert sum(units) == whole, "masses must sum to 1 exactly"
+    tails = list(zip(accumulate(counts), accumulate(units), strict=True))[:-1]
+    sets = [*zip(counts, units, strict=True), *tails]
+    worst = 0.0
+    for count, mass in sets:
+        if mass in (0, whole):
+            worst = max(worst, 0.0 if count * whole == mass * draws else math.inf)
+        else:
+            worst = max(worst, _surprise(count, draws, mass, whole))
+    return worst, math.log(2 * len(sets) / alarm)
 
 
 def ratio_surprises(counts: Sequence[int], ratios: Sequence[Fraction], alarm: float = ALARM) -> tuple[float, float]:
@@ -49,8 +65,9 @@ def mean_and_width(
     values: Sequence[Fraction], masses: Sequence[Fraction], draws: int, alarm: float = ALARM
 ) -> tuple[Fraction, float]:
     """The mean of a function of one draw, and how far the mean of `draws` may be from it (Bernstein's inequality)."""
-    mean = sum(v * p for v, p in zip(values, masses, strict=True))
-    variance = sum((v - mean) ** 2 * p for v, p in zip(values, masses, strict=True))
+    units, whole = over_one_denominator(masses)
+    mean = sum((v * p for v, p in zip(values, units, strict=True)), Fraction(0)) / whole
+    variance = sum((v * v * p for v, p in zip(values, units, strict=True)), Fraction(0)) / whole - mean**2
     reach = max(abs(v - mean) for v in values)
     # 2 exp(-n t^2 / (2 (variance + reach t / 3))) = alarm, solved for t.
     nats = math.log(2 / alarm) / draws
@@ -71,7 +88,7 @@ def chi_square(counts: Sequence[int], masses: Sequence[Fraction], least: float =
         if cells[-1][1] >= least:
             cells.append([0.0, 0.0])
         cells[-1][0] += count
-        cells[-1][1] += float(mass * draws)
+        cells[-1][1] += mass.numerator * draws / mass.denominator
     if len(cells) > 1 and cells[-1][1] < least:
         last = cells.pop()
         cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]

@@ -57,8 +57,13 @@ def pairwise(users: Sequence[Any], size: int, sums: Callable[[int, int, Any], Nu
 
 def clipped_pairwise(counts: Sequence[Sequence[int]], tau: int) -> list[Number]:
     """From counts[candidate][user]."""
-    users = range(len(counts[0]))
-    return pairwise(users, len(counts), lambda a, b, user: int(counts[a][user]) - int(counts[b][user]), tau)
+    rows = [[int(count) for count in row] for row in counts]
+
+    def total(a: int, b: int) -> int:
+        changes = (x - y for x, y in zip(rows[a], rows[b], strict=True))
+        return sum(-tau if change < -tau else tau if change > tau else change for change in changes)
+
+    return [max((total(a, b) for b in range(len(rows)) if b != a), default=0) for a in range(len(rows))]
 
 
 def by_table(psi: Any, users: Sequence[Sequence[int]], tau: int) -> list[Number]:

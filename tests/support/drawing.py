@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oracle.statistics import ALARM, chi_square, chi_square_limit, surprises
+from oracle.statistics import ALARM, chi_square, chi_square_limit, over_one_denominator, surprises
 from userdp.exceptions import InsecureRandomnessWarning
 
 DRAWS = 4_000_000
@@ -55,7 +55,9 @@ def with_a_bias(draws: Draws, outcome: int) -> Draws:
 
 
 def assert_near(pmf: Sequence[Fraction], ideal: Sequence[Fraction], distance: Fraction) -> None:
-    assert sum(pmf) == 1
-    total_variation = sum(abs(a - b) for a, b in zip(pmf, ideal, strict=True)) / 2
+    units, whole = over_one_denominator([*pmf, *ideal])
+    assert sum(units[: len(pmf)]) == whole
+    apart = sum(abs(a - b) for a, b in zip(units[: len(pmf)], units[len(pmf) :], strict=True))
+    total_variation = Fraction(apart, 2 * whole)
     print(f"total variation distance to the ideal distribution {float(total_variation):.3g}")
     assert total_variation <= distance

@@ -69,6 +69,14 @@ def largest_change(
             known[dataset] = paths_of(program_of(dataset))
         return known[dataset]
 
+    epsilons: dict[int, float] = {}
+
+    def epsilon_of(mechanism: Any) -> float:
+        # By identity, as `known` keeps them all.
+        if id(mechanism) not in epsilons:
+            epsilons[id(mechanism)] = mechanism.certified_epsilon
+        return epsilons[id(mechanism)]
+
     change = spent = 0.0
     for x, x2 in pairs:
         first, second = paths(x), paths(x2)
@@ -76,10 +84,10 @@ def largest_change(
             return float("inf"), float("inf")
         for outcomes, draws in first.items():
             for (mechanism, arguments, _), (mechanism2, arguments2, _) in zip(draws, second[outcomes], strict=True):
-                if mechanism.certified_epsilon != mechanism2.certified_epsilon:
+                if epsilon_of(mechanism) != epsilon_of(mechanism2):
                     return float("inf"), float("inf")
                 change = max([change, *map(distance, arguments, arguments2)])
-            spent = max(spent, sum(mechanism.certified_epsilon for mechanism, _, _ in draws))
+            spent = max(spent, sum(epsilon_of(mechanism) for mechanism, _, _ in draws))
     return change, spent
 
 
