@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # As a plugin: hooks of this file alone are not called for the examples in docstrings.
+    config.pluginmanager.register(_Clock())
     # The workers of pytest-xdist send their reports to the process that started them.
     if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Recorder())
@@ -51,19 +53,21 @@ def _seconds() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    item.stash[_START] = _seconds()
-    return (yield)
+class _Clock:
+    """Adds the processor time of its phases to the reports of each test."""
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        item.stash[_START] = _seconds()
+        return (yield)
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    now = _seconds()
-    report.user_properties.append(("seconds", now - item.stash[_START]))
-    item.stash[_START] = now
-    return report
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        now = _seconds()
+        report.user_properties.append(("seconds", now - item.stash[_START]))
+        item.stash[_START] = now
+        return report
 
 
 class _Recorder:

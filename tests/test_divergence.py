@@ -88,9 +88,9 @@ def random_rationals(source: random.Random, length: int) -> list[F]:
     return [F(weight, total) for weight in weights]
 
 
-def test_a_hundred_thousand_random_rational_pairs() -> None:
+def test_thirty_thousand_random_rational_pairs() -> None:
     source = random.Random(20240229)
-    for _ in range(100_000):
+    for _ in range(30_000):
         length = source.randrange(1, 5)
         p, q = random_rationals(source, length), random_rationals(source, length)
         ratio = F(source.randrange(1, 9), source.randrange(1, 4))

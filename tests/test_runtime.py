@@ -110,7 +110,7 @@ def test_a_forked_child_has_its_own_pool() -> None:
         pmfs = [([i + 1, 300 - i], 301) for i in range(300)]
         pairs = [(i, j) for j in range(300) for i in range(j)]
         level = _core.Level(Fraction(1), Fraction(1, 3))
-        call = lambda: [_core.family_worst(pmfs, pairs, level, Fraction(0), None) for _ in range(100)]
+        call = lambda: [_core.family_worst(pmfs, pairs, level, Fraction(0), None) for _ in range(20)]
         mine = call()
         child = os.fork()
         if child == 0:

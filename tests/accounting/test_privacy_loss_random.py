@@ -6,6 +6,7 @@ import math
 import random
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from userdp.exact.numbers import parse_level
 from userdp.exact.pmf import whole_multiples
 
 DOWN, UP = Context(prec=60, rounding=ROUND_FLOOR), Context(prec=60, rounding=ROUND_CEILING)
-LONG = Context(prec=700)
+# What is compared to 10^-200 has tails that are multiplied by up to e^370 = 10^160.
+LONG = Context(prec=450)
 Masses = list[Fraction]
 
 
@@ -142,7 +144,7 @@ def tail(x: Decimal) -> Decimal:
     """1 - Phi(x) by the series of odd powers, to hundreds of digits."""
     term = total = x.copy_abs()
     n = 0
-    while term > Decimal("1e-690"):
+    while term > Decimal("1e-440"):
         n += 1
         term = LONG.divide(LONG.multiply(LONG.multiply(term, x), x), Decimal(2 * n + 1))
         total = LONG.add(total, term)
@@ -156,7 +158,7 @@ def tail(x: Decimal) -> Decimal:
 def machin() -> Decimal:
     def arctan(x: int) -> Decimal:
         power, total, n = LONG.divide(Decimal(1), Decimal(x)), Decimal(0), 0
-        while power > Decimal("1e-705"):
+        while power > Decimal("1e-455"):
             total = LONG.add(total, LONG.divide(power if n % 2 == 0 else power.copy_negate(), Decimal(2 * n + 1)))
             power, n = LONG.divide(power, Decimal(x * x)), n + 1
         return total
@@ -181,8 +183,7 @@ def assert_around(bounds: tuple[Fraction, Fraction], value: Decimal) -> None:
     assert known - off <= bounds[1]
 
 
-@pytest.mark.parametrize("power", [-40, -20, -6, 0, 4, 8])
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("power", "count"), [*product([-40, -20, -6, 0, 4], [1, 3]), (8, 1)])
 def test_gaussian_noise_of_all_sizes(power: int, count: int) -> None:
     rng = random.Random(100 * power + count)
     mu_squared = Fraction(2) ** power * (1 if power == 8 else Fraction(rng.randint(2**10, 2**11), 2**10))

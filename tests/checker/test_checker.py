@@ -453,7 +453,9 @@ def test_malformed_reports_are_problems_and_never_exceptions(name: str) -> None:
         {"a": 1},
     ]
     copies = pickle.dumps(honest)  # read back many times faster than it is copied
-    for path, value in itertools.product([path for path in _leaves(honest) if path], junk):
+    source = random.Random(name)
+    leaves = [path for path in _leaves(honest) if path]
+    for path, value in [(path, value) for path in leaves for value in source.sample(junk, 6)]:
         report = pickle.loads(copies)
         _set(*path, to=value)(report)
         if report == honest:

@@ -433,8 +433,11 @@ def test_bounding_contributions_moves_nobody(kind: str) -> None:
     """Which rows are kept depends on ids only, and what is kept is as it was given."""
     make = {**VECTORS, **NUMBERS, **TEXTS}[kind]
     labels: list[Any] = ["yes" if label else "no" for label in LABELS] if kind in TEXTS else list(LABELS)
-    for table in TABLES.values():
-        for value in (None, "seven", 1j, Ellipsis):
+    values = (None, "seven", 1j, Ellipsis)
+    first = list(VECTORS | NUMBERS | TEXTS).index(kind)
+    for place, table in enumerate(TABLES.values()):
+        # In another order for every kind of labels, so that each container of points meets all values.
+        for value in (values[(first + place) % 4], values[(first + place + 1) % 4]):
             X, y = brought(table, replaced(POINTS, OWN, value)), brought(make, replaced(labels, OWN, value))
             if X is None or y is None:
                 continue

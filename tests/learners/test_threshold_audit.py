@@ -54,7 +54,7 @@ SCORE = [
 ]
 MEDIAN = [
     ({"domain_size": 3, "m": 1, "alpha": 0.5}, 2, None),
-    ({"domain_size": 2, "m": 2, "alpha": 0.9}, 2, [(1, 0), (1, 1), (2, 1)]),
+    ({"domain_size": 2, "m": 2, "alpha": 0.9}, 2, [(1, 0), (2, 1)]),
     ({"domain_size": 1, "m": 3, "alpha": 0.9}, 2, None),
 ]
 

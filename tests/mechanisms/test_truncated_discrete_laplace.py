@@ -92,7 +92,7 @@ def test_kappa_against_powers() -> None:
 
 @pytest.mark.parametrize("ratio", [F(2), F(3, 2), F(20), F(10**6 + 1, 10**6), F(2**40 + 1, 2**40)])
 @pytest.mark.parametrize("power", [1, 2, 3, 10, 100])
-@pytest.mark.parametrize("gap", [F(0), F(1, 10**13), F(1, 10**300), F(1, 10**3000)])
+@pytest.mark.parametrize("gap", [F(0), F(1, 10**13), F(1, 10**300), F(1, 10**1000)])
 def test_kappa_at_ties(ratio: Fraction, power: int, gap: Fraction) -> None:
     epsilon = LogRatio(ratio.numerator, ratio.denominator)
     exact = 1 / ratio**power
