@@ -119,6 +119,35 @@ def test_all_forms_give_the_same_integers(name: str, tmp_path: Path) -> None:
         assert plain(added(QUERIES[name], table)) == expected, form
 
 
+def test_datasets_of_several_files(tmp_path: Path) -> None:
+    """Files with a part of the columns in their path, with a filter, with other types and orders, and other formats."""
+    arrow = pytest.importorskip("pyarrow")
+    dataset = pytest.importorskip("pyarrow.dataset")
+    schema = Schema(town=key(str), hours=integer(0, 80))
+    query = Query().group_by("town", max_keys=1, rule="first").agg(n=count_users(), all=sum("hours", max_total=80))
+    rng = np.random.default_rng(3)
+    towns = np.array(["Bonn", "Ulm", "Zug"])[rng.integers(0, 3, 2000)]
+    frame = pd.DataFrame({"who": rng.integers(0, 300, 2000), "town": towns, "hours": rng.integers(0, 90, 2000)})
+    whole = arrow.Table.from_pandas(frame, preserve_index=False)
+
+    def sums(table: Any) -> Any:
+        return plain(add_up(compiled(query, schema), table_of(table), "who", schema, memory=2**26, directory=None))
+
+    for kind in ("parquet", "feather"):
+        parts = dataset.partitioning(arrow.schema([("town", arrow.string())]), flavor="hive")
+        dataset.write_dataset(whole, tmp_path / kind, format=kind, partitioning=parts)
+        read = dataset.dataset(tmp_path / kind, format=kind, partitioning="hive")
+        assert sums(read) == sums(frame)
+        assert sums(read.filter(dataset.field("hours") > 40)) == sums(frame[frame["hours"] > 40])
+    small = arrow.table({"hours": arrow.array([7], arrow.int8()), "who": arrow.array([1000], arrow.int32())})
+    dataset.write_dataset(whole, tmp_path / "mixed", format="parquet", max_rows_per_group=300)
+    dataset.write_dataset(small, tmp_path / "mixed", format="parquet", basename_template="other-{i}.parquet",
+                          existing_data_behavior="overwrite_or_ignore")  # fmt: skip
+    # The other file has no town, so its row is in no group.
+    assert sums(dataset.dataset(tmp_path / "mixed", schema=whole.schema)) == sums(frame)
+    assert sums(dataset.dataset(whole)) == sums(frame)
+
+
 def reference(frame: pd.DataFrame, most: int) -> dict[Any, list[int]]:
     """The query "unknown" in plain Python: users, rows and hours by town and year."""
     found: dict[Any, dict[Any, list[int]]] = {}

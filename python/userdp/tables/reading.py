@@ -137,11 +137,24 @@ class _Dataset(Table):
             raise ValueError("frame has several columns of one name; rename them")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Its record batches."""
+        """Its record batches, of one file and one row group after the other."""
         import pyarrow
 
-        for batch in self._dataset.to_batches(columns=list(columns), batch_size=BATCH_ROWS):
-            yield _narwhals(pyarrow.table(batch), "frame")
+        for part in self._parts():
+            # A fragment has the types and the order of its own file.
+            given = {} if part is self._dataset else {"schema": self._dataset.schema}
+            for batch in part.to_batches(columns=list(columns), batch_size=BATCH_ROWS, **given):
+                yield _narwhals(pyarrow.table(batch), "frame")
+
+    def _parts(self) -> Iterator[Any]:
+        """What is scanned at a time: a scan reads up to a GiB ahead of who takes its batches, whatever it is told."""
+        try:
+            fragments = iter(self._dataset.get_fragments())
+        except ValueError:  # a dataset with a filter has none
+            yield self._dataset
+            return
+        for fragment in fragments:
+            yield from fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
 
     def empty(self, columns: Sequence[str]) -> Any:
         """Return its schema as a table."""
