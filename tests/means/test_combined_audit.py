@@ -122,8 +122,9 @@ def distribution(method: CombinedMean, vectors: CachedUserVectors) -> dict[Any, 
             found[program(draw)] = (weight, total)
         except _Stop as stopped:
             pmf = stopped.distribution
+            whole = total * pmf.total  # a sum, made once
             waiting += [
-                ((*path, outcome), weight * more, total * pmf.total)
+                ((*path, outcome), weight * more, whole)
                 for outcome, more in zip(pmf.outputs, pmf.weights, strict=True)
                 if more
             ]

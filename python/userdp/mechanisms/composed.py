@@ -39,8 +39,9 @@ def run(adaptive: AdaptiveMechanism, source: _core.Source) -> Any:
 
 def output_distribution(adaptive: AdaptiveMechanism, outputs: Sequence[Hashable], *, max_paths: int = MAX_PATHS) -> Pmf:
     """The exact distribution of the outcome over its possible outputs, which follow from public parameters only."""
-    masses: dict[Hashable, Fraction] = dict.fromkeys(outputs, Fraction(0))
-    prefixes: list[_Path] = [_Path((), Fraction(1))]
+    # Weights by the total that they are over: paths have few totals, and an integer costs less than a reduced fraction.
+    weights: dict[Hashable, dict[int, int]] = {output: {} for output in outputs}
+    prefixes: list[_Path] = [_Path((), 1, 1)]
     done = 0
     while prefixes:
         path = prefixes.pop()
@@ -48,10 +49,16 @@ def output_distribution(adaptive: AdaptiveMechanism, outputs: Sequence[Hashable]
         outcome = adaptive(PathEnumerator(path, branches, done + len(prefixes), max_paths))
         prefixes.extend(branches)
         done += 1
-        if outcome not in masses:
+        if outcome not in weights:
             raise RuntimeError(f"an adaptive mechanism returned {outcome!r}, which is not among its public outputs")
-        masses[outcome] += path.mass
-    return _pmf(masses)
+        by_total = weights[outcome]
+        by_total[path.total] = by_total.get(path.total, 0) + path.weight
+    return _pmf(
+        {
+            output: sum((Fraction(weight, total) for total, weight in by_total.items()), Fraction(0))
+            for output, by_total in weights.items()
+        }
+    )
 
 
 def _pmf(masses: dict[Hashable, Fraction]) -> Pmf:
@@ -60,11 +67,12 @@ def _pmf(masses: dict[Hashable, Fraction]) -> Pmf:
 
 
 class _Path:
-    """The first outcomes of the draws, and their probability together."""
+    """The first outcomes of the draws, and their probability together, weight / total."""
 
-    def __init__(self, outcomes: tuple[Any, ...], mass: Fraction) -> None:
+    def __init__(self, outcomes: tuple[Any, ...], weight: int, total: int) -> None:
         self.outcomes = outcomes
-        self.mass = mass
+        self.weight = weight
+        self.total = total
 
 
 class PathEnumerator:
@@ -82,19 +90,14 @@ class PathEnumerator:
         if position < len(self.path.outcomes):
             return self.path.outcomes[position]
         pmf = mechanism.pmf(*arguments)
-        possible = [
-            (outcome, Fraction(weight, pmf.total))
-            for outcome, weight in zip(pmf.outputs, pmf.weights, strict=True)
-            if weight
-        ]
+        possible = [(outcome, weight) for outcome, weight in zip(pmf.outputs, pmf.weights, strict=True) if weight]
         # A mechanism may draw without end.
         if self.others + len(self.branches) + len(possible) > self.max_paths:
             raise BudgetError(
                 f"the exact distribution has more than {self.max_paths} paths; audit a smaller domain or fewer rounds"
             )
-        before, mass = self.path.outcomes, self.path.mass
-        self.branches.extend(_Path((*before, outcome), mass * probability) for outcome, probability in possible[1:])
-        first, probability = possible[0]
-        self.path.outcomes = (*before, first)
-        self.path.mass = mass * probability
+        before, above, total = self.path.outcomes, self.path.weight, self.path.total * pmf.total
+        self.branches.extend(_Path((*before, outcome), above * weight, total) for outcome, weight in possible[1:])
+        first, weight = possible[0]
+        self.path.outcomes, self.path.weight, self.path.total = (*before, first), above * weight, total
         return first
