@@ -88,7 +88,8 @@ pytest: $(VENV)/.stamp-check
 	$(IN_PARALLEL) -m "not serial"
 	$(SERIAL)
 
-quick: lint ## lint and the fast tests, in a minute: not those marked slow, statistical or serial
+quick: ## lint and the fast tests, in a minute and a half: not those marked slow, statistical or serial
+	$(MAKE) --no-print-directory -j2 lint-rust lint-python
 	$(IN_PARALLEL) -m "not slow and not statistical and not serial"
 
 test-durations: $(VENV)/.stamp-check ## run all tests and write docs/test-durations.md

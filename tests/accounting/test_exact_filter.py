@@ -57,17 +57,21 @@ def asks(make: Callable[[], PrivacyLedger], items: Mapping[str, Any], *, every: 
     # To certify the same promise for every path would take minutes.
     nothing = ledger._spent, ledger._used
 
-    def allowed(names: tuple[str, ...]) -> bool:
-        ledger._spent, ledger._used = nothing
+    @cache
+    def after(names: tuple[str, ...]) -> Any:
+        """What is spent after all of these; None where one of them was refused."""
+        before = after(names[:-1]) if names else nothing
+        if not names or before is None:
+            return before
+        ledger._spent, ledger._used = before
         ledger._entries = []
         try:
-            for name in names[every - 1 :: every]:
-                ledger.spend(items[name])
+            ledger.spend(items[names[-1]])
         except PrivacyBudgetError:
-            return False
-        return True
+            return None
+        return ledger._spent, ledger._used
 
-    return allowed
+    return lambda names: after(names[every - 1 :: every]) is not None
 
 
 def masses(pair: oracle.Pair) -> tuple[list[Fraction], list[Fraction]]:

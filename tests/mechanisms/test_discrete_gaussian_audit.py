@@ -21,8 +21,8 @@ F = Fraction
 def probabilities(noise: DiscreteGaussian, value: int, outputs: range) -> list[Fraction]:
     """The distribution of the release of a value, on outputs that may reach beyond it."""
     pmf = noise.pmf(value)
-    distribution = dict(zip(pmf.outputs, pmf.weights, strict=True))
-    return [F(distribution.get(output, 0), pmf.total) for output in outputs]
+    distribution, total = dict(zip(pmf.outputs, pmf.weights, strict=True)), pmf.total
+    return [F(distribution.get(output, 0), total) for output in outputs]
 
 
 def half_as_wide(noise: DiscreteGaussian) -> DiscreteGaussian:
