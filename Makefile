@@ -50,7 +50,7 @@ build-demo: $(VENV)/.stamp
 	$(BIN)/maturin develop --release --extras demo
 
 build: $(VENV)/.stamp ## compile the core and install userdp into .venv, with all extras
-	$(BIN)/maturin develop --release --extras demo,frame,learn,plot,progress,report
+	$(BIN)/maturin develop --release --extras demo,frame,learn,optimal,plot,progress,report
 
 demo: build-demo ## run the demo on the wage panel and write report.html and report.json
 	$(BIN)/userdp demo --output $(REPORT)

@@ -13,6 +13,7 @@ The public packages, from the ground up:
 * `userdp.accounting`: composition, zero-concentrated privacy, ledgers, group privacy, subsampling
 * `userdp.mechanisms`: noise, choices and the item that most users have, with exactly known distributions
 * `userdp.users`: users' data: who gave which rows, and how they are read
+* `userdp.optimal`: mechanisms of least loss in small worlds, with proofs that there are no better ones
 * `userdp.estimators`: what all estimators share, and what a fit promises
 * `userdp.public_randomness`: public randomness by which users with similar data draw the same answer
 * `userdp.concepts`: concept classes and their representations
@@ -88,6 +89,7 @@ _PACKAGES = (
     "learners",
     "means",
     "model_selection",
+    "optimal",
     "optimization",
     "planning",
     "protocols",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("highspy")
 pytest.importorskip("sklearn")
 
 import userdp
@@ -28,6 +29,7 @@ from userdp.item_to_user import audit_perfect_generalization
 from userdp.lddp import check_lddp
 from userdp.learners import CorrelatedSamplingClassifier, RealizablePACClassifier, ThresholdClassifier
 from userdp.means import WinsorizedMean
+from userdp.optimal import optimal_mechanism
 from userdp.planning import compare_methods
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
@@ -89,6 +91,9 @@ MAKERS: dict[str, Callable[[], str]] = {
         .compose(PrivacyLossDistribution.from_pmfs(["2/3", "1/3"], ["1/3", "2/3"]))
         .certificate(delta="1e-6")
     ),
+    "optimality": lambda: optimal_mechanism(
+        lambda users, guess: 1 - users.count((guess,)), universe=("a", "b"), n_users=1, epsilon=1
+    ).certificate.to_json(),
 }
 
 
@@ -262,7 +267,7 @@ def try_to_read(read: Callable[[Any], Any], text: Any) -> None:
         said = str(error)
     assert made is not None or len(said) > 10
     if isinstance(made, Report):
-        best = "established" if made.KIND == "composition" else "consistent"
+        best = "established" if made.KIND in ("composition", "optimality") else "consistent"
         assert made.verify().finding in (best, "well-formed", "wrong")
         made.summary()
 

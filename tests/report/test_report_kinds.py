@@ -21,6 +21,8 @@ import jsonschema
 import numpy as np
 import pytest
 
+pytest.importorskip("highspy")
+
 from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
 from userdp.audit import audit_dataset, audit_user_level
@@ -31,6 +33,7 @@ from userdp.estimators.plan import Budget, PrivacyRecord
 from userdp.exact.numbers import LogRatio
 from userdp.item_to_user import audit_perfect_generalization
 from userdp.lddp import check_lddp
+from userdp.optimal import optimal_mechanism, optimal_sum_mechanism
 from userdp.planning import compare_methods, user_complexity
 from userdp.report import Report, Verification
 from userdp.stability import AgreementEstimate, audit_stability
@@ -74,6 +77,12 @@ def votes(sample: tuple[Any, ...]) -> dict[int, Fraction]:
 def composed(*parts: tuple[PrivacyLossDistribution, int]) -> Report:
     """The certificate of a composition."""
     return Report.from_json(PrivacyLossDistribution.composed(parts).certificate(delta="1e-6"))
+
+
+def optimal(**arguments: Any) -> Report:
+    """The certificate of the best guess of what a user has."""
+    known = {"universe": ("a", "b"), "n_users": 1, "epsilon": LogRatio(2)}
+    return optimal_mechanism(lambda users, guess: 1 - users.count((guess,)), **(known | arguments)).certificate
 
 
 EVEN = {0: "1/2", 1: "1/2"}
@@ -127,10 +136,23 @@ MAKERS: dict[str, Callable[[], Report]] = {
         (PrivacyLossDistribution.gaussian(5), 1),
     ),
     "composition on a lattice": lambda: composed((PrivacyLossDistribution.pure("ln(3/2)"), 20)),
+    "optimality": lambda: optimal(delta="1/10"),
+    "optimality of a mean": lambda: optimal(objective="bayes", symmetries=()),
+    "optimality of a sum": lambda: (
+        optimal_sum_mechanism(
+            lambda total, output: abs(total - output),
+            statistic_range=(-1, 0),
+            outputs=(-2, -1, F(1, 2)),
+            n_users=2,
+            epsilon=1,
+        ).certificate
+    ),
 }
 MAKERS = {name: cache(make) for name, make in MAKERS.items()}
 RECOMPUTED = ("audit", "lddp", "generalization", "stability")
 """Kinds of which numbers are computed again, from the report alone."""
+ALONE = ("composition", "optimality")
+"""Kinds that prove their claim, with nothing else."""
 
 
 def sealed(report: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +181,7 @@ def test_round_trip(name: str) -> None:
         assert again.summary() == report.summary() == str(report)
         expected = "consistent" if report.KIND in RECOMPUTED else "well-formed"
         assert again.verify() == report.verify()
-        assert report.verify().finding == ("established" if report.KIND == "composition" else expected)
+        assert report.verify().finding == ("established" if report.KIND in ALONE else expected)
     assert pickle.loads(pickle.dumps(report)) == report
     assert report.digest == json.loads(text)["digest"]
     assert json.loads(report.to_json(indent=1)) == json.loads(text) == report.to_dict()
@@ -297,6 +319,18 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("composition", forge(resolution=None), "several kinds of releases need a resolution"),
     ("composition on a lattice", forge(resolution="1/10"), "not shown to have this delta"),
     ("composition on a lattice", forge(bits=20, cut="0"), "not shown to have this delta"),
+    ("optimality", forge(value="1/2"), "value is not what the table loses"),
+    ("optimality", forge(lower_bound="1"), "lower_bound is not what mu and y prove"),
+    ("optimality", forge(delta="1/11"), "the table is not private"),
+    ("optimality", forge(epsilon={"ratio": "3", "exponent": "0"}), "below and above are not e^epsilon"),
+    ("optimality of a sum", forge(epsilon={"ratio": "1", "exponent": "2"}), "not certainly between below and above"),
+    ("optimality", forge(objective="bayes"), "mu is the prior where there is one"),
+    ("optimality of a mean", forge(objective="worst"), "a prior goes with the objective 'bayes'"),
+    ("optimality of a mean", at("prior", 0, to="1/3"), "prior must be >= 0 and sum to 1"),
+    ("optimality", at("y", 0, 0, to=10**6), "y must be of constraints of the world"),
+    ("optimality", at("world", "kind", to="all"), "unknown world"),
+    ("optimality", at("world", "losses", 0, 0, to="1"), "the loss does not have a stated symmetry"),
+    ("optimality of a sum", at("world", "reach", to=2), "the table is not private"),
 ]
 
 
@@ -327,6 +361,16 @@ EXTREME: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("composition", forge(bits=10**4000, cut=HUGE, delta=f"1/{HUGE}")),
     ("composition", at("releases", 0, "epsilon", to={"ratio": HUGE, "exponent": HUGE})),
     ("composition", at("releases", 0, "count", to=10**4000)),
+    ("optimality", at("world", "n_users", to=10**4000)),
+    ("optimality", at("world", "n_examples", to=10**9)),
+    ("optimality", forge(total=HUGE, scale=HUGE)),
+    ("optimality", forge(epsilon={"ratio": HUGE, "exponent": HUGE}, below=HUGE, above=HUGE)),
+    ("optimality of a sum", at("world", "reach", to=10**4000)),
+    ("optimality of a sum", at("world", "lowest", to=10**4000)),
+    (
+        "optimality",
+        at("world", to={"kind": "selection", "n_users": 1000, "n_items": 2**64, "loss": "regret", "agreement": None}),
+    ),
 ]
 
 
@@ -515,7 +559,7 @@ def test_a_worse_pair_than_the_witness_is_found() -> None:
     assert "worst divergence" in found.problems[0]
 
 
-@pytest.mark.parametrize("name", ["stability", "explanation", "comparison", "agreement", "composition"])
+@pytest.mark.parametrize("name", ["stability", "explanation", "comparison", "agreement", "composition", "optimality"])
 def test_what_is_not_computed_again_says_so(name: str) -> None:
     with pytest.raises(TypeError, match="computes nothing again from a mechanism"):
         MAKERS[name]().verify(answer)

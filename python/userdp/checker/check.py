@@ -15,6 +15,8 @@ from userdp.checker import audits
 from userdp.checker.claims import check_estimate, check_generalization, check_lddp, check_stability
 from userdp.checker.compositions import FIELDS as COMPOSITION_FIELDS
 from userdp.checker.compositions import check_composition
+from userdp.checker.optimality import FIELDS as OPTIMALITY_FIELDS
+from userdp.checker.optimality import check_optimality
 from userdp.checker.running import Checked, Declared, Finding, Mechanism
 from userdp.checker.values import Problem, canonical_digest, need
 
@@ -57,6 +59,7 @@ FIELDS = {
     "comparison": _names("task sizes rows best reason"),
     "agreement": _names("agreed trials defaults probability confidence"),
     "composition": COMPOSITION_FIELDS,
+    "optimality": OPTIMALITY_FIELDS,
 }
 """The fields of every kind, besides `format`, `userdp_version` and `digest`."""
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
@@ -84,8 +87,8 @@ class Verification:
         *wrong*: there are problems. *well-formed*: the form and the digest are right, and a report of this kind holds
         nothing from which its numbers could be computed again. *consistent*: the numbers inside the report agree with
         each other, and no mechanism was given. *spot-checked*: the pmfs of some of the datasets that the claim is about
-        were computed again from the mechanism, and agree. *established*: those of all of them were; of a composition,
-        the whole of it was.
+        were computed again from the mechanism, and agree. *established*: those of all of them were; of a composition
+        or an optimum, the whole of it was.
     problems : tuple of str
         What is wrong; empty otherwise.
     datasets : int
@@ -205,6 +208,7 @@ def check(
             "generalization": lambda: check_generalization(report, mechanism_pmf, declared, said),
             "stability": lambda: check_stability(report),
             "composition": lambda: check_composition(report),
+            "optimality": lambda: check_optimality(report),
         }
         found = checks.get(kind, lambda: check_estimate(kind, report))()
     except Problem as problem:

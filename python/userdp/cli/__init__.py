@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, compose, demo, table
+from userdp.cli import commands, compose, demo, optimal, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -55,6 +55,7 @@ def _parser() -> Parser:
         commands.add_lddp,
         commands.add_delstab,
         compose.add_compose,
+        optimal.add_optimal,
         commands.add_verify,
         table.add_table,
         demo.add_demo,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from userdp.planning.comparison import compare_methods
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
 from userdp.planning.sample_size import SampleSize, user_complexity
+from userdp.planning.selections import SelectionUsers, selection_users
 from userdp.report import Comparison, Prediction
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "LowerBound",
     "Prediction",
     "SampleSize",
+    "SelectionUsers",
     "compare_methods",
     "heterogeneity_bound",
     "lower_bound",
+    "selection_users",
     "user_complexity",
 ]

@@ -13,6 +13,7 @@ from userdp.report.composition import CompositionCertificate
 from userdp.report.estimates import AgreementEstimate, Comparison, Explanation, Prediction
 from userdp.report.generalization import GeneralizationReport, GeneralizationWitness
 from userdp.report.lddp import LDDPResult
+from userdp.report.optimality import OptimalityCertificate
 from userdp.report.stability import ItemStability, SeedStability, StabilityReport
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "GeneralizationWitness",
     "ItemStability",
     "LDDPResult",
+    "OptimalityCertificate",
     "Prediction",
     "Report",
     "SeedStability",
