@@ -21,8 +21,10 @@ from oracle.composition import composed_delta
 from userdp import BudgetError, LogRatio
 from userdp.accounting import PrivacyLossDistribution
 from userdp.checker import check as checker
-from userdp.checker import compositions, values
-from userdp.checker.compositions import Grid, Level, Levels, Near, Work, exponential
+from userdp.checker import compositions, enclosures, values
+from userdp.checker import releases as kinds
+from userdp.checker.enclosures import Near, exponential
+from userdp.checker.releases import Grid, Level, Levels, Work
 from userdp.cli import main
 from userdp.report import CompositionCertificate, Report
 
@@ -57,6 +59,23 @@ MAKERS: dict[str, Callable[[], str]] = {
         .certificate(delta="1e-7")
     ),
     "Gaussian": lambda: PLD.gaussian(3, 2).certificate(delta="1e-6"),
+    "sampled Gaussian": lambda: (
+        PLD.gaussian("0.8", neighbors="add-remove").poisson("0.01").self_compose(100).certificate(delta="1e-6")
+    ),
+    "sampled Gaussian beside a pair": lambda: PLD.composed(
+        [
+            (PLD.gaussian(2, neighbors="add-remove").poisson("1/2"), 3),
+            (PLD.from_pmfs(["1/2", "1/2"], ["2/5", "3/5"], neighbors="add-remove"), 2),
+        ]
+    ).certificate(epsilon=2),
+    "sample of a fixed size": lambda: (
+        PLD.gaussian("0.8").without_replacement(1, 100).self_compose(20).certificate(delta="1e-6")
+    ),
+    "largest loss": lambda: (
+        PLD.from_pmfs(["44/111", "41/111", "14/111", "12/111"], ["12/111", "14/111", "41/111", "44/111"])
+        .self_compose(12)
+        .certificate(delta="1e-13")
+    ),
     "Gaussian beside a pair": lambda: PLD.composed([(PLD.gaussian(5), 2), (PAIR, 3)]).certificate(epsilon=2),
     "mixed": lambda: MIXED.certificate(delta="1e-5"),
     "disjoint": lambda: PLD.from_pmfs([1, 0], [0, 1]).certificate(epsilon=3),
@@ -85,7 +104,7 @@ def composition_of(content: dict[str, Any]) -> PrivacyLossDistribution:
     def release(code: dict[str, Any]) -> PrivacyLossDistribution:
         if code["kind"] == "pair":
             p, q = ([int(weight) for weight in code[side]] for side in "pq")
-            return PLD.from_pmfs([F(x, sum(p)) for x in p], [F(y, sum(q)) for y in q])
+            return PLD.from_pmfs([F(x, sum(p)) for x in p], [F(y, sum(q)) for y in q], neighbors=content["neighbors"])
         if code["kind"] == "pure":
             return PLD.pure(level(code["epsilon"]), F(code["delta"]))
         if code["kind"] == "discrete-laplace":
@@ -93,9 +112,12 @@ def composition_of(content: dict[str, Any]) -> PrivacyLossDistribution:
         if code["kind"] == "discrete-gaussian":
             return PLD.discrete_gaussian(F(code["sigma_squared"]), code["shift"])
         if code["kind"] == "gaussian":
-            root = math.isqrt(F(code["mu_squared"]).numerator), math.isqrt(F(code["mu_squared"]).denominator)
-            found = PLD.gaussian(root[1], root[0])
-            return found if F(*root) ** 2 == F(code["mu_squared"]) else PLD.composed([(PLD.gaussian(5), 2)])
+            return PLD.gaussian(mu2=F(code["mu_squared"]))
+        if code["kind"] == "sampled-gaussian":
+            return PLD.gaussian(mu2=F(code["mu_squared"]), neighbors="add-remove").poisson(F(code["rate"]))
+        if code["kind"] == "fixed-sample-gaussian":
+            rate = F(code["rate"])
+            return PLD.gaussian(mu2=F(code["mu_squared"])).without_replacement(rate.numerator, rate.denominator)
         return PLD.bounded_range(level(code["range"]))
 
     return PLD.composed((release(code), code["count"]) for code in content["releases"])
@@ -143,13 +165,13 @@ def test_no_rounding_makes_a_bound_false(seed: int) -> None:
     for _ in range(rng.randint(1, 2)):
         if rng.random() < 0.3:
             ratio = 1 + F(rng.randint(0, 20), rng.randint(5, 20))
-            releases.append((compositions.Pure(Level(ratio, F(0)), F(rng.randint(0, 3), 30)), rng.randint(1, 3)))
+            releases.append((kinds.Pure(Level(ratio, F(0)), F(rng.randint(0, 3), 30)), rng.randint(1, 3)))
         else:
             outcomes = rng.randint(1, 3)
-            releases.append((compositions.Pair(weights(outcomes), weights(outcomes)), rng.randint(1, 3)))
+            releases.append((kinds.Pair(weights(outcomes), weights(outcomes)), rng.randint(1, 3)))
 
     def law(release: Any) -> list[tuple[Fraction, Fraction]]:
-        if isinstance(release, compositions.Pair):
+        if isinstance(release, kinds.Pair):
             return [(F(x, sum(release.p)), F(y, sum(release.q))) for x, y in zip(release.p, release.q, strict=True)]
         e, delta = release.epsilon.ratio, release.delta
         high, low = (1 - delta) * e / (1 + e), (1 - delta) / (1 + e)
@@ -174,7 +196,7 @@ def cases(kind: str) -> list[Any]:
 
 @pytest.mark.parametrize("case", cases("pure"))
 def test_randomized_response(case: Any) -> None:
-    release = compositions.Pure(Level(F(1), F(case["epsilon"])), F(0))
+    release = kinds.Pure(Level(F(1), F(case["epsilon"])), F(0))
     for asked in case["delta"]:
         least, most = ends(asked["value"])
         bits = 300 + max(least.denominator.bit_length() - least.numerator.bit_length(), 0)
@@ -186,7 +208,7 @@ def test_randomized_response(case: Any) -> None:
 @pytest.mark.parametrize("resolution", [None, F(1, 1000)])
 @pytest.mark.parametrize("case", cases("discrete-gaussian"))
 def test_discrete_gaussian(case: Any, resolution: Fraction | None) -> None:
-    noise = compositions.DiscreteGaussian(F(case["sigma2"]), case["shift"])
+    noise = kinds.DiscreteGaussian(F(case["sigma2"]), case["shift"])
     grid = Grid(120, resolution, 0, Work())
     bound = compositions.composed_delta([(noise, case["count"])], grid, Level(F(1), F(case["epsilon"])))
     least, most = ends(case["value"])
@@ -195,7 +217,7 @@ def test_discrete_gaussian(case: Any, resolution: Fraction | None) -> None:
 
 @pytest.mark.parametrize("case", cases("bounded-range"))
 def test_bounded_range(case: Any) -> None:
-    release = compositions.BoundedRange(Level(F(case["R"]), F(0)))
+    release = kinds.BoundedRange(Level(F(case["R"]), F(0)))
     for asked in case["delta"]:
         if F(asked["E"]) >= 1:
             grid = Grid(120, F(1, 2000), 0, Work())
@@ -204,9 +226,48 @@ def test_bounded_range(case: Any) -> None:
             assert least <= bound <= most + F(1, 10**6)
 
 
+@pytest.mark.parametrize("rate", ["1/100", "1/2", "1"])
+@pytest.mark.parametrize("epsilon", ["0", "1/20", "1", "3"])
+def test_sampled_gaussian(rate: str, epsilon: str) -> None:
+    """The curve of one release has a formula, and a grid raises it by little."""
+    q, mu, context = F(rate), F(5, 4), Context(prec=120)
+
+    def decimal_of(x: Fraction) -> Decimal:
+        return context.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+    def gaussian_curve(level: Decimal) -> Decimal:
+        loss = context.divide(context.ln(level), decimal_of(mu))
+        ends_of = [context.subtract(sign * decimal_of(mu / 2), loss) for sign in (1, -1)]
+        first, second = (context.add(normal(x, context), Decimal("0.5")) for x in ends_of)
+        return context.subtract(first, context.multiply(level, second))
+
+    def removed(level: Decimal) -> Decimal:
+        inner = context.add(context.divide(context.subtract(level, Decimal(1)), decimal_of(q)), Decimal(1))
+        if inner <= 0:
+            return context.subtract(Decimal(1), level)
+        return context.multiply(decimal_of(q), gaussian_curve(inner))
+
+    level = context.exp(decimal_of(F(epsilon)))
+    inverse = removed(context.divide(Decimal(1), level))
+    # 1 - E + E h(1 / E)
+    added = context.add(context.subtract(Decimal(1), level), context.multiply(level, inverse))
+    for release, exact in (
+        (kinds.SampledGaussian(mu**2, q), removed(level)),
+        (kinds.SampledGaussian(mu**2, q, added=True), added),
+        (kinds.FixedSampleGaussian(mu**2, q), removed(level)),
+    ):
+        for cut in (0, 1 << 70):
+            grid = Grid(120, F(1, 100), cut, Work())
+            masses, levels = release.masses(grid, Levels(Level(F(1), F(1, 100))))
+            bound = compositions.delta_above(masses, levels, Level(F(1), F(epsilon)), 120)
+            assert sum(masses.finite) + masses.infinity == 1 << 120
+            assert F(exact) <= bound + F(1, 10**100)
+            assert bound <= F(exact) * F(101, 100) + F(1, 10**9)
+
+
 @pytest.mark.parametrize("case", cases("gaussian"))
 def test_gaussian(case: Any) -> None:
-    noise = compositions.Gaussian(F(case["mu2"]))
+    noise = kinds.Gaussian(F(case["mu2"]))
     least, most = ends(case["value"])
     # Cells of a twenty-fourth of the noise's standard deviation, as losses are multiples of mu.
     resolution = F(1, math.ceil(24 / math.sqrt(F(case["mu2"]))))
@@ -237,14 +298,29 @@ PI = Decimal(
 def test_the_normal_distribution(seed: int) -> None:
     rng, context = random.Random(seed), Context(prec=200)
     bits = rng.choice([150, 300])
-    x, one = F(rng.randint(-12 * 10**6, 12 * 10**6), 10**6), Near(1, 1, 0)
-    low, high = compositions.Normal(bits).below(x, one)
+    x = F(rng.randint(-12 * 10**6, 12 * 10**6), 10**6)
+    scaled = x.numerator * (1 << bits) // x.denominator
+    low, high = enclosures.Normal(bits).below(scaled, scaled + 1)
     known = normal(context.divide(Decimal(x.numerator), Decimal(x.denominator)), context)
     error = Decimal("1e-100")
     ends_of = [context.divide(Decimal(2 * end - (1 << bits)), Decimal(1 << bits + 1)) for end in (low, high)]
     assert ends_of[0] <= context.add(known, error)
     assert context.subtract(known, error) <= ends_of[1]
-    assert high - low <= 64
+    assert high - low <= 4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_logarithms(seed: int) -> None:
+    rng, context = random.Random(seed), Context(prec=200)
+    bits = rng.choice([20, 150, 300])
+    y = rng.randrange(1, 1 << rng.randint(1, 2 * bits))
+    width = rng.choice([0, 1, 7])
+    low, high = enclosures.Logarithm(bits).of(y, y + width)
+    first, last = (context.ln(context.divide(Decimal(end), Decimal(1 << bits))) for end in (y, y + width))
+    scaled = [context.divide(Decimal(end), Decimal(1 << bits)) for end in (low, high)]
+    assert scaled[0] <= context.add(first, Decimal("1e-150"))
+    assert context.subtract(last, Decimal("1e-150")) <= scaled[1]
+    assert high - low <= 4 + (-(-(width << bits) // y))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -294,7 +370,16 @@ def stronger(content: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["randomized response", "discrete Laplace", "bounded range", "pair", "mixed"])
+def test_samples_have_their_neighbors() -> None:
+    for name, other in (("sampled Gaussian", "replace"), ("sample of a fixed size", "add-remove")):
+        found = checker.check(sealed(json.loads(MAKERS[name]()) | {"neighbors": other}))
+        assert found.finding == "wrong"
+        assert "other neighbors" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["randomized response", "discrete Laplace", "bounded range", "pair", "mixed", "sampled Gaussian"]
+)
 def test_stronger_claims_are_wrong(name: str) -> None:
     forged = stronger(json.loads(MAKERS[name]()))
     assert forged
@@ -400,11 +485,22 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "far losses": ("pair", {"p": ["1" + "0" * 15000, "1", "1"], "resolution": "1/100000", "cut": "0"}),
     "near losses": (
         "pair",
-        {"p": ["1" + "0" * 15000, "1" + "0" * 14999 + "1"], "q": ["1", "1"], "resolution": None, "count": 2**40},
+        {
+            "p": ["1" + "0" * 15000, "1" + "0" * 14999 + "1"],
+            "q": ["1", "1"],
+            "resolution": None,
+            "count": 2**40,
+            "epsilon": {"ratio": "1", "exponent": "0"},
+        },
     ),
     "many outcomes": (
         "pair",
-        {"p": [str(10**30 + i * i) for i in range(12_500)], "q": ["1"] * 12_500, "resolution": "1/1000"},
+        {
+            "p": [str(10**30 + i * i) for i in range(12_500)],
+            "q": ["1"] * 12_500,
+            "resolution": "1/1000",
+            "epsilon": {"ratio": "1", "exponent": "0"},
+        },
     ),
 }
 
@@ -412,7 +508,7 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_certificates(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused with a reason or checked, in seconds. An eighth of the work is allowed, and so an eighth of a minute."""
-    monkeypatch.setattr(compositions, "MOST_WORK", compositions.MOST_WORK // 8)
+    monkeypatch.setattr(kinds, "MOST_WORK", kinds.MOST_WORK // 8)
     made, changes = HOSTILE[name]
     content = json.loads(MAKERS[made]())
     for field, value in changes.items():
@@ -435,7 +531,7 @@ def test_hostile_certificates(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_work_of_a_check_is_bounded() -> None:
     """Nothing of these is done; they are refused when their work is known."""
     with pytest.raises(values.Problem, match="too large to be checked"):
-        Work().spend(compositions.MOST_WORK + 1)
+        Work().spend(kinds.MOST_WORK + 1)
 
 
 def test_without_the_compiled_decimal_module(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,9 +585,6 @@ def test_what_is_not_certified() -> None:
     once = PLD.pure("0.1", "1e-4")
     with pytest.raises(ValueError, match="give epsilon, delta, or both"):
         once.certificate()
-    sampled = PLD.gaussian(1, neighbors="add-remove").poisson("1/100")
-    with pytest.raises(ValueError, match="does not know such releases"):
-        sampled.certificate(delta="1e-6")
     with pytest.raises(ValueError, match="no finite epsilon"):
         once.certificate(delta="1e-6")
     with pytest.raises(ValueError, match="at least"):
@@ -523,8 +616,8 @@ def test_both_orders_are_composed() -> None:
     assert isinstance(first, CompositionCertificate)
     assert isinstance(second, CompositionCertificate)
     assert first.delta == second.delta
-    assert not compositions.Pair((30, 1), (14, 27)).is_symmetric()
-    assert compositions.Pair((3, 1, 2), (1, 3, 2)).is_symmetric()
+    assert not kinds.Pair((30, 1), (14, 27)).is_symmetric()
+    assert kinds.Pair((3, 1, 2), (1, 3, 2)).is_symmetric()
 
 
 def test_many_outcomes() -> None:

@@ -52,7 +52,9 @@ def test_the_truths_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     p, other = random_pair(np.random.default_rng(0), 8, 0.3)
     for epsilon in (0.1, 1.0):
         parts = [(p, other, 12)]
-        assert Transformed(parts).delta(epsilon) == pytest.approx(enumerated(parts, epsilon), rel=1e-9)
+        found = Transformed(parts).deltas([epsilon, epsilon + 1e-4])
+        expected = [enumerated(parts, near) for near in (epsilon, epsilon + 1e-4)]
+        assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_chunks_are_not_run_again(

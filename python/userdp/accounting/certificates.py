@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from userdp.accounting.losses import (
     BoundedRangeLoss,
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
+    FixedSampleGaussianLoss,
     GaussianLoss,
     PairLoss,
     PureLoss,
     ReleaseLoss,
+    SampledGaussianLoss,
 )
 from userdp.accounting.refinement import FIRST_CERTIFIED, targets
 from userdp.checker.compositions import bound_of
@@ -27,11 +31,13 @@ from userdp.report.composition import (
     CertifiedRelease,
     CompositionCertificate,
     DiscreteGaussianRelease,
+    FixedSampleGaussianRelease,
     GaussianRelease,
     LaplaceRelease,
     PairRelease,
     PureRelease,
     RangeRelease,
+    SampledGaussianRelease,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +64,11 @@ def release_of(part: ReleaseLoss, count: int) -> CertifiedRelease:
         return RangeRelease(count=count, range=part.range)
     if isinstance(part, GaussianLoss):
         return GaussianRelease(count=count, mu_squared=part.mu_squared)
-    raise ValueError(f"a composition with {part} has no certificate: its checker does not know such releases yet")
+    if isinstance(part, SampledGaussianLoss):
+        return SampledGaussianRelease(count=count, mu_squared=part.mu_squared, rate=part.rate)
+    if isinstance(part, FixedSampleGaussianLoss):
+        return FixedSampleGaussianRelease(count=count, mu_squared=part.mu_squared, rate=part.rate)
+    raise ValueError(f"{part} has no certificate: it says what is to be composed by no parameters of a mechanism")
 
 
 class _Answer(NamedTuple):
@@ -87,22 +97,13 @@ def certified(
             target = Fraction(0)  # without any cut, delta may be 0
         shown = min(shown, answer.upper)
         if delta is None or answer.upper <= delta:
-            limbs, cut, _ = composition._rounding(target)
-            made = CompositionCertificate(
-                neighbors=composition.neighbors,
-                releases=releases,
-                epsilon=answer.epsilon,
-                delta=Fraction(1),
-                bits=64 * limbs - 8,
-                resolution=None if answer.on_lattice else Fraction(1, steps),
-                cut=cut,
+            resolution = None if answer.on_lattice else Fraction(1, steps)
+            made = partial(
+                CompositionCertificate, neighbors=composition.neighbors, releases=releases, resolution=resolution
             )
-            try:
-                bound = bound_of(made.to_dict())
-            except Problem as problem:
-                raise BudgetError(f"{problem}; max_terms would have to be more than a check takes") from None
-            if delta is None or bound <= delta:
-                return replace(made, delta=rounded_up(bound) if delta is None else delta)
+            found = _accepted(made, composition, answer, epsilon, delta, target)
+            if found is not None:
+                return found
         if answer.on_lattice:
             break
         steps *= FINER
@@ -110,6 +111,43 @@ def certified(
         f"only delta <= {float(shown):.8g} is shown at this epsilon, where {float(delta or 0):.8g} was asked; a larger "
         "epsilon or delta is shown more easily"
     )
+
+
+def _accepted(
+    made: Callable[..., CompositionCertificate],
+    composition: PrivacyLossDistribution,
+    answer: _Answer,
+    epsilon: PrivacyLevel | None,
+    delta: Fraction | None,
+    target: Fraction,
+) -> CompositionCertificate | None:
+    """The certificate with the coarsest rounding that its checker accepts."""
+    limbs, cut, _ = composition._rounding(target)
+    wide, least = (64 * limbs - 8, cut), min(target, answer.upper)
+    for bits, most in (_coarse(least, composition.releases), wide) if least else (wide,):
+        made_so = partial(made, bits=bits, cut=most, delta=Fraction(1))
+        for level in (answer.epsilon,) if epsilon is not None else (answer.epsilon, _next(answer.epsilon)):
+            try:
+                bound = bound_of(made_so(epsilon=level).to_dict())
+            except Problem as problem:
+                raise BudgetError(f"{problem}; max_terms would have to be more than a check takes") from None
+            if delta is None:
+                return replace(made_so(epsilon=level), delta=rounded_up(bound))
+            if bound <= delta:
+                return replace(made_so(epsilon=level), delta=delta)
+    return None
+
+
+def _coarse(target: Fraction, releases: int) -> tuple[int, int]:
+    """Bits of masses, and units to cut, with which rounding costs less than 2^-36 of delta."""
+    size = max(target.denominator.bit_length() - target.numerator.bit_length(), 0) + 1
+    bits = size + releases.bit_length() + 40
+    return bits, int(target * 2**bits) // (2**40 * releases)
+
+
+def _next(epsilon: PrivacyLevel) -> PrivacyLevel:
+    """The next number of as many digits, for a claim whose rounding leaves less than its check loses."""
+    return PrivacyLevel(Fraction(1), rounded_up(epsilon.exponent * (1 + Fraction(1, 10**DIGITS))))
 
 
 def _answer(

@@ -11,7 +11,8 @@ from userdp import _core
 from userdp.accounting.calibration import RESULT_BITS, largest_within
 from userdp.accounting.privacy_loss import MAX_TERMS, MOST_MU_SQUARED, PrivacyLossDistribution
 from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho
-from userdp.checker.enclosures import Normal, exponential, square_root
+from userdp.checker.enclosures import Normal, exponential
+from userdp.checker.releases import NoiseCurve
 from userdp.exact.epsilon import LEAST_BOUND, as_epsilon, core_level, ln_float, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
@@ -223,14 +224,12 @@ def _curve(mu2: Fraction, epsilon: Fraction, least: Fraction) -> Fraction:
     while True:
         # Phi is multiplied by e^epsilon, of at most 3 epsilon / 2 bits.
         growth = math.ceil(1.5 * epsilon) + 8
+        # Its arguments are epsilon over mu.
+        growth += max(mu2.denominator.bit_length() - mu2.numerator.bit_length() + 1, 0) // 2
         bits = wanted.denominator.bit_length() - wanted.numerator.bit_length() + 1 + GUARD_BITS + growth
-        inverse = square_root(mu2, bits + 64).inverse(bits + 64)
-        normal = _normal(bits)
-        first = normal.below((mu2 - 2 * epsilon) / 2, inverse)
-        second = normal.below(-(mu2 + 2 * epsilon) / 2, inverse)
-        level = exponential(epsilon, bits).units(bits)
-        above = first[1] - (level[0] * max(second[0], 0) >> bits)
-        below = first[0] + (-level[1] * second[1] >> bits)
+        loss = (epsilon.numerator << bits) // epsilon.denominator
+        curve = NoiseCurve(mu2, bits, _normal(bits))
+        below, above = curve.at((loss, loss + 1), exponential(epsilon, bits).units(bits))
         upper = Fraction(min(above, 1 << bits), 1 << bits)
         if (above - below) << 60 <= above or wanted <= LEAST_BOUND:
             return upper

@@ -790,8 +790,8 @@ class PrivacyLossDistribution(Refined):
         Raises
         ------
         ValueError
-            With Gaussian noise on a sample, which the checker does not know yet; where the claim is false; and where
-            neither epsilon nor delta is given.
+            With privacy losses that were read from dp_accounting; where the claim is false; and where neither epsilon
+            nor delta is given.
         BudgetError
             Where `max_terms`, or what a check may cost, do not do to show the claim.
 

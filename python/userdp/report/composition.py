@@ -114,12 +114,55 @@ class GaussianRelease:
         return f"Gaussian noise, (sensitivity / sigma)^2 = {number_text(self.mu_squared)[0]}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class SampledGaussianRelease:
+    """Continuous Gaussian noise on a Poisson sample of users: (sensitivity / sigma)^2, and the rate."""
+
+    KIND: ClassVar[str] = "sampled-gaussian"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {"count": COUNT, "mu_squared": FRACTION, "rate": FRACTION}
+
+    count: int
+    mu_squared: Fraction
+    rate: Fraction
+
+    def __str__(self) -> str:
+        mu_squared, rate = (number_text(number)[0] for number in (self.mu_squared, self.rate))
+        return f"Gaussian noise, (sensitivity / sigma)^2 = {mu_squared}, on a sample at rate {rate}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedSampleGaussianRelease(SampledGaussianRelease):
+    """Continuous Gaussian noise on a sample of a fixed share of all users, of whom one is replaced."""
+
+    KIND: ClassVar[str] = "fixed-sample-gaussian"
+
+    def __str__(self) -> str:
+        mu_squared, rate = (number_text(number)[0] for number in (self.mu_squared, self.rate))
+        return f"Gaussian noise, (sensitivity / sigma)^2 = {mu_squared}, on a fixed share {rate} of all"
+
+
 CertifiedRelease: TypeAlias = (
-    PairRelease | PureRelease | LaplaceRelease | DiscreteGaussianRelease | RangeRelease | GaussianRelease
+    PairRelease
+    | PureRelease
+    | LaplaceRelease
+    | DiscreteGaussianRelease
+    | RangeRelease
+    | GaussianRelease
+    | SampledGaussianRelease
+    | FixedSampleGaussianRelease
 )
 _KINDS: dict[str, type[CertifiedRelease]] = {
     kind.KIND: kind
-    for kind in (PairRelease, PureRelease, LaplaceRelease, DiscreteGaussianRelease, RangeRelease, GaussianRelease)
+    for kind in (
+        PairRelease,
+        PureRelease,
+        LaplaceRelease,
+        DiscreteGaussianRelease,
+        RangeRelease,
+        GaussianRelease,
+        SampledGaussianRelease,
+        FixedSampleGaussianRelease,
+    )
 }
 
 
@@ -147,7 +190,7 @@ class CompositionCertificate(Report):
     releases : tuple
         What is composed: each has a `count`, and either the two distributions `p` and `q` by integer weights, or
         `epsilon` and `delta`, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`, or
-        `mu_squared`.
+        `mu_squared`, or `mu_squared` and `rate`.
     epsilon : PrivacyLevel
     delta : Fraction
         The claim, exactly.
