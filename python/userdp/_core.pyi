@@ -631,6 +631,21 @@ class TableSums:
         progress: _Progress = None,
     ) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.int64]]]: ...
     def split(self, bins: int, weight: int, progress: _Progress = None) -> tuple[npt.NDArray[np.int64], int]: ...
+    def split_by_key(
+        self,
+        *,
+        users: TableIndex,
+        key_order: npt.NDArray[np.uint32],
+        max_keys: int | None,
+        rule: str,
+        cell_order: npt.NDArray[np.uint32],
+        keys: npt.NDArray[np.uint32],
+        inside: npt.NDArray[np.bool_],
+        weight: int,
+        key_digests: npt.NDArray[np.uint64] | None = None,
+        prf_key: bytes | None = None,
+        progress: _Progress = None,
+    ) -> npt.NDArray[np.int64]: ...
 
 @final
 class Release:

@@ -109,6 +109,14 @@ def bounded(order: Any, most: Any, columns: Any, digests: Any, key: Any) -> Any:
     return TABLE.bounded(users=INDEX, rule="random", **options)
 
 
+CELLS = np.array([0, 1], np.uint32)
+
+
+def split_by_key(order: Any, keys: Any, inside: Any, weight: Any) -> Any:
+    options = {"key_order": CELLS, "max_keys": 1, "rule": "first", "key_digests": None, "prf_key": None}
+    return TABLE.split_by_key(users=INDEX, cell_order=order, keys=keys, inside=inside, weight=weight, **options)
+
+
 def packed_texts(content: Any, offsets: Any) -> Any:
     return _core.TableIndex().packed_texts(content, offsets)
 
@@ -127,6 +135,7 @@ CALLS: dict[str, Call] = {
     "TableSums.add": (lambda *columns: _core.TableSums(2).add(*columns), (CODES, CODES, [NUMBERS, NUMBERS])),
     "TableSums.bounded": (bounded, BOUNDED),
     "TableSums.split": (TABLE.split, (2, 2**20)),
+    "TableSums.split_by_key": (split_by_key, (CELLS, CELLS, np.ones(2, np.bool_), 2**20)),
     "Release": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.from_weights": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.pure": (_core.Release.pure, (LEVEL, F(1, 100), 2)),

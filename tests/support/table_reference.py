@@ -149,3 +149,28 @@ def split(rows: Iterable[tuple[Value, int]], bins: int, weight: int) -> tuple[li
         for row, place in enumerate(sorted(places)):
             sums[place] += weight * (row + 1) // count - weight * row // count
     return sums, len(users)
+
+
+def split_by_key(
+    rows: Iterable[tuple[Value, Value, int]],
+    *,
+    bins: int,
+    weight: int,
+    max_keys: int | None,
+    rule: str,
+    prf_key: bytes,
+    skipped: Iterable[Value] = (),
+) -> dict[tuple[Value, int], int]:
+    """The weight that users have in each kept key, over the bins of the rows there; bins beyond have none."""
+    left_out = set(skipped)
+    users: dict[Value, dict[Value, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for user, key, place in rows:
+        if key not in left_out:
+            users[user][key].append(place)
+    sums: dict[tuple[Value, int], int] = defaultdict(int)
+    for user, keys in users.items():
+        for key in kept_keys(user, keys, max_keys, rule, prf_key):
+            places = sorted(place for place in keys[key] if place < bins)
+            for row, place in enumerate(places):
+                sums[key, place] += weight * (row + 1) // len(places) - weight * row // len(places)
+    return {cell: total for cell, total in sums.items() if total}

@@ -303,6 +303,91 @@ def test_weights_are_split_over_bins(weight: int) -> None:
         assert sums.sum() == weight * found
 
 
+def split_by_key(
+    rows: Sequence[tuple[Value, Value, int]], bins: int, weight: int, size: int = 10**9, **options: Any
+) -> dict[tuple[Value, int], int]:
+    """The same by the core, from cells of a key and a bin."""
+    users, keys, cells = TableIndex(), TableIndex(), TableIndex()
+    skipped = options.pop("skipped", ())
+    kernel = TableSums(0, memory=LEAST_MEMORY)
+    listed: dict[int, tuple[Value, int]] = {}
+    of_cell: dict[int, tuple[int, int]] = {}
+    for batch in batches(rows, size):  # type: ignore[arg-type]
+        owners, of_keys = codes(users, [row[0] for row in batch]), codes(keys, [row[1] for row in batch])
+        pairs = [(key << 32) | row[2] for key, row in zip(of_keys.tolist(), batch, strict=True)]  # type: ignore[operator]
+        found = cells.integers(np.array(pairs, np.int64))
+        for cell, key, row in zip(found.tolist(), of_keys.tolist(), batch, strict=True):
+            listed[cell], of_cell[cell] = (row[1], row[2]), (key, row[2])  # type: ignore[assignment]
+        kernel.add(owners, found, [])
+    order = key_order(keys, [row[1] for row in rows], skipped)
+    ranked = sorted(
+        (cell for cell, (key, _) in of_cell.items() if order[key] != SKIPPED),
+        key=lambda cell: (order[of_cell[cell][0]], of_cell[cell][1]),
+    )
+    cell_order = np.full(len(cells), SKIPPED, np.uint32)
+    cell_order[ranked] = np.arange(len(ranked))
+    sums = kernel.split_by_key(
+        users=users,
+        key_order=order,
+        cell_order=cell_order,
+        keys=np.array([order[of_cell[cell][0]] for cell in ranked], np.uint32),
+        inside=np.array([of_cell[cell][1] < bins for cell in ranked], np.bool_),
+        weight=weight,
+        key_digests=keys.digests(options["prf_key"]),
+        **options,
+    )
+    return {listed[cell]: int(total) for cell, total in zip(ranked, sums, strict=False) if total}
+
+
+@pytest.mark.parametrize("rule", ["first", "random"])
+@pytest.mark.parametrize("most", [None, 0, 1, 3])
+def test_weights_are_split_by_key(rule: str, most: int | None) -> None:
+    """Bins of which the last two have no weight, keys that are left out, small batches and parts on disk."""
+    draw = random.Random(most)
+    for count, users, bins, size in [(1, 1, 1, 9), (300, 7, 5, 40), (5000, 60, 30, 700)]:
+        rows = [(row[0], row[1], draw.randrange(bins + 2)) for row in random_rows(count, count, users, 12)]
+        skipped = [rows[0][1]] if count == 5000 else []
+        for weight in (1, 2**20):
+            given: dict[str, Any] = {"max_keys": most, "rule": rule, "prf_key": PRF_KEY, "skipped": skipped}
+            expected = reference.split_by_key(rows, bins=bins, weight=weight, **given)
+            assert split_by_key(rows, bins, weight, size, **given) == expected
+
+
+def test_orders_of_cells_are_checked() -> None:
+    users, keys = TableIndex(), TableIndex()
+    codes(users, [1])
+    codes(keys, [1, 2])
+    kernel = TableSums(0)
+    zero, order = np.zeros(1, np.uint32), np.arange(2, dtype=np.uint32)
+    kernel.add(zero, np.array([1], np.uint32), [])
+    valid: dict[str, Any] = {
+        "users": users,
+        "key_order": order,
+        "max_keys": 1,
+        "rule": "first",
+        "cell_order": order,
+        "keys": order,
+        "inside": np.ones(2, np.bool_),
+        "weight": 5,
+    }
+    assert kernel.split_by_key(**valid).tolist() == [0, 5]
+    wrong: list[tuple[str, Any, str]] = [
+        ("users", TableIndex(), "users"),
+        ("key_order", np.zeros(2, np.uint32), "key_order"),
+        ("cell_order", np.zeros(2, np.uint32), "cell_order"),
+        ("cell_order", order[:1], "cell_order"),
+        ("keys", order[::-1].copy(), "keys"),
+        ("keys", order + np.uint32(1), "keys"),
+        ("keys", order[:1], "keys"),
+        ("inside", np.ones(1, np.bool_), "keys"),
+        ("weight", 2**31, "weight"),
+        ("rule", "random", "rule"),
+    ]
+    for name, value, match in wrong:
+        with pytest.raises(ValueError, match=match):
+            kernel.split_by_key(**{**valid, name: value})
+
+
 def test_a_public_list_of_bins_is_checked() -> None:
     kernel = TableSums(0)
     kernel.add(np.array([0], np.uint32), np.array([3], np.uint32), [])

@@ -97,7 +97,7 @@ def laws(
             raise StopAsking(level, costs)
 
         try:
-            chosen = choose(whole, len(world), shares, draw, pieces)
+            chosen = choose(whole, shares, draw, pieces)
             yield tuple(chosen), 1.0
         except StopAsking as question:
             mechanism = ExponentialMechanism(

@@ -345,7 +345,6 @@ def test_no_value_raises_or_warns(place: str) -> None:
         (lambda q: q.filter(col("spent") + 1).agg(n=count_users()), "takes a condition"),
         (lambda q: q.agg(n="count"), "must be one of count_users"),
         (lambda q: q.agg(s=tables.sum("spent", max_total=1e-9)), "below a step of the grid"),
-        (lambda q: q.group_by("town").agg(m=quantile("spent")), "quantiles and histograms are of all rows"),
     ],
 )
 def test_errors_name_the_argument_and_the_repair(made: Any, message: str) -> None:

@@ -63,10 +63,14 @@ class Quantile(Aggregate):
     several: bool  # whether a list was asked for
     of_keys: ClassVar[bool] = False
 
+    def columns(self, name: str) -> tuple[str, ...]:
+        """What the quantiles are called in frames: by the name, and where several were asked for by their shares."""
+        return tuple(f"{name}_{float(share):g}" for share in self.shares) if self.several else (name,)
+
 
 @dataclass(frozen=True)
 class Histogram(Aggregate):
-    """How many users are between public edges, where a user's rows share the weight of one."""
+    """How many users are between public edges, where a user's rows in a group share the weight of one."""
 
     column: Any
     edges: tuple[float, ...]
@@ -159,7 +163,7 @@ def mean(column: Any, *, weighting: str = "users", max_rows: int | None = None) 
 
 
 def quantile(column: Any, shares: Any = "1/2") -> Quantile:
-    """Find values below which given shares of the data are, where every user has the same weight.
+    """Find values below which given shares of the data are, where every user of a group has the same weight.
 
     Parameters
     ----------
@@ -194,7 +198,7 @@ def _share(value: Any) -> Fraction:
 
 
 def histogram(column: Any, edges: Sequence[float]) -> Histogram:
-    """Count users between public edges, where a user's rows share the weight of one user.
+    """Count users between public edges, where a user's rows in a group share the weight of one user.
 
     Parameters
     ----------

@@ -17,10 +17,12 @@ from userdp.exact.numbers import check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import CorrelatedCounts
-from userdp.tables.compiled import Compiled, Statistic
+from userdp.tables.compiled import USERS, Compiled, Statistic
+from userdp.tables.drawing import law_of_choices
 from userdp.tables.noise import Allotment, Noise, nearest
+from userdp.tables.quantiles import WEIGHT
 from userdp.tables.reading import table_of
-from userdp.tables.rows import KeyValue, add_up
+from userdp.tables.rows import KeyValue, add_up, bins_of
 from userdp.tables.schema import ColumnType
 
 Vector: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -32,20 +34,22 @@ MEMORY = 2**26
 
 
 class TableAlgorithm:
-    """The release of a query's counts, sums and means on small worlds: what it would draw, exactly.
+    """The release of a query on small worlds: what it would draw, exactly.
 
     An example is a row: a tuple of the values of `columns`, or None for no row, so that users may have fewer rows. What
     users add is computed by the same code as for a release. Which groups of a user count is drawn, so the pmf is the
     mixture of all choices. Noisy numbers are merged beyond the values that the numbers can have without noise: for
     discrete Laplace noise nothing is lost by that; for discrete Gaussian noise the audit is then of a function of the
     release. Where counts have noise in common (`CorrelatedCounts`), the audit is of the integers that they are computed
-    from, which say more than the counts do.
+    from, which say more than the counts do. Quantiles are chosen by the same code as in a release, with every choice in
+    place of a drawn one.
 
     Attributes
     ----------
     outputs : tuple
-        For each key its numbers, or "hidden". With noise in common: for each key the noisy q count - p users, and last
-        the noisy number of users, where p / q is `theta`.
+        For each key its numbers, the bins of its quantiles and the numbers of its histograms, or "hidden". With noise
+        in common: for each key the noisy q count - p users in place of the count, and last the noisy number of users,
+        where p / q is `theta`.
     columns : tuple of str
         What the values of a row are.
     keys : tuple
@@ -63,8 +67,6 @@ class TableAlgorithm:
         n_users: int,
         keys: Sequence[KeyValue] | None = None,
     ) -> None:
-        if noise.keyed is None or noise.selected or noise.binned:
-            raise ValueError("an exact audit is of counts, sums and means; quantiles and histograms have their own")
         if query.unknown and keys is None:
             raise ValueError("keys: an exact audit with unknown keys needs those that its worlds may have")
         people = check_count(n_users, "n_users")
@@ -72,26 +74,49 @@ class TableAlgorithm:
         self.keys: tuple[KeyValue, ...] = tuple(
             (keys or ()) if query.unknown else (() if not query.group else query.keys or ())
         ) or ((),)
-        self._query = replace(query, max_keys=max(query.max_keys, len(self.keys)), rule="first")
+        # With a count of users, so that it shows which keys a user has.
+        known = USERS in query.statistics
+        statistics = query.statistics if known else (USERS, *query.statistics)
+        most = max(query.max_keys, len(self.keys))
+        self._query = replace(query, max_keys=most, rule="first", statistics=statistics)
         self._most, self._rule = query.max_keys, query.rule
         self._schema = schema
-        self._noise = noise.keyed.noise
-        self._steps = [noise.keyed.step(statistic) for statistic, _ in self._noise]
-        self._threshold = None if noise.keyed.sparse is None else noise.keyed.sparse.threshold
+        keyed = noise.keyed
+        self._selected, self._binned = noise.selected, noise.binned
+        self._noise = keyed.noise if keyed is not None else ()
+        # What a user adds to a key: statistics in this order, and then weights by bins.
+        self._counted = [statistic for statistic, _ in keyed.spreads] if keyed is not None else []
+        self._steps = [keyed.step(statistic) for statistic, _ in keyed.noise] if keyed is not None else []
+        self._threshold = None if keyed is None or keyed.sparse is None else keyed.sparse.threshold
         self._cells = [
             self._range(statistic, people, step) for (statistic, _), step in zip(self._noise, self._steps, strict=True)
         ]
-        self._correlated = noise.keyed.correlated
+        self._correlated = None if keyed is None else keyed.correlated
         if self._correlated is not None:
-            self._steps, self._cells = [1], [_range_in_common(self._correlated, people)]
-        each = math.prod(high - low + 1 for low, high in self._cells) + (self._threshold is not None)
+            self._cells = [_range_in_common(self._correlated, people)]
+        of_bins = [int(nearest(people * WEIGHT, part.step)) for part in self._binned]
+        ranges = [high - low + 1 for low, high in self._cells]
+        ranges += [part.bins ** len(part.shares) for part in self._selected]
+        ranges += [
+            (top + 1) ** bins_of(part.answer, query.types).count
+            for part, top in zip(self._binned, of_bins, strict=True)
+        ]
+        each = math.prod(ranges) + (self._threshold is not None)
         beside = 1 if self._correlated is None else people + 1
         if each ** len(self.keys) * beside > MOST_OUTPUTS:
             raise BudgetError(
                 f"the release has {each} ** {len(self.keys)}{'' if beside == 1 else f' * {beside}'} outputs, above "
                 "2**20: take fewer keys or users, or columns with fewer steps"
             )
-        one_key: list[Hashable] = list(itertools.product(*(range(low, high + 1) for low, high in self._cells)))
+        self._tops = of_bins
+        alphabets: list[Any] = [range(low, high + 1) for low, high in self._cells]
+        alphabets += [list(itertools.product(range(part.bins), repeat=len(part.shares))) for part in self._selected]
+        alphabets += [
+            list(itertools.product(range(top + 1), repeat=bins_of(part.answer, query.types).count))
+            for part, top in zip(self._binned, of_bins, strict=True)
+        ]
+        one_key: list[Hashable] = list(itertools.product(*alphabets))
+        self._shown_outputs = len(one_key)
         if self._threshold is not None:
             one_key.append(HIDDEN)
         lists: list[list[Hashable]] = [one_key] * len(self.keys)
@@ -127,7 +152,7 @@ class TableAlgorithm:
             if self._correlated is None:
                 laws = [self._law(one) for one in total]
             else:
-                laws = self._in_common(tuple(one[0] if one else 0 for one in total), users)
+                laws = self._in_common(total, users)
             for place, parts in enumerate(itertools.product(*laws)):
                 masses[place] += mass * math.prod(parts)
         return Pmf(self.outputs, tuple(whole_multiples(masses)))
@@ -145,12 +170,17 @@ class TableAlgorithm:
         frame["user"] = np.zeros(len(rows), dtype=np.int64)
         sums = add_up(self._query, table_of(frame), "user", self._schema, memory=MEMORY, directory=None)
         at = {key: place for place, key in enumerate(sums.keys)}
-        columns = [sums.columns[statistic] for statistic in self._query.statistics]
-        found = []
+        columns = [sums.columns[statistic] for statistic in self._counted]
+        names = [part.answer.name for part in self._selected] + [part.answer.name for part in self._binned]
+        splits = [sums.splits[name] for name in names]
+        found: list[tuple[int, ...]] = []
         for key in self.keys:
             place = at.get(key)
-            numbers = () if place is None else tuple(int(column[place]) for column in columns)
-            found.append(numbers if any(numbers) or (place is not None and self._query.unknown) else ())
+            if place is None or not sums.columns[USERS][place]:
+                found.append(())
+                continue
+            numbers = [int(column[place]) for column in columns]
+            found.append((*numbers, *(int(weight) for split in splits for weight in split.of(place))))
         return tuple(found), sums.users
 
     def _choices_of_user(self, user: User) -> list[tuple[Vector, Fraction]]:
@@ -171,31 +201,56 @@ class TableAlgorithm:
     def _law_of_key(self, total: tuple[int, ...] | None) -> list[Fraction]:
         """The probabilities of what is shown of one key."""
         if self._threshold is not None and not total:
-            cells = math.prod(high - low + 1 for low, high in self._cells)
-            return [Fraction(0)] * cells + [Fraction(1)]
+            return [Fraction(0)] * self._shown_outputs + [Fraction(1)]
+        laws = self._laws_of_numbers(total) + self._laws_of_others(total)
+        joint = [math.prod(each, start=Fraction(1)) for each in itertools.product(*laws)]
+        if self._threshold is None:
+            return joint
+        # What is below the threshold is hidden, with all that goes with it.
+        return [*joint, 1 - sum(joint, Fraction(0))]
+
+    def _laws_of_others(self, total: tuple[int, ...] | None) -> list[list[Fraction]]:
+        """The distributions of a key's quantiles and histograms."""
+        laws = []
+        rest = np.array((total or ())[len(self._counted) :], dtype=np.int64)
+        for part in self._selected:
+            weights, rest = (rest[: part.bins], rest[part.bins :]) if total else (np.zeros(part.bins, np.int64), rest)
+            law = law_of_choices(part, weights)
+            outcomes = itertools.product(range(part.bins), repeat=len(part.shares))
+            laws.append([law.get(outcome, Fraction(0)) for outcome in outcomes])
+        for binned, top in zip(self._binned, self._tops, strict=True):
+            bins = bins_of(binned.answer, self._query.types).count
+            weights, rest = (rest[:bins], rest[bins:]) if total else (np.zeros(bins, np.int64), rest)
+            values = [int(nearest(int(weight), binned.step)) for weight in weights]
+            parts = [merged(binned.noise, value, 0, top) for value in values]
+            laws.append([math.prod(each, start=Fraction(1)) for each in itertools.product(*parts)])
+        return laws
+
+    def _laws_of_numbers(self, total: tuple[int, ...] | None) -> list[list[Fraction]]:
+        """The distribution of each statistic, that of the users without what is below the threshold."""
         values = [
-            int(nearest(value, step)) for value, step in zip(total or [0] * len(self._steps), self._steps, strict=True)
+            int(nearest(value, step))
+            for value, step in zip((total or [0] * len(self._steps))[: len(self._steps)], self._steps, strict=True)
         ]
-        parts = [
+        laws = [
             merged(noise, value, *ends)
             for (_, noise), value, ends in zip(self._noise, values, self._cells, strict=True)
         ]
-        if self._threshold is None:
-            return [math.prod(each, start=Fraction(1)) for each in itertools.product(*parts)]
-        # What is below the threshold is hidden, with all its sums.
-        shown = _tail(self._noise[0][1], self._threshold - values[0])
-        first = list(parts[0])
-        first[0] -= 1 - shown
-        law = [math.prod(each, start=Fraction(1)) for each in itertools.product(first, *parts[1:])]
-        return [*law, 1 - shown]
+        if self._threshold is not None:
+            laws[0][0] -= 1 - _tail(self._noise[0][1], self._threshold - values[0])
+        return laws
 
-    def _law_in_common(self, counts: tuple[int, ...], users: int) -> list[list[Fraction]]:
-        """The probabilities of each of the integers that counts with noise in common are computed from."""
+    def _law_in_common(self, total: tuple[tuple[int, ...] | None, ...], users: int) -> list[list[Fraction]]:
+        """The probabilities of each of the integers that counts with noise in common are computed from, by key."""
         assert self._correlated is not None
         p, q = self._correlated.theta.numerator, self._correlated.theta.denominator
         of_counts, of_users = self._correlated.noises
-        laws = [merged(of_counts, q * count - p * users, *self._cells[0]) for count in counts]
-        return [*laws, merged(of_users, users, 0, self._people)]
+        found = []
+        for one in total:
+            count = one[0] if one else 0
+            laws = [merged(of_counts, q * count - p * users, *self._cells[0]), *self._laws_of_others(one)]
+            found.append([math.prod(each, start=Fraction(1)) for each in itertools.product(*laws)])
+        return [*found, merged(of_users, users, 0, self._people)]
 
 
 def _range_in_common(counts: CorrelatedCounts, people: int) -> tuple[int, int]:

@@ -71,6 +71,19 @@ class Answer:
     total: Statistic | None  # of quantiles and histograms there is none
     count: Statistic | None  # what a mean is divided by
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the released table."""
+        return self.aggregate.columns(self.name) if isinstance(self.aggregate, Quantile) else (self.name,)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The further columns of its intervals."""
+        if isinstance(self.aggregate, Histogram):
+            return ()
+        middle = "_share" if isinstance(self.aggregate, Quantile) else ""
+        return tuple(f"{name}{middle}_{end}" for name in self.columns for end in ("low", "high"))
+
 
 @dataclass(frozen=True)
 class Step:
@@ -104,7 +117,7 @@ class Compiled:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the answer."""
-        return (*self.group, *(answer.name for answer in self.answers))
+        return (*self.group, *(name for answer in self.answers for name in answer.columns))
 
 
 def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = LARGEST) -> Compiled:
@@ -127,18 +140,13 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     made = _Builder(types, largest)
     answers = tuple(made.answer(name, aggregate) for name, aggregate in query.answers)
     group = grouping.columns if grouping else ()
-    both = set(group) & set(query.aggregates)
+    columns = [*group, *(name for answer in answers for name in answer.columns)]
+    both = {name for name in columns if columns.count(name) > 1}
     if both:
         raise ValueError(f"the answer would have two columns of the name {min(both)!r}; rename one in agg")
-    ends = {f"{answer.name}_{end}" for answer in answers if answer.aggregate.of_keys for end in ("low", "high")}
-    both = ends & {*group, *query.aggregates}
+    both = {name for answer in answers for name in answer.ends} & set(columns)
     if both:
         raise ValueError(f"{min(both)!r} is a column of the answer's intervals; rename the one in agg or group_by")
-    if any(not answer.aggregate.of_keys for answer in answers):
-        if unknown:
-            raise ValueError("quantiles and histograms need known keys: pass keys= to group_by")
-        if grouping is not None:
-            raise ValueError("quantiles and histograms are of all rows; filter by a key, and ask once for each")
     if unknown:
         made.users()
     values = tuple(dict.fromkeys(one.value for one in made.statistics if one.value is not None))

@@ -20,14 +20,16 @@ from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplac
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
 from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
-from userdp.tables.aggregates import Histogram, Mean, Quantile
+from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
-from userdp.tables.quantiles import WEIGHT, levels_of, pieces_of, sensitivity_of
+from userdp.tables.quantiles import WEIGHT, levels_of, losses_of, pieces_of, rank_errors, rate_of, sensitivity_of
 from userdp.tables.rows import bins_of
 
 Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 
 LARGEST_TOTAL = 2**61
+MOST_WORK = 2**32
+"""Candidates of the quantiles of all keys."""
 LARGEST_LAPLACE = 2**22
 """Wider discrete Laplace noise is added to totals that are rounded to coarser steps, so that its tables are small."""
 
@@ -77,13 +79,25 @@ class Keyed:
 
 @dataclass(frozen=True)
 class Selected:
-    """Quantiles by the exponential mechanism: one for each level of halving."""
+    """Quantiles by the exponential mechanism: one for each level of halving, which all keys and choices share."""
 
     answer: Answer
     mechanisms: tuple[ExponentialMechanism, ...]
     pieces: int  # of each bin
-    epsilon: Fraction  # of each level
+    epsilon: Fraction  # of each level, for a key that both versions of a user are in
     cost: PrivacyCost
+    bins: int
+    rates: tuple[tuple[Fraction, int], ...]  # of each level: epsilon and sensitivity of the mechanism
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """What is asked for."""
+        assert isinstance(self.answer.aggregate, Quantile)
+        return self.answer.aggregate.shares
+
+    def rank_errors(self, failure: float) -> list[tuple[float, float]]:
+        """How far in rank each quantile is off, but for this probability: users, and a part of all users."""
+        return rank_errors(self.shares, self.rates, self.bins, self.pieces, failure)
 
 
 @dataclass(frozen=True)
@@ -134,8 +148,12 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
         return gaussian_noise(query, neighbors, budget.rho, budget.delta, None)
     assert budget.epsilon is not None
     if query.unknown:
-        keyed = _unknown_jointly(query, neighbors, budget.epsilon, budget.delta)
-        return Allotment(keyed, (), (), keyed.cost)
+        # Which keys are shown is released first; what is then said of them is about at most so many keys of a user.
+        share, _ = _parts(query)
+        keyed = _unknown_jointly(query, neighbors, _exactly(share, budget.epsilon), budget.delta)
+        return Allotment(
+            keyed, *_pure_others(query, neighbors, budget.epsilon), PrivacyCost(budget.epsilon, budget.delta)
+        )
     epsilon = budget.epsilon
     if budget.delta == 0:
         return _laplace(query, neighbors, epsilon)
@@ -227,7 +245,7 @@ def _count_first(shares: list[Fraction]) -> list[Fraction]:
 
 def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio) -> Allotment:
     whole = rational_below(epsilon)
-    share, others = _parts(query)
+    share, _ = _parts(query)
     keyed = None
     if query.statistics:
         shares = _fractions([weight ** (1 / 3) for weight in importance(query)])
@@ -242,32 +260,51 @@ def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
         made = [_laplace_noise(part * scale, one.largest) for one, part in zip(query.statistics, shares, strict=True)]
         noise = tuple((one, each) for one, (each, _) in zip(query.statistics, made, strict=True))
         keyed = Keyed(noise, None, PrivacyCost(_exactly(share, epsilon)), tuple(step for _, step in made))
+    return Allotment(keyed, *_pure_others(query, neighbors, epsilon), PrivacyCost(epsilon))
+
+
+def _pure_others(
+    query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
+) -> tuple[tuple[Selected, ...], tuple[Binned, ...]]:
+    """Quantiles and histograms within their shares of epsilon."""
+    whole = rational_below(epsilon)
+    shapes = key_changes(query.n_keys, query.max_keys, neighbors)
     selected, binned = [], []
-    for answer, part in others:
+    for answer, part in _parts(query)[1]:
         cost_of = PrivacyCost(_exactly(part, epsilon))
         if isinstance(answer.aggregate, Quantile):
-            selected.append(_selected(query, answer, neighbors, part * whole / _levels(answer), cost_of))
+            loss, _ = losses_of(levels_of(answer.aggregate.shares), neighbors, shapes)
+            selected.append(_selected(query, answer, neighbors, part * whole / loss, cost_of))
         else:
-            moved = WEIGHT if neighbors == "add-remove" else 2 * WEIGHT
-            each, step = _laplace_noise(part * whole, moved)
+            # The bins of a key that both versions of a user have move by twice a weight.
+            loss = Fraction(max(2 * common + own for common, own in shapes))
+            each, step = _laplace_noise(part * whole / loss, WEIGHT, _bins(query, answer))
             binned.append(Binned(answer, each, cost_of, step))
-    return Allotment(keyed, tuple(selected), tuple(binned), PrivacyCost(epsilon))
+    return tuple(selected), tuple(binned)
+
+
+def _bins(query: Compiled, answer: Answer) -> int:
+    return bins_of(answer, query.types).count
 
 
 def _exactly(share: Fraction, epsilon: Fraction | LogRatio) -> Fraction | LogRatio:
     return epsilon if share == 1 else share * rational_below(epsilon)
 
 
-def _laplace_noise(epsilon: Fraction, sensitivity: int) -> tuple[DiscreteLaplace, int]:
-    """Noise for totals that move by at most `sensitivity`, rounded to multiples of a step, and this power of two."""
+def _laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
+    """Noise for totals that together move by at most `sensitivity`, rounded to multiples of a step, a power of two."""
+
+    def moved(step: int) -> int:
+        # Totals that differ by d are rounded to multiples that differ by at most ceil(d / step), each of them.
+        return (sensitivity + totals * (step - 1)) // step
+
     step = 1
-    while sensitivity > epsilon * LARGEST_LAPLACE * step and 2 * step <= sensitivity:
+    while moved(step) > epsilon * LARGEST_LAPLACE and 2 * step <= sensitivity:
         step *= 2
-    # Totals that differ by d are rounded to multiples that differ by at most ceil(d / step).
     try:
         noise = DiscreteLaplace(
             epsilon=shortened(epsilon, up=False),
-            sensitivity=-(-sensitivity // step),
+            sensitivity=moved(step),
             bounds=(-(LARGEST_TOTAL // step), LARGEST_TOTAL // step),
         )
         noise.tail(0)  # makes its tables: what is refused is refused before anything is charged
@@ -307,21 +344,24 @@ def gaussian_noise(
         keyed = _gaussian_keyed(query, neighbors, share * rho, beside, wider, far)
         assert keyed.cost.rho is not None
         spent, distance, vanishing = keyed.cost.rho, keyed.cost.distance, keyed.cost.added_delta
+    shapes = key_changes(query.n_keys, query.max_keys, neighbors)
     selected, binned = [], []
     for answer, part in others:
         if isinstance(answer.aggregate, Quantile):
-            count = _levels(answer)
+            loss, squared_loss = losses_of(levels_of(answer.aggregate.shares), neighbors, shapes)
             # Bounded range eps costs eps^2 / 8 in rho; levels are chosen one after the other.
-            each = shortened(root_below(8 * part * rho / count), up=False)
-            cost = PrivacyCost(epsilon=count * each, rho=count * each**2 / 8)
+            each = shortened(root_below(8 * part * rho / squared_loss), up=False)
+            cost = PrivacyCost(epsilon=loss * each, rho=squared_loss * each**2 / 8)
             selected.append(_selected(query, answer, neighbors, each, cost))
         else:
-            squared = WEIGHT**2 if neighbors == "add-remove" else 2 * WEIGHT**2
+            # Bins of one user are not negative and add up to a weight, so their change is within its length, or the
+            # square root of 2 times that in a key that both versions of a user have.
+            squared = max(2 * common + own for common, own in shapes) * WEIGHT**2
             noise = DiscreteGaussian(sigma_squared=_up(Fraction(squared) / (2 * part * rho)) + wider)
-            assert isinstance(answer.aggregate, Histogram)
-            bins = len(answer.aggregate.edges) - 1
             own = squared / (2 * (noise.sigma_squared - wider))
-            cost = PrivacyCost(rho=own, distance=bins * (noise.distance + far))
+            # Known keys all have a distribution near an ideal one; of others those that one user is in.
+            keys = 2 * query.max_keys if query.n_keys is None else query.n_keys
+            cost = PrivacyCost(rho=own, distance=keys * _bins(query, answer) * (noise.distance + far))
             binned.append(Binned(answer, noise, cost))
         assert cost.rho is not None
         spent, distance = spent + cost.rho, distance + cost.distance
@@ -471,10 +511,21 @@ def _levels(answer: Answer) -> int:
 
 def _selected(query: Compiled, answer: Answer, neighbors: Neighbors, each: Fraction, cost: PrivacyCost) -> Selected:
     assert isinstance(answer.aggregate, Quantile)
-    shares = answer.aggregate.shares
-    pieces = pieces_of(bins_of(answer, query.types).count, shares)
-    mechanisms = tuple(
-        ExponentialMechanism(epsilon=each, sensitivity=sensitivity_of(level, neighbors, pieces))
-        for level in levels_of(shares)
-    )
-    return Selected(answer, mechanisms, pieces, each, cost)
+    levels = levels_of(answer.aggregate.shares)
+    bins, by_key = _bins(query, answer), bool(query.group)
+    pieces = pieces_of(bins, answer.aggregate.shares, by_key=by_key)
+    if query.n_keys is not None and query.n_keys * bins * pieces > MOST_WORK:
+        raise BudgetError(
+            f"{answer.name}: {query.n_keys} keys times {bins} steps of {answer.aggregate.column!r} are above 2**32 "
+            "candidates of quantiles: take fewer keys, or a column with fewer steps"
+        )
+    alone = len(levels) == 1 and not by_key
+    rates = tuple((rate_of(each, level, whole=alone), sensitivity_of(level, neighbors, pieces)) for level in levels)
+    try:
+        mechanisms = tuple(ExponentialMechanism(epsilon=rate, sensitivity=sensitivity) for rate, sensitivity in rates)
+    except ValueError:
+        raise ValueError(
+            f"{answer.name}: epsilon {float(each):.3g} for one choice is too little for exact quantiles: take a larger "
+            "epsilon, fewer shares, or fewer groups of a user (max_keys)"
+        ) from None
+    return Selected(answer, mechanisms, pieces, each, cost, bins, rates)

@@ -2,13 +2,14 @@
 
 One quantile is one choice by the exponential mechanism. Several are found by halving: first the middle one, then those
 on both sides of it among the bins that are left there. All choices of one level are about disjoint bins, where one user
-has no more than one weight in all, so a level costs as much as one choice (docs/proofs/tables.md).
+has no more than one weight in all, so a level costs as much as one choice. By group each key has choices of its own,
+and a user has a weight in each of at most so many keys (docs/proofs/tables.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -24,6 +25,12 @@ WEIGHT = 2**20
 """Of a user, in integers."""
 MOST_PIECES = 2**8
 MOST_CANDIDATES = 2**21
+MOST_CANDIDATES_OF_A_KEY = 2**18
+"""Of each of several keys."""
+ROUNDING = Fraction(1, 2**36)
+"""More than what roundings add to the loss, and to the range of losses, of one choice (exponential_mechanism.md)."""
+FARTHEST = 40
+"""Choices are bounded as far as weights reach: beyond e**-40 nothing is said."""
 MOST_USERS = 2**30
 """Beyond so many users costs are computed in Python's integers."""
 
@@ -61,7 +68,7 @@ def levels_of(shares: Sequence[Fraction]) -> list[list[Node]]:
     return levels
 
 
-def pieces_of(bins: int, shares: Sequence[Fraction]) -> int:
+def pieces_of(bins: int, shares: Sequence[Fraction], *, by_key: bool = False) -> int:
     """Into how many parts each bin is cut, from public numbers: a power of two.
 
     Several quantiles may be in one bin, as where many users have the same value. The next choice is among what is
@@ -69,7 +76,8 @@ def pieces_of(bins: int, shares: Sequence[Fraction]) -> int:
     """
     if len(shares) == 1:
         return 1
-    most = min(MOST_PIECES, max(MOST_CANDIDATES // bins, 1))
+    candidates = MOST_CANDIDATES_OF_A_KEY if by_key else MOST_CANDIDATES
+    most = min(MOST_PIECES, max(candidates // bins, 1))
     return 1 << (most.bit_length() - 1)
 
 
@@ -85,6 +93,37 @@ def sensitivity_of(level: Sequence[Node], neighbors: Neighbors, pieces: int = 1)
         return WEIGHT * unit
     users = 1 if neighbors == "add-remove" else 2
     return math.ceil(users * WEIGHT * unit * largest)
+
+
+def losses_of(
+    levels: Sequence[Sequence[Node]], neighbors: Neighbors, shapes: Sequence[tuple[int, int]]
+) -> tuple[Fraction, Fraction]:
+    """What all choices cost where each level is made at epsilon: in units of epsilon, and of epsilon**2 / 8 in rho.
+
+    Parameters
+    ----------
+    levels : sequence of levels
+        Of one key; each key has the same.
+    neighbors : {"add-remove", "replace"}
+    shapes : sequence of (int, int)
+        In how many keys both versions of a user are, and in how many only one: the ends of what there may be.
+    """
+    # In a key that only one of the two is in, a cost moves as if the user were added: for "replace" by less than what
+    # the level is worth, but by more than half of it where the share is not 1/2.
+    own = [Fraction(sensitivity_of(level, "add-remove"), sensitivity_of(level, neighbors)) for level in levels]
+    return (
+        max(sum((common + single * part for part in own), Fraction(0)) for common, single in shapes),
+        max(sum((common + single * part**2 for part in own), Fraction(0)) for common, single in shapes),
+    )
+
+
+def rate_of(epsilon: Fraction, level: Sequence[Node], *, whole: bool) -> Fraction:
+    """The parameter of each mechanism of a level that is to cost epsilon.
+
+    `whole`: there is one choice, and one user may move it by all that it is calibrated for. Otherwise several choices,
+    or choices that move by a part of that, have their roundings on top.
+    """
+    return epsilon if whole else epsilon - 2 * len(level) * ROUNDING
 
 
 def unit_of(level: Sequence[Node]) -> int:
@@ -107,7 +146,7 @@ def costs_of(weights: Integers, mass: int, share: Fraction, unit: int) -> Intege
 
 
 def choose(
-    weights: Integers, users: int, shares: Sequence[Fraction], draw: Callable[[int, Integers], int], pieces: int = 1
+    weights: Integers, shares: Sequence[Fraction], draw: Callable[[int, Integers], int], pieces: int = 1
 ) -> list[int]:
     """The bins of the quantiles; `draw` chooses by the costs at a level.
 
@@ -126,8 +165,94 @@ def choose(
                 chosen[node.place] = min(first, len(weights) - 1) if node.below is None else chosen[node.below]
                 continue
             inside = weights[first:end]
-            # The mass of all users is known from their number alone; that of a part is a sum of its own.
-            whole = first == 0 and end == len(weights)
-            mass = users * WEIGHT * pieces if whole else int(inside.sum())
-            chosen[node.place] = first + draw(number, costs_of(inside, mass, node.share, unit))
+            chosen[node.place] = first + draw(number, costs_of(inside, int(inside.sum()), node.share, unit))
     return [place // pieces for place in chosen]
+
+
+def law_of(
+    weights: Integers, shares: Sequence[Fraction], pmf: Callable[[int, Integers], Sequence[Fraction]], pieces: int = 1
+) -> Mapping[tuple[int, ...], Fraction]:
+    """The exact distribution of what `choose` returns, from that of its choices by the costs at a level."""
+    found: dict[tuple[int, ...], Fraction] = {}
+    for outcome, mass in _branches(weights, shares, pmf, pieces, ()):
+        found[outcome] = found.get(outcome, Fraction(0)) + mass
+    return found
+
+
+def _branches(
+    weights: Integers,
+    shares: Sequence[Fraction],
+    pmf: Callable[[int, Integers], Sequence[Fraction]],
+    pieces: int,
+    script: tuple[int, ...],
+) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+    """All ways in which choices may go on after a script of them."""
+    asked = 0
+
+    def draw(level: int, costs: Integers) -> int:
+        nonlocal asked
+        if asked == len(script):
+            raise _NextChoice(level, costs)
+        asked += 1
+        return script[asked - 1]
+
+    try:
+        yield tuple(choose(weights, shares, draw, pieces)), Fraction(1)
+        return
+    except _NextChoice as choice:
+        masses = pmf(choice.level, choice.costs)
+    for place, mass in enumerate(masses):
+        for outcome, rest in _branches(weights, shares, pmf, pieces, (*script, place)):
+            yield outcome, mass * rest
+
+
+class _NextChoice(Exception):
+    """A choice that a script does not have yet."""
+
+    def __init__(self, level: int, costs: Integers) -> None:
+        super().__init__()
+        self.level, self.costs = level, costs
+
+
+# --- how wrong
+
+
+def rank_errors(
+    shares: Sequence[Fraction], rates: Sequence[tuple[Fraction, int]], bins: int, pieces: int, failure: float
+) -> list[tuple[float, float]]:
+    """How far in rank a chosen bin is from its share, but for a probability of `failure` for each share.
+
+    Parameters
+    ----------
+    shares : sequence of Fraction
+    rates : sequence of (Fraction, int)
+        For each level the epsilon and the sensitivity of its mechanism.
+    bins, pieces : int
+    failure : float
+
+    Returns
+    -------
+    list of (float, float)
+        For each share a number of users, and a part of all users that is to be added to it: some share that far from
+        the one that was asked for is in the bin.
+    """
+    levels = levels_of(shares)
+    found: list[tuple[float, float]] = [(0.0, 0.0)] * len(shares)
+    for depth, level in enumerate(levels, start=1):
+        # What is between two chosen bins begins and ends where their choices were off, and leaves out a piece of each.
+        # Each of the choices on the way has a part of the failure.
+        off = sum(
+            _off(one, *rate, pieces, math.log(1.001 * bins * pieces * depth / failure))
+            for one, rate in zip(levels[:depth], rates, strict=False)
+        )
+        for node in level:
+            found[node.place] = (off, (depth - 1) / pieces)
+    return found
+
+
+def _off(level: Sequence[Node], epsilon: Fraction, sensitivity: int, pieces: int, exponent: float) -> float:
+    """By how many users a choice is off at most, but for a probability of e**-exponent for each candidate."""
+    rate = float(epsilon - ROUNDING)
+    if exponent > FARTHEST or rate <= 0:
+        return math.inf
+    return 2 * sensitivity * exponent / rate / (unit_of(level) * pieces * WEIGHT)

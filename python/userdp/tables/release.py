@@ -38,6 +38,7 @@ IN_COMMON = (
 )
 NEGLIGIBLE = 1e-12
 TOGETHER = 2**20
+HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Drawn:
 
     keys: tuple[KeyValue, ...]
     numbers: Mapping[Statistic, Integers]
-    chosen: Mapping[str, tuple[float, ...]]  # quantiles
-    bins: Mapping[str, tuple[int, ...]]  # histograms, in units of 1 / WEIGHT
+    chosen: Mapping[str, tuple[tuple[float, ...], ...]]  # quantiles, for each key
+    bins: Mapping[str, tuple[tuple[int, ...], ...]]  # histograms, for each key, in units of 1 / WEIGHT
 
 
 class Release(Shown):
@@ -134,36 +135,27 @@ class Release(Shown):
         return np.where(users >= 1, np.clip(middle, low, high), np.nan)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        singles = {
-            answer.name: self._drawn.chosen[answer.name][0]
-            for answer in self._query.answers
-            if isinstance(answer.aggregate, Quantile) and not answer.aggregate.several
-        }
-        columns: dict[str, Sequence[Any]] = {}
-        for place, name in enumerate(self._query.group):
-            columns[name] = [key[place] for key in self._drawn.keys]
+        columns = self._key_columns()
         for answer in self._query.answers:
             if answer.aggregate.of_keys:
                 whole = answer.count is None and (answer.total is None or answer.total.value is None)
                 values = self._values(answer)
                 columns[answer.name] = [int(x) for x in values] if whole else values.tolist()
-        count = len(self._drawn.keys) if self._query.statistics else 1
-        rows = [{name: column[place] for name, column in columns.items()} for place in range(count)]
-        for row in rows:
-            row.update(singles)
-            for name, several in self._listed().items():
-                row[name] = json.dumps(several)
-        return rows
+            elif isinstance(answer.aggregate, Quantile):
+                columns.update(self._quantile_columns(answer))
+            else:
+                columns[answer.name] = [
+                    json.dumps([count / WEIGHT for count in bins]) for bins in self._drawn.bins[answer.name]
+                ]
+        return [{name: column[place] for name, column in columns.items()} for place in range(len(self._drawn.keys))]
 
-    def _listed(self) -> dict[str, list[float]]:
-        """Answers that are lists: several quantiles, and histograms."""
-        found: dict[str, list[float]] = {}
-        for answer in self._query.answers:
-            if isinstance(answer.aggregate, Quantile) and answer.aggregate.several:
-                found[answer.name] = list(self._drawn.chosen[answer.name])
-            elif isinstance(answer.aggregate, Histogram):
-                found[answer.name] = [count / WEIGHT for count in self._drawn.bins[answer.name]]
-        return found
+    def _key_columns(self) -> dict[str, Sequence[Any]]:
+        return {name: [key[place] for key in self._drawn.keys] for place, name in enumerate(self._query.group)}
+
+    def _quantile_columns(self, answer: Answer) -> dict[str, Sequence[Any]]:
+        # Sorted: what is done with released numbers costs nothing, and quantiles rise.
+        rows = [sorted(values) for values in self._drawn.chosen[answer.name]]
+        return {name: [row[place] for row in rows] for place, name in enumerate(answer.columns)}
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame.
@@ -176,27 +168,66 @@ class Release(Shown):
         Returns
         -------
         data frame
-            A column for each key and each aggregate; several quantiles and histograms have `quantiles` and `bins`.
+            A column for each key and each aggregate; several quantiles have one for each share, such as ``wage_0.25``,
+            and histograms have `histogram`.
         """
         rows = self._rows()
-        names = [name for name in self._query.names if name not in self._listed()]
+        binned = {answer.name for answer in self._query.answers if isinstance(answer.aggregate, Histogram)}
+        names = [name for name in self._query.names if name not in binned]
         return frame_of({name: [row[name] for row in rows] for name in names}, backend or self._backend)
 
-    def quantiles(self, name: str) -> dict[Fraction, float]:
-        """The quantiles of an aggregate, by their shares."""
+    def quantiles(self, name: str, key: Any = None) -> dict[Fraction, float]:
+        """The quantiles of an aggregate, by their shares.
+
+        Parameters
+        ----------
+        name : str
+            The name of the aggregate.
+        key : optional
+            Where there are groups: which one, a value or a tuple of one value for each column.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no quantile, and a key that is not in the answer.
+        """
         for answer in self._query.answers:
             if answer.name == name and isinstance(answer.aggregate, Quantile):
-                # Sorted: what is done with released numbers costs nothing, and quantiles rise.
-                values = sorted(self._drawn.chosen[name])
+                values = sorted(self._drawn.chosen[name][self._place(key)])
                 return dict(zip(answer.aggregate.shares, values, strict=True))
         raise ValueError(f"{name!r} is no quantile of this release")
 
-    def histogram(self, name: str) -> tuple[Floats, tuple[float, ...]]:
-        """The counts of a histogram and its edges."""
+    def histogram(self, name: str, key: Any = None) -> tuple[Floats, tuple[float, ...]]:
+        """The counts of a histogram and its edges.
+
+        Parameters
+        ----------
+        name : str
+            The name of the aggregate.
+        key : optional
+            Where there are groups: which one, a value or a tuple of one value for each column.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no histogram, and a key that is not in the answer.
+        """
         for answer in self._query.answers:
             if answer.name == name and isinstance(answer.aggregate, Histogram):
-                return np.array(self._drawn.bins[name], dtype=np.float64) / WEIGHT, answer.aggregate.edges
+                counts = self._drawn.bins[name][self._place(key)]
+                return np.array(counts, dtype=np.float64) / WEIGHT, answer.aggregate.edges
         raise ValueError(f"{name!r} is no histogram of this release")
+
+    def _place(self, key: Any) -> int:
+        """Of a key in the answer."""
+        if not self._query.group:
+            if key is not None:
+                raise ValueError(f"key is for answers by group, and this one has none; got {short_repr(key)}")
+            return 0
+        whole = key if isinstance(key, tuple) else (key,)
+        if key is None or whole not in self._drawn.keys:
+            raise ValueError(f"key must be one of the answer's, as in `keys`; got {short_repr(key)}")
+        return self._drawn.keys.index(whole)
 
     # --- how wrong
 
@@ -214,7 +245,9 @@ class Release(Shown):
         Returns
         -------
         data frame
-            The columns of keys, and for each aggregate its value, ``name_low`` and ``name_high``.
+            The columns of keys, and for each aggregate its value, ``name_low`` and ``name_high``. For quantiles, where
+            ``count_users()`` is in the same agg, the value with ``name_share_low`` and ``name_share_high``: there is a
+            share between them of which the value is a quantile.
 
         Notes
         -----
@@ -223,18 +256,43 @@ class Release(Shown):
         the bounds of their column. Nor do they cover that the users are a sample of others.
         """
         failure = 1 - open_unit_interval(level, "level")
-        columns: dict[str, Sequence[Any]] = {}
-        for place, name in enumerate(self._query.group):
-            columns[name] = [key[place] for key in self._drawn.keys]
+        columns = self._key_columns()
+        asked = len(columns)
         for answer in self._query.answers:
-            if answer.aggregate.of_keys:
+            if isinstance(answer.aggregate, Quantile) and self._counted() is not None:
+                columns.update(self._quantile_columns(answer))
+                columns.update(self._share_columns(answer, failure))
+            elif answer.aggregate.of_keys:
                 low, high = self._interval(answer, failure)
                 columns[answer.name] = self._values(answer).tolist()
                 columns[f"{answer.name}_low"] = low.tolist()
                 columns[f"{answer.name}_high"] = high.tolist()
-        if not columns:
-            raise ValueError("intervals are for counts, sums and means; the error of a quantile is one in its share")
+        if len(columns) == asked:
+            raise ValueError(
+                "intervals are for counts, sums and means, and for quantiles where count_users() is in the same agg: "
+                "the error of a quantile is one in its share of users"
+            )
         return frame_of(columns, backend or self._backend)
+
+    def _counted(self) -> Statistic | None:
+        """The number of users, where it was asked for or decides what is shown."""
+        return next((one for one in self._query.statistics if one.kind == "users"), None)
+
+    def _share_columns(self, answer: Answer, failure: float) -> dict[str, Sequence[Any]]:
+        """For each quantile, between which shares its value is one: half of the failure is that of the count."""
+        users = self._counted()
+        assert users is not None
+        fewest = np.maximum(self._of_total(users, failure / 2, 1.0)[0], 0)
+        part = next(part for part in self._noise.selected if part.answer == answer)
+        assert isinstance(answer.aggregate, Quantile)
+        errors = part.rank_errors(failure / 2)
+        columns: dict[str, Sequence[Any]] = {}
+        for name, share, (off, piece) in zip(answer.columns, answer.aggregate.shares, errors, strict=True):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                wide = np.where(fewest > 0, off / fewest + piece, 1.0)
+            columns[f"{name}_share_low"] = np.clip(float(share) - wide, 0, 1).tolist()
+            columns[f"{name}_share_high"] = np.clip(float(share) + wide, 0, 1).tolist()
+        return columns
 
     def _interval(self, answer: Answer, failure: float) -> tuple[Floats, Floats]:
         if isinstance(answer.aggregate, Mean):
@@ -405,12 +463,15 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
                 rounded(noise.keyed.spread(statistic) * unit),
             )
         )
+    each_of = "" if query.max_keys == 1 else f" in each of {query.max_keys} keys"
     for part in noise.selected:
-        rows.append((part.answer.name, "the weight of 1 in all", "exponential mechanism", "in the share of users"))
+        off = max(users for users, _ in part.rank_errors(HALF))
+        error = f"within {rounded(off)} users in rank, one time in two"
+        rows.append((part.answer.name, f"the weight of 1 in all{each_of}", "exponential mechanism", error))
     for binned in noise.binned:
         unit = binned.step / WEIGHT
         error = rounded(deviation(binned.noise) * unit)
-        rows.append((binned.answer.name, "1 in all bins", noise_text(binned.noise, unit), error))
+        rows.append((binned.answer.name, f"1 in all bins{each_of}", noise_text(binned.noise, unit), error))
     return rows
 
 

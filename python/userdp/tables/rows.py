@@ -40,8 +40,25 @@ class Sums:
 
     keys: list[KeyValue]  # in their order; those of the public list, or those that occur
     columns: Mapping[Statistic, Integers]  # for each key
-    splits: Mapping[str, tuple[Integers, int]]  # of other answers, by name: weights by bin, and users
+    splits: Mapping[str, Split]  # of other answers, by name
     users: int = 0  # who have a row that counts, in whatever key
+
+
+@dataclass(frozen=True)
+class Split:
+    """Users' weight by bins, for each key: private."""
+
+    bins: int
+    starts: Integers  # where the cells of each key begin among all of them, and where the last ones end
+    places: Integers  # the bin of each cell; a bin that is not listed has no weight
+    weights: Integers
+
+    def of(self, key: int) -> Integers:
+        """The weights of all bins, for the key at a place."""
+        found = np.zeros(self.bins, dtype=np.int64)
+        cells = slice(self.starts[key], self.starts[key + 1])
+        found[self.places[cells]] = self.weights[cells]
+        return found
 
 
 @dataclass(frozen=True)
@@ -77,7 +94,7 @@ def add_up(
     keys = _Keys(query)
     sums = _core.TableSums(len(query.values), memory=memory, directory=directory)
     bins = [bins_of(answer, query.types) for answer in query.answers if not answer.aggregate.of_keys]
-    splits = [_core.TableSums(0, memory=memory, directory=directory) for _ in bins]
+    splits = [_Splits(one, _core.TableSums(0, memory=memory, directory=directory), query) for one in bins]
     present = np.zeros(0, dtype=np.bool_)  # by the number of a user
     for codes, cells in _batches(query, table, user, schema, users):
         kept = np.ones(len(codes), dtype=np.bool_)
@@ -88,44 +105,104 @@ def add_up(
         if len(users) > len(present):
             present = np.append(present, np.zeros(len(users), dtype=np.bool_))
         present[owners] = True
+        of_keys = keys.codes(chosen, len(owners))
         if query.statistics:
             values = [_integers(chosen[value.column], value) for value in query.values]
-            sums.add(owners, keys.codes(chosen, len(owners)), values)
-        for one, split in zip(bins, splits, strict=True):
-            places = _places(chosen[one.column], one)
-            inside = places >= 0
-            split.add(owners[inside], places[inside].astype(np.uint32), [])
-    found: dict[str, tuple[Integers, int]] = {}
-    for one, split in zip(bins, splits, strict=True):
-        found[one.answer.name] = split.split(one.count, WEIGHT)
-    return _summed(query, users, keys, sums, found, int(present.sum()))
+            sums.add(owners, of_keys, values)
+        for split in splits:
+            split.add(owners, of_keys, chosen)
+    return _summed(query, users, keys, sums, splits, int(present.sum()))
 
 
-def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Mapping[str, Any], present: int) -> Sums:
-    if not query.statistics:
-        return Sums([], {}, splits, present)
+def _summed(
+    query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Sequence[_Splits], present: int
+) -> Sums:
     order, listed, place_of = keys.ordered()
     coins = secrets.token_bytes(32)
-    occupied, columns = sums.bounded(
-        users=users,
-        key_order=order,
-        max_keys=query.max_keys,
-        rule=query.rule,
-        key_digests=keys.index.digests(coins),
-        prf_key=coins,
-        columns=[_column(one, query) for one in query.statistics],
-    )
-    if query.unknown:
-        values = [keys.value(int(code)) for code in occupied]
-        return Sums(values, dict(zip(query.statistics, columns, strict=True)), splits, present)
-    # Keys that nobody has are in the answer too.
-    places = place_of[occupied]
-    whole = []
-    for column in columns:
-        all_keys = np.zeros(len(listed), dtype=np.int64)
-        all_keys[places] = column
-        whole.append(all_keys)
-    return Sums(listed, dict(zip(query.statistics, whole, strict=True)), splits, present)
+    # Which keys of a user count is the same for all parts of an answer.
+    rule = {
+        "users": users,
+        "key_order": order,
+        "max_keys": query.max_keys,
+        "rule": query.rule,
+        "key_digests": keys.index.digests(coins),
+        "prf_key": coins,
+    }
+    columns: Sequence[Integers] = []
+    if query.statistics:
+        occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in query.statistics])
+        if query.unknown:
+            listed = [keys.value(int(code)) for code in occupied]
+            place_of = np.full(len(place_of), -1, dtype=np.int64)
+            place_of[occupied] = np.arange(len(occupied))
+        else:
+            # Keys that nobody has are in the answer too.
+            places = place_of[occupied]
+            columns = [_at(column, places, len(listed)) for column in columns]
+    found = {split.bins.answer.name: split.split(rule, place_of, len(listed)) for split in splits}
+    return Sums(listed, dict(zip(query.statistics, columns, strict=True)), found, present)
+
+
+def _at(column: Integers, places: Integers, count: int) -> Integers:
+    """A column with its values at their places, and 0 elsewhere."""
+    whole = np.zeros(count, dtype=np.int64)
+    whole[places] = column
+    return whole
+
+
+class _Splits:
+    """The rows of a quantile or a histogram by user, key and bin."""
+
+    def __init__(self, bins: Bins, sums: Any, query: Compiled) -> None:
+        self.bins = bins
+        self._sums = sums
+        self._by_key = bool(query.group)
+        self._index: Any = _core.TableIndex()
+        self._cells: list[Integers] = []  # keys and bins, in the order of their codes
+
+    def add(self, owners: Codes, keys: Codes, cells: Mapping[str, Cells]) -> None:
+        """Add rows."""
+        places = _places(cells[self.bins.column], self.bins)
+        inside = places >= 0
+        if not self._by_key:
+            self._sums.add(owners[inside], places[inside].astype(np.uint32), [])
+            return
+        # Rows outside have no weight, but their key is one of the user's.
+        places = np.where(inside, places, self.bins.count)
+        values = (keys.astype(np.int64) << 32) | places
+        before = len(self._index)
+        codes: Codes = self._index.integers(values)
+        new = np.flatnonzero(codes >= before)
+        if len(new):
+            _, first = np.unique(codes[new], return_index=True)
+            self._cells.append(values[new[first]])
+        self._sums.add(owners, codes, [])
+
+    def split(self, rule: Mapping[str, Any], place_of: Integers, count: int) -> Split:
+        """Users' weight by bins, for the keys at so many places."""
+        if not self._by_key:
+            weights, _ = self._sums.split(self.bins.count, WEIGHT)
+            every = np.arange(self.bins.count)
+            return Split(self.bins.count, np.array([0, len(every)]), every, weights)
+        cells = np.concatenate(self._cells) if self._cells else np.zeros(0, dtype=np.int64)
+        keys, places = (cells >> 32) & (2**32 - 1), cells & (2**32 - 1)
+        ranks = rule["key_order"][keys]
+        order = np.lexsort((places, ranks))
+        order = order[ranks[order] != SKIPPED]
+        cell_order = np.full(len(cells), SKIPPED, dtype=np.uint32)
+        cell_order[order] = np.arange(len(order), dtype=np.uint32)
+        weights = self._sums.split_by_key(
+            **rule,
+            cell_order=cell_order,
+            keys=np.ascontiguousarray(ranks[order]),
+            inside=places[order] < self.bins.count,
+            weight=WEIGHT,
+        )[: len(order)]
+        # Keys are in the order of their ranks, as their places are.
+        of_key, places = place_of[keys[order]], places[order]
+        shown = (of_key >= 0) & (places < self.bins.count)
+        starts = np.searchsorted(of_key[shown], np.arange(count + 1))
+        return Split(self.bins.count, starts, places[shown], weights[shown])
 
 
 def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:

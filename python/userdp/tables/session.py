@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-import numpy as np
-
 from userdp.accounting import PrivacyCost, PrivacyLedger, largest_rho
 from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import level_text, number_text, rounded
@@ -31,15 +29,15 @@ from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.audits import TableAlgorithm
-from userdp.tables.compiled import USERS, Compiled, Statistic, compiled, limits
-from userdp.tables.noise import Allotment, Budget, allot, nearest, root_below
-from userdp.tables.quantiles import choose
+from userdp.tables.compiled import Compiled, compiled
+from userdp.tables.drawing import draw
+from userdp.tables.noise import Allotment, Budget, allot, root_below
 from userdp.tables.queries import Query
 from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
-from userdp.tables.release import IN_COMMON, Drawn, Release, noise_rows
-from userdp.tables.rows import Sums, add_up, bins_of, check_user_column, read_cells
-from userdp.tables.schema import Key, Schema, date_of
+from userdp.tables.release import IN_COMMON, Release, noise_rows
+from userdp.tables.rows import Sums, add_up, check_user_column, read_cells
+from userdp.tables.schema import Key, Schema
 from userdp.tables.suggestions import Suggestion, choice_of, costs_of, search_of
 
 _T = TypeVar("_T")
@@ -620,60 +618,3 @@ def _ledger(
     if added_delta is not None:
         raise ValueError("added_delta is for composition='zcdp'; 'basic' counts every delta")
     return PrivacyLedger(epsilon, delta, neighbors=neighbors)
-
-
-# --- drawing
-
-
-def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
-    """All noise of a release, on the numbers that users add up to."""
-    keys: tuple[Any, ...] = tuple(sums.keys)
-    dates = [getattr(query.types[name], "cell_kind", None) == "date" for name in query.group]
-    numbers: dict[Statistic, Any] = {}
-    keyed = noise.keyed
-    if keyed is not None and keyed.sparse is not None:
-        keys, numbers = _shown(query, keyed.sparse, sums, source)
-    elif keyed is not None and keyed.correlated is not None:
-        counts, _ = keyed.correlated._draw(source, sums.columns[USERS], sums.users)
-        numbers[USERS] = np.rint(counts).astype(np.int64)
-    elif keyed is not None:
-        for statistic, each in keyed.noise:
-            step = keyed.step(statistic)
-            numbers[statistic] = each._release_many(_whole(nearest(sums.columns[statistic], step)), source) * step
-    chosen: dict[str, tuple[float, ...]] = {}
-    for part in noise.selected:
-        bins = bins_of(part.answer, query.types)
-        weights, users = sums.splits[part.answer.name]
-        assert isinstance(part.answer.aggregate, Quantile)
-
-        def drawn_by(level: int, costs: Any, mechanisms: Any = part.mechanisms) -> int:
-            return int(mechanisms[level]._draw(source, costs))
-
-        places = choose(np.asarray(weights), users, part.answer.aggregate.shares, drawn_by, part.pieces)
-        top = limits(query.types[bins.column])[1]
-        chosen[part.answer.name] = tuple(min(bins.offset + bins.unit * place, top) for place in places)
-    binned = {
-        part.answer.name: tuple(
-            (
-                part.noise._release_many(_whole(nearest(sums.splits[part.answer.name][0], part.step)), source)
-                * part.step
-            ).tolist()
-        )
-        for part in noise.binned
-    }
-    if any(dates):
-        keys = tuple(
-            tuple(date_of(part) if day else part for part, day in zip(key, dates, strict=True)) for key in keys
-        )
-    return Drawn(keys, numbers, chosen, binned)
-
-
-def _whole(totals: Any) -> Any:
-    return np.ascontiguousarray(totals, dtype=np.int64)
-
-
-def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[tuple[Any, ...], dict[Any, Any]]:
-    counts = np.ascontiguousarray(sums.columns[query.statistics[0]])
-    others = [np.ascontiguousarray(sums.columns[one]) for one in query.statistics[1:]]
-    shown, *drawn = sparse._draw(source, counts, others)
-    return tuple(sums.keys[place] for place in shown.tolist()), dict(zip(query.statistics, drawn, strict=True))

@@ -22,7 +22,7 @@ use userdp_core::{
         choice::{Digester, Rule},
         columns::Column,
         index::TableIndex,
-        sums::{Batch, Bounds, TableSums},
+        sums::{Batch, Bounds, Splits, TableSums},
     },
 };
 
@@ -164,6 +164,26 @@ impl<'py> FromPyObject<'_, 'py> for ColumnArgument {
     }
 }
 
+/// Which keys a user keeps, as Python says it.
+fn rule_of<'a>(
+    rule: &str,
+    users: &'a TableIndex,
+    key_digests: Option<&'a [u64]>,
+    prf_key: Option<&'a [u8; 32]>,
+) -> PyResult<Rule<'a>> {
+    match (rule, key_digests, prf_key) {
+        ("first", ..) => Ok(Rule::First),
+        ("random", Some(digests), Some(key)) => {
+            let (key_digests, []) = digests.as_chunks() else {
+                return Err(PyValueError::new_err("key_digests: must have two columns"));
+            };
+            Ok(Rule::Random { users, key_digests, key })
+        }
+        ("random", ..) => Err(PyValueError::new_err("rule: 'random' needs key_digests and prf_key")),
+        _ => Err(PyValueError::new_err("rule: must be 'random' or 'first'")),
+    }
+}
+
 /// Rows (user, key, integers), to be added up by user and key.
 #[pyclass(frozen, name = "TableSums", module = "userdp._core")]
 pub(crate) struct PyTableSums(Mutex<TableSums>);
@@ -217,19 +237,7 @@ impl PyTableSums {
         let key_digests = key_digests.as_ref().map(|digests| digests.as_slice()).transpose()?;
         let index = locked(py, &users.index)?;
         let index = &*index;
-        let rule = match (rule, key_digests, &prf_key) {
-            ("first", ..) => Rule::First,
-            ("random", Some(digests), Some(key)) => {
-                let (key_digests, []) = digests.as_chunks() else {
-                    return Err(PyValueError::new_err("key_digests: must have two columns"));
-                };
-                Rule::Random { users: index, key_digests, key }
-            }
-            ("random", ..) => {
-                return Err(PyValueError::new_err("rule: 'random' needs key_digests and prf_key"));
-            }
-            _ => return Err(PyValueError::new_err("rule: must be 'random' or 'first'")),
-        };
+        let rule = rule_of(rule, index, key_digests, prf_key.as_ref())?;
         let bounds = Bounds { users: index.len(), key_order, max_keys, rule, columns: &columns };
         let mut guard = locked(py, &self.0)?;
         let sums = &mut *guard;
@@ -251,5 +259,42 @@ impl PyTableSums {
         let sums = &mut *guard;
         let (split, users) = run(py, progress, |control| sums.split(bins, weight, control))?;
         Ok((split.into_pyarray(py), users))
+    }
+
+    /// The weight of every user in each kept key split over the bins of the user's rows there, summed over users: for
+    /// every cell, a key and a bin, by its place.
+    #[pyo3(signature = (*, users, key_order, max_keys, rule, cell_order, keys, inside, weight, key_digests = None, prf_key = None, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn split_by_key<'py>(
+        &self,
+        py: Python<'py>,
+        users: PyRef<'py, PyTableIndex>,
+        key_order: PyReadonlyArray1<'py, u32>,
+        max_keys: Option<usize>,
+        rule: &str,
+        cell_order: PyReadonlyArray1<'py, u32>,
+        keys: PyReadonlyArray1<'py, u32>,
+        inside: PyReadonlyArray1<'py, bool>,
+        weight: u64,
+        key_digests: Option<PyReadonlyArray2<'py, u64>>,
+        prf_key: Option<[u8; 32]>,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let key_order = key_order.as_slice()?;
+        let key_digests = key_digests.as_ref().map(|digests| digests.as_slice()).transpose()?;
+        let index = locked(py, &users.index)?;
+        let index = &*index;
+        let rule = rule_of(rule, index, key_digests, prf_key.as_ref())?;
+        let bounds = Bounds { users: index.len(), key_order, max_keys, rule, columns: &[] };
+        let splits = Splits {
+            cell_order: cell_order.as_slice()?,
+            keys: keys.as_slice()?,
+            inside: inside.as_slice()?,
+            weight,
+        };
+        let mut guard = locked(py, &self.0)?;
+        let sums = &mut *guard;
+        let split = run(py, progress, |control| sums.split_by_key(&bounds, &splits, control))?;
+        Ok(split.into_pyarray(py))
     }
 }

@@ -1,6 +1,6 @@
 //! Which keys a user keeps.
 
-use super::{cells::UserCells, index::TableIndex};
+use super::index::TableIndex;
 use crate::{Error, Result};
 use siphasher::{sip::SipHasher24 as Sip64, sip128::SipHasher24 as Sip128};
 use std::fmt;
@@ -116,18 +116,20 @@ impl<'a> Choice<'a> {
         Self { most: most.unwrap_or(usize::MAX), coins }
     }
 
-    /// Lists the indices of the cells that a user keeps, in any order.
+    /// Lists which of a user's keys the user keeps, by their place among these, in any order.
     ///
-    /// They depend on the values of the user and of the keys, and on the canonical order of the keys.
+    /// The keys are given by their ranks, which increase. The choice depends on the values of the user and of the keys,
+    /// and on the canonical order of the keys.
     pub(super) fn choose(
         &self,
         user: u32,
-        cells: UserCells<'_>,
+        len: usize,
+        rank: impl Fn(usize) -> u32,
         ranked: &mut Vec<(u64, usize)>,
         kept: &mut Vec<usize>,
     ) -> Result<()> {
         let no_memory = |_| Error::memory("rows: there is no memory for the keys of a user");
-        let (len, most) = (cells.len(), self.most);
+        let most = self.most;
         kept.clear();
         kept.try_reserve(len.min(most)).map_err(no_memory)?;
         let Some(coins) = self.coins.as_ref().filter(|_| len > most) else {
@@ -144,11 +146,11 @@ impl<'a> Choice<'a> {
         let mut message = [0; 32];
         write_digest(&mut message[..16], user);
         for index in 0..len {
-            let code = coins.codes[cells.cell(index).rank as usize];
+            let code = coins.codes[rank(index) as usize];
             write_digest(&mut message[16..], coins.key_digests[code as usize]);
             ranked.push((coins.pairs.hash(&message), index));
         }
-        // Cells are in the order of ranks, which the index therefore stands for among equal hashes.
+        // Keys are in the order of ranks, which the index therefore stands for among equal hashes.
         ranked.select_nth_unstable(most - 1);
         kept.extend(ranked[..most].iter().map(|&(_, index)| index));
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{
     PARTS, SKIPPED,
-    cells::UserCells,
+    cells::{Cell, UserCells},
     choice::{Choice, Rule},
     columns::{Column, Kept},
     partition::Workspace,
@@ -48,6 +48,32 @@ pub struct Bounds<'a> {
     pub columns: &'a [Column],
 }
 
+impl Bounds<'_> {
+    /// The codes of keys by rank.
+    fn codes(&self) -> Result<Vec<u32>> {
+        let codes = codes_by_rank("key_order", self.key_order)?;
+        if let Rule::Random { key_digests, .. } = self.rule
+            && key_digests.len() != codes.len()
+        {
+            return Err(Error::invalid("key_digests", "must have a digest for every key of key_order"));
+        }
+        Ok(codes)
+    }
+}
+
+/// What is asked of [`TableSums::split_by_key`], whose rows are in cells: each a key and a bin.
+#[derive(Debug, Clone, Copy)]
+pub struct Splits<'a> {
+    /// The place of every cell, by its code, in the order of keys' places and then of bins, or [`SKIPPED`].
+    pub cell_order: &'a [u32],
+    /// The place of the key of every cell, by the cell's place: they do not decrease.
+    pub keys: &'a [u32],
+    /// Whether rows in a cell have weight, by the cell's place. Rows elsewhere say only that the user has the key.
+    pub inside: &'a [bool],
+    /// The weight that a user has in every kept key.
+    pub weight: u64,
+}
+
 /// Sums over users by key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySums {
@@ -66,17 +92,13 @@ pub struct TableSums {
 }
 
 /// The codes of keys by rank, from the rank of every code.
-fn codes_by_rank(key_order: &[u32]) -> Result<Vec<u32>> {
-    let refused = || {
-        Error::invalid(
-            "key_order",
-            "must have a place of its own below its length for every key, or 2^32 - 1",
-        )
-    };
+fn codes_by_rank(name: &'static str, key_order: &[u32]) -> Result<Vec<u32>> {
+    let refused =
+        || Error::invalid(name, "must have a place of its own below its length for every key, or 2^32 - 1");
     if u32::try_from(key_order.len()).is_err() {
-        return Err(Error::too_large("key_order: at most 2^32 - 1 keys are taken"));
+        return Err(Error::too_large("at most 2^32 - 1 keys are taken"));
     }
-    let mut codes = room("key_order", key_order.len())?;
+    let mut codes = room(name, key_order.len())?;
     codes.resize(key_order.len(), SKIPPED);
     for (code, &rank) in (0..SKIPPED).zip(key_order) {
         if rank == SKIPPED {
@@ -90,9 +112,32 @@ fn codes_by_rank(key_order: &[u32]) -> Result<Vec<u32>> {
     Ok(codes)
 }
 
+fn check_weight(weight: u64) -> Result<()> {
+    if weight > MOST_WEIGHT {
+        return Err(Error::invalid("weight", format!("{weight} is not at most {MOST_WEIGHT}")));
+    }
+    Ok(())
+}
+
+/// Splits a weight over some cells of a user by their rows. There must be room for them.
+fn split_cells<'a>(weight: u64, cells: impl Iterator<Item = Cell<'a>> + Clone, outgoing: &mut Outgoing) {
+    let rows: u128 = cells.clone().map(|cell| u128::from(cell.rows)).sum();
+    let (mut cumulated, mut before) = (0, 0);
+    for cell in cells {
+        cumulated += u128::from(cell.rows);
+        // At most the weight, which is below 2^31.
+        let upto = i64::try_from(u128::from(weight) * cumulated / rows).unwrap_or_default();
+        outgoing.key(cell.rank);
+        outgoing.narrow(upto - before);
+        before = upto;
+    }
+}
+
 /// What one thread works with while it goes through users.
 struct Worker {
     kept: Vec<usize>,
+    /// Where the keys of a user begin among the user's cells.
+    starts: Vec<usize>,
     ranked: Vec<(u64, usize)>,
     outgoing: Outgoing,
     users: u64,
@@ -173,12 +218,7 @@ impl TableSums {
                 }
             });
         }
-        let codes = codes_by_rank(bounds.key_order)?;
-        if let Rule::Random { key_digests, .. } = bounds.rule
-            && key_digests.len() != codes.len()
-        {
-            return Err(Error::invalid("key_digests", "must have a digest for every key of key_order"));
-        }
+        let codes = bounds.codes()?;
         self.change(|rows| rows.settle(control))?;
         self.check_codes(
             bounds.users,
@@ -187,7 +227,8 @@ impl TableSums {
         )?;
         let choice = Choice::new(bounds.rule, bounds.max_keys, &codes);
         let per_user = |user: u32, cells: UserCells<'_>, worker: &mut Worker| {
-            choice.choose(user, cells, &mut worker.ranked, &mut worker.kept)?;
+            let rank = |index| cells.cell(index).rank;
+            choice.choose(user, cells.len(), rank, &mut worker.ranked, &mut worker.kept)?;
             worker.outgoing.reserve(worker.kept.len(), widths)?;
             let kept = Kept { keys: worker.kept.len() as u64 };
             for &index in &worker.kept {
@@ -231,31 +272,90 @@ impl TableSums {
     /// For a weight above [`MOST_WEIGHT`] and rows with other keys; [`Error::TooLarge`], [`Error::Memory`],
     /// [`Error::Disk`], [`Error::Canceled`].
     pub fn split(&mut self, bins: usize, weight: u64, control: &Control) -> Result<(Vec<i64>, u64)> {
-        if weight > MOST_WEIGHT {
-            return Err(Error::invalid("weight", format!("{weight} is not at most {MOST_WEIGHT}")));
-        }
+        check_weight(weight)?;
         let mut sums = crate::memory::zeros("bins", bins, "use fewer bins")?;
         self.change(|rows| rows.settle(control))?;
         self.check_codes(usize::MAX, bins, "bins: must be above all keys of the rows")?;
         let widths = Widths { narrow: 1, wide: 0 };
         let per_user = |_, cells: UserCells<'_>, worker: &mut Worker| {
-            let rows: u128 = (0..cells.len()).map(|index| u128::from(cells.cell(index).rows)).sum();
             worker.outgoing.reserve(cells.len(), widths)?;
-            let (mut cumulated, mut before) = (0, 0);
-            for index in 0..cells.len() {
-                let cell = cells.cell(index);
-                cumulated += u128::from(cell.rows);
-                // At most the weight, which is below 2^31.
-                let upto = i64::try_from(u128::from(weight) * cumulated / rows).unwrap_or_default();
-                worker.outgoing.key(cell.rank);
-                worker.outgoing.narrow(upto - before);
-                before = upto;
-            }
+            split_cells(weight, (0..cells.len()).map(|index| cells.cell(index)), &mut worker.outgoing);
             Ok(())
         };
         let (totals, users) = self.total(|key| key, bins, widths, per_user, control)?;
         sums.iter_mut().enumerate().for_each(|(bin, sum)| *sum = totals.narrow(bin, 0));
         Ok((sums, users))
+    }
+
+    /// The weight of every user in each kept key split over the bins of the user's rows there, summed over users: for
+    /// every cell by its place.
+    ///
+    /// The rows' keys are codes of cells. Which keys a user keeps is as in [`Self::bounded`], and within a key weight is
+    /// split as in [`Self::split`] over the cells with weight. The columns of the bounds are not looked at.
+    ///
+    /// # Errors
+    /// For a weight above [`MOST_WEIGHT`], and for orders and digests that do not fit the rows or each other;
+    /// [`Error::Memory`], [`Error::Disk`], [`Error::Canceled`]. None depends on values.
+    pub fn split_by_key(
+        &mut self,
+        bounds: &Bounds<'_>,
+        splits: &Splits<'_>,
+        control: &Control,
+    ) -> Result<Vec<i64>> {
+        check_weight(splits.weight)?;
+        let codes = bounds.codes()?;
+        let cells = codes_by_rank("cell_order", splits.cell_order)?.len();
+        let fits =
+            splits.keys.is_sorted() && splits.keys.last().is_none_or(|&key| (key as usize) < codes.len());
+        let listed = splits
+            .cell_order
+            .iter()
+            .filter(|&&place| place != SKIPPED)
+            .all(|&place| (place as usize) < splits.keys.len() && (place as usize) < splits.inside.len());
+        if !fits || !listed {
+            return Err(Error::invalid(
+                "keys",
+                "must be a place of key_order for every place of cell_order, in order",
+            ));
+        }
+        let mut sums = crate::memory::zeros("cell_order", cells, "use fewer cells")?;
+        self.change(|rows| rows.settle(control))?;
+        self.check_codes(bounds.users, cells, "cell_order: must have a place for every cell of the rows")?;
+        let choice = Choice::new(bounds.rule, bounds.max_keys, &codes);
+        let widths = Widths { narrow: 1, wide: 0 };
+        let per_user = |user: u32, cells: UserCells<'_>, worker: &mut Worker| {
+            let key = |index: usize| splits.keys[cells.cell(index).rank as usize];
+            worker.starts.clear();
+            worker
+                .starts
+                .try_reserve(cells.len())
+                .map_err(|_| Error::memory("rows: there is no memory for the keys of a user"))?;
+            // Cells are in the order of places, so those of a key follow each other.
+            worker
+                .starts
+                .extend((0..cells.len()).filter(|&index| index == 0 || key(index) != key(index - 1)));
+            let starts = &worker.starts;
+            choice.choose(
+                user,
+                starts.len(),
+                |number| key(starts[number]),
+                &mut worker.ranked,
+                &mut worker.kept,
+            )?;
+            worker.outgoing.reserve(cells.len(), widths)?;
+            for &number in &worker.kept {
+                let end = starts.get(number + 1).copied().unwrap_or(cells.len());
+                let weighty = (starts[number]..end)
+                    .map(|index| cells.cell(index))
+                    .filter(|cell| splits.inside[cell.rank as usize]);
+                split_cells(splits.weight, weighty, &mut worker.outgoing);
+            }
+            Ok(())
+        };
+        let rank = |cell: u32| splits.cell_order[cell as usize];
+        let (totals, _) = self.total(rank, cells, widths, per_user, control)?;
+        sums.iter_mut().enumerate().for_each(|(place, sum)| *sum = totals.narrow(place, 0));
+        Ok(sums)
     }
 
     /// Refuses rows with codes beyond those of users and keys.
@@ -296,8 +396,13 @@ impl TableSums {
         let next = AtomicUsize::new(0);
         let work = |number: usize| {
             let own = &totals[number % totals.len()];
-            let mut worker =
-                Worker { kept: Vec::new(), ranked: Vec::new(), outgoing: Outgoing::default(), users: 0 };
+            let mut worker = Worker {
+                kept: Vec::new(),
+                starts: Vec::new(),
+                ranked: Vec::new(),
+                outgoing: Outgoing::default(),
+                users: 0,
+            };
             let mut workspace = Workspace::new(&self.rows, users, workers)?;
             loop {
                 let part = next.fetch_add(1, Ordering::Relaxed);

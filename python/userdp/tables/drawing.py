@@ -1,0 +1,109 @@
+"""All noise of a release, drawn on what users add up to: the last step, after which everything is public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from userdp.exceptions import BudgetError
+from userdp.tables.compiled import USERS, Compiled, Statistic, limits
+from userdp.tables.noise import Allotment, Binned, Selected, nearest
+from userdp.tables.quantiles import Integers, choose, law_of
+from userdp.tables.release import Drawn
+from userdp.tables.rows import Sums, bins_of
+from userdp.tables.schema import date_of
+
+MOST_OUTCOMES = 2**20
+
+
+def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
+    """All noise of a release, on the numbers that users add up to."""
+    places: Sequence[int] = range(len(sums.keys))
+    dates = [getattr(query.types[name], "cell_kind", None) == "date" for name in query.group]
+    numbers: dict[Statistic, Any] = {}
+    keyed = noise.keyed
+    if keyed is not None and keyed.sparse is not None:
+        # What follows is of the keys that are shown, and of no others.
+        places, numbers = _shown(query, keyed.sparse, sums, source)
+    elif keyed is not None and keyed.correlated is not None:
+        counts, _ = keyed.correlated._draw(source, sums.columns[USERS], sums.users)
+        numbers[USERS] = np.rint(counts).astype(np.int64)
+    elif keyed is not None:
+        for statistic, each in keyed.noise:
+            step = keyed.step(statistic)
+            numbers[statistic] = each._release_many(_whole(nearest(sums.columns[statistic], step)), source) * step
+    chosen: dict[str, tuple[tuple[float, ...], ...]] = {}
+    for part in noise.selected:
+        split = sums.splits[part.answer.name]
+        chosen[part.answer.name] = tuple(
+            values_of(part, query, choices(part, split.of(place), source)) for place in places
+        )
+    binned: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for each_bin in noise.binned:
+        split = sums.splits[each_bin.answer.name]
+        binned[each_bin.answer.name] = tuple(_noisy(each_bin, split.of(place), source) for place in places)
+    keys: tuple[Any, ...] = tuple(sums.keys[place] for place in places)
+    if any(dates):
+        keys = tuple(
+            tuple(date_of(part) if day else part for part, day in zip(key, dates, strict=True)) for key in keys
+        )
+    return Drawn(keys, numbers, chosen, binned)
+
+
+def _whole(totals: Any) -> Any:
+    return np.ascontiguousarray(totals, dtype=np.int64)
+
+
+def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[list[int], dict[Any, Any]]:
+    counts = np.ascontiguousarray(sums.columns[query.statistics[0]])
+    others = [np.ascontiguousarray(sums.columns[one]) for one in query.statistics[1:]]
+    shown, *drawn = sparse._draw(source, counts, others)
+    return shown.tolist(), dict(zip(query.statistics, drawn, strict=True))
+
+
+def _noisy(part: Binned, weights: Integers, source: Any) -> tuple[int, ...]:
+    """The bins of one key with noise."""
+    return tuple((part.noise._release_many(_whole(nearest(weights, part.step)), source) * part.step).tolist())
+
+
+# --- quantiles of one key
+
+
+def choices(part: Selected, weights: Integers, source: Any) -> list[int]:
+    """The bins of quantiles, drawn."""
+
+    def drawn(level: int, costs: Integers) -> int:
+        return int(part.mechanisms[level]._draw(source, costs))
+
+    return choose(weights, part.shares, drawn, part.pieces)
+
+
+def law_of_choices(part: Selected, weights: Integers) -> Mapping[tuple[int, ...], Fraction]:
+    """The exact probabilities of what `choices` returns.
+
+    Raises
+    ------
+    BudgetError
+        Where there are too many ways to choose.
+    """
+    ways = (len(weights) * part.pieces) ** len(part.shares)
+    if ways > MOST_OUTCOMES:
+        raise BudgetError(
+            f"{part.answer.name}: there are about {ways} ways to choose its quantiles, above 2**20: take fewer shares, "
+            "or a column with fewer steps"
+        )
+
+    def pmf(level: int, costs: Integers) -> Sequence[Fraction]:
+        return list(part.mechanisms[level].pmf(costs).fractions())
+
+    return law_of(weights, part.shares, pmf, part.pieces)
+
+
+def values_of(part: Selected, query: Compiled, places: Sequence[int]) -> tuple[float, ...]:
+    """What bins stand for."""
+    bins = bins_of(part.answer, query.types)
+    top = limits(query.types[bins.column])[1]
+    return tuple(min(bins.offset + bins.unit * place, top) for place in places)
