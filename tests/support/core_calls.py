@@ -114,7 +114,8 @@ CELLS = np.array([0, 1], np.uint32)
 
 def split_by_key(order: Any, keys: Any, inside: Any, weight: Any) -> Any:
     options = {"key_order": CELLS, "max_keys": 1, "rule": "first", "key_digests": None, "prf_key": None}
-    return TABLE.split_by_key(users=INDEX, cell_order=order, keys=keys, inside=inside, weight=weight, **options)
+    flags = inside != 0 if isinstance(inside, np.ndarray) else inside
+    return TABLE.split_by_key(users=INDEX, cell_order=order, keys=keys, inside=flags, weight=weight, **options)
 
 
 def packed_texts(content: Any, offsets: Any) -> Any:
@@ -135,7 +136,7 @@ CALLS: dict[str, Call] = {
     "TableSums.add": (lambda *columns: _core.TableSums(2).add(*columns), (CODES, CODES, [NUMBERS, NUMBERS])),
     "TableSums.bounded": (bounded, BOUNDED),
     "TableSums.split": (TABLE.split, (2, 2**20)),
-    "TableSums.split_by_key": (split_by_key, (CELLS, CELLS, np.ones(2, np.bool_), 2**20)),
+    "TableSums.split_by_key": (split_by_key, (CELLS, CELLS, np.ones(2, np.int64), 2**20)),
     "Release": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.from_weights": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),
     "Release.pure": (_core.Release.pure, (LEVEL, F(1, 100), 2)),
