@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 
 from userdp.tables import (
+    KeySet,
     Query,
     Schema,
+    Session,
     boolean,
     category,
     col,
@@ -39,7 +41,10 @@ SCHEMA = Schema(
     wage=number(0, 50),
     hours=integer(0, 80),
     union=boolean(default=False),
+    day=key(datetime.date),
+    stamp=key(datetime.datetime),
 )
+DAYS = pd.to_datetime(["2024-02-28", "2024-02-29", "2024-03-01"])
 
 
 def rows(seed: int = 0, n: int = 3000, users: int = 400) -> pd.DataFrame:
@@ -59,7 +64,8 @@ def rows(seed: int = 0, n: int = 3000, users: int = 400) -> pd.DataFrame:
     )
     for name in ("who", "year", "hours", "union"):
         frame.loc[rng.random(n) < 0.05, name] = pd.NA
-    return frame
+    days = np.array(["2024-02-28", "2024-02-29", "2024-03-01", "NaT"], dtype="M8[us]")[rng.integers(0, 4, n)]
+    return frame.assign(day=days, stamp=days + rng.integers(0, 3, n) * np.timedelta64(1, "us"))
 
 
 QUERIES = {
@@ -77,6 +83,14 @@ QUERIES = {
     "quantiles by known groups": Query()
     .group_by("job", max_keys=1, rule="first")
     .agg(middle=quantile("hours", "1/2"), bins=histogram("wage", [0, 25, 50])),
+    "known days": Query()
+    .group_by("day", keys=DAYS[1:], max_keys=1, rule="first")
+    .agg(n=count_users(), rows=count_rows(2)),
+    "days and times": Query().group_by("day", "stamp", max_keys=2, rule="first").agg(n=count_users()),
+    "months": Query()
+    .with_columns(month=col("day").year() * 100 + col("day").month())
+    .group_by("month", keys=[202402, 202403], max_keys=1, rule="first")
+    .agg(n=count_users(), bins=histogram("hours", [0, 40, 80])),
     "whole": Query().agg(
         n=count_users(), middle=quantile("wage", ["1/4", "1/2"]), bins=histogram("hours", [0, 20, 40, 80])
     ),
@@ -120,6 +134,10 @@ def forms(frame: pd.DataFrame, folder: Path) -> Iterator[tuple[str, Any]]:
     polars.from_arrow(own).write_parquet(path, row_group_size=256)
     yield "dataset", dataset.dataset(path)
     yield "scanned", polars.scan_parquet(path)
+    day = own.schema.get_field_index("day")
+    yield "days of Arrow", own.set_column(day, "day", own["day"].cast(arrow.date32()))
+    yield "days of polars", polars.from_arrow(own).with_columns(polars.col("day").cast(polars.Date))
+    yield "days of Python", frame.assign(day=[None if pd.isna(day) else day.date() for day in frame["day"]])
     yield "columns in another order", own.select(own.column_names[::-1])
 
 
@@ -279,6 +297,65 @@ def test_drawn_keys_are_a_choice_of_the_users_own() -> None:
     assert np.sum(counts) == 4000
     # Of 2,000 users 40 % each: a standard deviation of 22; beyond 200 with a probability below 1e-18.
     assert all(abs(count - 800) < 200 for count in counts)
+
+
+def test_public_days_come_in_all_forms() -> None:
+    polars = pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    days = [datetime.date(2024, 2, 29), datetime.date(2024, 3, 1)]
+    times = [datetime.datetime(2024, 2, 29), datetime.datetime(2024, 3, 1)]
+    forms: list[Any] = [
+        days,
+        times,
+        DAYS[1:],
+        list(DAYS[1:]),
+        pd.Series(DAYS[1:]),
+        np.array(days, dtype="M8[D]"),
+        np.array(times, dtype="M8[ns]"),
+        polars.Series(days),
+        arrow.array(days),
+        arrow.array(times),
+        [(day,) for day in days],
+    ]
+    frame = rows()
+    for name in ("day", "stamp"):
+        sums = [
+            added(Query().group_by(name, keys=keys, max_keys=2, rule="first").agg(n=count_users()), frame)
+            for keys in forms
+        ]
+        assert len({str(plain(one)) for one in sums}) == 1
+        assert all(np.all(column > 0) for one in sums for column in one.columns.values())
+    schema = Schema(day=key(datetime.date), stamp=key(datetime.datetime))
+    people = Session(frame, user="who", schema=schema, epsilon=5)
+    query = people.query().group_by("stamp", "day", keys=KeySet.product(times, days), max_keys=1)
+    found = people.release(query.agg(n=count_users()), epsilon=2)
+    assert found.keys == tuple((time, day) for time in times for day in days)
+    assert found.to_frame("pandas")["n"].shape == (4,)
+    assert "2024-03-01" in found.card() + found.to_json()
+
+
+WRONG_DAYS: list[tuple[Any, str]] = [
+    ([datetime.datetime(2024, 1, 1, 12)], "must be dates"),
+    (["2024-01-01"], "must be dates"),
+    ([20240101], "must be dates"),
+    ([np.datetime64("NaT")], "to the microsecond"),
+    ([pd.NaT], "integers below 2"),
+    ([None], "integers below 2"),
+    ([pd.Timestamp("2024-01-01", tz="UTC")], "without a time zone"),
+    ([pd.Timestamp(1)], "to the microsecond"),
+    ([np.datetime64(1, "ps")], "to the microsecond"),
+    ([np.datetime64(10**10, "D")], "to the microsecond"),
+    ([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)], "distinct"),
+    ([], "1 to 2"),
+    (datetime.date(2024, 1, 1), "sequence"),
+]
+
+
+@pytest.mark.parametrize(("keys", "message"), WRONG_DAYS)
+def test_days_that_are_refused(keys: Any, message: str) -> None:
+    people = Session(rows(), user="who", schema=Schema(day=key(datetime.date)), epsilon=1)
+    with pytest.raises((TypeError, ValueError), match=message):
+        people.plan(people.query().group_by("day", keys=keys).agg(n=count_users()))
 
 
 def test_dates_are_keys() -> None:

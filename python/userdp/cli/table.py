@@ -28,7 +28,8 @@ def add_table(commands: Any) -> None:
         "file is .parquet, .csv, .feather or .arrow. The schema is a .toml or .json file that says what "
         'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
         '"category" with '
-        'values = [...], or "key" with kind = "str" or "int". Nothing of the schema may be taken from the data. '
+        'values = [...], or "key" with kind = "str", "int", "date" or "datetime". Nothing of the schema may be taken '
+        "from the data. "
         "Each run spends its budget again: add up the epsilons of all runs on the same people.",
         epilog="examples:\n"
         "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
@@ -153,7 +154,7 @@ def read_schema(path: Path) -> Any:
             raise UsageError(f"{path}: {error}") from None
     if not isinstance(content, dict) or not all(isinstance(column, dict) for column in content.values()):
         raise UsageError(f"{path}: a schema has an entry for each column, such as [wage] with type, low and high")
-    types = {"str": str, "int": int, "date": datetime.date}
+    types = {"str": str, "int": int, "date": datetime.date, "datetime": datetime.datetime}
     columns = {}
     for name, column in content.items():
         given = dict(column)

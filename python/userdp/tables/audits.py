@@ -17,10 +17,11 @@ from userdp.exact.numbers import check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import CorrelatedCounts
-from userdp.tables.compiled import USERS, Compiled, Statistic
-from userdp.tables.drawing import law_of_choices
+from userdp.tables.compiled import USERS, Compiled, Statistic, key_cells
+from userdp.tables.drawing import key_of, law_of_choices
 from userdp.tables.noise import Allotment, Noise, nearest
 from userdp.tables.quantiles import WEIGHT
+from userdp.tables.queries import KeySet
 from userdp.tables.reading import table_of
 from userdp.tables.rows import KeyValue, add_up, bins_of
 from userdp.tables.schema import ColumnType
@@ -71,9 +72,11 @@ class TableAlgorithm:
             raise ValueError("keys: an exact audit with unknown keys needs those that its worlds may have")
         people = check_count(n_users, "n_users")
         self.columns = query.columns
-        self.keys: tuple[KeyValue, ...] = tuple(
-            (keys or ()) if query.unknown else (() if not query.group else query.keys or ())
-        ) or ((),)
+        listed = query.keys or () if query.group else ()
+        if query.unknown:
+            listed = key_cells(KeySet.from_values([tuple(one) for one in keys or ()]), query.group, query.types)
+        self._cells_of_keys: tuple[KeyValue, ...] = tuple(listed) or ((),)
+        self.keys = tuple(key_of(query, one) for one in self._cells_of_keys)
         # With a count of users, so that it shows which keys a user has.
         known = USERS in query.statistics
         statistics = query.statistics if known else (USERS, *query.statistics)
@@ -174,7 +177,7 @@ class TableAlgorithm:
         names = [part.answer.name for part in self._selected] + [part.answer.name for part in self._binned]
         splits = [sums.splits[name] for name in names]
         found: list[tuple[int, ...]] = []
-        for key in self.keys:
+        for key in self._cells_of_keys:
             place = at.get(key)
             if place is None or not sums.columns[USERS][place]:
                 found.append(())

@@ -251,6 +251,11 @@ def cast_value(value: Plain | None, target: ColumnType) -> Plain | None:
             assert isinstance(value, datetime.date)
             value = datetime.datetime(value.year, value.month, value.day)
         return min(max(value, target.low), target.high)
+    if isinstance(target, Key) and target.type is datetime.datetime:
+        if isinstance(value, datetime.datetime):
+            return value
+        assert isinstance(value, datetime.date)
+        return datetime.datetime(value.year, value.month, value.day)
     if isinstance(target, Key) and target.type is datetime.date:
         return value.date() if isinstance(value, datetime.datetime) else value
     if isinstance(target, Key) and target.type is str:

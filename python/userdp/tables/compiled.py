@@ -14,7 +14,7 @@ from userdp.exact.numbers import short_repr
 from userdp.tables.aggregates import Aggregate, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
 from userdp.tables.expressions import Expression, Program
 from userdp.tables.queries import Grouping, KeySet, PerUser, Query
-from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number
+from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number, key_cell
 
 LARGEST_ROW = 2**53
 """Of a row's integer."""
@@ -225,7 +225,7 @@ def _keys(grouping: Grouping | None, types: Mapping[str, ColumnType]) -> tuple[K
         if not isinstance(kind, (Category, Key, Integer, Boolean)):
             raise TypeError(
                 f"group_by: {name!r} is of kind {kind.kind!r}; group by categories, whole numbers, bools or keys, "
-                "such as col('age').cut([18, 30, 65])"
+                "such as col('age').cut([18, 30, 65]), key(datetime.date), or col('day').year() and .month()"
             )
     keys = grouping.keys
     if keys is None and all(isinstance(kind, (Category, Boolean)) for kind in kinds):
@@ -234,8 +234,7 @@ def _keys(grouping: Grouping | None, types: Mapping[str, ColumnType]) -> tuple[K
             raise ValueError("group_by: there are more than 2**22 combinations of categories; pass keys=")
         keys = KeySet.product(*lists)
     if keys is not None:
-        for place, (name, kind) in enumerate(zip(grouping.columns, kinds, strict=True)):
-            _check_keys(keys, place, name, kind)
+        keys = key_cells(keys, grouping.columns, types)
         most = len(keys) if grouping.max_keys is None else min(grouping.max_keys, len(keys))
         return keys, False, most, len(keys)
     if grouping.max_keys is None:
@@ -246,16 +245,23 @@ def _keys(grouping: Grouping | None, types: Mapping[str, ColumnType]) -> tuple[K
     return None, True, grouping.max_keys, None
 
 
-def _check_keys(keys: KeySet, place: int, name: str, kind: ColumnType) -> None:
-    values = {key[place] for key in keys}
-    texts = kind.kind == "key" and getattr(kind, "type", None) is str
-    if isinstance(kind, Category):
-        known = set(kind.values)
-        odd = next((value for value in values if value not in known), None)
-        if odd is not None:
-            raise ValueError(f"keys: {odd!r} is no category of {name!r}")
-    elif any(isinstance(value, str) != texts for value in values) or getattr(kind, "type", int) not in (int, str):
-        raise TypeError(f"keys: the values for {name!r} must be {'texts' if texts else 'integers'}, as in the schema")
+def key_cells(keys: KeySet, names: Sequence[str], types: Mapping[str, ColumnType]) -> KeySet:
+    """A list of keys for some columns, with what stands for dates and times in cells."""
+    columns = [_key_cells(keys, place, name, types[name]) for place, name in enumerate(names)]
+    return KeySet(list(zip(*columns, strict=True)))
+
+
+def _key_cells(keys: KeySet, place: int, name: str, kind: ColumnType) -> list[int | str]:
+    """One column of a list of keys, as cells have it."""
+    values = [key[place] for key in keys]
+    if not isinstance(kind, Category):
+        of = kind.cell_kind if isinstance(kind, Key) else kind.kind
+        return [key_cell(value, of, name) for value in values]
+    known = set(kind.values)
+    odd = next((value for value in values if value not in known), None)
+    if odd is not None:
+        raise ValueError(f"keys: {odd!r} is no category of {name!r}")
+    return values
 
 
 # --- statistics

@@ -13,8 +13,8 @@ from userdp.tables.compiled import USERS, Compiled, Statistic, limits
 from userdp.tables.noise import Allotment, Binned, Selected, nearest
 from userdp.tables.quantiles import Integers, choose, law_of
 from userdp.tables.release import Drawn
-from userdp.tables.rows import Sums, bins_of
-from userdp.tables.schema import date_of
+from userdp.tables.rows import KeyValue, Sums, bins_of
+from userdp.tables.schema import date_of, time_of
 
 MOST_OUTCOMES = 2**20
 
@@ -22,7 +22,6 @@ MOST_OUTCOMES = 2**20
 def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     """All noise of a release, on the numbers that users add up to."""
     places: Sequence[int] = range(len(sums.keys))
-    dates = [getattr(query.types[name], "cell_kind", None) == "date" for name in query.group]
     numbers: dict[Statistic, Any] = {}
     keyed = noise.keyed
     if keyed is not None and keyed.sparse is not None:
@@ -45,12 +44,17 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     for each_bin in noise.binned:
         split = sums.splits[each_bin.answer.name]
         binned[each_bin.answer.name] = tuple(_noisy(each_bin, split.of(place), source) for place in places)
-    keys: tuple[Any, ...] = tuple(sums.keys[place] for place in places)
-    if any(dates):
-        keys = tuple(
-            tuple(date_of(part) if day else part for part, day in zip(key, dates, strict=True)) for key in keys
-        )
+    keys = tuple(key_of(query, sums.keys[place]) for place in places)
     return Drawn(keys, numbers, chosen, binned)
+
+
+def key_of(query: Compiled, key: KeyValue) -> tuple[Any, ...]:
+    """What the parts of a key stand for."""
+    kinds = [getattr(query.types[name], "cell_kind", None) for name in query.group]
+    if not {"date", "timestamp"} & set(kinds):
+        return key
+    read = {"date": date_of, "timestamp": time_of}
+    return tuple(read[kind](part) if kind in read else part for part, kind in zip(key, kinds, strict=True))
 
 
 def _whole(totals: Any) -> Any:

@@ -11,7 +11,7 @@ from userdp.exact.numbers import check_count, short_repr
 from userdp.tables.aggregates import Aggregate
 from userdp.tables.expressions import Expression, operand
 from userdp.tables.expressions import condition as read_condition
-from userdp.tables.schema import Schema, category_values
+from userdp.tables.schema import Schema, key_value, key_values
 
 MOST_KEYS = 2**22
 RULES = ("random", "first")
@@ -20,7 +20,8 @@ RULES = ("random", "first")
 class KeySet:
     """A public list of keys, each a value or, for several columns, a tuple of values.
 
-    Every key of the list is in the answer, also those that nobody has. Do not take it from the data.
+    Every key of the list is in the answer, also those that nobody has. Do not take it from the data. Values are
+    integers, texts, dates, and times without a zone, of plain Python, NumPy, pandas, polars or pyarrow.
 
     Examples
     --------
@@ -28,9 +29,12 @@ class KeySet:
     (('north',), ('south',))
     >>> len(KeySet.product([1, 2, 3], ["a", "b"]))
     6
+    >>> import numpy as np
+    >>> KeySet.from_values(np.arange("2024-01-31", "2024-02-02", dtype="M8[D]")).keys
+    ((datetime.date(2024, 1, 31),), (datetime.date(2024, 2, 1),))
     """
 
-    def __init__(self, keys: Sequence[tuple[int | str, ...]]) -> None:
+    def __init__(self, keys: Sequence[tuple[Any, ...]]) -> None:
         self.keys = tuple(keys)
         if not 1 <= len(self.keys) <= MOST_KEYS:
             raise ValueError(f"a KeySet has from 1 to 2**22 keys; got {len(self.keys)}")
@@ -46,21 +50,20 @@ class KeySet:
             raise TypeError(f"values must be a sequence of keys; got {short_repr(values)}")
         listed = list(values)
         if listed and all(isinstance(value, tuple) for value in listed):
-            columns = [category_values(list(dict.fromkeys(column)), "values") for column in zip(*listed, strict=False)]
-            if len({len(value) for value in listed}) == 1 and columns:
-                return cls([tuple(value) for value in listed])
+            if len({len(value) for value in listed}) == 1 and listed[0]:
+                return cls([tuple(key_value(part, "values") for part in value) for value in listed])
             raise ValueError("the keys of a KeySet have as many values as there are columns; got several lengths")
-        return cls([(value,) for value in category_values(listed, "values")])
+        return cls([(value,) for value in key_values(listed, "values")])
 
     @classmethod
     def product(cls, *values: Sequence[Any]) -> KeySet:
         """All combinations of values, one list for each column."""
-        return cls(list(itertools.product(*(category_values(column, "values") for column in values))))
+        return cls(list(itertools.product(*(key_values(column, "values") for column in values))))
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def __iter__(self) -> Iterator[tuple[int | str, ...]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.keys)
 
     def __repr__(self) -> str:

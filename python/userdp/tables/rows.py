@@ -249,7 +249,7 @@ def _read(
 
 def read_cells(frame: Any, name: str, kind: ColumnType) -> Cells:
     """A column of a frame by its declared type."""
-    times = isinstance(kind, Timestamp) or (isinstance(kind, Key) and kind.cell_kind == "date")
+    times = isinstance(kind, Timestamp) or (isinstance(kind, Key) and kind.cell_kind in ("date", "timestamp"))
     return kind.read(read_column(frame.get_column(name), name, unwrap=False, others=times), name)
 
 

@@ -30,6 +30,7 @@ Value: TypeAlias = "int | float | str | bool | datetime.date | datetime.datetime
 MOST_STEPS = 2**30
 DEFAULT_STEPS = 2**20
 MOST_CATEGORIES = 2**20
+MOST_KEY_VALUES = 2**22
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
 _ZONE = re.compile(r"time_zone='|tz=|^datetime64\[\w+, ")
@@ -211,15 +212,16 @@ class Key(ColumnType):
     @property
     def cell_kind(self) -> str:
         """What its cells are."""
-        return {int: "integer", str: "text", datetime.date: "date"}[self.type]
+        return {int: "integer", str: "text", datetime.date: "date", datetime.datetime: "timestamp"}[self.type]
 
     def read(self, column: Raw, name: str) -> Cells:
-        """Return whole numbers below 2**53, texts, or days since 1970; all else is none."""
+        """Return whole numbers below 2**53, texts, or days or microseconds since 1970; all else is none."""
         if self.type is int:
             return Cells(*_wholes(column, name, "key(int)"))
         if self.type is str:
             return read_texts(column, name, "key(str)")
-        return _times(column, name, "key(date)", "D")
+        day = self.type is datetime.date
+        return _times(column, name, "key(date)" if day else "key(datetime)", "D" if day else "us")
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,85 @@ def microseconds(time: datetime.datetime) -> int:
 def date_of(days: Any) -> datetime.date:
     """The date that is so many days after the first of 1970."""
     return EPOCH.date() + datetime.timedelta(days=int(days))
+
+
+def time_of(since: Any) -> datetime.datetime:
+    """The time that is so many microseconds after the first of 1970."""
+    return EPOCH + int(since) * MICROSECOND
+
+
+def key_value(value: Any, name: str) -> int | str | datetime.date:
+    """A value of a public key, as plain Python has it: an integer, a text, a date, or a time without a zone.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    """
+    if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py"):
+        value = value.as_py()
+    pandas = sys.modules.get("pandas")
+    if isinstance(value, np.datetime64):
+        unit = np.datetime_data(value.dtype)[0]
+        if np.isnat(value) or unit in ("ps", "fs", "as", "generic"):
+            raise ValueError(f"{name} must be dates or times to the microsecond; got {short_repr(value)}")
+        exact = value.astype("M8[us]")
+        plain = exact.item()  # an int beyond the years of Python
+        if not isinstance(plain, datetime.datetime) or exact != value:
+            raise ValueError(f"{name} must be dates or times to the microsecond; got {short_repr(value)}")
+        return plain.date() if unit in ("Y", "M", "W", "D") else plain
+    if pandas is not None and isinstance(value, pandas.Timestamp):
+        if value.nanosecond:
+            raise ValueError(f"{name} must be dates or times to the microsecond; got {short_repr(value)}")
+        value = value.to_pydatetime()
+    if type(value) is datetime.datetime:
+        if value.tzinfo is not None:
+            raise TypeError(f"{name} must be times without a time zone; got {short_repr(value)}")
+        return value
+    if type(value) is datetime.date:
+        return value
+    item = _item(value)
+    if item is None:
+        raise TypeError(f"{name} must be integers below 2**53, texts, dates or times; got {short_repr(value)}")
+    return item
+
+
+def key_values(values: Any, name: str) -> tuple[int | str | datetime.date, ...]:
+    """A public list of distinct values of one column of keys.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+    """
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not hasattr(values, "__len__"):
+        raise TypeError(f"{name} must be a sequence of keys; got {short_repr(values)}")
+    if not 1 <= len(values) <= MOST_KEY_VALUES:
+        raise ValueError(f"{name} must be from 1 to 2**22 values; got {len(values)}")
+    listed = tuple(key_value(value, name) for value in values)
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{name} must be distinct; got one twice")
+    return listed
+
+
+def key_cell(value: Any, kind: str, name: str) -> int | str:
+    """What stands for a key's value in cells of a kind: days and microseconds since 1970 for dates and times.
+
+    Raises
+    ------
+    TypeError
+        Where the value is none of that kind.
+    """
+    time = isinstance(value, datetime.datetime)
+    if kind == "timestamp" and isinstance(value, datetime.date):
+        return microseconds(value if time else datetime.datetime(value.year, value.month, value.day))  # type: ignore[arg-type]
+    if kind == "date" and isinstance(value, datetime.date) and (not time or value.time() == datetime.time()):  # type: ignore[attr-defined]
+        return value.toordinal() - EPOCH.toordinal()
+    texts = {"text": True, "integer": False, "boolean": False}.get(kind)
+    if texts is None or isinstance(value, datetime.date) or isinstance(value, str) != texts:
+        needed = {"date": "dates", "timestamp": "dates or times", "text": "texts"}.get(kind, "integers")
+        raise TypeError(f"keys: the values for {name!r} must be {needed}, as in the schema; got {short_repr(value)}")
+    return value  # type: ignore[no-any-return]
 
 
 def _times(column: Raw, name: str, needed: str, unit: str) -> Cells:
@@ -409,16 +490,17 @@ def key(kind: type) -> Key:
 
     Parameters
     ----------
-    kind : int, str or datetime.date
-        The type of its values. Integers are below 2**53 in absolute value. Other values, and missing ones, are none.
+    kind : int, str, datetime.date or datetime.datetime
+        The type of its values. Integers are below 2**53 in absolute value; times have no zone, and are cut to the
+        microsecond; of a date's column, times count by their day. Other values, and missing ones, are none.
 
     Examples
     --------
     >>> key(str).cell_kind
     'text'
     """
-    if kind not in (int, str, datetime.date):
-        raise TypeError(f"kind must be int, str or datetime.date; got {short_repr(kind)}")
+    if kind not in (int, str, datetime.date, datetime.datetime):
+        raise TypeError(f"kind must be int, str, datetime.date or datetime.datetime; got {short_repr(kind)}")
     return Key(kind)
 
 

@@ -20,8 +20,6 @@ import numpy.typing as npt
 from userdp.exact.numbers import exact_number, is_integer, short_repr
 from userdp.tables.schema import (
     DEFAULT_STEPS,
-    EPOCH,
-    MICROSECOND,
     Array,
     Boolean,
     Category,
@@ -33,6 +31,7 @@ from userdp.tables.schema import (
     Number,
     Timestamp,
     microseconds,
+    time_of,
 )
 from userdp.users.sanitize import LARGEST_WHOLE
 
@@ -70,7 +69,8 @@ def words(declared: ColumnType) -> str:
 def declaration(declared: ColumnType) -> str:
     """The call that declares this type."""
     if isinstance(declared, Key):
-        return f"key({'datetime.date' if declared.type is datetime.date else declared.type.__name__})"
+        times = declared.type in (datetime.date, datetime.datetime)
+        return f"key({'datetime.' if times else ''}{declared.type.__name__})"
     if isinstance(declared, Category):
         public: list[str] = [repr(list(declared.values))]
     elif isinstance(declared, (Number, Integer, Timestamp)):
@@ -93,7 +93,7 @@ def bounds_of(declared: ColumnType) -> tuple[Any, Any]:
     if isinstance(declared, Key):
         if declared.type is int:
             return -LARGEST_WHOLE, LARGEST_WHOLE
-        return datetime.date.min, datetime.date.max
+        return declared.type.min, declared.type.max  # type: ignore[attr-defined]
     assert isinstance(declared, (Number, Integer, Timestamp))
     return declared.low, declared.high
 
@@ -181,7 +181,7 @@ def plain_values(cells: Cells, declared: ColumnType) -> list[Plain | None]:
     elif kind == "date":
         read = _date
     elif kind == "timestamp":
-        read = _time
+        read = time_of
     else:
         return [value if valid else None for value, valid in zip(held, cells.valid.tolist(), strict=True)]
     return [read(value) if valid else None for value, valid in zip(held, cells.valid.tolist(), strict=True)]
@@ -196,10 +196,6 @@ def canonical_value(value: Plain | None) -> Plain | None:
 
 def _date(days: int) -> datetime.date:
     return FIRST_DAY + datetime.timedelta(days=days)
-
-
-def _time(since: int) -> datetime.datetime:
-    return EPOCH + since * MICROSECOND
 
 
 def _values(declared: ColumnType) -> tuple[int | str, ...]:
@@ -300,6 +296,8 @@ def common(first: ColumnType, second: ColumnType, what: str) -> ColumnType:
     if kinds[0] == kinds[1]:
         if isinstance(first, Timestamp) and isinstance(second, Timestamp):
             return Timestamp(min(first.low, second.low), max(first.high, second.high))
+        if isinstance(second, Key):  # it has no bounds
+            return second
         return replace(first, default=None) if isinstance(first, Boolean) else first
     raise TypeError(
         f"{what} needs values of one kind, and these are {words(first)} and {words(second)}; use .cast for one of them"
