@@ -1,4 +1,4 @@
-"""Predicted errors of methods side by side: means and private descents, from public numbers."""
+"""Predicted errors of methods side by side, from public numbers: means, private descents, and counts by group."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from userdp.exact.numbers import (
 )
 from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanProblem
+from userdp.mechanisms.key_bounds import Neighbors
+from userdp.planning.groups import compare_groups
 from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from userdp.optimization.descent import DescentRounds, PrivateDescent
     from userdp.optimization.winsorized import TrackingDescent
 
-TASKS = ("mean", "descent")
+TASKS = ("mean", "descent", "group_by")
 MOST_USERS = 2**32
 """Estimators number users by words of 32 bits."""
 MOST_RECORDS = 2**31 - 1
@@ -53,7 +55,7 @@ def compare_methods(
     task: str = "mean",
     *,
     n_users: int,
-    m: int,
+    m: int | None = None,
     dimension: int = 1,
     max_norm: float = 1.0,
     epsilon: Epsilon,
@@ -63,17 +65,21 @@ def compare_methods(
     radius: float | None = None,
     norm: str = "l2",
     beta: float = 0.01,
+    n_keys: int | None = None,
+    max_keys: int | None = None,
+    neighbors: Neighbors | None = None,
 ) -> Comparison:
     """Errors of all methods side by side, and which one is recommended for what is vouched for.
 
     Parameters
     ----------
-    task : {"mean", "descent"}
+    task : {"mean", "descent", "group_by"}
         "mean": the methods of `userdp.means.WinsorizedMean`, the mean of all records with noise for the whole range
         at epsilon / m (group privacy), and the same at epsilon, which protects records and not users. "descent": the
-        solvers of `userdp.optimization` for logistic regression, by the noise of one step.
+        solvers of `userdp.optimization` for logistic regression, by the noise of one step. "group_by": the ways in
+        which `userdp.tables` can count the users of groups, by the noise of one count.
     n_users, m : int
-        Users, and records of each.
+        Users, and records of each. Counts by group take no m.
     dimension : int
         Columns of X.
     max_norm : float
@@ -91,6 +97,13 @@ def compare_methods(
         For means: whether `max_norm` bounds the L2 norm of a record, or each column.
     beta : float
         For means, as for `userdp.means.WinsorizedMean`.
+    n_keys : int, optional
+        For counts by group: how many groups the public list has; None where there is none.
+    max_keys : int, optional
+        For counts by group: in how many of them a user counts at most, by default in all. Rows with fewer groups of a
+        user show what a tighter bound buys.
+    neighbors : {"add-remove", "replace"}, optional
+        For counts by group; by default as of `userdp.tables.Session`.
 
     Returns
     -------
@@ -108,9 +121,27 @@ def compare_methods(
     ('laplace', True)
     >>> compare_methods("mean", n_users=1000, m=256, epsilon=1, homogeneous=True).best
     'iterated'
+    >>> counts = compare_methods("group_by", n_users=1000, n_keys=10, epsilon=1, delta="1e-5")
+    >>> counts.best, round(counts["correlated"].noise, 1), round(counts["gaussian"].noise, 1)
+    ('correlated', 7.9, 12.0)
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {short_repr(task)}")
+    if task == "group_by":
+        if m is not None or user_std is not None or homogeneous or radius is not None:
+            raise ValueError("m, user_std, homogeneous and radius are for means and descents; groups have max_keys")
+        return compare_groups(
+            n_users=n_users,
+            n_keys=n_keys,
+            max_keys=max_keys,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors="add-remove" if neighbors is None else neighbors,
+        )
+    if n_keys is not None or max_keys is not None or neighbors is not None:
+        raise ValueError("n_keys, max_keys and neighbors are for task='group_by'")
+    if m is None:
+        raise TypeError(f"m is needed for task={task!r}: how many records a user has")
     if task == "descent":
         if user_std is not None or homogeneous:
             raise ValueError("user_std and homogeneous are for task='mean'; descents have `radius`, of parameters")

@@ -162,7 +162,8 @@ class Prediction:
     protects : {"user", "record"}
         Whose data the guarantee is for. One for records is no guarantee for users, and is there for comparison.
     noise : float
-        Root mean square of the L2 length of the noise. For descents: in the gradient of one step.
+        Root mean square of the L2 length of the noise. For descents: in the gradient of one step. For counts by group:
+        of one count.
     worst_error : float or None
         The same with the most that clipping can move under what the method needs: the error against the mean of the
         users at hand. For descents: the bound of the excess of the loss, where nobody's gradient is clipped. None where

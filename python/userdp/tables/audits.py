@@ -152,10 +152,8 @@ class TableAlgorithm:
         masses = [Fraction(0)] * len(self.outputs)
         users = sum(self._added(tuple(user))[1] for user in dataset)
         for total, mass in totals.items():
-            if self._correlated is None:
-                laws = [self._law(one) for one in total]
-            else:
-                laws = self._in_common(total, users)
+            apart = self._correlated is None
+            laws = [self._law(one) for one in total] if apart else self._in_common(total, users)
             for place, parts in enumerate(itertools.product(*laws)):
                 masses[place] += mass * math.prod(parts)
         return Pmf(self.outputs, tuple(whole_multiples(masses)))

@@ -114,9 +114,7 @@ def add_up(
     return _summed(query, users, keys, sums, splits, int(present.sum()))
 
 
-def _summed(
-    query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Sequence[_Splits], present: int
-) -> Sums:
+def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Sequence[_Splits], present: int) -> Sums:
     order, listed, place_of = keys.ordered()
     coins = secrets.token_bytes(32)
     # Which keys of a user count is the same for all parts of an answer.

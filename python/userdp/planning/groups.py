@@ -1,0 +1,112 @@
+"""Predicted errors of the ways to count users by group, from public numbers: for `compare_methods("group_by", ...)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from userdp.accounting import largest_mu2
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
+from userdp.mechanisms import CorrelatedCounts
+from userdp.mechanisms.discrete_gaussian import SMOOTHING
+from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, keyed_rho
+from userdp.report import Comparison, Prediction
+from userdp.tables import Query, Schema, count_users, integer, key
+from userdp.tables.compiled import USERS, compiled
+from userdp.tables.noise import Budget, allot
+
+THRESHOLD = "threshold"
+LISTED = "the list of groups"
+MOST_EXACT = "the least noise of a count, for what is given"
+
+
+def compare_groups(
+    *,
+    n_users: int,
+    n_keys: int | None,
+    max_keys: int | None,
+    epsilon: Epsilon,
+    delta: Delta,
+    neighbors: Neighbors,
+) -> Comparison:
+    """Standard deviations of the noise of one group's count of users, for each way to count."""
+    users = check_count(n_users, "n_users")
+    relation = check_neighbors(neighbors)
+    if n_keys is None and max_keys is None:
+        raise ValueError(
+            "max_keys is needed where no list of groups is public: in how many groups a user counts at most"
+        )
+    keys = None if n_keys is None else check_count(n_keys, "n_keys")
+    most = keys if max_keys is None else check_count(max_keys, "max_keys")
+    assert most is not None
+    most = most if keys is None else min(most, keys)
+    level, exact = positive_epsilon(epsilon), parse_delta(delta)
+    if keys is None and not exact:
+        raise ValueError("delta must be > 0 where n_keys is None: which groups there are is private then; got 0")
+    rows = list(_ways(keys, most, level, exact, relation))
+    best = min((row for row in rows if keys is None or row.method != THRESHOLD), key=lambda row: row.noise)
+    fewer = most // 2
+    while fewer >= 1:
+        part = _ways(keys, fewer, level, exact, relation)
+        row = min((row for row in part if keys is None or row.method != THRESHOLD), key=lambda row: row.noise)
+        rows.append(replace(row, method=f"{row.method}, {fewer} group{'' if fewer == 1 else 's'} of a user"))
+        fewer //= 2
+    sizes = {
+        "n_users": users,
+        "n_keys": "unknown" if keys is None else keys,
+        "max_keys": most,
+        "epsilon": float(parse_level(level)),
+        "delta": float(exact),
+        "neighbors": relation,
+    }
+    return Comparison("group_by", sizes, tuple(rows), best.method, MOST_EXACT)
+
+
+def _ways(
+    keys: int | None, most: int, epsilon: Fraction | LogRatio, delta: Fraction, neighbors: Neighbors
+) -> Iterator[Prediction]:
+    """All ways that can be drawn, where a user counts in at most so many groups."""
+    bounded = "" if most == keys else f"no user in more than {most} group{'' if most == 1 else 's'}"
+    if keys is not None:
+        needs = ", ".join(filter(None, (LISTED, bounded)))
+        for name, noise, note in _of_listed(keys, most, epsilon, delta, neighbors):
+            yield Prediction(name, "user", noise, noise, needs, note)
+    if delta:
+        query = compiled(Query().group_by("g", max_keys=most).agg(n=count_users()), Schema(g=key(int)))
+        keyed = allot(query, neighbors, Budget("basic", epsilon, delta)).keyed
+        assert keyed is not None
+        assert keyed.sparse is not None
+        note = (
+            f"groups are shown from {keyed.sparse.threshold} users on, with 95 % from {keyed.sparse.users_for('0.95')}"
+        )
+        yield Prediction(THRESHOLD, "user", keyed.spread(USERS), None, bounded or "nothing", note)
+
+
+def _of_listed(
+    keys: int, most: int, epsilon: Fraction | LogRatio, delta: Fraction, neighbors: Neighbors
+) -> Iterator[tuple[str, float, str]]:
+    """The ways for a public list of groups, all of which are shown."""
+    query = compiled(Query().group_by("g", keys=[0]).agg(n=count_users()), Schema(g=integer(0, 1)))
+    query = replace(query, n_keys=keys, max_keys=most)  # a list of any length, without the list
+    try:
+        keyed = allot(query, neighbors, Budget("basic", epsilon, Fraction(0))).keyed
+        assert keyed is not None
+        yield "laplace", keyed.spread(USERS), "pure: needs no delta"
+    except ValueError:  # noise that is too wide to draw
+        pass
+    if not delta:
+        return
+    try:
+        mu2 = largest_mu2(epsilon, delta * (1 - Fraction(1, 2**20)))
+        cost = keyed_rho([(1, 1, Fraction(1))], n_keys=keys, max_keys=most, neighbors=neighbors)
+        yield "gaussian", math.sqrt(2 * cost / mu2 + SMOOTHING), "noise of its own for each group"
+        if neighbors == "add-remove" and keys > 1:
+            counts = CorrelatedCounts(n_keys=keys, max_keys=most, epsilon=epsilon, delta=delta)
+            if counts.theta:
+                note = "a part of the noise in common: errors of groups go together"
+                yield "correlated", math.sqrt(counts.variance), note
+    except ValueError:  # a delta below what drawn noise is off the ideal one
+        return
