@@ -413,6 +413,17 @@ def test_a_loss_that_can_be_avoided() -> None:
     free = optimal_mechanism(lambda dataset, o: 0 if o == 2 else 1, universe=range(3), n_users=2, epsilon=1)
     assert free.value == free.lower_bound == 0
     assert free.gap == 0
+    sure = optimal_mechanism(
+        oracle.regret,
+        universe=range(3),
+        n_users=3,
+        epsilon=1,
+        objective="bayes",
+        prior=lambda dataset: int(dataset == ((2,),) * 3),
+    )
+    assert sure.lower_bound == 0 <= sure.value < 1e-12
+    assert sure.pmf(((2,), (2,), (2,))).fractions()[2] > 1 - F(1, 10**12)
+    assert sure.verify().finding == "established"
     single = optimal_mechanism(lambda dataset, o: 5, universe=(7,), n_users=3, epsilon=1)
     assert single.value == single.lower_bound == 5
     assert single.sample([[7]] * 3) == 7

@@ -20,8 +20,9 @@ BITS = 160
 LEAST_EPSILON, MOST_EPSILON = 2.0**-20, 24.0
 """Between these the solver's floats are precise enough."""
 LEAST_DELTA = Fraction(1, 10**8)
-LARGEST_GAP = 1e-6
-"""A certified relative gap above this is refused: what was found is no optimum."""
+LARGEST_GAP, LEAST_LOSS = 1e-6, Fraction(1, 10**12)
+"""A certified relative gap above the first is refused: what was found is no optimum. What is lost beyond the bound may
+be so much of the largest loss all the same: then the optimum is 0, or next to it."""
 
 
 def read_level(epsilon: Epsilon) -> PrivacyLevel:
@@ -79,7 +80,7 @@ def solved(
         value=found.value,
         lower_bound=found.lower_bound,
     )
-    if certificate.gap > LARGEST_GAP and found.value - found.lower_bound > found.value / 10**6:
+    if certificate.gap > LARGEST_GAP and found.value - found.lower_bound > LEAST_LOSS * world.largest:
         raise ValueError(
             f"epsilon={short_repr(as_epsilon(level))}: the best that is proved loses {float(found.value):.9g} where "
             f"{float(found.lower_bound):.9g} is the bound; floats are too coarse for these losses and this epsilon"

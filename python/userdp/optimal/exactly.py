@@ -25,7 +25,7 @@ SLACKS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 
 
 MOST_SIMPLE = 2_000
-"""With at most so many unknowns, short fractions near the solution are tried first, where e^epsilon is one."""
+"""With at most so many unknowns, short fractions near the solution are tried first."""
 SHORT = (1_000, 100_000, 10_000_000)
 """Denominators of these."""
 
@@ -57,9 +57,9 @@ def proved_optimum(
         When rounding to integers breaks a constraint; floats of 53 bits are too coarse for this epsilon or delta then.
     """
     weights = None if prior is None else [float(weight) for weight in prior]
-    simple = below == above and world.size <= MOST_SIMPLE
+    simple = world.size <= MOST_SIMPLE
     found = solve(world, float(below), float(delta), weights) if simple or not delta else None
-    exact = _simple(world, found, below, delta, prior) if simple and found is not None else None
+    exact = _simple(world, found, below, above, delta, prior) if simple and found is not None else None
     if exact is not None:
         return exact
     if not delta:
@@ -84,12 +84,20 @@ def proved_optimum(
     if mu is not None:
         # Multipliers of any size prove the same; those of states sum to the scale.
         scale = sum(mu)
-    value = loss_of(world, table, world.total, prior)
-    return Proved(table, world.total, y, mu, scale, value, bound_of(world, y, mu, scale, above, delta, prior))
+    value, bound = loss_of(world, table, world.total, prior), bound_of(world, y, mu, scale, above, delta, prior)
+    if bound < 0:
+        # Losses are not negative: no constraint is needed to see that.
+        y, bound = [], bound_of(world, [], mu, scale, above, delta, prior)
+    return Proved(table, world.total, y, mu, scale, value, bound)
 
 
 def _simple(
-    world: World, found: Solution, ratio: Fraction, delta: Fraction, prior: Sequence[Fraction] | None
+    world: World,
+    found: Solution,
+    below: Fraction,
+    above: Fraction,
+    delta: Fraction,
+    prior: Sequence[Fraction] | None,
 ) -> Proved | None:
     """The optimum itself, where short fractions near the solution are one and prove it."""
     for longest in SHORT:
@@ -101,12 +109,12 @@ def _simple(
         if max(total, scale // world.largest.denominator) > 1 << SCALE_BITS or (mu is not None and sum(mu) != 1):
             continue
         table = [int(value * total) for value in x]
-        if set(_sums(world, table)) != {total} or not is_private(world, table, ratio, delta, total):
+        if set(_sums(world, table)) != {total} or not is_private(world, table, below, delta, total):
             continue
         steps = [(row, int(value * scale)) for row, value in enumerate(y) if value]
         states = None if mu is None else [int(value * scale) for value in mu]
         value = loss_of(world, table, total, prior)
-        if value == bound_of(world, steps, states, scale, ratio, delta, prior):
+        if value == bound_of(world, steps, states, scale, above, delta, prior):
             return Proved(table, total, steps, states, scale, value, value)
     return None
 

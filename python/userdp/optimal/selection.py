@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 SelectionLoss: TypeAlias = Literal["regret", "error"]
 MOST_ITEMS = 2**10
-"""Of a release, whose row has a mass for each; bounds are for any number of items."""
+"""Of a release, whose row has a mass for each."""
+MOST_BOUNDED = 2**24
+"""Of a bound, in whose program the items that nobody has are one class with this coefficient."""
 
 
 class OptimalSelection(Certified, PrivateMode[int, int]):
@@ -218,7 +220,7 @@ def agreement_certificate(
     Parameters
     ----------
     n_users, n_items : int
-        Users, and items from 2 to 2**64.
+        Users, and items from 2 to 2**24. What holds for fewer items holds for more.
     agreement : Fraction
         The probability in [0, 1] with which each user, independently, has the common item, which is any. All others
         have one other item.
@@ -239,8 +241,11 @@ def agreement_certificate(
     (0.040414, 'established')
     """
     users, items = check_count(n_users, "n_users"), check_count(n_items, "n_items", 2)
-    if items > 2**64:
-        raise ValueError(f"n_items must be at most 2**64; got {short_repr(n_items)}")
+    if items > MOST_BOUNDED:
+        raise ValueError(
+            f"n_items must be at most 2**24, where floats are precise enough; got {short_repr(n_items)}. A bound "
+            "for fewer items holds for more"
+        )
     if not isinstance(agreement, Fraction) or not 0 <= agreement <= 1:
         raise ValueError(f"agreement must be a Fraction in [0, 1]; got {short_repr(agreement)}")
     level, slack = read_level(epsilon), read_delta(delta)

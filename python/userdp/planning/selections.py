@@ -48,7 +48,7 @@ def selection_users(
     Parameters
     ----------
     n_items : int
-        From 2 to 2**64.
+        From 2 to 2**24. What holds for fewer items holds for more.
     agreement : float, int, Fraction or decimal string
         The probability p in (1/2, 1] with which each user, independently, has the common item. All others have one
         other item. A float is the dyadic number it is.
