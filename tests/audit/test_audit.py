@@ -387,7 +387,7 @@ HUGE: list[dict[str, Any]] = [
 ]
 TOO_LARGE_LABELED: list[dict[str, Any]] = [
     {"n_users": 64},
-    {"universe": range(10**6), "n_users": 10**6},
+    {"universe": range(10**4), "n_users": 10**6},
     {"universe": range(30_000)},
     {"n_users": 12, "budget": 1000},
 ]

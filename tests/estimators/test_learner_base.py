@@ -84,7 +84,7 @@ def test_the_kind_of_user_ids_does_not_matter(learner: Any) -> None:
 def test_pmfs_depend_on_users_as_a_multiset(learner: Any) -> None:
     """Neither the order of users nor their names matter; within a user the first rows count."""
     wanted = pmf(learner)
-    for order in list(itertools.permutations(range(5)))[::11]:
+    for order in list(itertools.permutations(range(5)))[::20]:
         rows = np.concatenate([np.flatnonzero(user == USERS) for user in order])
         assert pmf(learner, X[rows], Y[rows], np.array(order)[USERS[rows]]) == wanted
 
@@ -167,10 +167,11 @@ def replaced(values: Any, rows: Any, bad: Any) -> Any:
 
 
 @every
-@pytest.mark.parametrize("bad", [math.nan, 7, -1, 0.5, math.inf, "yes", None])
-def test_labels_outside_the_classes_count_as_the_first(learner: Any, bad: Any) -> None:
+def test_labels_outside_the_classes_count_as_the_first(learner: Any) -> None:
     rows = np.flatnonzero(USERS == 1)
-    assert pmf(learner, y=replaced(Y, rows, bad)) == pmf(learner, y=replaced(Y, rows, 0))
+    wanted = pmf(learner, y=replaced(Y, rows, 0))
+    for bad in (math.nan, 7, -1, 0.5, math.inf, "yes", None):
+        assert pmf(learner, y=replaced(Y, rows, bad)) == wanted, bad
 
 
 @every

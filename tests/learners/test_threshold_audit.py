@@ -59,8 +59,10 @@ MEDIAN = [
 ]
 
 
-@pytest.mark.parametrize(("given", "n_users", "rows", "least"), SCORE)
-@pytest.mark.parametrize("epsilon", [1, LogRatio(3, 2)])
+@pytest.mark.parametrize(
+    ("given", "n_users", "rows", "least", "epsilon"),
+    [*((*case, 1) for case in SCORE), *((*case, LogRatio(3, 2)) for case in SCORE[:2])],
+)
 def test_scores_audited(given: dict[str, Any], n_users: int, rows: Any, least: float, epsilon: Any) -> None:
     report = audited(ThresholdClassifier(epsilon=epsilon, **given), n_users, epsilon, rows)
     print(f"exact epsilon {report.epsilon} of {float(epsilon):.3f}, {report.pairs} pairs")

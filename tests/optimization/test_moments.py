@@ -503,9 +503,9 @@ def test_slopes_by_too_few_rows_reach_to_the_bounds() -> None:
 def test_rare_classes_need_more_steps_and_say_so() -> None:
     """With fixed draws, which decide whether a fit says that it converged."""
     rng = np.random.default_rng(1)
-    X, users = rng.uniform(0, 10, (80_000, 2)), np.repeat(np.arange(20_000), 4)
-    y = X @ [0.6, 0.2] - 9 + rng.logistic(size=80_000) > 0
-    given = {"epsilon": 10, "m": 4, "feature_bounds": (0, 10), "classes": (False, True)}
+    X, users = rng.uniform(0, 10, (20_000, 2)), np.repeat(np.arange(5000), 4)
+    y = X @ [0.6, 0.2] - 9 + rng.logistic(size=20_000) > 0
+    given = {"epsilon": 40, "m": 4, "feature_bounds": (0, 10), "classes": (False, True)}
     few, many = (
         drawn_once(UserLevelLogisticRegression(n_iterations=steps, **given), X, y, users) for steps in (None, 1000)
     )
