@@ -44,6 +44,16 @@ def test_published_costs() -> None:
         assert costs[values.index(given["x"])] == case["want"]
 
 
+def test_published_sensitivities() -> None:
+    cases = [case for case in json.loads(CASES.read_text()) if case["kind"] == "quantile_sensitivity"]
+    assert len(cases) == 2
+    for case in cases:
+        given = case["given"]
+        level = levels_of([F(given["q"])])[0]
+        # In weights of 2**20, and of W there.
+        assert F(sensitivity_of(level, given["neighbours"]), WEIGHT) * given["W"] == case["want"]["brute"]
+
+
 @pytest.mark.parametrize("share", [F(1, 2), F(1, 4), F(9, 10), F(2, 3)])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_one_user_moves_a_cost_by_its_sensitivity(share: Fraction, neighbors: Any) -> None:

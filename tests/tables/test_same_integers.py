@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from userdp.tables.compiled import compiled
 from userdp.tables.reading import table_of
 from userdp.tables.rows import Sums, add_up
 
+CASES = Path(__file__).parents[1] / "data" / "table_cases.json"
 SCHEMA = Schema(
     town=key(str),
     year=key(int),
@@ -252,6 +255,22 @@ def test_users_means_are_those_of_fractions() -> None:
         sums = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None)
         exact = Fraction(int(values.sum()), size)
         assert sums.columns[total].tolist() == [int(exact + Fraction(1, 2)) - 2**15]
+
+
+def test_users_means_are_those_of_the_cases() -> None:
+    """Cases of an independent derivation: missing values, odd ones, and a grid of 2**20 steps."""
+    cases = [case for case in json.loads(CASES.read_text()) if case["kind"] == "grid_mean"]
+    assert len(cases) == 3
+    for case in cases:
+        given = case["given"]
+        schema = Schema(x=number(given["lo"], given["hi"], steps=given["steps"]))
+        meant = compiled(Query().agg(x=mean("x")), schema)
+        total = meant.answers[0].total
+        assert total is not None
+        values = [math.nan if value == "nan" else value for value in given["rows"]]
+        frame = pd.DataFrame({"who": ["a"] * len(values), "x": pd.Series(values, dtype=float)})
+        sums = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None)
+        assert (sums.columns[total] + total.shift).tolist() == [case["want"]]
 
 
 CHANGES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
