@@ -44,21 +44,25 @@ COLUMNS = ("town", "x", "n", "word")
 LISTED = {**SCHEMA, "town": category(KEYS)}
 
 
-def our_path(query: Query, schema: Mapping[str, ColumnType] = SCHEMA) -> Path:
+def our_path(query: Query, schema: Mapping[str, ColumnType] = SCHEMA, coins: bytes | None = None) -> Path:
     """From rows to what a release adds noise to, by the code that a release runs."""
     meant = compiled(query, schema)
 
     def path(rows: list[tuple[int, Row]]) -> Numbers:
         own = {name: [row[place] for _, row in rows] for place, name in enumerate(COLUMNS)}
         frame = pd.DataFrame({"who": np.array([who for who, _ in rows], dtype=np.int64), **own})
-        found = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None)
+        found = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None, coins=coins)
         numbers: dict[str, Mapping[Any, int]] = {
             name_of(statistic): {place: int(value) for place, value in zip(found.keys, column, strict=True) if value}
             for statistic, column in found.columns.items()
         }
-        for name, (bins, users) in found.splits.items():
-            numbers[f"{name}: bins"] = dict(enumerate(map(int, bins)))
-            numbers[f"{name}: users"] = {(): int(users)}
+        for name, split in found.splits.items():
+            numbers[f"{name}: bins"] = {
+                (place, bin): int(weight)
+                for at, place in enumerate(found.keys)
+                for bin, weight in enumerate(split.of(at))
+                if weight
+            }
         return numbers
 
     return path
@@ -76,11 +80,11 @@ def claims_of(meant: Compiled, neighbors: Any) -> dict[str, Change]:
             n_keys=meant.n_keys, max_keys=meant.max_keys, low=one.low, high=one.high, neighbors=neighbors
         )
         claims[name_of(one)] = Change(most.l1, most.l2_squared, most.linf)
-    weight = WEIGHT if neighbors == "add-remove" else 2 * WEIGHT
+    # A user's weight is the whole in each key that counts.
+    weight = meant.max_keys * (WEIGHT if neighbors == "add-remove" else 2 * WEIGHT)
     for answer in meant.answers:
         if not answer.aggregate.of_keys:
             claims[f"{answer.name}: bins"] = Change(weight, WEIGHT * weight, WEIGHT)
-            claims[f"{answer.name}: users"] = Change(1, 1, 1)
     return claims
 
 
@@ -148,21 +152,26 @@ def test_neighbors_are_as_near_as_the_plan_says_and_no_nearer(asked: str, max_ke
 
 @pytest.mark.parametrize("rule", ["first", "random"])
 @pytest.mark.parametrize("max_keys", [1, 2])
-def test_all_tables_of_two_users_and_three_groups(max_keys: int, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_tables_of_two_users_and_three_groups(max_keys: int, rule: str) -> None:
     """In every order of rows; and for coins that are the same on both sides, whatever they are."""
     query = Query().group_by("town", max_keys=max_keys, rule=rule).agg(people=count_users())
     for coins in range(2 if rule == "random" else 1):
-        monkeypatch.setattr("userdp.tables.rows.secrets.token_bytes", lambda n, coins=coins: bytes([coins] * n))
-        assert audited(our_path(query), query, SUBSETS) == [{}, {}]
+        assert audited(our_path(query, coins=bytes([coins] * 32)), query, SUBSETS) == [{}, {}]
 
 
-def test_weights_of_users_in_bins() -> None:
-    query = Query().agg(middle=quantile("x", ["1/4", "1/2"]), bins=histogram("x", [0, 0.25, 0.75, 1]), n=count_users())
-    made = AllTables(our_path(query), users_of([("a", x, 0, "1") for x in (0.0, 1.0, math.nan)], 2), 2)
-    for neighbors, most in (("add-remove", WEIGHT), ("replace", 2 * WEIGHT)):
+@pytest.mark.parametrize("max_keys", [0, 1, 2])
+def test_weights_of_users_in_bins(max_keys: int) -> None:
+    """Without groups, and by group, where a user has one weight in each group that counts."""
+    query = Query().group_by("town", keys=["a", "b"], max_keys=max_keys, rule="first") if max_keys else Query()
+    query = query.agg(middle=quantile("x", ["1/4", "1/2"]), bins=histogram("x", [0, 0.25, 0.75, 1]), n=count_users())
+    rows = [(town, x, 0, "1") for town, x in (("a", 0.0), ("a", 1.0), ("b", 0.0), ("b", math.nan))]
+    made = AllTables(our_path(query), users_of(rows, 2), 1 if max_keys else 2)
+    # In two groups: the weight in both goes; or b goes and that in a moves to another bin.
+    expected = (2, 3) if max_keys == 2 else (1, 2)
+    for neighbors, weights in zip(RELATIONS, expected, strict=True):
         greatest = made.greatest_changes(neighbors)
         assert violations(greatest, claims_of(compiled(query, SCHEMA), neighbors)) == {}
-        assert greatest["bins: bins"].l1 == most
+        assert greatest["bins: bins"].l1 == weights * WEIGHT
 
 
 # --- five faults that OpenDP had

@@ -490,6 +490,25 @@ def test_reproducible_noise_warns_and_is_on_the_card() -> None:
     assert numbers[0] == numbers[1]
 
 
+@pytest.mark.filterwarnings("ignore::userdp.exceptions.InsecureRandomnessWarning")
+def test_a_release_is_repeated_from_any_library() -> None:
+    """With groups of a user that are drawn: the same card from pandas, polars and Arrow, and shuffled."""
+    polars = pytest.importorskip("polars")
+    query = Query().group_by("town", max_keys=1).agg(n=count_users(), spent=mean("spent"))
+    cards = {
+        session(frame=frame, epsilon=1).release(query, random_state=5).card()
+        for frame in (
+            PEOPLE,
+            PEOPLE.sample(frac=1, random_state=0),
+            polars.from_pandas(PEOPLE),
+            polars.from_pandas(PEOPLE).lazy(),
+            polars.from_pandas(PEOPLE).to_arrow(),
+        )
+    }
+    assert len(cards) == 1
+    assert session(epsilon=1).release(query, random_state=6).card() not in cards
+
+
 def test_a_plan_predicts_the_noise() -> None:
     people = session(epsilon=1, n_users=N)
     plan = people.plan(people.query().agg(n=count_users(), spent=mean("spent")))

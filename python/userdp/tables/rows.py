@@ -87,9 +87,16 @@ def bins_of(answer: Answer, types: Mapping[str, ColumnType]) -> Bins:
 
 
 def add_up(
-    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], *, memory: int, directory: str | None
+    query: Compiled,
+    table: Table,
+    user: str,
+    schema: Mapping[str, ColumnType],
+    *,
+    memory: int,
+    directory: str | None,
+    coins: bytes | None = None,
 ) -> Sums:
-    """Read a table once, and add up what users add, each bounded."""
+    """Read a table once, and add up what users add, each bounded. Keys are chosen by fresh coins, or by 32 bytes."""
     users = _core.TableIndex()
     keys = _Keys(query)
     sums = _core.TableSums(len(query.values), memory=memory, directory=directory)
@@ -111,12 +118,14 @@ def add_up(
             sums.add(owners, of_keys, values)
         for split in splits:
             split.add(owners, of_keys, chosen)
-    return _summed(query, users, keys, sums, splits, int(present.sum()))
+    drawn = secrets.token_bytes(32) if coins is None else coins
+    return _summed(query, users, keys, sums, splits, int(present.sum()), drawn)
 
 
-def _summed(query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Sequence[_Splits], present: int) -> Sums:
+def _summed(
+    query: Compiled, users: Any, keys: _Keys, sums: Any, splits: Sequence[_Splits], present: int, coins: bytes
+) -> Sums:
     order, listed, place_of = keys.ordered()
-    coins = secrets.token_bytes(32)
     # Which keys of a user count is the same for all parts of an answer.
     rule = {
         "users": users,

@@ -354,7 +354,8 @@ class Session:
         name : str, optional
             For the ledger.
         random_state : int, optional
-            For tests only: reproducible noise protects nobody, and warns.
+            For tests only: reproducible noise, and a reproducible choice of the groups of a user, protect nobody. It
+            warns.
 
         Returns
         -------
@@ -372,7 +373,11 @@ class Session:
         source = source_of(random_state)
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
         label = ", ".join(plan.query.names) if name is None else str(name)
-        drawn = self._charged(plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source))
+        # What chooses the keys that count is of the same stream, so that the whole release can be repeated.
+        coins = None if random_state is None else source.below(2**256).to_bytes(32, "big")
+        drawn = self._charged(
+            plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source), coins
+        )
         caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
         return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats, self._table.backend)
 
@@ -442,13 +447,23 @@ class Session:
         bound = search.candidates[self._charged(cost, label, search.query, drawn)]
         return Suggestion(bound if search.unit == 1.0 else bound * search.unit, cost)
 
-    def _charged(self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Sums], _T]) -> _T:
+    def _charged(
+        self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Sums], _T], coins: bytes | None = None
+    ) -> _T:
         """Charge, then read the table and draw; whatever goes wrong then is one error without a reason."""
         self.ledger.spend(cost, label, neighbors=self.neighbors)
         drawn = None
         with contextlib.suppress(Exception):
             drawn = draws(
-                add_up(query, self._table, self._user, self._schema, memory=self._memory, directory=self._directory)
+                add_up(
+                    query,
+                    self._table,
+                    self._user,
+                    self._schema,
+                    memory=self._memory,
+                    directory=self._directory,
+                    coins=coins,
+                )
             )
         if drawn is None:
             # Outside of any handler: an exception keeps the one that was being handled, and that one shows rows.
