@@ -367,6 +367,8 @@ def test_a_wrong_certificate_makes_no_mechanism() -> None:
     content["value"] = "1/1000"
     with pytest.raises(ValueError, match="certificate is wrong: the digest does not match"):
         OptimalMechanism.from_certificate(json.dumps(content))
+    with pytest.raises(ValueError, match="certificate is wrong"):
+        OptimalMechanism(OptimalityCertificate.from_json(json.dumps(content)))
     with pytest.raises(ValueError, match="certificate is about the world 'users'"):
         OptimalSumMechanism.from_certificate(majority().certificate)
     with pytest.raises(TypeError, match="certificate must be an OptimalityCertificate"):

@@ -196,7 +196,7 @@ def _users(stated: Mapping[str, Any]) -> World:
     kinds = _binomial(size + m - 1, m)
     total = _binomial(kinds + n - 1, n)
     need(total == len(stated["losses"]), f"losses must have a row for each of {total} datasets")
-    need(total * k * kinds * min(n, kinds) <= 16 * MOST_CONSTRAINTS, "the world is too large to be checked")
+    need(total * k <= MOST_UNKNOWNS, "the world is too large to be checked")
     types = list(itertools.combinations_with_replacement(range(size), m))
     datasets = list(itertools.combinations_with_replacement(range(kinds), n))
     losses = _losses(stated["losses"], total, k)
@@ -240,6 +240,8 @@ def _users(stated: Mapping[str, Any]) -> World:
                         if image not in orbit:
                             orbit[image] = number
                             waiting.append(image)
+    listed = sum(len(set(datasets[place])) for place in chosen) * (kinds - 1) * k
+    need(listed <= 4 * MOST_CONSTRAINTS, "the world has too many constraints to be checked")
     states = []
     for place in chosen:
         loss_of = {orbit[place, o]: losses[place][o] for o in range(k)}

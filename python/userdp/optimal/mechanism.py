@@ -30,6 +30,8 @@ Loss: TypeAlias = Callable[[Dataset, Any], Any]
 Relabeling: TypeAlias = Mapping[Any, Any]
 
 MOST_LOSS_BITS = 2**11
+MOST_LISTED = 16_000_000
+"""Entries of moves, before equal ones are dropped: as in the checker."""
 ALL_ORDERS = 10_000
 """With at most so many datasets in order, the loss is tried on all of them, and on so many others beyond."""
 
@@ -38,6 +40,11 @@ class OptimalMechanism(Certified, SymmetricAlgorithm):
     """A private mechanism of least loss in a small world; made by `optimal_mechanism` or read by `from_certificate`.
 
     It is a finite algorithm that depends on the multiset of users: an audit decides its privacy again.
+
+    Parameters
+    ----------
+    certificate : OptimalityCertificate or str
+        Or its JSON. It is checked first.
 
     Attributes
     ----------
@@ -70,7 +77,11 @@ class OptimalMechanism(Certified, SymmetricAlgorithm):
 
     _form: ClassVar[Form] = Form("symmetric", ("pmf",))
 
-    def __init__(self, certificate: OptimalityCertificate) -> None:
+    def __init__(self, certificate: OptimalityCertificate | str) -> None:
+        self._made(loaded(certificate, ("users",)))
+
+    def _made(self, certificate: OptimalityCertificate) -> OptimalMechanism:
+        """Take the table of a certificate that was made or checked just now."""
         Certified.__init__(self, certificate)
         world = world_from(certificate.world)
         assert isinstance(world, UsersWorld)
@@ -78,6 +89,7 @@ class OptimalMechanism(Certified, SymmetricAlgorithm):
         SymmetricAlgorithm.__init__(self, world.outputs, self.pmf, name="optimal mechanism")
         self._places = {key_of(example): place for place, example in enumerate(world.universe)}
         self._type_of = {kind: place for place, kind in enumerate(world.types)}
+        return self
 
     @property
     def universe(self) -> tuple[Any, ...]:
@@ -108,7 +120,7 @@ class OptimalMechanism(Certified, SymmetricAlgorithm):
         ValueError
             When the certificate is wrong, or is about another kind of world.
         """
-        return cls(loaded(certificate, ("users",)))
+        return cls(certificate)
 
     def _type(self, user: Sequence[Any] | None) -> int:
         """The place of what a user has, or of what stands for anything else."""
@@ -153,7 +165,12 @@ class OptimalMechanism(Certified, SymmetricAlgorithm):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A function of the constructor is part of the object, and is made again.
-        return type(self), (self._certificate,)
+        return _again, (type(self), self._certificate)
+
+
+def _again(kind: type[OptimalMechanism], certificate: OptimalityCertificate) -> OptimalMechanism:
+    """Make a copy from the table, which a solver of another version might not find again."""
+    return kind.__new__(kind)._made(certificate)
 
 
 def optimal_mechanism(
@@ -251,7 +268,7 @@ def optimal_mechanism(
     world.symmetries = _symmetries(symmetries, world, weights)
     _refuse_many_moves(world, most)
     mass = None if weights is None else _orbit_masses(world, weights)
-    return OptimalMechanism(solved(world, level, slack, mass, most))
+    return _again(OptimalMechanism, solved(world, level, slack, mass, most))
 
 
 def distinct_values(given: Any, name: str) -> tuple[Any, ...]:
@@ -417,7 +434,7 @@ def _refuse_many_moves(world: UsersWorld, most: int) -> None:
     """Refuse before constraints are listed, where they are many times what is accepted."""
     k, types = len(world.outputs), len(world.types)
     listed = sum(len(set(world.datasets[place])) for place in world.chosen) * (types - 1) * k
-    if listed > 20 * most:
+    if listed > min(20 * most, MOST_LISTED):
         raise BudgetError(
             f"the program has {len(world.chosen):,} orbits of datasets and up to {listed:,} constraints, minutes or "
             f"hours of solving; at most max_constraints={most:,} are accepted: take fewer users, examples or outputs, "

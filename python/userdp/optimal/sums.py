@@ -21,6 +21,13 @@ class OptimalSumMechanism(Certified, AdditiveAlgorithm):
 
     It is an additive algorithm: an audit decides its privacy again.
 
+    Parameters
+    ----------
+    certificate : OptimalityCertificate or str
+        Or its JSON. It is checked first.
+    statistic : callable
+        ``user -> int``, as it was when the mechanism was made.
+
     Notes
     -----
     *Reading users.* A user for whom `statistic` raises, or is no integer, counts as the lower end of its range. The
@@ -42,7 +49,15 @@ class OptimalSumMechanism(Certified, AdditiveAlgorithm):
 
     _form: ClassVar[Form] = Form("additive", ("pmf", "total_of", "statistic_of"))
 
-    def __init__(self, certificate: OptimalityCertificate, statistic: Callable[[User], int] = sum) -> None:
+    def __init__(self, certificate: OptimalityCertificate | str, statistic: Callable[[User], int] = sum) -> None:
+        found = loaded(certificate, ("sum",))
+        states, reach, lowest = len(found.world["losses"]), found.world["reach"], found.world["lowest"]
+        if states == 1 or (states - 1) % reach or lowest % ((states - 1) // reach):
+            raise ValueError("certificate is about sums that no whole number of equal ranges has")
+        self._made(found, statistic)
+
+    def _made(self, certificate: OptimalityCertificate, statistic: Callable[[User], int]) -> OptimalSumMechanism:
+        """Take the table of a certificate that was made or checked just now."""
         Certified.__init__(self, certificate)
         world = world_from(certificate.world)
         assert isinstance(world, SumWorld)
@@ -52,6 +67,7 @@ class OptimalSumMechanism(Certified, AdditiveAlgorithm):
         AdditiveAlgorithm.__init__(
             self, world.outputs, statistic, self._pmf_of_total, statistic_range=(low, low + world.reach)
         )
+        return self
 
     @classmethod
     def from_certificate(
@@ -66,11 +82,7 @@ class OptimalSumMechanism(Certified, AdditiveAlgorithm):
         statistic : callable
             ``user -> int``, as it was when the mechanism was made.
         """
-        found = loaded(certificate, ("sum",))
-        states, reach, lowest = len(found.world["losses"]), found.world["reach"], found.world["lowest"]
-        if (states - 1) % reach or lowest % ((states - 1) // reach):
-            raise ValueError("certificate is about sums that no whole number of equal ranges has")
-        return cls(found, statistic)
+        return cls(certificate, statistic)
 
     def _weights(self, total: int) -> Sequence[int]:
         state = total - self._world.lowest
@@ -114,7 +126,14 @@ class OptimalSumMechanism(Certified, AdditiveAlgorithm):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._certificate, self.statistic)
+        return _again, (type(self), self._certificate, self.statistic)
+
+
+def _again(
+    kind: type[OptimalSumMechanism], certificate: OptimalityCertificate, statistic: Callable[[User], int]
+) -> OptimalSumMechanism:
+    """Make a copy from the table, which a solver of another version might not find again."""
+    return kind.__new__(kind)._made(certificate, statistic)
 
 
 def optimal_sum_mechanism(
@@ -205,4 +224,4 @@ def optimal_sum_mechanism(
             given = [number_on(prior(total), "prior", f"the total {total}") for total in totals]
         weights = normalized(given)
     world = SumWorld(users * low, reach, answers, losses)
-    return OptimalSumMechanism(solved(world, level, slack, weights, most), statistic)
+    return _again(OptimalSumMechanism, solved(world, level, slack, weights, most), statistic)
