@@ -1,6 +1,6 @@
 """Private tables beside OpenDP, Polars and noise by textbook formulas, in one run, as markdown.
 
-    python benches/tables_peers.py [--opendp FOLDER ...] [--rows 1000000 10000000] [--rounds 3]
+    python benches/tables_peers.py [--opendp FOLDER ...] [--rows 1000000 10000000] [--rounds 3] [--patience 420]
 
 Three tables: from how many users on a group that nobody listed is shown, how wrong counts of listed groups are, and
 what a whole release costs in time and memory. OpenDP wants a Polars of its own: --opendp names folders that are put in
@@ -26,7 +26,6 @@ EPSILON, DELTA = 1, 1e-5
 MAX_KEYS = (1, 2, 4, 10, 30, 100)
 KNOWN = ((10, 10), (64, 64), (1000, 10))
 KEYS = 100_000
-PATIENCE = 420
 
 
 # --- noise by formulas, in doubles
@@ -146,6 +145,17 @@ def polars_bounded(frame: Any) -> int:
     return len(kept.group_by("group").agg(pl.len()).sort("group").collect(engine="streaming"))
 
 
+def numpy_bounded(frame: Any) -> int:
+    """The same by two sorts of numpy, in one thread."""
+    who, group = frame["who"].to_numpy(), frame["group"].to_numpy()
+    pairs = np.unique(who.astype(np.int64) * KEYS + group)
+    users = pairs // KEYS
+    order = np.lexsort((np.random.default_rng(1).random(len(pairs)), users))
+    first = np.searchsorted(users, users)  # users stay where they are in this order
+    kept = order[np.arange(len(pairs)) - first < 10]
+    return int(np.count_nonzero(np.bincount(pairs[kept] % KEYS, minlength=KEYS)))
+
+
 def opendp_release(frame: Any) -> int:
     return len(opendp_query(frame.lazy(), 10, gaussian=False).release().collect())
 
@@ -153,6 +163,7 @@ def opendp_release(frame: Any) -> int:
 RELEASES = {
     "polars, users of each group, no privacy": polars_users,
     "polars, at most 10 groups of a user, no privacy": polars_bounded,
+    "numpy, at most 10 groups of a user, no privacy": numpy_bounded,
     "userdp, release": userdp_release,
     "opendp, release (Laplace)": opendp_release,
 }
@@ -176,7 +187,7 @@ def peak(*, again: bool = False) -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def in_process(arguments: list[str], folders: list[str]) -> Any:
+def in_process(arguments: list[str], folders: list[str], patience: int) -> Any:
     """What a process prints, or None where it fails or takes too long."""
     path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
     try:
@@ -185,7 +196,7 @@ def in_process(arguments: list[str], folders: list[str]) -> Any:
             capture_output=True,
             text=True,
             check=True,
-            timeout=PATIENCE,
+            timeout=patience,
             env=os.environ | {"PYTHONPATH": path},
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
@@ -225,33 +236,51 @@ def thresholds(opendp: dict[str, Any]) -> None:
 def standard_errors(opendp: dict[str, Any]) -> None:
     import pandas as pd
 
+    from userdp.accounting import largest_rho
+    from userdp.mechanisms import CorrelatedCounts
     from userdp.tables import Query, Schema, Session, category, count_users
 
+    rho = largest_rho(EPSILON, DELTA)
     print("\n### Standard errors of counts of listed groups\n")
-    print("| groups | of a user | Session | OpenDP, Laplace | OpenDP, zCDP | independent |")
-    print("|--:|--:|--:|--:|--:|--:|")
+    print(
+        "The last column is the variance of noise in common over that of independent noise, k / (2 rho), at one rho.\n"
+    )
+    print(
+        "| groups | of a user | Session, basic | Session, zcdp | OpenDP, Laplace | OpenDP, zCDP | independent "
+        "| variance |"
+    )
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     empty = pd.DataFrame({"who": pd.Series(dtype=int), "group": pd.Series(dtype=int)})
     for count, most in KNOWN:
         schema = Schema(group=category(range(count)))
-        session = Session(empty, user="who", schema=schema, epsilon=EPSILON, delta=str(DELTA), composition="basic")
         asked = Query().group_by("group", max_keys=most).agg(users=count_users())
-        ours = session.plan(asked).standard_error("users")
+        ours = [
+            Session(empty, user="who", schema=schema, epsilon=EPSILON, delta=str(DELTA), composition=composition)
+            .plan(asked)
+            .standard_error("users")
+            for composition in ("basic", "zcdp")
+        ]
+        at_rho = CorrelatedCounts(n_keys=count, max_keys=most, rho=rho).variance / (most / (2 * float(rho)))
         laplace, gaussian = (opendp.get(f"scale {kind} {count} {most}") for kind in (False, True))
         # Of discrete Laplace noise, whose scale is 10 and more: sqrt 2 times the scale but for a thousandth.
         first = "–" if laplace is None else f"{math.sqrt(2) * laplace:.2f}"
         second = "–" if gaussian is None else f"{gaussian:.2f}"
         plain = gaussian_sigma(math.sqrt(most), DELTA)
-        print(f"| {count} | {most} | {ours:.2f} | {first} | {second} | {plain:.2f} |", flush=True)
+        print(
+            f"| {count} | {most} | {ours[0]:.2f} | {ours[1]:.2f} | {first} | {second} | {plain:.2f} | {at_rho:.4f} |",
+            flush=True,
+        )
 
 
-def times(rows: list[int], rounds: int, folders: list[str]) -> None:
+def times(rows: list[int], rounds: int, folders: list[str], patience: int) -> None:
     for count in rows:
         print(f"\n### {count:,} rows, {count // 10:,} users, {KEYS:,} groups by Zipf's law, at most 10 of a user\n")
         print("| | processor seconds | over Polars | seconds | peak above the rows | groups |")
+        print("|---|--:|--:|--:|--:|--:|")
         runs: dict[str, list[dict[str, float]]] = {name: [] for name in RELEASES}
         for _ in range(rounds):
             for name in RELEASES:
-                found = in_process(["--one", name, "--rows", str(count)], folders if "opendp" in name else [])
+                found = in_process(["--one", name, "--rows", str(count)], folders if "opendp" in name else [], patience)
                 runs[name] += [found] if found else []
         anchor = 0.0
         for name, found in runs.items():
@@ -272,6 +301,7 @@ def main() -> None:
     parser.add_argument("--opendp", nargs="*", default=[], metavar="FOLDER")
     parser.add_argument("--rows", nargs="*", type=int, default=[1_000_000])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--patience", type=int, default=420, help="seconds of a process that is then given up")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -281,10 +311,10 @@ def main() -> None:
         return
     load = os.getloadavg()[0]
     print(f"epsilon = {EPSILON}, delta = {DELTA:g}, neighbors add-remove; {os.cpu_count()} processors, load {load:.1f}")
-    opendp = in_process(["--one", "opendp"], options.opendp) or {}
+    opendp = in_process(["--one", "opendp"], options.opendp, options.patience) or {}
     thresholds(opendp)
     standard_errors(opendp)
-    times(options.rows, options.rounds, options.opendp)
+    times(options.rows, options.rounds, options.opendp, options.patience)
 
 
 if __name__ == "__main__":
