@@ -9,8 +9,7 @@ the distribution that is audited is the distribution that is drawn from, whateve
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from typing import Any, Protocol, TypeAlias
 
 from userdp import _core
@@ -53,17 +52,10 @@ def output_distribution(adaptive: AdaptiveMechanism, outputs: Sequence[Hashable]
             raise RuntimeError(f"an adaptive mechanism returned {outcome!r}, which is not among its public outputs")
         by_total = weights[outcome]
         by_total[path.total] = by_total.get(path.total, 0) + path.weight
-    return _pmf(
-        {
-            output: sum((Fraction(weight, total) for total, weight in by_total.items()), Fraction(0))
-            for output, by_total in weights.items()
-        }
-    )
-
-
-def _pmf(masses: dict[Hashable, Fraction]) -> Pmf:
-    total = lcm(*(mass.denominator for mass in masses.values()))
-    return Pmf(tuple(masses), tuple(int(mass * total) for mass in masses.values()))
+    whole = lcm(*{total for by_total in weights.values() for total in by_total})
+    found = [sum(weight * (whole // total) for total, weight in by_total.items()) for by_total in weights.values()]
+    common = gcd(whole, *found)
+    return Pmf(tuple(weights), tuple(weight // common for weight in found))
 
 
 class _Path:

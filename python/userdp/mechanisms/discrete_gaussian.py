@@ -241,14 +241,19 @@ class DiscreteGaussian(AdditiveNoise):
                 f"above {OUTPUTS_LIMIT}; list "
                 "the distribution of fewer integers, or of a smaller sigma_squared"
             )
-        half = self._core_noise.weights()
-        weights = half[:0:-1] + half
+        weights = self._weights
         if not isinstance(value, tuple):
             start = centers[0] - self.support
-            return Pmf(tuple(range(start, start + width)), tuple(weights))
+            return Pmf(tuple(range(start, start + width)), weights)
         ranges = [range(center - self.support, center + self.support + 1) for center in centers]
         products = itertools.product(weights, repeat=len(centers))
         return Pmf(tuple(itertools.product(*ranges)), tuple(map(math.prod, products)))
+
+    @cached_property
+    def _weights(self) -> tuple[int, ...]:
+        """Of all outputs around a value, from the least on; an audit asks for them on every path."""
+        half = self._core_noise.weights()
+        return (*half[:0:-1], *half)
 
     def _draw(self, source: _core.Source, values: int | Integers | tuple[int, ...]) -> int | tuple[int, ...]:
         """A release that can be hashed, from a source that several mechanisms share: a tuple for arrays and tuples."""
