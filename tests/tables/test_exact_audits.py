@@ -86,7 +86,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("asked", "max_keys", "neighbors"), SETTINGS)
-def test_known_keys_with_laplace_noise(asked: str, max_keys: int, neighbors: Any) -> None:
+def test_known_keys_withlaplace_noise(asked: str, max_keys: int, neighbors: Any) -> None:
     meant = compiled(Query().group_by("town", max_keys=max_keys).agg(**ASKED[asked]), KNOWN, largest=4)
     epsilon = LogRatio(2)
     noise = allot(meant, neighbors, budget_of(epsilon, 0))

@@ -242,7 +242,7 @@ def test_rounded_bins_move_by_more_than_a_rounded_weight(monkeypatch: pytest.Mon
     epsilon = F(1, 2)
     monkeypatch.setattr(noise_module, "LARGEST_LAPLACE", 2**6)
     weight, bins = 2**8, 2**8
-    drawn, step = noise_module._laplace_noise(epsilon, weight, bins)
+    drawn, step = noise_module.laplace_noise(epsilon, weight, bins)
     moved = sum(
         abs(int(noise_module.nearest(base + 1, step)) - int(noise_module.nearest(base, step)))
         for base in [step - step // 2 - 1] * bins

@@ -257,7 +257,7 @@ def _laplace(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
             for common, own in shapes
         )
         scale = share * whole / cost
-        made = [_laplace_noise(part * scale, one.largest) for one, part in zip(query.statistics, shares, strict=True)]
+        made = [laplace_noise(part * scale, one.largest) for one, part in zip(query.statistics, shares, strict=True)]
         noise = tuple((one, each) for one, (each, _) in zip(query.statistics, made, strict=True))
         keyed = Keyed(noise, None, PrivacyCost(_exactly(share, epsilon)), tuple(step for _, step in made))
     return Allotment(keyed, *_pure_others(query, neighbors, epsilon), PrivacyCost(epsilon))
@@ -278,7 +278,7 @@ def _pure_others(
         else:
             # The bins of a key that both versions of a user have move by twice a weight.
             loss = Fraction(max(2 * common + own for common, own in shapes))
-            each, step = _laplace_noise(part * whole / loss, WEIGHT, _bins(query, answer))
+            each, step = laplace_noise(part * whole / loss, WEIGHT, _bins(query, answer))
             binned.append(Binned(answer, each, cost_of, step))
     return tuple(selected), tuple(binned)
 
@@ -291,7 +291,7 @@ def _exactly(share: Fraction, epsilon: Fraction | LogRatio) -> Fraction | LogRat
     return epsilon if share == 1 else share * rational_below(epsilon)
 
 
-def _laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
+def laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
     """Noise for totals that together move by at most `sensitivity`, rounded to multiples of a step, a power of two."""
 
     def moved(step: int) -> int:
@@ -357,7 +357,7 @@ def gaussian_noise(
             # Bins of one user are not negative and add up to a weight, so their change is within its length, or the
             # square root of 2 times that in a key that both versions of a user have.
             squared = max(2 * common + own for common, own in shapes) * WEIGHT**2
-            noise = DiscreteGaussian(sigma_squared=_up(Fraction(squared) / (2 * part * rho)) + wider)
+            noise = DiscreteGaussian(sigma_squared=rounded_up(Fraction(squared) / (2 * part * rho)) + wider)
             own = squared / (2 * (noise.sigma_squared - wider))
             # Known keys all have a distribution near an ideal one; of others those that one user is in.
             keys = 2 * query.max_keys if query.n_keys is None else query.n_keys
@@ -433,7 +433,7 @@ def _gaussian_alone(
     )
     factor = cost / rho
     noise = tuple(
-        (one, DiscreteGaussian(sigma_squared=_up(variance * factor) + wider))
+        (one, DiscreteGaussian(sigma_squared=rounded_up(variance * factor) + wider))
         for one, variance in zip(query.statistics, relative, strict=True)
     )
     if query.unknown:
@@ -491,7 +491,8 @@ def _unknown_jointly(query: Compiled, neighbors: Neighbors, epsilon: Fraction | 
     return Keyed(tuple(zip(query.statistics, noises, strict=True)), sparse, cost)
 
 
-def _up(variance: Fraction) -> Fraction:
+def rounded_up(variance: Fraction) -> Fraction:
+    """A variance that discrete Gaussian noise can have, at least as large."""
     return max(shortened(variance, up=True), Fraction(1, 100))
 
 

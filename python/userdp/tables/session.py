@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from userdp.accounting import PrivacyCost, PrivacyLedger, largest_rho
 from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import level_text, number_text, rounded
-from userdp.exact.epsilon import as_epsilon, at_most, rational_below, shortened
+from userdp.exact.epsilon import as_epsilon, at_most, rational_below
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -31,14 +31,14 @@ from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.audits import TableAlgorithm
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.drawing import draw
-from userdp.tables.noise import Allotment, Budget, allot, root_below
+from userdp.tables.noise import Allotment, Budget, allot
 from userdp.tables.queries import Query
 from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
 from userdp.tables.release import IN_COMMON, Release, noise_rows
 from userdp.tables.rows import Sums, add_up, check_user_column, read_cells
 from userdp.tables.schema import Key, Schema
-from userdp.tables.suggestions import Suggestion, choice_of, costs_of, search_of
+from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
 
 _T = TypeVar("_T")
 
@@ -409,13 +409,14 @@ class Session:
         Returns
         -------
         Suggestion
-            With `bound`, a power of the square root of 2 above the lowest candidate, and `cost`.
+            With `bound`, about a power of the square root of 2 times the lowest candidate, and `cost`.
 
         Notes
         -----
-        The noise afterwards hides about as many users as have more than the best bound, so few users cannot be seen
-        well: give a bound where users times `then` is below about 200. The bound is most often within twice of the
-        best one's error, rarely within 1.3 times (docs/tables.md).
+        How many users are between each two candidates is released with noise; one user is in one of these bins. What is
+        made of these numbers costs nothing more. The noise hides some users, so few of them cannot be seen well: give a
+        bound where users times `then` is below about 200. The bound is most often within twice of the best one's error,
+        rarely within 1.3 times (docs/tables.md).
 
         Examples
         --------
@@ -431,21 +432,18 @@ class Session:
         search = search_of(query, self._schema)
         budget = self._budget(query, epsilon, None, rho)
         if budget.rho is not None:
-            each = shortened(root_below(8 * budget.rho), up=False)
-            cost = PrivacyCost(bounded_range=each)
+            noise = noise_of(search, self.neighbors, epsilon=None, rho=budget.rho)
         else:
             assert budget.epsilon is not None
-            each = rational_below(budget.epsilon)
-            cost = PrivacyCost(each)
-        later = float(nonzero_level(then, "then"))
-        choice = choice_of(each)
+            noise = noise_of(search, self.neighbors, epsilon=rational_below(budget.epsilon), rho=None)
+        deviation = math.sqrt(2) / float(nonzero_level(then, "then"))
         label = f"bound of {', '.join(query.aggregates)}" if name is None else str(name)
 
         def drawn(sums: Sums) -> int:
-            return int(choice._draw(source, costs_of(search, search.users_above(sums), each, math.sqrt(2) / later)))
+            return bound_of(search, noise.released(search.users_between(sums), source), noise, deviation)
 
-        bound = search.candidates[self._charged(cost, label, search.query, drawn)]
-        return Suggestion(bound if search.unit == 1.0 else bound * search.unit, cost)
+        bound = search.candidates[self._charged(noise.cost, label, search.query, drawn)]
+        return Suggestion(bound if search.unit == 1.0 else bound * search.unit, noise.cost)
 
     def _charged(
         self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Sums], _T], coins: bytes | None = None

@@ -1,9 +1,9 @@
 """Bounds that are chosen privately: how many rows of a user should count, or to what a user's total should be clamped.
 
-A bound that is too low leaves out what users give beyond it; one that is too high costs noise in proportion. The best
-one has about as many users above it as the noise of a sum of ones is wide, so that is what is searched for, by counts
-of users above each candidate. Without more all candidates above the data would be equally good; a public preference
-for low ones, as tau**-5, settles that (docs/proofs/tables.md).
+A bound that is too low leaves out what users give beyond it; one that is too high costs noise in proportion. Each user
+is between two candidates, so how many users are between each two is a histogram in which a user is in one bin. It is
+released with noise, and everything else is done with released numbers: how much each candidate would leave out, of
+users that are there beyond doubt, and how much noise it would cost (docs/proofs/tables.md).
 """
 
 from __future__ import annotations
@@ -12,20 +12,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp.accounting import PrivacyCost
-from userdp.mechanisms import ExponentialMechanism
+from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.key_bounds import Neighbors
 from userdp.tables.aggregates import CountRows, Sum
 from userdp.tables.compiled import Compiled, Statistic, compiled
+from userdp.tables.noise import Noise, laplace_noise, nearest, rounded_up
 from userdp.tables.queries import Query
 from userdp.tables.rows import Sums
 from userdp.tables.schema import ColumnType
 
-POWER = 5
-"""Of the public preference for low bounds."""
+Integers: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+DOUBT = 3.0
+"""Users are taken to be there where noise alone would show as many with a probability of e**-3, one in twenty..."""
+POWER = 3
+"""...times (tau / tau')**3 for users at tau who would raise a bound of tau': the squared error grows as tau**2."""
 LOWEST_SHARE = 2**-4
 """The lowest candidate for totals, as a part of the largest value of a row."""
 
@@ -56,10 +64,19 @@ class Search:
     above: tuple[Statistic, ...]
     unit: float
 
-    def users_above(self, sums: Sums) -> Any:
+    def users_above(self, sums: Sums) -> Integers:
         """How many users have more than each candidate: sum of min(x, tau + 1) minus that of min(x, tau)."""
         low = np.array([int(sums.columns[one][0]) for one in self.at], dtype=np.int64)
         return np.array([int(sums.columns[one][0]) for one in self.above], dtype=np.int64) - low
+
+    def users_between(self, sums: Sums) -> Integers:
+        """How many users have more than each candidate and not more than the next: each user is in one bin at most."""
+        return -np.diff(self.users_above(sums))
+
+    @property
+    def bins(self) -> int:
+        """Between candidates."""
+        return len(self.candidates) - 1
 
 
 def search_of(query: Query, schema: Mapping[str, ColumnType]) -> Search:
@@ -92,14 +109,60 @@ def search_of(query: Query, schema: Mapping[str, ColumnType]) -> Search:
     return Search(replace(meant, statistics=statistics), tuple(candidates), at, above, unit)
 
 
-def costs_of(search: Search, users_above: Any, epsilon: Fraction, deviation: float) -> Any:
-    """How far each candidate is from having the wanted number of users above it, with the public preference."""
-    target = round(deviation / 2 + 2 / float(epsilon))
-    first = search.candidates[0]
-    prior = [round(2 * POWER * math.log(candidate / first) / float(epsilon)) for candidate in search.candidates]
-    return np.abs(users_above - target) + np.array(prior, dtype=np.int64)
+@dataclass(frozen=True)
+class BinNoise:
+    """The noise of the numbers of users between candidates, in steps to which they are rounded before."""
+
+    noise: Noise
+    step: int
+    cost: PrivacyCost
+
+    def released(self, users: Integers, source: Any) -> Integers:
+        """The numbers with noise."""
+        whole = np.ascontiguousarray(nearest(users, self.step), dtype=np.int64)
+        found: Integers = self.noise._release_many(whole, source) * self.step
+        return found
+
+    def reach(self, bins: Floats, doubt: Floats) -> Floats:
+        """What the noise of so many bins together is above with a probability of about e**-doubt."""
+        if isinstance(self.noise, DiscreteGaussian):
+            wide: Floats = np.sqrt(2 * doubt * bins * float(self.noise.sigma_squared))
+            return wide
+        found: Floats = np.maximum(np.sqrt(4 * doubt * bins), doubt) * float(self.noise.scale) * self.step
+        return found
 
 
-def choice_of(epsilon: Fraction) -> ExponentialMechanism:
-    """One user moves each number of users above a candidate, and so each cost, by at most 1."""
-    return ExponentialMechanism(epsilon=epsilon, sensitivity=1)
+def noise_of(search: Search, neighbors: Neighbors, *, epsilon: Fraction | None, rho: Fraction | None) -> BinNoise:
+    """Noise for one epsilon or one rho: a user who comes or goes moves one bin by 1, one who is replaced two bins."""
+    moved = 1 if neighbors == "add-remove" else 2
+    if rho is None:
+        assert epsilon is not None
+        noise, step = laplace_noise(epsilon, moved, search.bins)
+        return BinNoise(noise, step, PrivacyCost(epsilon))
+    gaussian = DiscreteGaussian(sigma_squared=rounded_up(Fraction(moved) / (2 * rho)))
+    cost = PrivacyCost(rho=moved / (2 * gaussian.sigma_squared), distance=search.bins * gaussian.distance)
+    return BinNoise(gaussian, 1, cost)
+
+
+def bound_of(search: Search, released: Integers, noise: BinNoise, deviation: float) -> int:
+    """The place of the candidate with the least error that can be told from released numbers.
+
+    With the bound tau a sum has noise of `deviation` times tau, and it leaves out the integral over t > tau of how many
+    users have more than t. That number is taken to be as small as noise leaves room for: of all runs of bins above t
+    the one with most users beyond doubt.
+    """
+    places = np.arange(len(search.candidates))
+    bounds = np.array(search.candidates, dtype=np.float64)
+    upto = np.concatenate([[0.0], np.cumsum(released.astype(np.float64))])
+    runs = upto[None, :] - upto[:, None]  # [i, k]: users above candidate i and not above candidate k
+    lengths = (places[None, :] - places[:, None]).astype(np.float64)
+    steps = np.diff(bounds, append=bounds[-1])
+    errors = []
+    for place in places:
+        doubt = DOUBT + POWER * np.log(bounds[place:] / bounds[place])
+        some = lengths[place:, place:]
+        beyond = runs[place:, place:] - noise.reach(np.maximum(some, 0.0), doubt[:, None])
+        sure = np.where(some > 0, beyond, 0.0).max(axis=1)
+        left_out = float((np.maximum(sure, 0.0) * steps[place:]).sum())
+        errors.append(math.hypot(left_out, deviation * bounds[place]))
+    return int(np.argmin(errors))
