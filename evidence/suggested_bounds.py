@@ -1,6 +1,6 @@
 """How near suggested bounds are to the best in hindsight, on 24 workloads.
 
-For each workload the mean squared error of a sum with the chosen bound, over 2,000 draws of the noise of the choice,
+For each workload the mean squared error of a sum with the chosen bound, over 1,000 draws of the noise of the choice,
 beside the least one of any fixed bound that has the whole budget. The squared error for each bound is exact: the square
 of what the bound leaves out, and the variance of noise. It prints the table of docs/tables.md.
 """
@@ -19,7 +19,7 @@ from userdp.tables.suggestions import BinNoise, bound_of
 
 RHO, PART = 0.0244, 0.2  # of (1, 1e-6), and the part of it that the choice takes
 LARGEST = 2**20
-DRAWS = 2000
+DRAWS = 1000
 SIZES = (1000, 10_000, 100_000)
 
 

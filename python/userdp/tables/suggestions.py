@@ -162,7 +162,9 @@ def bound_of(search: Search, released: Integers, noise: BinNoise, deviation: flo
         doubt = DOUBT + POWER * np.log(bounds[place:] / bounds[place])
         some = lengths[place:, place:]
         beyond = runs[place:, place:] - noise.reach(np.maximum(some, 0.0), doubt[:, None])
-        sure = np.where(some > 0, beyond, 0.0).max(axis=1)
-        left_out = float((np.maximum(sure, 0.0) * steps[place:]).sum())
+        sure = np.maximum(np.where(some > 0, beyond, 0.0).max(axis=1), 0.0)
+        # Users above a candidate are above all lower ones.
+        sure = np.maximum.accumulate(sure[::-1])[::-1]
+        left_out = float((sure * steps[place:]).sum())
         errors.append(math.hypot(left_out, deviation * bounds[place]))
     return int(np.argmin(errors))
