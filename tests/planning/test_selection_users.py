@@ -11,6 +11,7 @@ pytest.importorskip("highspy")
 
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import PurePrivateMode
+from userdp.optimal import agreement_certificate
 from userdp.planning import selection_users
 
 F = Fraction
@@ -34,6 +35,14 @@ def test_numbers_that_were_computed_elsewhere(n_items: int, agreement: str) -> N
     assert found.certificate.verify().finding == "established"
     shipped = PurePrivateMode(epsilon=1, n_items=n_items).users_needed(agreement=agreement, beta="0.1")
     assert shipped == exponential >= found.n_users
+
+
+def test_many_items() -> None:
+    """With 23 users and 2^20 items every mechanism misses too often, where the exponential mechanism needs 40."""
+    bound = agreement_certificate(23, 2**20, F(9, 10), 1)
+    assert float(bound.lower_bound) == pytest.approx(0.043942, abs=1e-6)
+    assert bound.lower_bound > F(1, 30)
+    assert PurePrivateMode(epsilon=1, n_items=2**20).users_needed(agreement="0.9", beta="0.1") == 40
 
 
 def test_one_user_is_enough_where_little_is_asked() -> None:

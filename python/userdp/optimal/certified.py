@@ -50,9 +50,14 @@ def read_delta(delta: Delta) -> Fraction:
 
 
 def solved(
-    world: World, level: PrivacyLevel, delta: Fraction, prior: Sequence[Fraction] | None, max_constraints: int
+    world: World,
+    level: PrivacyLevel,
+    delta: Fraction,
+    prior: Sequence[Fraction] | None,
+    max_constraints: int,
+    largest_gap: float = LARGEST_GAP,
 ) -> OptimalityCertificate:
-    """The certificate of an optimal mechanism of a world."""
+    """The certificate of an optimal mechanism of a world, or of one that is nearly so."""
     world.refuse_too_large(max_constraints)
     below, above = enclosure(level, "epsilon")
     if level.exponent:
@@ -80,7 +85,7 @@ def solved(
         value=found.value,
         lower_bound=found.lower_bound,
     )
-    if certificate.gap > LARGEST_GAP and found.value - found.lower_bound > LEAST_LOSS * world.largest:
+    if certificate.gap > largest_gap and found.value - found.lower_bound > LEAST_LOSS * world.largest:
         raise ValueError(
             f"epsilon={short_repr(as_epsilon(level))}: the best that is proved loses {float(found.value):.9g} where "
             f"{float(found.lower_bound):.9g} is the bound; floats are too coarse for these losses and this epsilon"
