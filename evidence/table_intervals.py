@@ -32,6 +32,7 @@ from userdp.runtime import source_of
 from userdp.tables import Query, Release, Schema, Session, category, count_rows, count_users, key, mean, number
 from userdp.tables import sum as total_of
 from userdp.tables.reading import table_of
+from userdp.tables.release import Drawn
 from userdp.tables.rows import Sums, add_up
 from userdp.tables.session import Plan, draw
 
@@ -166,7 +167,17 @@ def begun(cell: Cell, frame: pd.DataFrame) -> tuple[Plan, Sums]:
 
 
 def drawn(plan: Plan, sums: Sums, times: int) -> Release:
-    """The rows of so many releases as one release: noise and intervals look at one row and the plan."""
+    """The rows of so many releases as one release: noise and intervals look at one row and the plan.
+
+    Of noise in common there is one row of each release.
+    """
+    if plan.noise.keyed is not None and plan.noise.keyed.correlated is not None:
+        rows = range(len(sums.keys))
+        releases = [draw(plan.query, plan.noise, sums, source_of(None)) for _ in range(times)]
+        chosen = [(one, place % len(rows)) for place, one in enumerate(releases)]
+        numbers = {name: np.array([one.numbers[name][place] for one, place in chosen]) for name in releases[0].numbers}
+        keys = tuple(one.keys[place] for one, place in chosen)
+        return Release(plan.query, plan.noise, Drawn(keys, numbers, {}, {}), {}, plan.neighbors)
     whole = Sums(
         sums.keys * times, {name: np.tile(column, times) for name, column in sums.columns.items()}, sums.splits
     )
@@ -185,6 +196,8 @@ def hits(release: Release, truth: np.ndarray) -> tuple[int, int, float]:
 def noise_of(plan: Plan) -> str:
     """The kinds of noise."""
     assert plan.noise.keyed is not None
+    if plan.noise.keyed.correlated is not None:
+        return "CorrelatedCounts"
     return " and ".join(sorted({type(noise).__name__ for _, noise in plan.noise.keyed.noise}))
 
 

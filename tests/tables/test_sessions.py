@@ -180,6 +180,24 @@ def test_what_one_noise_cannot_do_another_does() -> None:
     assert laplace.noise.method == "laplace"
 
 
+@pytest.mark.parametrize("composition", ["zcdp", "basic"])
+@pytest.mark.parametrize("epsilon", [100, 400, 2000])
+@pytest.mark.parametrize("schema", [SCHEMA, OPEN], ids=["known", "unknown"])
+def test_a_large_epsilon_has_a_release(schema: Schema, epsilon: int, composition: str) -> None:
+    """What drawn Gaussian noise is off the ideal one costs 1 + e^epsilon times itself: then there is other noise."""
+    people = session(schema, epsilon=epsilon, delta="1e-6", composition=composition)
+    query = people.query().group_by("town", max_keys=2).agg(n=count_users(), rows=count_rows(2))
+    plan = people.plan(query)
+    if composition == "zcdp":
+        assert plan.cost.distance == 0
+        rho, delta, _ = plan.cost.zcdp()
+        assert rho <= people.ledger.limits["rho"]
+        assert delta <= people.ledger.limits["delta"]
+    assert people.release(query).cost == plan.cost
+    with pytest.raises(PrivacyBudgetError):
+        people.release(query)
+
+
 def test_the_ledger_keeps_the_promise_of_a_session() -> None:
     people = session(OPEN, epsilon=1, delta="1e-6")
     assert people.ledger.composition == "zcdp"

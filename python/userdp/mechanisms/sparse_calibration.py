@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DIGITS = 4
 """Decimal digits of the noise's parameters, which are public and read by people."""
+LEAST_VARIANCE = Fraction(1, 100)
+"""Of discrete Gaussian noise."""
 STEP = 1.004
 """Between the widths that are tried, up to twice the least one."""
 ATTEMPTS = 4
@@ -144,10 +146,10 @@ class _Gaussian:
 
         shares = self.problem.shares
         sums = [
-            KeySum(low, high, sigma_squared=_rounded(variance * max(-low, high) ** 2 / share))
+            KeySum(low, high, sigma_squared=max(_rounded(variance * max(-low, high) ** 2 / share), LEAST_VARIANCE))
             for (low, high), share in zip(self.problem.ranges, shares[1:], strict=True)
         ]
-        return {"sigma_squared": _rounded(variance / shares[0]), "sums": sums}
+        return {"sigma_squared": max(_rounded(variance / shares[0]), LEAST_VARIANCE), "sums": sums}
 
 
 class _Laplace:

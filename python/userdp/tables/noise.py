@@ -30,6 +30,8 @@ Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 LARGEST_TOTAL = 2**61
 MOST_WORK = 2**32
 """Candidates of the quantiles of all keys."""
+NO_NOISE = 1e-300
+"""For the standard deviation of noise that is 0 in doubles."""
 LARGEST_LAPLACE = 2**22
 """Wider discrete Laplace noise is added to totals that are rounded to coarser steps, so that its tables are small."""
 
@@ -42,6 +44,7 @@ class Budget:
     epsilon: Fraction | LogRatio | None  # with "basic"
     delta: Fraction  # with "basic" of the release; with "zcdp" what may be beside rho
     rho: Fraction | None = None  # with "zcdp"
+    distance: Fraction | None = None  # with "zcdp": what is left; None for as much as it takes
 
 
 @dataclass(frozen=True)
@@ -144,16 +147,10 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
             "as keys="
         )
     if budget.composition == "zcdp":
-        assert budget.rho is not None
-        return gaussian_noise(query, neighbors, budget.rho, budget.delta, None)
+        return _within_rho(query, neighbors, budget)
     assert budget.epsilon is not None
     if query.unknown:
-        # Which keys are shown is released first; what is then said of them is about at most so many keys of a user.
-        share, _ = _parts(query)
-        keyed = _unknown_jointly(query, neighbors, _exactly(share, budget.epsilon), budget.delta)
-        return Allotment(
-            keyed, *_pure_others(query, neighbors, budget.epsilon), PrivacyCost(budget.epsilon, budget.delta)
-        )
+        return _unknown(query, neighbors, budget.epsilon, budget.delta)
     epsilon = budget.epsilon
     if budget.delta == 0:
         return _laplace(query, neighbors, epsilon)
@@ -184,12 +181,40 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     return min(found, key=_error)
 
 
+def _within_rho(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+    """Gaussian noise, or, where what drawn noise is off the ideal one is not left, what has a pure epsilon."""
+    assert budget.rho is not None
+    gaussian = gaussian_noise(query, neighbors, budget.rho, budget.delta, None)
+    if budget.distance is None or gaussian.cost.distance <= budget.distance:
+        return gaussian
+    # An epsilon costs epsilon^2 / 2 in rho at most, and no distance.
+    epsilon = shortened(root_below(2 * budget.rho), up=False)
+    try:
+        return (
+            _unknown(query, neighbors, epsilon, budget.delta) if query.unknown else _laplace(query, neighbors, epsilon)
+        )
+    except ValueError:
+        raise ValueError(
+            "what drawn Gaussian noise is off the ideal one would cost more than the session has left for it beside so "
+            "large an epsilon, and no other noise was found: make the session with composition='basic', or with a "
+            "smaller epsilon or a larger delta"
+        ) from None
+
+
+def _unknown(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Allotment:
+    """One joint account of counts and thresholds, and beside it quantiles and histograms of the keys that are shown."""
+    # Which keys are shown is released first; what is then said of them is about at most so many keys of a user.
+    share, _ = _parts(query)
+    keyed = _unknown_jointly(query, neighbors, _exactly(share, epsilon), delta)
+    return Allotment(keyed, *_pure_others(query, neighbors, epsilon), PrivacyCost(epsilon, delta))
+
+
 def _error(allotment: Allotment) -> float:
     """The sum of the logarithms of relative errors, to compare two accounts of one query."""
     total = 0.0
     for statistic, error in allotment.keyed.spreads if allotment.keyed else ():
-        total += math.log(error / statistic.largest)
-    total += sum(math.log(deviation(part.noise) * part.step / WEIGHT) for part in allotment.binned)
+        total += math.log(max(error, NO_NOISE) / statistic.largest)
+    total += sum(math.log(max(deviation(part.noise), NO_NOISE) * part.step / WEIGHT) for part in allotment.binned)
     for part in allotment.selected:
         total -= len(part.mechanisms) * math.log(float(part.epsilon))
     return total

@@ -134,27 +134,33 @@ class Release(Shown):
         low, high = _ends(answer)
         return np.where(users >= 1, np.clip(middle, low, high), np.nan)
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        columns = self._key_columns()
+    def _columns(self, most: int | None = None) -> dict[str, Sequence[Any]]:
+        """The columns of all rows, or of the first ones."""
+        columns = self._key_columns(most)
         for answer in self._query.answers:
             if answer.aggregate.of_keys:
                 whole = answer.count is None and (answer.total is None or answer.total.value is None)
-                values = self._values(answer)
-                columns[answer.name] = [int(x) for x in values] if whole else values.tolist()
+                values = self._values(answer)[:most]
+                columns[answer.name] = (values.astype(np.int64) if whole else values).tolist()
             elif isinstance(answer.aggregate, Quantile):
-                columns.update(self._quantile_columns(answer))
+                columns.update(self._quantile_columns(answer, most))
             else:
                 columns[answer.name] = [
-                    json.dumps([count / WEIGHT for count in bins]) for bins in self._drawn.bins[answer.name]
+                    json.dumps([count / WEIGHT for count in bins]) for bins in self._drawn.bins[answer.name][:most]
                 ]
-        return [{name: column[place] for name, column in columns.items()} for place in range(len(self._drawn.keys))]
+        return columns
 
-    def _key_columns(self) -> dict[str, Sequence[Any]]:
-        return {name: [key[place] for key in self._drawn.keys] for place, name in enumerate(self._query.group)}
+    def _rows(self, most: int | None = None) -> Sequence[Mapping[str, Any]]:
+        columns = self._columns(most)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _quantile_columns(self, answer: Answer) -> dict[str, Sequence[Any]]:
+    def _key_columns(self, most: int | None = None) -> dict[str, Sequence[Any]]:
+        keys = self._drawn.keys[:most]
+        return {name: [key[place] for key in keys] for place, name in enumerate(self._query.group)}
+
+    def _quantile_columns(self, answer: Answer, most: int | None = None) -> dict[str, Sequence[Any]]:
         # Sorted: what is done with released numbers costs nothing, and quantiles rise.
-        rows = [sorted(values) for values in self._drawn.chosen[answer.name]]
+        rows = [sorted(values) for values in self._drawn.chosen[answer.name][:most]]
         return {name: [row[place] for row in rows] for place, name in enumerate(answer.columns)}
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -171,10 +177,10 @@ class Release(Shown):
             A column for each key and each aggregate; several quantiles have one for each share, such as ``wage_0.25``,
             and histograms have `histogram`.
         """
-        rows = self._rows()
         binned = {answer.name for answer in self._query.answers if isinstance(answer.aggregate, Histogram)}
+        columns = self._columns()
         names = [name for name in self._query.names if name not in binned]
-        return frame_of({name: [row[name] for row in rows] for name in names}, backend or self._backend)
+        return frame_of({name: columns[name] for name in names}, backend or self._backend)
 
     def quantiles(self, name: str, key: Any = None) -> dict[Fraction, float]:
         """The quantiles of an aggregate, by their shares.
@@ -388,7 +394,7 @@ class Release(Shown):
             "cost": _cost_texts(self.cost),
             "threshold": self.threshold,
             "query": self._facts,
-            "columns": {name: [_finite(row.get(name)) for row in self._rows()] for name in self._query.names},
+            "columns": {name: [_finite(value) for value in column] for name, column in self._columns().items()},
         }
         return json.dumps(content, indent=1, allow_nan=False, default=_plain)
 
@@ -410,7 +416,7 @@ class Release(Shown):
         ]
         facts = [Fact(label, text) for label, text in self._facts.items()]
         names = self._query.names
-        shown = [[_cell(row.get(name)) for name in names] for row in self._rows()[:40]]
+        shown = [[_cell(row.get(name)) for name in names] for row in self._rows(40)]
         tables = [
             Table("Released", names, shown, note="" if len(self._drawn.keys) <= 40 else "and more rows: see frame"),
             Table("Noise", ("number", "one user changes it by", "noise", "typical error"), self._noise_rows()),

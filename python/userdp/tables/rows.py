@@ -139,7 +139,7 @@ def _summed(
     if query.statistics:
         occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in query.statistics])
         if query.unknown:
-            listed = [keys.value(int(code)) for code in occupied]
+            listed = [listed[place] for place in place_of[occupied].tolist()]
             place_of = np.full(len(place_of), -1, dtype=np.int64)
             place_of[occupied] = np.arange(len(occupied))
         else:
@@ -389,35 +389,61 @@ class _Keys:
             return 1
         return len(self._pairs[-1] if self._pairs else self._columns[0])
 
-    def value(self, code: int) -> KeyValue:
-        """What a number stands for."""
-        if not self._columns:
-            return ()
-        parts: list[int | str] = []
-        for pairs, column in zip(reversed(self._pairs), reversed(self._columns[1:]), strict=True):
-            pair = int(pairs.value(code))
-            code = pair >> 32
-            parts.append(column.value(pair & (2**32 - 1)))
-        return (self._columns[0].value(code), *reversed(parts))
-
     def ordered(self) -> tuple[Codes, list[KeyValue], Integers]:
         """Return the rank of each number's key, the keys in their order, and the place of each number's key in it."""
-        values = [self.value(code) for code in range(len(self))]
+        parts = self._parts()
+        columns = [column.values for column in self._columns]
+        values: list[KeyValue] = [()]
+        if columns:
+            listed_parts = [[own[place] for place in part.tolist()] for own, part in zip(columns, parts, strict=True)]
+            values = list(zip(*listed_parts, strict=True))
         # What decides which keys of a user count is the key itself, not its number.
-        self.index.texts([b"".join(map(_bytes_of, value)) for value in values])
-        listed = sorted(values, key=_rank) if self._query.keys is None else list(self._query.keys)
-        place_of = {value: place for place, value in enumerate(listed)}
-        places = np.array([place_of.get(value, -1) for value in values], dtype=np.int64)
+        self._number(parts)
+        public = self._query.keys
+        if public is None:
+            in_order = self._in_order(parts)
+            listed = [values[code] for code in in_order.tolist()]
+            places = np.empty(len(values), dtype=np.int64)
+            places[in_order] = np.arange(len(values))
+        else:
+            listed = list(public)
+            place_of = {value: place for place, value in enumerate(listed)}
+            places = np.array([place_of.get(value, -1) for value in values], dtype=np.int64)
+            in_order = np.argsort(places, kind="stable")
+            in_order = in_order[places[in_order] >= 0]
         ranks = np.full(len(values), SKIPPED, dtype=np.uint32)
-        in_order = np.argsort(places, kind="stable")
-        in_order = in_order[places[in_order] >= 0]
         ranks[in_order] = np.arange(len(in_order), dtype=np.uint32)
         return ranks, listed, places
 
+    def _parts(self) -> list[Integers]:
+        """For each column the numbers of its values, key by key."""
+        if not self._columns:
+            return []
+        codes, parts = np.arange(len(self), dtype=np.int64), []
+        for pairs in reversed(self._pairs):
+            whole = np.array(pairs.values, dtype=np.int64)[codes]
+            parts.append(whole & (2**32 - 1))
+            codes = whole >> 32
+        return [codes, *reversed(parts)]
 
-def _rank(value: KeyValue) -> list[tuple[bool, int | str]]:
-    """What keys are sorted by: a category may list both integers, which come first, and texts."""
-    return [(isinstance(part, str), part) for part in value]
+    def _in_order(self, parts: Sequence[Integers]) -> Integers:
+        """The numbers of the keys in the order of their values."""
+        if not parts:
+            return np.zeros(1, dtype=np.int64)
+        # The last one sorts first.
+        ranks = [column.ranks()[part] for column, part in zip(self._columns, parts, strict=True)]
+        return np.lexsort(ranks[::-1]).astype(np.int64)
+
+    def _number(self, parts: Sequence[Integers]) -> None:
+        """Put all keys into the index of what hashes are made of, injectively and in the order of their numbers."""
+        if len(parts) == 1 and self._columns[0].of_one_type is int:
+            self.index.integers(np.array(self._columns[0].values, dtype=np.int64))
+        elif len(parts) == 1 and self._columns[0].of_one_type is str:
+            self.index.texts([text.encode("utf-8", "surrogatepass") for text in self._columns[0].values])
+        else:
+            tables = [[_bytes_of(value) for value in column.values] for column in self._columns]
+            joined = [[own[place] for place in part.tolist()] for own, part in zip(tables, parts, strict=True)]
+            self.index.texts(list(map(b"".join, zip(*joined, strict=True))) if joined else [b""])
 
 
 def _bytes_of(part: int | str) -> bytes:
@@ -431,13 +457,28 @@ class _Values:
     def __init__(self, kind: ColumnType | None) -> None:
         self._kind = kind
         self._index: Any = _core.TableIndex()
-        self._values: list[Any] = []
+        self.values: list[Any] = []
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values)
 
-    def value(self, code: int) -> Any:
-        return self._values[code]
+    @property
+    def of_one_type(self) -> type | None:
+        """What all values are by the schema: a category may list both integers and texts."""
+        if isinstance(self._kind, Category):
+            return None
+        return str if isinstance(self._kind, Key) and self._kind.type is str else int
+
+    def ranks(self) -> Integers:
+        """The rank of each value among all: integers come first, then texts."""
+        if self.of_one_type is int:
+            in_order = np.argsort(np.array(self.values, dtype=np.int64), kind="stable")
+        else:
+            keys = [(isinstance(value, str), value) for value in self.values]
+            in_order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+        ranks = np.empty(len(self.values), dtype=np.int64)
+        ranks[in_order] = np.arange(len(self.values))
+        return ranks
 
     def codes(self, cells: Cells) -> Codes:
         if isinstance(self._kind, Category):
@@ -450,11 +491,11 @@ class _Values:
 
     def of_integers(self, values: Integers, meaning: Sequence[Any] | None = None) -> Codes:
         codes: Codes = self._index.integers(np.ascontiguousarray(values))
-        new = np.flatnonzero(codes >= len(self._values))
+        new = np.flatnonzero(codes >= len(self.values))
         if len(new):
             _, first = np.unique(codes[new], return_index=True)
             found = values[new[first]].tolist()
-            self._values += found if meaning is None else [meaning[place] for place in found]
+            self.values += found if meaning is None else [meaning[place] for place in found]
         return codes
 
     def _of_texts(self, cells: Cells) -> Codes:
@@ -466,8 +507,8 @@ class _Values:
         texts = [cells.texts[place] for place in used.tolist()]
         codes = self._index.texts([text.encode("utf-8", "surrogatepass") for text in texts])
         for text, code in zip(texts, codes.tolist(), strict=True):
-            if code == len(self._values):
-                self._values.append(text)
+            if code == len(self.values):
+                self.values.append(text)
         table = np.zeros(int(used[-1]) + 1, dtype=np.uint32)
         table[used] = codes
         numbered: Codes = table[cells.values]

@@ -544,7 +544,7 @@ class Session:
         if not unknown:
             if delta is not None:
                 raise ValueError("delta is for groups that are not known beforehand; this query has none")
-            return Budget("zcdp", None, Fraction(0), wanted)
+            return Budget("zcdp", None, Fraction(0), wanted, _number(left["distance"]))
         share = wanted / _number(limits["rho"])
         part = min(_number(limits["delta"]) * share, _number(left["delta"])) if delta is None else parse_delta(delta)
         if part == 0:
@@ -552,7 +552,7 @@ class Session:
                 "groups that are not known beforehand need a part of delta, and none is left for them: make the "
                 "session with added_delta=, or give the public list of keys"
             )
-        return Budget("zcdp", None, part, wanted)
+        return Budget("zcdp", None, part, wanted, _number(left["distance"]))
 
     def _facts(self, plan: Plan) -> dict[str, str]:
         """What the card says of the query; of public objects only."""
