@@ -588,3 +588,63 @@ def test_cost_states_a_delta_beside_rho() -> None:
 def test_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         call()
+
+
+@pytest.mark.parametrize("max_keys", [1, 2])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_listed_keys_are_within_the_same_account(max_keys: int, neighbors: Any) -> None:
+    """All neighbors of up to two users with three keys, of which "z" is always shown; half of the noise fails."""
+    keys, largest = ("a", "b", "z"), 4
+    users = [user for size in range(max_keys + 1) for user in itertools.combinations(keys, size)]
+
+    laws: dict[Any, dict[Any, Fraction]] = {}
+
+    def law(made: SparseHistogram, world: tuple[tuple[str, ...], ...]) -> dict[Any, Fraction]:
+        counts = {one: sum(one in user for user in world) for one in keys}
+        name = (repr(made), *counts.values())
+        if name not in laws:
+            pmf = made.pmf(counts, largest=largest, least=0, listed=["z"])
+            laws[name] = dict(zip(pmf.outputs, pmf.fractions(), strict=True))
+        return laws[name]
+
+    def worst(made: SparseHistogram, level: Fraction) -> Fraction:
+        found = Fraction(0)
+        for rest in [(), *((user,) for user in users)]:
+            pairs = (
+                [((*rest, user), rest) for user in users]
+                if neighbors == "add-remove"
+                else [((*rest, one), (*rest, two)) for one, two in itertools.combinations(users, 2)]
+            )
+            for first, second in pairs:
+                p, q = law(made, first), law(made, second)
+                assert all(any(key == "z" for key, _ in shown) for shown in p)
+                for one, two in ((p, q), (q, p)):
+                    loss = sum(
+                        (max(m - level * two.get(o, Fraction(0)), Fraction(0)) for o, m in one.items()), Fraction(0)
+                    )
+                    found = max(found, loss)
+        return found
+
+    def made(rate: LogRatio) -> SparseHistogram:
+        return SparseHistogram(
+            max_keys=max_keys, threshold=3, epsilon=LogRatio(2), epsilon_per_unit=rate, neighbors=neighbors
+        )
+
+    claim = made(LogRatio(2)).certified_delta
+    assert worst(made(LogRatio(2)), Fraction(2)) <= claim
+    assert worst(made(LogRatio(4)), Fraction(2)) > claim
+
+
+def test_listed_keys_are_always_shown() -> None:
+    made = SparseHistogram(max_keys=1, threshold=2**20, epsilon=1, sigma_squared=4, sums=[KeySum(-1, 1, scale=2)])
+    shown = made.sample({"x": 3}, [{"x": 1}], listed=["y", "x"])
+    assert list(shown) == ["x", "y"]
+    places, counts, totals = made.sample(np.array([0, 5, 7]), [np.array([0, 1, 2])], listed=[2, 0])
+    assert places.tolist() == [0, 2]
+    assert len(counts) == len(totals) == 2
+    with pytest.raises(ValueError, match="listed must be places"):
+        made.sample(np.array([1]), [np.array([1])], listed=[1])
+    with pytest.raises(TypeError, match="listed must be a sequence"):
+        made.sample({"x": 3}, [{}], listed="x")
+    with pytest.raises(ValueError, match="least <= largest"):
+        SparseHistogram(max_keys=1, threshold=2, epsilon=1, scale=1).pmf({"x": 1}, listed=["x"])

@@ -161,6 +161,26 @@ def test_unknown_keys_with_one_joint_account(asked: str, max_keys: int, neighbor
     assert not audited(meant, replace(noise, keyed=lower), neighbors, epsilon, delta, **size)
 
 
+@pytest.mark.parametrize(("asked", "max_keys"), [("users", 1), ("users", 2), ("sum", 1)])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_keys_that_are_known_in_part(asked: str, max_keys: int, neighbors: Any) -> None:
+    """Town "a" is listed and always shown, "b" only from a threshold on; half of the noise, or no threshold, fails."""
+    query = Query().group_by("town", max_keys=max_keys, keys=["a"], others=True).agg(**ASKED[asked])
+    meant = compiled(query, UNKNOWN)
+    epsilon, delta = F(1), F(1, 5)
+    noise = allot(meant, neighbors, budget_of(epsilon, delta))
+    assert noise.keyed is not None
+    assert noise.keyed.sparse is not None
+    size: dict[str, int] = {"n_users": 2 if asked == "users" else 1, "rows": max_keys}
+    assert audited(meant, noise, neighbors, epsilon, delta, **size)
+    if asked == "users":
+        assert not audited(
+            meant, with_noise(noise, lambda each: halved(halved(each))), neighbors, epsilon, delta, **size
+        )
+    lower = replace(noise.keyed, sparse=low_threshold(noise.keyed.sparse))
+    assert not audited(meant, replace(noise, keyed=lower), neighbors, epsilon, delta, **size)
+
+
 def low_threshold(sparse: SparseHistogram) -> SparseHistogram:
     """The same with the threshold 1."""
     arguments = {**sparse._arguments, "threshold": 1}

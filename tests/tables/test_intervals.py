@@ -176,3 +176,22 @@ def test_intervals_of_counts_with_noise_in_common_cover(
 def of_towns(count: int) -> Schema:
     """A schema with so many towns."""
     return Schema(town=category(range(count)))
+
+
+@pytest.mark.parametrize("users", [0, 3, 40])
+def test_intervals_of_listed_counts_beside_unknown_ones_cover(users: int) -> None:
+    """They are shown whatever their noise is, so theirs are not conditional."""
+    query = Query().group_by("town", keys=["a"], others=True, max_keys=2).agg(n=count_users())
+    meant = compiled(query, UNKNOWN)
+    noise = allot(meant, "add-remove", Budget("basic", F(1), F(1, 1000)))
+    assert noise.keyed is not None
+    assert noise.keyed.sparse is not None
+    threshold = noise.keyed.sparse.threshold
+    off, masses = outcomes_of(noise.keyed.sparse.noise)
+    covered = 0.0
+    for outcome, mass in zip(off, masses, strict=True):
+        numbers = np.array([users + outcome, threshold + 5])
+        frame = released(meant, noise, {"users": numbers}).intervals(0.95, backend="pandas")
+        covered += mass * float(frame["n_low"][0] <= users <= frame["n_high"][0])
+        assert (frame["n_low"][1], frame["n_high"][1]) == noise.keyed.sparse.interval(threshold + 5)
+    assert 0.95 <= covered / masses.sum() < 0.99

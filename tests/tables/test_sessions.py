@@ -116,6 +116,35 @@ def test_unknown_groups_are_shown_if_they_are_large(composition: str) -> None:
         people.release(query)
 
 
+def test_groups_that_are_known_in_part() -> None:
+    """Listed groups are there in their order, also those that nobody has; others come after them, if they are large."""
+    rare = pd.DataFrame({"who": [10**6] * 2, "town": ["Nowhere", "Wyk"], "spent": [1.0] * 2, "visits": [1] * 2})
+    people = session(OPEN, pd.concat([PEOPLE, rare]), epsilon=4, delta="1e-6", composition="basic")
+    asked = {"keys": ["Wyk", "Ulm", "Rom"], "others": True}
+    query = people.query().group_by("town", max_keys=2, **asked).agg(n=count_users(), spent=mean("spent"))
+    unlisted = people.query().group_by("town", max_keys=2).agg(n=count_users(), spent=mean("spent"))
+    assert people.plan(query).noise.keyed.sparse.certified_delta == (
+        people.plan(unlisted).noise.keyed.sparse.certified_delta
+    )
+    assert "3, which are in the answer, and others that are unknown" in str(people.plan(query))
+    release = people.release(query)
+    assert release.keys == (("Wyk",), ("Ulm",), ("Rom",), ("Bonn",), ("Zug",))
+    # Gaussian or Laplace noise with a deviation below 10: 20 of them.
+    assert np.all(np.abs(release.column("n") - [1, N, 0, N / 2, N / 2]) < 200)
+    assert "A group beyond the public list is shown if" in release.card()
+    assert "Nowhere" not in release.card() + release.to_json()
+    assert people.remaining()["epsilon"] == 0
+    with pytest.raises(ValueError, match="max_keys is needed"):
+        people.plan(people.query().group_by("town", **asked).agg(n=count_users()))
+    with pytest.raises(ValueError, match="others is for keys="):
+        people.query().group_by("town", max_keys=1, others=True)
+    with pytest.raises(TypeError, match="others must be True or False"):
+        people.query().group_by("town", max_keys=1, keys=["Wyk"], others=1)
+    pure = session(OPEN, epsilon=1)
+    with pytest.raises(ValueError, match="a positive delta is needed"):
+        pure.plan(pure.query().group_by("town", max_keys=1, **asked).agg(n=count_users()))
+
+
 def test_a_threshold_is_that_of_a_joint_account() -> None:
     """Thresholds of the specification for (1, 1e-5): 58 for 10 keys; at one, a key has more than half a chance."""
     people = session(OPEN, epsilon=1, delta="1e-5", composition="basic")

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
@@ -137,7 +138,8 @@ class SparseHistogram(Mechanism):
 
     For each key that somebody has, noise is added to its count of users, and the key is shown if the result is
     `threshold` or more. Keys that nobody has are never shown, and nothing is drawn for them; so the list of all
-    possible keys need not be known. Sums are drawn for the keys that are shown.
+    possible keys need not be known. Sums are drawn for the keys that are shown. Where some keys are known, `listed`
+    names them: they are always shown, also those that nobody has, and the threshold is for the others.
 
     Parameters
     ----------
@@ -171,6 +173,9 @@ class SparseHistogram(Mechanism):
     without the user. The others move by what the user adds. No key is paid twice, the worst split of a user's keys is
     searched, and a key that vanishes takes its sums with it. Rounding is against the claim, and the distributions are
     those that are drawn. Proof: docs/proofs/sparse_histogram.md.
+
+    *Listed keys* are public. A user's `max_keys` keys are chosen among all, listed or not, and the same account holds:
+    a key that is always shown is one that moves.
 
     *What may be a key.* What may be a user id: integers, texts, bytes, dates, UUIDs, bools, and tuples of these. Keys
     are shown in their canonical order, by kind and value, never in that of the data.
@@ -449,17 +454,21 @@ class SparseHistogram(Mechanism):
         *,
         largest: int | None = None,
         largest_sum: int | None = None,
+        listed: Sequence[Any] = (),
+        least: int | None = None,
     ) -> Pmf:
         """The distribution of a release, exactly as it is drawn.
 
         Parameters
         ----------
-        counts, sums
+        counts, sums, listed
             As for `sample`.
         largest : int, optional
             Noisy counts above it are listed as this number, at least `threshold`: merged outcomes. None lists all.
         largest_sum : int, optional
             Noisy sums are clamped to +- this number; needed with sums.
+        least : int, optional
+            Noisy counts of listed keys below it are listed as this number; needed with listed keys.
 
         Returns
         -------
@@ -472,7 +481,12 @@ class SparseHistogram(Mechanism):
         BudgetError
             For more than 2**20 outputs.
         """
-        keys, numbers, totals = self._read(counts, sums)
+        keys, numbers, totals, always = self._read(counts, sums, listed)
+        bottom = 0 if least is None else int(least)
+        if self._rate is not None:
+            bottom = max(bottom, 0)  # noisy counts with discrete Laplace noise are clamped
+        if always.any() and (least is None or largest is None or bottom > largest):
+            raise ValueError("listed keys need least <= largest: their counts are listed from one to the other")
         if largest is not None and (not is_integer(largest) or largest < self.threshold):
             raise ValueError(f"largest must be an int of threshold={self.threshold} or more; got {short_repr(largest)}")
         if self._sums and largest_sum is None:
@@ -481,10 +495,11 @@ class SparseHistogram(Mechanism):
         cells: list[list[tuple[Any, Fraction]]] = []
         size = 1
         for place, (key, users) in enumerate(zip(keys, numbers.tolist(), strict=True)):
-            if users < 1:
+            if users < 1 and not always[place]:
                 continue
             top = self._greatest(users) if largest is None else int(largest)
-            size *= (top - self.threshold + 1) * (2 * ends + 1) ** len(self._sums) + 1
+            lowest = bottom if always[place] else self.threshold
+            size *= (top - lowest + 1) * (2 * ends + 1) ** len(self._sums) + 1
             if size > OUTPUTS_LIMIT:
                 raise BudgetError(
                     f"the distribution has more than {OUTPUTS_LIMIT} outputs; take fewer keys, or a smaller largest"
@@ -493,9 +508,10 @@ class SparseHistogram(Mechanism):
                 _clamped_masses(one.noise, int(total[place]), -ends, ends)
                 for one, total in zip(self._sums, totals, strict=True)
             ]
-            shown = _clamped_masses(self._noise, self._clamped(users), self.threshold - 1, top)
-            row: list[tuple[Any, Fraction]] = [((), shown[0][1])]
-            for number, mass in shown[1:]:
+            hidden = 0 if always[place] else 1
+            shown = _clamped_masses(self._noise, self._clamped(max(users, 0)), lowest - hidden, top)
+            row: list[tuple[Any, Fraction]] = [((), mass) for _, mass in shown[:hidden]]
+            for number, mass in shown[hidden:]:
                 if not self._sums:
                     row.append((((key, number),), mass))
                     continue
@@ -516,6 +532,8 @@ class SparseHistogram(Mechanism):
         counts: Mapping[Any, int] | Sequence[int] | Integers,
         sums: Sequence[Any] = (),
         random_state: int | None = None,
+        *,
+        listed: Sequence[Any] = (),
     ) -> Any:
         """Release the keys that are shown, with their noisy numbers.
 
@@ -528,6 +546,8 @@ class SparseHistogram(Mechanism):
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
             for tests only, and warns (`InsecureRandomnessWarning`).
+        listed : sequence
+            Public keys, or places in an array, that are always shown; a key that is missing in counts has 0.
 
         Returns
         -------
@@ -540,13 +560,13 @@ class SparseHistogram(Mechanism):
         TypeError, ValueError
             By types and shapes alone, and for keys that are none.
         """
-        return self._draw(source_of(random_state), counts, sums)
+        return self._draw(source_of(random_state), counts, sums, listed)
 
-    def _draw(self, source: _core.Source, counts: Any, sums: Sequence[Any] = ()) -> Any:
-        keys, numbers, totals = self._read(counts, sums)
-        places = np.flatnonzero(numbers >= 1)
-        noisy = self._noise._release_many(numbers[places], source)
-        shown = noisy >= self.threshold
+    def _draw(self, source: _core.Source, counts: Any, sums: Sequence[Any] = (), listed: Sequence[Any] = ()) -> Any:
+        keys, numbers, totals, always = self._read(counts, sums, listed)
+        places = np.flatnonzero((numbers >= 1) | always)
+        noisy = self._noise._release_many(np.maximum(numbers[places], 0), source)
+        shown = (noisy >= self.threshold) | always[places]
         places, noisy = places[shown], noisy[shown]
         released = [
             noisy,
@@ -558,19 +578,33 @@ class SparseHistogram(Mechanism):
         values = zip(*columns, strict=True) if self._sums else columns[0]
         return dict(zip((keys[place] for place in places.tolist()), values, strict=True))
 
-    def _read(self, counts: Any, sums: Sequence[Any]) -> tuple[Sequence[Any], Integers, list[Integers]]:
-        """Keys in canonical order, their counts, and the sums of each."""
+    def _read(
+        self, counts: Any, sums: Sequence[Any], listed: Sequence[Any] = ()
+    ) -> tuple[Sequence[Any], Integers, list[Integers], npt.NDArray[np.bool_]]:
+        """Keys in canonical order, their counts, the sums of each, and whether it is listed."""
         if len(sums) != len(self._sums):
             raise ValueError(f"sums must be {len(self._sums)} as those of this histogram; got {len(sums)}")
+        if isinstance(listed, (str, bytes)) or not isinstance(listed, (Sequence, np.ndarray)):
+            raise TypeError(f"listed must be a sequence of keys; got {short_repr(listed)}")
+        public = list(listed)
+        if isinstance(counts, Mapping):
+            counts = {**dict.fromkeys(public, 0), **counts}
         keys, numbers = read_counts(counts)
+        always = np.zeros(len(numbers), dtype=np.bool_)
         if not isinstance(counts, Mapping):
             totals = [read_integers(one, "sums") for one in sums]
             if any(total.shape != numbers.shape for total in totals):
                 raise ValueError("sums must have the shape of counts")
-            return keys, numbers, totals
+            if not all(is_integer(place) and 0 <= place < len(numbers) for place in public):
+                raise ValueError(f"listed must be places in counts, from 0 to {len(numbers) - 1}, where it is an array")
+            always[np.array(public, dtype=np.int64)] = True
+            return keys, numbers, totals, always
+        if public:
+            known = set(public)
+            always = np.array([key in known for key in keys], dtype=np.bool_)
         if not all(isinstance(one, Mapping) for one in sums):
             raise TypeError("sums must be mappings where counts is one")
-        return keys, numbers, [listed_integers([one.get(key, 0) for key in keys]) for one in sums]
+        return keys, numbers, [listed_integers([one.get(key, 0) for key in keys]) for one in sums], always
 
     def _clamped(self, users: int) -> int:
         return min(users, LARGEST_COUNT) if self._rate is not None else users

@@ -72,10 +72,17 @@ class TableAlgorithm:
             raise ValueError("keys: an exact audit with unknown keys needs those that its worlds may have")
         people = check_count(n_users, "n_users")
         self.columns = query.columns
-        listed = query.keys or () if query.group else ()
-        if query.unknown:
-            listed = key_cells(KeySet.from_values([tuple(one) for one in keys or ()]), query.group, query.types)
-        self._cells_of_keys: tuple[KeyValue, ...] = tuple(listed) or ((),)
+        public = tuple(query.keys or ()) if query.group else ()
+        beyond: tuple[KeyValue, ...] = ()
+        if query.unknown and keys:
+            # Those of a public list come first, and then the others in the order of their values.
+            beyond = tuple(key_cells(KeySet.from_values([tuple(one) for one in keys]), query.group, query.types))
+            if public:
+                beyond = tuple(
+                    sorted(set(beyond) - set(public), key=lambda key: [(isinstance(part, str), part) for part in key])
+                )
+        self._listed = query.listed
+        self._cells_of_keys: tuple[KeyValue, ...] = (*public, *beyond) or ((),)
         self.keys = tuple(key_of(query, one) for one in self._cells_of_keys)
         # With a count of users, so that it shows which keys a user has.
         known = USERS in query.statistics
@@ -105,6 +112,8 @@ class TableAlgorithm:
             for part, top in zip(self._binned, of_bins, strict=True)
         ]
         each = math.prod(ranges) + (self._threshold is not None)
+        if self._listed:
+            each = max(each, math.prod([people + 1, *ranges[1:]]))
         beside = 1 if self._correlated is None else people + 1
         if each ** len(self.keys) * beside > MOST_OUTPUTS:
             raise BudgetError(
@@ -122,7 +131,8 @@ class TableAlgorithm:
         self._shown_outputs = len(one_key)
         if self._threshold is not None:
             one_key.append(HIDDEN)
-        lists: list[list[Hashable]] = [one_key] * len(self.keys)
+        always: list[Hashable] = list(itertools.product(range(people + 1), *alphabets[1:])) if self._listed else []
+        lists: list[list[Hashable]] = [always] * self._listed + [one_key] * (len(self.keys) - self._listed)
         if self._correlated is not None:
             lists.append([(users,) for users in range(people + 1)])
         self.outputs: tuple[Hashable, ...] = tuple(itertools.product(*lists))
@@ -152,8 +162,10 @@ class TableAlgorithm:
         masses = [Fraction(0)] * len(self.outputs)
         users = sum(self._added(tuple(user))[1] for user in dataset)
         for total, mass in totals.items():
-            apart = self._correlated is None
-            laws = [self._law(one) for one in total] if apart else self._in_common(total, users)
+            if self._correlated is None:
+                laws = [self._law(one, place < self._listed) for place, one in enumerate(total)]
+            else:
+                laws = self._in_common(total, users)
             for place, parts in enumerate(itertools.product(*laws)):
                 masses[place] += mass * math.prod(parts)
         return Pmf(self.outputs, tuple(whole_multiples(masses)))
@@ -199,13 +211,13 @@ class TableAlgorithm:
             for subset in subsets
         ]
 
-    def _law_of_key(self, total: tuple[int, ...] | None) -> list[Fraction]:
-        """The probabilities of what is shown of one key."""
-        if self._threshold is not None and not total:
+    def _law_of_key(self, total: tuple[int, ...] | None, always: bool) -> list[Fraction]:
+        """The probabilities of what is shown of one key, which may be always shown."""
+        if self._threshold is not None and not total and not always:
             return [Fraction(0)] * self._shown_outputs + [Fraction(1)]
-        laws = self._laws_of_numbers(total) + self._laws_of_others(total)
+        laws = self._laws_of_numbers(total, always) + self._laws_of_others(total)
         joint = [math.prod(each, start=Fraction(1)) for each in itertools.product(*laws)]
-        if self._threshold is None:
+        if self._threshold is None or always:
             return joint
         # What is below the threshold is hidden, with all that goes with it.
         return [*joint, 1 - sum(joint, Fraction(0))]
@@ -227,17 +239,15 @@ class TableAlgorithm:
             laws.append([math.prod(each, start=Fraction(1)) for each in itertools.product(*parts)])
         return laws
 
-    def _laws_of_numbers(self, total: tuple[int, ...] | None) -> list[list[Fraction]]:
+    def _laws_of_numbers(self, total: tuple[int, ...] | None, always: bool) -> list[list[Fraction]]:
         """The distribution of each statistic, that of the users without what is below the threshold."""
+        cells = [(0, self._people), *self._cells[1:]] if always else self._cells
         values = [
             int(nearest(value, step))
             for value, step in zip((total or [0] * len(self._steps))[: len(self._steps)], self._steps, strict=True)
         ]
-        laws = [
-            merged(noise, value, *ends)
-            for (_, noise), value, ends in zip(self._noise, values, self._cells, strict=True)
-        ]
-        if self._threshold is not None:
+        laws = [merged(noise, value, *ends) for (_, noise), value, ends in zip(self._noise, values, cells, strict=True)]
+        if self._threshold is not None and not always:
             laws[0][0] -= 1 - _tail(self._noise[0][1], self._threshold - values[0])
         return laws
 

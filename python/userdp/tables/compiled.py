@@ -105,14 +105,19 @@ class Compiled:
     columns: tuple[str, ...]  # what is read of the table
     used: tuple[str, ...]  # the columns of the last step that keys and values are made of
     group: tuple[str, ...]
-    keys: KeySet | None  # the public list of keys; None where keys are unknown, or where there are no groups
-    unknown: bool  # whether which keys there are is private
+    keys: KeySet | None  # the public list of keys; None where all are unknown, or where there are no groups
+    unknown: bool  # whether which keys there are, or which beyond the list, is private
     max_keys: int
     n_keys: int | None  # None: unknown
     rule: str
     statistics: tuple[Statistic, ...]  # the users first, where they are counted
     values: tuple[RowValue, ...]
     answers: tuple[Answer, ...]
+
+    @property
+    def listed(self) -> int:
+        """How many keys are always in the answer beside unknown ones; they are the first."""
+        return len(self.keys) if self.unknown and self.keys is not None else 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -235,6 +240,13 @@ def _keys(grouping: Grouping | None, types: Mapping[str, ColumnType]) -> tuple[K
         keys = KeySet.product(*lists)
     if keys is not None:
         keys = key_cells(keys, grouping.columns, types)
+        if grouping.others:
+            if grouping.max_keys is None:
+                raise ValueError(
+                    "group_by: with others=True max_keys is needed: in how many groups a user counts at most, listed "
+                    "and other ones together"
+                )
+            return keys, True, grouping.max_keys, None
         most = len(keys) if grouping.max_keys is None else min(grouping.max_keys, len(keys))
         return keys, False, most, len(keys)
     if grouping.max_keys is None:

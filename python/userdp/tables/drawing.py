@@ -64,7 +64,7 @@ def _whole(totals: Any) -> Any:
 def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[list[int], dict[Any, Any]]:
     counts = np.ascontiguousarray(sums.columns[query.statistics[0]])
     others = [np.ascontiguousarray(sums.columns[one]) for one in query.statistics[1:]]
-    shown, *drawn = sparse._draw(source, counts, others)
+    shown, *drawn = sparse._draw(source, counts, others, range(query.listed))
     return shown.tolist(), dict(zip(query.statistics, drawn, strict=True))
 
 

@@ -78,6 +78,7 @@ class Grouping:
     keys: KeySet | None  # None: those of the columns' categories, where all have them; otherwise unknown
     max_keys: int | None  # None: as many as there are known keys
     rule: Literal["random", "first"]
+    others: bool = False  # whether keys beyond those are shown too, from a threshold on
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,14 @@ class Query:
             raise ValueError("a query has one map_users; do all in one function")
         return replace(self, steps=(*self.steps, PerUser(function, returns)))
 
-    def group_by(self, *columns: str, keys: Any = None, max_keys: int | None = None, rule: str = "random") -> Query:
+    def group_by(
+        self,
+        *columns: str,
+        keys: Any = None,
+        max_keys: int | None = None,
+        rule: str = "random",
+        others: bool = False,
+    ) -> Query:
         """Ask for each group of rows with the same key.
 
         Parameters
@@ -164,6 +172,9 @@ class Query:
             out. Unknown keys need it; by default all known keys.
         rule : {"random", "first"}
             Which ones, for users with more: drawn anew for each release, or the first in the order of keys.
+        others : bool
+            With keys: whether other groups are in the answer too, those with so many users that they pass a threshold.
+            Then max_keys is needed, which is of listed and other groups together, and so is a positive delta.
         """
         self._open("group_by")
         if not columns or not all(isinstance(column, str) for column in columns):
@@ -176,7 +187,13 @@ class Query:
         if known is not None and len(known.keys[0]) != len(columns):
             raise ValueError(f"keys have {len(known.keys[0])} values each, and there are {len(columns)} columns")
         most = None if max_keys is None else check_count(max_keys, "max_keys")
-        return replace(self, grouping=Grouping(tuple(columns), known, most, rule))  # type: ignore[arg-type]
+        if not isinstance(others, bool):
+            raise TypeError(f"others must be True or False; got {short_repr(others)}")
+        if others and known is None:
+            raise ValueError(
+                "others is for keys=: without a list, groups are all known or all unknown by their columns"
+            )
+        return replace(self, grouping=Grouping(tuple(columns), known, most, rule, others))  # type: ignore[arg-type]
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """Say what is asked of each group, or of all rows where there are no groups.

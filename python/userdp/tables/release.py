@@ -313,9 +313,12 @@ class Release(Shown):
         drawn = self._drawn.numbers[statistic]
         if keyed.sparse is not None and statistic.kind == "users":
             level = Fraction(1 - failure).limit_denominator(10**9)
-            pairs = {count: keyed.sparse.interval(count, level) for count in set(drawn.tolist())}
-            ends = np.array([pairs[count] for count in drawn.tolist()], dtype=np.float64).reshape(len(drawn), 2)
-            return ends[:, 0], ends[:, 1]
+            # Keys of the public list come first; they are shown whatever their noise is.
+            width = NoiseTerm.of(keyed.of(statistic), 1.0).quantile(failure)
+            always, beyond = drawn[: self._query.listed].astype(np.float64), drawn[self._query.listed :].tolist()
+            pairs = {count: keyed.sparse.interval(count, level) for count in set(beyond)}
+            ends = np.array([pairs[count] for count in beyond], dtype=np.float64).reshape(len(beyond), 2)
+            return np.append(always - width, ends[:, 0]), np.append(always + width, ends[:, 1])
         if keyed.correlated is not None:
             off = keyed.correlated.error(Fraction(1 - failure))
             return (drawn - off).astype(np.float64), (drawn + off).astype(np.float64)
@@ -423,8 +426,9 @@ class Release(Shown):
         ]
         notes = list(self._caveats)
         if self.threshold is not None:
+            group = "A group beyond the public list" if self._query.listed else "A group"
             notes.append(
-                f"A group is shown if its noisy count of users is {self.threshold} or more. Groups of fewer users are "
+                f"{group} is shown if its noisy count of users is {self.threshold} or more. Groups of fewer users are "
                 "usually not shown, and a group that is not shown may exist."
             )
         if self._noise.keyed is not None and self._noise.keyed.correlated is not None:

@@ -138,7 +138,7 @@ def _summed(
     columns: Sequence[Integers] = []
     if query.statistics:
         occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in query.statistics])
-        if query.unknown:
+        if query.unknown and query.keys is None:
             listed = [listed[place] for place in place_of[occupied].tolist()]
             place_of = np.full(len(place_of), -1, dtype=np.int64)
             place_of[occupied] = np.arange(len(occupied))
@@ -408,6 +408,11 @@ class _Keys:
         else:
             listed = list(public)
             place_of = {value: place for place, value in enumerate(listed)}
+            if self._query.unknown:
+                # Others come after the list, in their order.
+                beyond = [values[code] for code in self._in_order(parts).tolist() if values[code] not in place_of]
+                place_of.update((value, len(listed) + place) for place, value in enumerate(beyond))
+                listed += beyond
             places = np.array([place_of.get(value, -1) for value in values], dtype=np.int64)
             in_order = np.argsort(places, kind="stable")
             in_order = in_order[places[in_order] >= 0]

@@ -116,6 +116,8 @@ class Plan(Shown):
         facts = cost_facts(self.cost)
         if self.query.group:
             known = "unknown" if self.query.n_keys is None else f"{self.query.n_keys}, all of them are in the answer"
+            if self.query.listed:
+                known = f"{self.query.listed}, which are in the answer, and others that are unknown"
             facts += [Fact("Keys", known), Fact("Keys of a user", f"at most {self.query.max_keys}")]
         tables = [
             Table(
@@ -127,7 +129,8 @@ class Plan(Shown):
         keyed = self.noise.keyed
         if keyed is not None and keyed.sparse is not None:
             sparse = keyed.sparse
-            facts.append(Fact("Threshold", f"a group is shown from a noisy count of {sparse.threshold} users on"))
+            group = "an unknown group" if self.query.listed else "a group"
+            facts.append(Fact("Threshold", f"{group} is shown from a noisy count of {sparse.threshold} users on"))
             facts.append(Fact("Shown with 95 %", f"groups of {sparse.users_for('0.95')} users or more"))
         errors = []
         for answer in self.query.answers:
@@ -569,11 +572,11 @@ class Session:
         if steps:
             facts["Rows"] = "; ".join(steps)
         if meant.group:
-            keys = (
-                "private: groups of too few users are not shown"
-                if meant.unknown
-                else f"a public list of {meant.n_keys}"
-            )
+            keys = f"a public list of {meant.n_keys}"
+            if meant.unknown:
+                keys = "private: groups of too few users are not shown"
+            if meant.listed:
+                keys = f"a public list of {meant.listed}, and others that are {keys}"
             rule = "drawn anew" if meant.rule == "random" else "the first in order"
             every = meant.n_keys is not None and meant.max_keys >= meant.n_keys
             facts["Groups"] = f"by {', '.join(meant.group)}; the keys are {keys}"
