@@ -30,6 +30,7 @@ from sampler_peers import (
     numpy_geometric,
     numpy_selectors,
     numpy_table,
+    permute_and_flip_pmf,
 )
 
 from userdp.mechanisms import (
@@ -40,6 +41,7 @@ from userdp.mechanisms import (
     ExponentialMechanism,
     Geometric,
     NegativeBinomial,
+    PermuteAndFlip,
     RandomSubset,
     TruncatedDiscreteLaplace,
     UnboundedDiscreteLaplace,
@@ -59,7 +61,7 @@ def check_selector(selector: Selector, draws: int = 4000) -> None:
     scores = np.array([3, 0, 1, 2], dtype=np.int64)
     argument = selector.ready(scores)
     counts = Counter(int(selector.draw(argument)) for _ in range(draws))
-    for i, mass in enumerate(selector.distribution(scores)):
+    for i, mass in enumerate(selector.pmf(scores)):
         deviation = abs(counts[i] - draws * mass) / math.sqrt(draws * mass * (1 - mass))
         expect(deviation < 6, f"{selector.name}: candidate {i} drawn {counts[i]} times of {draws}, expected {mass:.4f}")
 
@@ -81,8 +83,12 @@ def single_selections(k: int, peers: Peers, options: argparse.Namespace) -> Resu
     """One draw of one candidate; both score profiles take turns in the same rounds."""
     progress(f"one selection, k = {k}")
     mechanism = ExponentialMechanism(epsilon=EPSILON, sensitivity=1)
-    ours = Selector("userdp", lambda scores: scores, mechanism.sample)
-    selectors = [*numpy_selectors(), ours, *peers.selectors()]
+    flips = PermuteAndFlip(epsilon=EPSILON, sensitivity=1)
+    ours = [
+        Selector("userdp", lambda scores: scores, mechanism.sample),
+        Selector("userdp, permute-and-flip", lambda scores: scores, flips.sample, permute_and_flip_pmf),
+    ]
+    selectors = [*numpy_selectors(), *ours, *peers.selectors()]
     candidates = []
     for selector in selectors:
         check_selector(selector)
@@ -104,6 +110,7 @@ def many_selections(k: int, draws: int, options: argparse.Namespace) -> Result:
     progress(f"{draws} selections, k = {k}")
     random = np.random.default_rng()
     mechanism = ExponentialMechanism(epsilon=EPSILON, sensitivity=1)
+    flips = PermuteAndFlip(epsilon=EPSILON, sensitivity=1)
     scores = make_scores(k, "peaked")
 
     def gumbel(utilities: Any) -> Any:
@@ -118,6 +125,7 @@ def many_selections(k: int, draws: int, options: argparse.Namespace) -> Result:
         Candidate(ANCHOR, gumbel, utilities),
         Candidate("numpy inverse", inverse, utilities),
         Candidate("userdp", lambda row: mechanism.sample(row, draws), [(row,) for row in scores]),
+        Candidate("userdp, permute-and-flip", lambda row: flips.sample(row, draws), [(row,) for row in scores]),
     ]
     times = take_turns(candidates, options.rounds, options.seconds)
     return {

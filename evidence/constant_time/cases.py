@@ -27,6 +27,7 @@ from userdp.mechanisms import (
     GroupedExponentialMechanism,
     GroupedScores,
     NegativeBinomial,
+    PermuteAndFlip,
     TruncatedDiscreteLaplace,
     UniformInteger,
 )
@@ -273,6 +274,7 @@ LAPLACE = "userdp_ct_discrete_laplace"
 GAUSSIAN, UNACCEPTED = "userdp_ct_discrete_gaussian_", "userdp_revealed_discrete_gaussian_rejections"
 TIE, REJECTION = "userdp_revealed_coin_tie", "userdp_revealed_uniform_rejection"
 EXPONENTIAL = "userdp_ct_exponential_"
+FLIPS = "userdp_ct_permute_flip_"
 LOCAL, SUBSET = "userdp_ct_local_", "userdp_revealed_subset_rejection"
 GROUPED, DISORDER = "userdp_ct_grouped_", "userdp_revealed_grouped_disorder"
 DECIDES = {
@@ -290,6 +292,12 @@ def of_groups(draws: int, blocks: int, parts: int = 1) -> dict[str, int]:
     calls = {"disorder": 2, "lowest": parts, "sums": parts, "ends": blocks + draws, "target": draws}
     calls |= {"search": 2 * draws, "gather": parts * draws, "point": draws}
     return {DISORDER: 2} | {GROUPED + kernel: number for kernel, number in calls.items()}
+
+
+def of_flips(draws: int, weights: int, coins: int) -> dict[str, int]:
+    """How often the kernels of permute-and-flip are called, and that of the lowest score, which it shares."""
+    calls = {"weights": weights, "coins": coins, "chosen": draws}
+    return {EXPONENTIAL + "lowest": 1} | {FLIPS + kernel: number for kernel, number in calls.items()}
 
 
 CASES = [
@@ -368,6 +376,46 @@ CASES = [
         draws=1,
         random_bytes=16,
         calls={EXPONENTIAL + "lowest": 1, EXPONENTIAL + "sums": 1, EXPONENTIAL + "stored": 1, COUNT: 1},
+        values=scores(10),
+        errors=None,
+    ),
+    Case(
+        "PermuteAndFlip.sample, weights kept",
+        make=lambda: PermuteAndFlip(epsilon=1, sensitivity=1),
+        draw=lambda mechanism, values: mechanism.sample(values, size=3),
+        draws=3,
+        # Of a key; a draw is of two parts.
+        random_bytes=32,
+        calls=of_flips(draws=3, weights=1, coins=6),
+        values=scores(1003),
+    ),
+    Case(
+        "PermuteAndFlip.sample, many draws among few",
+        make=lambda: PermuteAndFlip(epsilon="0.01", sensitivity=1, maximize=True),
+        draw=lambda mechanism, values: mechanism.sample(values, size=50),
+        draws=50,
+        random_bytes=32,
+        calls=of_flips(draws=50, weights=1, coins=50),
+        values=scores(10),
+    ),
+    Case(
+        "PermuteAndFlip.sample, one draw, several parts",
+        make=lambda: PermuteAndFlip(epsilon="0.01", sensitivity=1, maximize=True),
+        draw=lambda mechanism, values: mechanism.sample(values),
+        draws=1,
+        random_bytes=32,
+        # Weights of 128 candidates at a time, and of the 107 at the end.
+        calls=of_flips(draws=1, weights=8, coins=8),
+        values=scores(1003),
+        errors=None,
+    ),
+    Case(
+        "PermuteAndFlip.sample, one draw",
+        make=lambda: PermuteAndFlip(epsilon=1, sensitivity=1),
+        draw=lambda mechanism, values: mechanism.sample(values),
+        draws=1,
+        random_bytes=160,
+        calls=of_flips(draws=1, weights=1, coins=1),
         values=scores(10),
         errors=None,
     ),

@@ -33,6 +33,7 @@ LABELS = np.array([0, 1, 1], np.uint8)
 FAMILY = [P, Q, WEIGHTS]
 RATE = _core.ExponentialRate(LEVEL, 1, False)
 GROUPED = _core.GroupedExponentialRate(LEVEL, 1, False)
+FLIPS = _core.PermuteAndFlipRate(LEVEL, 1, False)
 GRID = _core.Granularity(F(1, 4))
 SELECTION = _core.ScoreSelection(LEVEL, 1)
 SPACES = _core.VersionSpaces(np.array([[0, 1, 0], [1, 1, 0], [0, 0, 1]], np.uint8))
@@ -158,6 +159,11 @@ CALLS: dict[str, Call] = {
     "ExponentialRate.sample_many": (RATE.sample_many, (SCORES, SOURCE, 3, True)),
     "ExponentialRate.numerators": (RATE.numerators, (SCORES, True)),
     "ExponentialRate.weights": (RATE.weights, (SCORES, True)),
+    "PermuteAndFlipRate": (_core.PermuteAndFlipRate, (LEVEL, 1, False)),
+    "PermuteAndFlipRate.sample": (FLIPS.sample, (SCORES, SOURCE, True)),
+    "PermuteAndFlipRate.sample_many": (FLIPS.sample_many, (SCORES, SOURCE, 3, True)),
+    "PermuteAndFlipRate.numerators": (FLIPS.numerators, (SCORES, True)),
+    "PermuteAndFlipRate.bounds": (FLIPS.bounds, (SCORES, True)),
     "check_groups": (_core.check_groups, (STARTS, SCORES, 9)),
     "GroupedExponentialRate": (_core.GroupedExponentialRate, (LEVEL, 1, False)),
     "GroupedExponentialRate.sample": (GROUPED.sample, (STARTS, SCORES, 9, SOURCE)),

@@ -57,6 +57,7 @@ from userdp.mechanisms import (
     KeySum,
     NegativeBinomial,
     PartitionSelection,
+    PermuteAndFlip,
     PrivateBestOf,
     PrivateRange,
     PurePrivateMode,
@@ -198,6 +199,20 @@ def selections_by_score() -> Any:
         grouped.sample(groups, size=50, random_state=3),
         plain_choice.pmf([3, 1, 2, 1]),
         real.pmf([0.1, 3.3, 2.5]),
+    ]
+
+
+@case
+def selections_by_coins() -> Any:
+    choice = PermuteAndFlip(epsilon=LogRatio(3), sensitivity=1)
+    upward = PermuteAndFlip(epsilon=1, sensitivity="0.5", granularity=0.25, maximize=True, monotone=True)
+    return [
+        choice.sample([3, 1, 2, 1], size=50, random_state=1),
+        upward.sample([0.1, 3.3, 2.5], size=50, random_state=2),
+        choice.sample(np.arange(1000) % 17, size=50, random_state=3),
+        choice.sample(np.arange(70_000) % 17, size=2, random_state=4),
+        choice.pmf([3, 1, 2, 1]),
+        upward.pmf([0.1, 3.3, 2.5]),
     ]
 
 

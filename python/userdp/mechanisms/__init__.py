@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from userdp.mechanisms.mode import PurePrivateMode
     from userdp.mechanisms.mode_approximate import ApproximatePrivateMode
     from userdp.mechanisms.partition_selection import PartitionSelection
+    from userdp.mechanisms.permute_and_flip import PermuteAndFlip
     from userdp.mechanisms.private_best_of import PrivateBestOf
     from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
     from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
@@ -45,6 +46,7 @@ __all__ = [
     "KeyedSensitivity",
     "NegativeBinomial",
     "PartitionSelection",
+    "PermuteAndFlip",
     "Pmf",
     "PrivateBestOf",
     "PrivateRange",
@@ -71,6 +73,7 @@ _NAMES = {
     "mode": "PurePrivateMode",
     "mode_approximate": "ApproximatePrivateMode",
     "partition_selection": "PartitionSelection",
+    "permute_and_flip": "PermuteAndFlip",
     "private_best_of": "PrivateBestOf",
     "private_range": "PrivateRange ReleasedRange",
     "key_bounds": "KeyedSensitivity keyed_rho keyed_sensitivity",

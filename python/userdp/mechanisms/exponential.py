@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,58 @@ INT64 = np.dtype(np.int64)
 EXACT_INTEGERS = 2**53
 """NumPy turns sequences that mix ints and floats into floats, which changes ints beyond this."""
 
+ListedRate = TypeVar("ListedRate", "_core.ExponentialRate", "_core.PermuteAndFlipRate")
 
-class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int64]):
+
+class ListedChoice(ChoiceByScore[ListedRate, Scores, np.int64], Generic[ListedRate]):
+    """Choose one of k candidates by a vector of their scores, on a grid or integers, lower or higher ones better."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        sensitivity: float | Fraction | str,
+        granularity: float | Fraction | None = None,
+        maximize: bool = False,
+        monotone: bool = False,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon, sensitivity=sensitivity, granularity=granularity, maximize=maximize, monotone=monotone
+        )
+
+    @property
+    def certified_epsilon(self) -> float:
+        """A proved bound of the loss for up to 2**24 candidates, all roundings included; at most epsilon."""
+        return self._rate.certified_epsilon
+
+    def _draw(self, source: _core.Source, scores: Scores) -> int:
+        integers, maximize = self._on_grid(scores)
+        return self._rate.sample(integers, source, maximize)
+
+    def _draw_many(self, source: _core.Source, shape: tuple[int, ...], scores: Scores) -> npt.NDArray[np.int64]:
+        integers, maximize = self._on_grid(scores)
+        return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
+
+    def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
+        """The scores as integers, and whether these are to be maximized."""
+        if (
+            type(scores) is not np.ndarray
+            or scores.dtype != INT64
+            or scores.ndim != 1
+            or not scores.flags.forc
+            or not scores.flags.aligned
+        ):
+            scores = _vector(scores)
+        maximize, integers = self._arguments["maximize"], "granularity" not in self._arguments
+        if scores.dtype != INT64:
+            # Integral floats may be complemented like ints; others are negated before they are rounded down.
+            return self._grid.of_floats(scores, maximize and not integers), maximize and integers
+        if integers:
+            return scores, maximize
+        return self._grid.of_integers(scores, maximize), False
+
+
+class ExponentialMechanism(ListedChoice["_core.ExponentialRate"]):
     """Choose one of k candidates, the better its score the likelier: the exponential mechanism.
 
     The ideal distribution has P[i] proportional to e**(-epsilon scores[i] / (2 sensitivity)). What is drawn here, and
@@ -92,27 +142,9 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int
     (5,)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        sensitivity: float | Fraction | str,
-        granularity: float | Fraction | None = None,
-        maximize: bool = False,
-        monotone: bool = False,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon, sensitivity=sensitivity, granularity=granularity, maximize=maximize, monotone=monotone
-        )
-
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.ExponentialRate:
 
         return _core.ExponentialRate(level, sensitivity, monotone)
-
-    @property
-    def certified_epsilon(self) -> float:
-        """A proved bound of the loss for up to 2**24 candidates, all roundings included; at most epsilon."""
-        return self._rate.certified_epsilon
 
     def pmf(self, scores: Scores) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., k-1 and integer weights of total 2**128.
@@ -137,32 +169,6 @@ class ExponentialMechanism(ChoiceByScore["_core.ExponentialRate", Scores, np.int
             )
         numerators = self._rate.numerators(integers, maximize)
         return Pmf(tuple(range(len(numerators))), tuple(numerators), positional=True)
-
-    def _draw(self, source: _core.Source, scores: Scores) -> int:
-        integers, maximize = self._on_grid(scores)
-        return self._rate.sample(integers, source, maximize)
-
-    def _draw_many(self, source: _core.Source, shape: tuple[int, ...], scores: Scores) -> npt.NDArray[np.int64]:
-        integers, maximize = self._on_grid(scores)
-        return self._rate.sample_many(integers, source, number_of(shape), maximize).reshape(shape)
-
-    def _on_grid(self, scores: Any) -> tuple[npt.NDArray[np.int64], bool]:
-        """The scores as integers, and whether these are to be maximized."""
-        if (
-            type(scores) is not np.ndarray
-            or scores.dtype != INT64
-            or scores.ndim != 1
-            or not scores.flags.forc
-            or not scores.flags.aligned
-        ):
-            scores = _vector(scores)
-        maximize, integers = self._arguments["maximize"], "granularity" not in self._arguments
-        if scores.dtype != INT64:
-            # Integral floats may be complemented like ints; others are negated before they are rounded down.
-            return self._grid.of_floats(scores, maximize and not integers), maximize and integers
-        if integers:
-            return scores, maximize
-        return self._grid.of_integers(scores, maximize), False
 
 
 def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:

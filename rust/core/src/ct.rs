@@ -12,7 +12,7 @@
 mod secret;
 pub mod wide;
 
-pub use secret::Secret;
+pub use secret::{Bytes, Secret};
 pub use zeroize::Zeroize;
 
 /// A number that the compiler knows nothing about, so that it cannot turn arithmetic on it into a branch.
@@ -33,6 +33,25 @@ pub fn barrier(x: u64) -> u64 {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         std::hint::black_box(x)
+    }
+}
+
+/// Something for which the compiler must take these bytes to be read, so that it does write what they were set to.
+///
+/// Secret: the bytes.
+#[inline(always)]
+pub fn needed(bytes: &[u8]) {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        // SAFETY: the assembly is a comment, that may read memory for all that the compiler knows.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::arch::asm!("/* {0} */", in(reg) bytes.as_ptr(), options(readonly, nostack, preserves_flags));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        std::hint::black_box(bytes);
     }
 }
 

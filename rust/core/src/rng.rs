@@ -1,6 +1,11 @@
 //! Uniform random integers: from the operating system, or from a seed for tests.
 
-use crate::{Error, Result, ct::Secret, exact::Natural};
+use crate::{
+    Error, Result,
+    ct::Secret,
+    exact::Natural,
+    simd::keystream::{WIDE_BYTES, fill_wide},
+};
 use chacha20::{
     ChaCha20Rng,
     rand_core::{Rng, SeedableRng},
@@ -88,6 +93,40 @@ impl Source {
                 bytes.copy_from_slice(next);
                 *used += bytes.len();
                 Ok(())
+            }
+        }
+    }
+
+    /// The next bytes, taken out of the source, to be read in parts without it.
+    ///
+    /// Those of the system are the `ChaCha20` stream of one fresh key, as in [`Source::fill`]. A seeded source goes on
+    /// behind them, from a multiple of four bytes on.
+    ///
+    /// # Errors
+    /// As [`Source::fill`].
+    pub fn stream(&mut self, number: u64) -> Result<Stream> {
+        match &mut self.0 {
+            Kind::System if number > DIRECT_BYTES as u64 => {
+                let mut key = Secret::new([0; 32]);
+                fill_from_system(&mut *key)?;
+                Ok(Stream(Part::Keyed(Box::new(ChaCha20Rng::from_seed(*key)))))
+            }
+            Kind::Seeded(stream) => {
+                let position = stream.get_word_pos();
+                let mut part = ChaCha20Rng::from_seed(*Secret::new(stream.get_seed()));
+                part.set_word_pos(position);
+                stream.set_word_pos(position + u128::from(number.div_ceil(4)));
+                Ok(Stream(Part::Keyed(Box::new(part))))
+            }
+            Kind::Listed(list, used) if number > (list.len() - *used) as u64 => {
+                Err(Error::Entropy { message: "the listed bytes are used up".to_owned() })
+            }
+            Kind::System | Kind::Listed(..) => {
+                // Few bytes of the system, or what is listed.
+                let number = usize::try_from(number).unwrap_or(usize::MAX);
+                let mut bytes = Secret::new(vec![0; number]);
+                self.fill(&mut bytes)?;
+                Ok(Stream(Part::Listed(bytes, 0)))
             }
         }
     }
@@ -182,12 +221,70 @@ impl Source {
     }
 }
 
+/// Random bytes that were taken out of a source; wiped with it.
+pub struct Stream(Part);
+
+enum Part {
+    Keyed(Box<ChaCha20Rng>),
+    /// Bytes, and how many of them are used.
+    Listed(Secret<Vec<u8>>, usize),
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Stream(..)")
+    }
+}
+
+impl Stream {
+    /// Fills a buffer with the next bytes: fast where all parts but the last are of multiples of 512 bytes.
+    ///
+    /// # Panics
+    /// Beyond the number of bytes that were taken, in a list.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        match &mut self.0 {
+            Part::Keyed(stream) => fill_keyed(stream, bytes),
+            Part::Listed(list, used) => {
+                bytes.copy_from_slice(&list[*used..*used + bytes.len()]);
+                *used += bytes.len();
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Part::Keyed(_) = self.0 {
+            overwrite_stack();
+        }
+    }
+}
+
+/// The next bytes of a stream, eight blocks at a time where there are so many.
+#[inline(never)]
+fn fill_keyed(stream: &mut ChaCha20Rng, bytes: &mut [u8]) {
+    let position = stream.get_word_pos();
+    let (block, within) = (position / 16, position % 16);
+    let wide = if within == 0 { bytes.len() / WIDE_BYTES * WIDE_BYTES } else { 0 };
+    let mut rest = bytes;
+    if let (true, Ok(block)) = (wide > 0, u64::try_from(block)) {
+        let (first, others) = rest.split_at_mut(wide);
+        if fill_wide(&Secret::new(stream.get_seed()), block, first) {
+            stream.set_word_pos(position + wide as u128 / 4);
+        } else {
+            stream.fill_bytes(first);
+        }
+        rest = others;
+    }
+    stream.fill_bytes(rest);
+}
+
 /// The stream of a fresh key of the system. Its copies are on the stack, in frames that end with this one.
 #[inline(never)]
 fn expand_from_system(bytes: &mut [u8]) -> Result<()> {
     let mut key = Secret::new([0; 32]);
     fill_from_system(&mut *key)?;
-    ChaCha20Rng::from_seed(*key).fill_bytes(bytes);
+    fill_keyed(&mut ChaCha20Rng::from_seed(*key), bytes);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 pub mod clamps;
 pub(crate) mod dispatch;
 pub mod hadamard;
+pub mod keystream;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pass;
 pub mod rows;

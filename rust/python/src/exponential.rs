@@ -10,9 +10,10 @@ use num_rational::BigRational;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use userdp_core::{
+    control::Control,
     ct::Secret,
     exact::rounding::{Direction, rational_to_f64},
-    sampler::exponential::{Draws, Granularity, Rate, draw::check_candidates, numerators},
+    sampler::exponential::{Draws, Granularity, Rate, draw::check_candidates, numerators, permute_flip},
 };
 
 /// The exponential mechanism at one public rate: lower scores are better, or higher ones where `maximize` is true.
@@ -115,6 +116,122 @@ impl PyExponentialRate {
             Ok(self.0.weights(&scores))
         })
     }
+}
+
+/// Permute-and-flip at one public rate, that of the exponential mechanism.
+#[pyclass(frozen, name = "PermuteAndFlipRate", module = "userdp._core")]
+pub(crate) struct PyPermuteAndFlipRate(Rate);
+
+#[pymethods]
+impl PyPermuteAndFlipRate {
+    /// The largest rate that is epsilon-DP when no score changes by more than the sensitivity.
+    #[new]
+    fn new(epsilon: LevelArgument<'_>, sensitivity: u64, monotone: bool) -> PyResult<Self> {
+        let level = level(&epsilon);
+        run_short(|| Rate::new(&level, sensitivity, monotone)).map(Self)
+    }
+
+    /// Gaps beyond this one weigh the same.
+    #[getter]
+    fn largest_gap(&self) -> u64 {
+        self.0.largest_gap()
+    }
+
+    /// Bits of weight that one unit of score is worth, as a Fraction.
+    #[getter]
+    fn bits_per_unit(&self) -> BigRational {
+        self.0.bits_per_unit()
+    }
+
+    /// A bound of the epsilon that the draws deliver, as a Fraction.
+    #[getter]
+    fn certified_epsilon_exact(&self) -> BigRational {
+        permute_flip::certified_epsilon(&self.0)
+    }
+
+    /// The same, rounded up to a float.
+    #[getter]
+    fn certified_epsilon(&self) -> f64 {
+        rational_to_f64(&permute_flip::certified_epsilon(&self.0), Direction::Up)
+    }
+
+    /// One draw. Constant time but for the conversion of the result.
+    fn sample(
+        &self,
+        py: Python<'_>,
+        scores: &Bound<'_, PyArray1<i64>>,
+        source: &PySource,
+        maximize: bool,
+    ) -> PyResult<u64> {
+        let candidates = scores.len()?;
+        let mut stream = source.draw(py, |source| {
+            check_candidates(candidates)?;
+            source.stream(bytes_of(candidates, 1))
+        })?;
+        // From here the scores are read where they are, so that the interpreter lock is kept: for about 0.3 s at most.
+        let scores = scores.try_readonly()?;
+        let scores = scores.as_slice()?;
+        run_short(|| {
+            let mut draw = Secret::new([0]);
+            permute_flip::Draws::new(self.0, scores, maximize, 1)?.draw_many(
+                &mut stream,
+                &mut *draw,
+                &Control::new(),
+            )?;
+            Ok(draw[0].cast_unsigned())
+        })
+    }
+
+    /// Independent draws, shape (size,).
+    fn sample_many<'py>(
+        &self,
+        py: Python<'py>,
+        scores: &Bound<'py, PyArray1<i64>>,
+        source: &PySource,
+        size: usize,
+        maximize: bool,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let scores = Secret::new(copied("scores", scores)?);
+        draw_many(py, source, size, scores.len(), |source, draws, control| {
+            let mut choice = permute_flip::Draws::new(self.0, &scores, maximize, draws.len())?;
+            choice.draw_many(&mut source.stream(bytes_of(scores.len(), size))?, draws, control)
+        })
+    }
+
+    /// How many of the 2^(103 k + 128) values of the random bits lead to each of k candidates. Not constant time.
+    fn numerators(
+        &self,
+        py: Python<'_>,
+        scores: &Bound<'_, PyArray1<i64>>,
+        maximize: bool,
+    ) -> PyResult<Vec<BigUint>> {
+        let scores = oriented(scores, maximize)?;
+        run(py, None, |control| {
+            check_candidates(scores.len())?;
+            permute_flip::numerators(&self.0.weights(&scores), control)
+        })
+    }
+
+    /// Floats at most and at least the probabilities. Not constant time.
+    #[allow(clippy::type_complexity)] // the two vectors are the result
+    fn bounds<'py>(
+        &self,
+        py: Python<'py>,
+        scores: &Bound<'py, PyArray1<i64>>,
+        maximize: bool,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let scores = oriented(scores, maximize)?;
+        let (lower, upper) = run(py, None, |control| {
+            check_candidates(scores.len())?;
+            permute_flip::bounds(&self.0.weights(&scores), control)
+        })?;
+        Ok((lower.into_pyarray(py), upper.into_pyarray(py)))
+    }
+}
+
+/// The random bytes of draws of permute-and-flip.
+fn bytes_of(candidates: usize, draws: usize) -> u64 {
+    permute_flip::bytes_of_draw(candidates) as u64 * draws as u64
 }
 
 /// Scores of which the lowest is the best: complements have the gaps of negatives, and never overflow.

@@ -64,7 +64,7 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
-    use crate::exponential::{PyExponentialRate, PyGranularity};
+    use crate::exponential::{PyExponentialRate, PyGranularity, PyPermuteAndFlipRate};
     #[pymodule_export]
     use crate::family::{
         family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,

@@ -6,6 +6,37 @@ use std::{
 };
 use zeroize::Zeroize;
 
+/// Bytes that are wiped quickly, by whole vectors, where there are many: a [`Secret`] of a vector is wiped byte by byte.
+pub struct Bytes(Vec<u8>);
+
+impl Bytes {
+    /// So many zeros.
+    pub fn zeros(number: usize) -> Self {
+        Self(vec![0; number])
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Bytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Zeroize for Bytes {
+    fn zeroize(&mut self) {
+        self.0.fill(0);
+        super::needed(&self.0);
+    }
+}
+
 /// A value that is overwritten when it goes out of scope, and that `Debug` does not show.
 ///
 /// What the compiler copied to registers or the stack meanwhile is not wiped.

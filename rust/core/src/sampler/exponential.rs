@@ -20,6 +20,7 @@
 pub mod draw;
 pub mod granularity;
 pub mod grouped;
+pub mod permute_flip;
 
 pub use draw::Draws;
 pub use granularity::Granularity;

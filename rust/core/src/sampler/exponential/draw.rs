@@ -149,7 +149,12 @@ pub fn check_candidates(count: usize) -> Result<()> {
 /// The weights of some candidates. Secret: scores, lowest and the results.
 #[inline(always)]
 #[allow(clippy::inline_always)] // as in ct
-fn weights<const N: usize>(rate: &Rate, scores: &[i64; N], orientation: u64, lowest: u64) -> [u128; N] {
+pub(super) fn weights<const N: usize>(
+    rate: &Rate,
+    scores: &[i64; N],
+    orientation: u64,
+    lowest: u64,
+) -> [u128; N] {
     rate.weights_of_gaps(scores.map(|score| (score.cast_unsigned() ^ orientation).wrapping_sub(lowest)))
 }
 
