@@ -371,8 +371,9 @@ def test_what_has_a_cost_can_be_spent() -> None:
     with pytest.raises(ValueError, match="neighbors"):
         ledger.spend(PurePrivateMode(epsilon=1, n_items=4, neighbors="add-remove"))
     for mechanism, cost in (
-        (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(LogRatio(3))),
-        (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(1)),
+        (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(bounded_range=LogRatio(3))),
+        (ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True), PrivacyCost(1)),
+        (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(bounded_range=1)),
         (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1)),
         (DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 9)), PrivacyCost(1)),
         (TruncatedDiscreteLaplace(epsilon=1, delta="1e-4"), PrivacyCost(1, "1e-4")),
@@ -392,7 +393,8 @@ def test_what_has_a_cost_can_be_spent() -> None:
 def test_fit_asks_before_anything_is_drawn() -> None:
     ledger = PrivacyLedger(1)
     model = fitted(ledger)
-    assert model.privacy_.cost == PrivacyCost("1/2")
+    # t by 3/10 of epsilon and the threshold by 7/10, each with bounded range: (9 + 49) / 100 (1/2)^2 / 8.
+    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(58, 100) / 4 / 8)
     assert [entry.name for entry in ledger.entries] == ["ThresholdClassifier"]
     with pytest.raises(PrivacyBudgetError, match=r"ThresholdClassifier needs epsilon 0\.6"):
         fitted(ledger, epsilon="3/5")

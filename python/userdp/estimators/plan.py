@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
@@ -15,6 +15,7 @@ import numpy as np
 
 from userdp.accounting.budget_hook import Charge
 from userdp.accounting.cost import PrivacyCost
+from userdp.accounting.zcdp import bounded_range_to_zcdp, pure_to_zcdp
 from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import level_text, number_text, plural
 from userdp.exact.epsilon import positive_epsilon, rational_below
@@ -73,6 +74,22 @@ class Budget:
     def of(cls, epsilon: Epsilon, shares: Mapping[str, Fraction | int], delta: Fraction | int = 0) -> Budget:
         """A budget of (epsilon, delta) in parts of epsilon: see `split_budget`."""
         return cls(PrivacyCost(positive_epsilon(epsilon), delta), split_budget(epsilon, shares))
+
+    @classmethod
+    def of_choices(cls, epsilon: Epsilon, shares: Mapping[str, Fraction | int], others: Collection[str] = ()) -> Budget:
+        """A budget whose parts, but for the others, are each one draw of an exponential mechanism for replaced users.
+
+        One such draw has bounded range, and draws with the parts eta_i together are (sum of eta_i**2 / 8)-zCDP; the
+        others are pure.
+        """
+        whole, parts = positive_epsilon(epsilon), split_budget(epsilon, shares)
+        if len(parts) == 1 and not others:
+            return cls(PrivacyCost(bounded_range=whole), parts)
+        rho = sum(
+            (pure_to_zcdp(part) if name in others else bounded_range_to_zcdp(part) for name, part in parts.items()),
+            Fraction(0),
+        )
+        return cls(PrivacyCost(whole, rho=rho), parts)
 
     def __getitem__(self, name: str) -> ExactEpsilon:
         return self.parts[name]

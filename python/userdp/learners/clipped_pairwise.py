@@ -236,7 +236,11 @@ class SymbolSelector(UserLevelEstimator):
         return read_symbols(super()._read_X(grid), self._table.shape[-1], 1, self.on_invalid)
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        budget, public, unit = Budget.of(self.epsilon, {"selection": 1}), self._table, grid_unit(self.granularity)
+        budget, public, unit = (
+            Budget.of_choices(self.epsilon, {"selection": 1}),
+            self._table,
+            grid_unit(self.granularity),
+        )
 
         def program(table: UserTable) -> AdaptiveMechanism:
             tau = self._tau(table.m)

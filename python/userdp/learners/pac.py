@@ -171,7 +171,7 @@ class RealizablePACClassifier(ConceptClassifier):
         return min(m, math.floor(1 / float(self.alpha)))
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        budget, hypotheses = Budget.of(self.epsilon, {"selection": 1}), self.hypotheses
+        budget, hypotheses = Budget.of_choices(self.epsilon, {"selection": 1}), self.hypotheses
         mechanism = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
         rows = math.floor(1 / float(self.alpha))
 
@@ -287,7 +287,8 @@ class AgnosticPACClassifier(ConceptClassifier):
             shares = t_shares(m, "selection")
         elif self.method == "surrogate" and m > 1:
             shares = {"least error": Fraction(1, 2), "selection": Fraction(1, 2)}
-        budget = Budget.of(self.epsilon, shares)
+        # The comparisons of an estimate are of noisy counts: pure, and of no bounded range.
+        budget = Budget.of_choices(self.epsilon, shares, others={"least error"} & shares.keys())
         programs = {"score": self._by_score, "pairwise": self._by_pairs, "surrogate": self._by_surrogate}
         program = partial(programs[self.method], budget)
         return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})

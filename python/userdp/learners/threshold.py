@@ -343,7 +343,7 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         m = 1 if self.m is None else int(self.m)
         if self.method == "score":
-            budget = Budget.of(self.epsilon, t_shares(m, "threshold"))
+            budget = Budget.of_choices(self.epsilon, t_shares(m, "threshold"))
         else:
             budget = Budget.of(self.epsilon, {"least error": 0 if m == 1 else 4, "medians": 1, "comparisons": 3})
         return ReleasePlan(

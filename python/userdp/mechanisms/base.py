@@ -308,6 +308,17 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
             **{name: bool(flag) for name, flag in flags.items()},
         )
 
+    @property
+    def cost(self) -> PrivacyCost:
+        """What one draw costs, for data that a neighbor changes by the sensitivity at most.
+
+        Without `monotone` it states the bounded range, which costs epsilon**2 / 8 where rho is counted.
+        """
+        from userdp.accounting.cost import PrivacyCost
+
+        epsilon = self._arguments["epsilon"]
+        return PrivacyCost(epsilon) if self._arguments["monotone"] else PrivacyCost(bounded_range=epsilon)
+
     def privacy_loss(self) -> PrivacyLossDistribution:
         """The privacy loss of one draw: that of all mechanisms of bounded range epsilon, roundings included.
 
