@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,16 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, Mechanism
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms.permute_and_flip import PermuteAndFlip
 from userdp.runtime import source_of
 from userdp.users.containers import read_items
 from userdp.users.sanitize import item_of
 
+if TYPE_CHECKING:
+    from userdp.accounting.cost import PrivacyCost
+
 Neighbors: TypeAlias = Literal["replace", "add-remove"]
+SelectionMechanism: TypeAlias = Literal["exponential", "permute-and-flip"]
 Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"
 """How many users have each item; `None` for those whose item counts for nothing."""
@@ -200,12 +205,19 @@ def _least(holds: Callable[[int], bool], first: int) -> int:
     return first + 2 * high
 
 
+MOST_FLIPPED = 2**24
+"""The most items with a coin each."""
+LEAST_FAILURE = 1e-10
+"""Smaller thirds of beta are not planned for with coins: their sums are exact to about 1e-12 only."""
+
+
 class PurePrivateMode(PrivateMode[int, int]):
     """Choose the item of most users, from a public range of integers, with epsilon-DP.
 
     Item u is chosen with probability proportional to e**(epsilon c_u / 2), or to e**(epsilon c_u) with
     ``neighbors="add-remove"``, where c_u of the n users have it; also items that nobody has. It takes the same time
-    for 2 items and for 2**64.
+    for 2 items and for 2**64. With ``mechanism="permute-and-flip"`` the item of most users is likelier at the same
+    epsilon, at one coin for each item of the range.
 
     Parameters
     ----------
@@ -218,17 +230,23 @@ class PurePrivateMode(PrivateMode[int, int]):
         removing one user, where n is private.
     default : int or None
         What anything that is not an item counts as: a fixed public item, or None for nothing.
+    mechanism : {"exponential", "permute-and-flip"}
+        "exponential", for up to 2**64 items: `GroupedExponentialMechanism`. "permute-and-flip", for up to 2**24:
+        `PermuteAndFlip`, which needs two to four users less, however many there are. Public. Where epsilons are added
+        up, or this is all that is released, take the second one for few items. Where rho is counted take the first:
+        replacing a user then costs epsilon**2 / 8 of it, and epsilon**2 / 2 with the second.
 
     Notes
     -----
-    *Privacy.* It is the exponential mechanism with the score -c_u. Replacing a user changes two scores by 1, one up and
-    one down: sensitivity 1, not monotone. Adding a user changes one score, which allows twice the rate. All of epsilon
-    is spent on the one draw, at delta = 0, roundings included. Proofs: docs/proofs/selection.md. Replacing g users
-    costs g epsilon.
+    *Privacy.* It is the mechanism with the score -c_u. Replacing a user changes two scores by 1, one up and one down:
+    sensitivity 1, not monotone. Adding a user changes one score, which allows twice the rate. All of epsilon is spent
+    on the one draw, at delta = 0, roundings included. Proofs: docs/proofs/selection.md. Replacing g users costs g
+    epsilon.
 
-    *Resolution.* The distribution that is drawn from is one of integers over 2**384, within a factor e**(2**-36 (d +
-    1)) of the stated ratio for counts that differ by d and less than 128 bits of weight; beyond these the less likely
-    item counts as just so much worse.
+    *Resolution.* With "exponential" the distribution that is drawn from is one of integers over 2**384, within a factor
+    e**(2**-36 (d + 1)) of the stated ratio for counts that differ by d and less than 128 bits of weight; beyond these
+    the less likely item counts as just so much worse. With "permute-and-flip" it is one of integers over 2**(103
+    n_items + 128), and counts that differ by 64 bits of weight or more are not told apart.
 
     *Accuracy.* `accuracy`, logarithmic in n_items: choose the public range as small as it can be.
 
@@ -261,16 +279,39 @@ class PurePrivateMode(PrivateMode[int, int]):
         n_items: int,
         neighbors: Neighbors = "replace",
         default: int | None = None,
+        mechanism: SelectionMechanism = "exponential",
     ) -> None:
         self._n_items = check_count(n_items, "n_items")
-        if self._n_items > 2**64:
-            raise ValueError(f"n_items must be at most 2**64; got {short_repr(n_items)}")
+        if not isinstance(mechanism, str) or mechanism not in ("exponential", "permute-and-flip"):
+            raise ValueError(f"mechanism must be 'exponential' or 'permute-and-flip'; got {short_repr(mechanism)}")
+        flips = mechanism == "permute-and-flip"
+        if self._n_items > (MOST_FLIPPED if flips else 2**64):
+            most = "2**24 with mechanism='permute-and-flip', which tosses a coin for each" if flips else "2**64"
+            raise ValueError(f"n_items must be at most {most}; got {short_repr(n_items)}")
         self._largest = self._n_items - 1
-        super().__init__(epsilon=epsilon, n_items=self._n_items, neighbors=neighbors, default=default)
-        # Adding or removing a user moves all scores in one direction, replacing one does not.
-        self._mechanism = GroupedExponentialMechanism(
-            epsilon=epsilon, sensitivity=1, monotone=neighbors == "add-remove"
+        super().__init__(
+            epsilon=epsilon,
+            n_items=self._n_items,
+            neighbors=neighbors,
+            default=default,
+            mechanism=mechanism if flips else None,
         )
+        # Adding or removing a user moves all scores in one direction, replacing one does not.
+        monotone = neighbors == "add-remove"
+        self._mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1, monotone=monotone)
+        self._flips = (
+            PermuteAndFlip(epsilon=epsilon, sensitivity=1, maximize=True, monotone=monotone) if flips else None
+        )
+
+    @property
+    def mechanism(self) -> SelectionMechanism:
+        """What the item is drawn by: "exponential" or "permute-and-flip"."""
+        return "exponential" if self._flips is None else "permute-and-flip"
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What a release costs. For replaced users the exponential mechanism states its bounded range."""
+        return self._mechanism.cost if self._flips is None else self._flips.cost
 
     @property
     def n_items(self) -> int:
@@ -280,7 +321,7 @@ class PurePrivateMode(PrivateMode[int, int]):
     @property
     def certified_epsilon(self) -> float:
         """A proved bound of the loss, all roundings included; at most epsilon."""
-        return self._mechanism.certified_epsilon
+        return self._mechanism.certified_epsilon if self._flips is None else self._flips.certified_epsilon
 
     def _accepted(self, item: object) -> int | None:
         number = item_of(item)
@@ -307,7 +348,16 @@ class PurePrivateMode(PrivateMode[int, int]):
             self.n_items - 1,
         )
 
+    def _listed(self, counts: Counts) -> npt.NDArray[np.int64]:
+        """How many users have each of all items."""
+        scores = np.zeros(self.n_items, dtype=np.int64)
+        for item, count in self._present(counts):
+            scores[item] = count
+        return scores
+
     def _draw(self, source: _core.Source, counts: Counts) -> int:
+        if self._flips is not None:
+            return self._flips._draw(source, self._listed(counts))
         return self._mechanism._draw(source, self._groups(counts))
 
     def pmf(self, counts: Counts) -> Pmf:
@@ -321,13 +371,16 @@ class PurePrivateMode(PrivateMode[int, int]):
         Returns
         -------
         Pmf
-            Outputs 0, ..., n_items - 1 and integer weights of total 2**384.
+            Outputs 0, ..., n_items - 1 and integer weights of total 2**384, or of 2**(103 n_items + 128) with
+            "permute-and-flip".
 
         Raises
         ------
         BudgetError
-            For more than 2**22 items; `probability` takes any number.
+            For more than 2**22 items, where `probability` takes any number; with "permute-and-flip" for more than 64.
         """
+        if self._flips is not None:
+            return self._flips.pmf(self._listed(counts))
         if self.n_items > PMF_CANDIDATES:
             raise BudgetError(
                 f"the pmf of {self.n_items} items would fill gigabytes (limit {PMF_CANDIDATES}); probability() gives "
@@ -348,7 +401,7 @@ class PurePrivateMode(PrivateMode[int, int]):
         Raises
         ------
         BudgetError
-            For more than about 2**21 items that somebody has.
+            For more than about 2**21 items that somebody has; with "permute-and-flip" for more than 64 items.
 
         Examples
         --------
@@ -359,6 +412,8 @@ class PurePrivateMode(PrivateMode[int, int]):
         wanted = self._accepted(item)
         if wanted is None:
             raise ValueError(f"item must be an int from 0 to {self.n_items - 1}; got {short_repr(item)}")
+        if self._flips is not None:
+            return self.pmf(counts).fractions()[wanted]
         groups = self._groups(counts, alone=wanted)
         # Of the groups that begin with the item all but the last are empty.
         last = int(np.searchsorted(groups.starts, np.uint64(wanted), side="right")) - 1
@@ -376,8 +431,8 @@ class PurePrivateMode(PrivateMode[int, int]):
         -------
         int
             The least a for which e**(-epsilon (a + 1) / 2) n_items <= beta (with epsilon for epsilon / 2 where users
-            are added and removed). An item with more than a users less than the one of most users is chosen with
-            probability at most beta.
+            are added and removed, and with (n_items - 1) / 2 for n_items with "permute-and-flip"). An item with more
+            than a users less than the one of most users is chosen with probability at most beta.
 
         Examples
         --------
@@ -387,15 +442,17 @@ class PurePrivateMode(PrivateMode[int, int]):
         failure = parse_delta(beta, "beta")
         if not 0 < failure < 1:
             raise ValueError(f"beta must be in (0, 1), ends excluded; got {short_repr(beta)}")
-        per_unit = float(self._mechanism._rate.bits_per_unit)
-        odds = self.n_items / failure
+        if self._flips is not None and self.n_items == 1:
+            return 0
+        rate = self._mechanism._rate if self._flips is None else self._flips._rate
+        per_unit = float(rate.bits_per_unit)
+        odds = (self.n_items if self._flips is None else Fraction(self.n_items - 1, 2)) / failure
         # Of integers, which may be beyond all floats.
         bits = math.log2(odds.numerator) - math.log2(odds.denominator)
         gap = max(1, math.ceil(bits * MARGIN / per_unit))
-        if gap > self._mechanism._rate.largest_gap:
-            raise ValueError(
-                f"beta is too small for weights of 128 bits and {self.n_items} items; got {short_repr(beta)}"
-            )
+        if gap > rate.largest_gap:
+            weights = f"weights of {128 if self._flips is None else 64} bits and {self.n_items} items"
+            raise ValueError(f"beta is too small for {weights}; got {short_repr(beta)}")
         return gap - 1
 
     def users_needed(self, *, agreement: float | Fraction | str, beta: Delta) -> int:
@@ -433,19 +490,53 @@ class PurePrivateMode(PrivateMode[int, int]):
         others, failure = planned(agreement, beta)
         if self.n_items == 1:
             return 1
-        rate = float(self._mechanism._rate.bits_per_unit) * math.log(2)
-        clamped = math.ldexp(self.n_items, -128) * 2.0 ** float(self._mechanism._rate.bits_per_unit)
-        if clamped > failure / 2:
+        of_draws = self._mechanism._rate if self._flips is None else self._flips._rate
+        bits = 128 if self._flips is None else 64
+        rate = float(of_draws.bits_per_unit) * math.log(2)
+        clamped = math.ldexp(self.n_items, -bits) * 2.0 ** float(of_draws.bits_per_unit)
+        if clamped > failure / 2 or (self._flips is not None and failure < LEAST_FAILURE):
             raise ValueError(
-                f"beta is too small for weights of 128 bits and {self.n_items} items; got {short_repr(beta)}"
+                f"beta is too small for weights of {bits} bits and {self.n_items} items; got {short_repr(beta)}"
             )
-        rest = math.log(self.n_items - 2) if self.n_items > 2 else -math.inf
+        lost_of = lost_by_weights if self._flips is None else lost_by_coins
 
         def holds(n: int) -> bool:
             k, masses = binomial_window(n, others)
-            # The logarithm of the odds of the others: one item of n - k users, and all that nobody has.
-            odds = np.logaddexp(rate * (n - k), rest) - rate * k
-            lost = masses @ np.exp(-np.logaddexp(0, -odds))
+            lost = masses @ lost_of(k, n - k, self.n_items - 2, rate)
             return bool(lost * MARGIN + clamped <= failure)
 
         return least_from_which_on(holds, start=1)
+
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+def lost_by_weights(common: Floats, rival: Floats, others: int, rate: float) -> Floats:
+    """How likely the exponential mechanism misses the common item, where `others` items have no users."""
+    rest = math.log(others) if others else -math.inf
+    # The logarithm of the odds of what is not the common item.
+    odds = np.logaddexp(rate * rival, rest) - rate * common
+    lost: Floats = np.exp(-np.logaddexp(0, -odds))
+    return lost
+
+
+def lost_by_coins(common: Floats, rival: Floats, others: int, rate: float) -> Floats:
+    """As `lost_by_weights`, for permute-and-flip; up to 1e-12, which is added."""
+    most = np.maximum(common, rival)
+    own, one, each = (np.exp(rate * (count - most)) for count in (common, rival, np.zeros_like(most)))
+    # With B of the others' coins successful: the mean of 1 / (1 + B), and of 1 / (2 + B) where the rival's is, too.
+    # E t^B = (1 - q + q t)^others gives both as integrals over t.
+    each = np.clip(each, 1e-290, 1 - 1e-16)
+    first, more = (-np.expm1((others + j) * np.log1p(-each)) / ((others + j) * each) for j in (1, 2))
+    mean = others * each
+    small = mean < 1e-2
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        second = (1 - more) / ((others + 1) * each)
+    # The alternating sum over subsets; it ends with a negative term, which makes it a lower bound.
+    term, series = np.ones_like(mean), np.full_like(mean, 0.5)
+    for m in range(1, 8):
+        term = term * (others - m + 1) * each / m
+        series += (-1) ** m * term / ((m + 1) * (m + 2))
+    second = np.where(small, series, second)
+    lost: Floats = 1 - own * ((1 - one) * first + one * second) + 1e-12
+    return lost
