@@ -55,7 +55,9 @@ LEAST_WORK, MOST_WORK = 3 * 10**7, 4 * 10**8
 """Places times outcomes after which the integral is given up: of a case to be drawn, and of one that was drawn."""
 MOST_PLACES = 4 * 10**6
 MOST_WAYS = 10**6
-"""Outcomes of a composition that are enumerated."""
+"""Outcomes of a composition that are enumerated, equal ones together."""
+MOST_TUPLES = 10**7
+"""Outcomes in order that are enumerated one by one."""
 NEAR = 1e-7
 """What the trapezoidal rule may be off, as a share of delta: a hundred times what it is."""
 
@@ -252,24 +254,29 @@ class Transformed:
 
 
 def enumerated(parts: Parts, epsilon: float) -> float | None:
-    """The delta of all outcomes, equal ones together; None where there are too many."""
+    """The delta of all outcomes one by one, or of equal ones together; None where there are too many."""
     ways = math.prod(math.comb(len(p) + count - 1, count) for p, _, count in parts)
     if ways > MOST_WAYS or len(parts) > 1:
         return None
     ((p, q, count),) = parts
-    factorial = math.lgamma(count + 1)
-    losses, ways_of = np.zeros(1), np.zeros(1)
-    used = np.zeros(1, dtype=int)
-    for place, (x, y) in enumerate(zip(p, q, strict=True)):
-        last = place == len(p) - 1
-        times = [np.arange(left, left + 1) if last else np.arange(left + 1) for left in count - used]
-        repeats = [len(n) for n in times]
-        n = np.concatenate(times)
-        losses = np.repeat(losses, repeats) + n * (math.log(x) - math.log(y))
-        ways_of = np.repeat(ways_of, repeats) + n * math.log(x) - np.array([math.lgamma(i + 1) for i in n.tolist()])
-        used = np.repeat(used, repeats) + n
-    masses = np.exp(ways_of + factorial)
-    return float((masses * np.maximum(-np.expm1(epsilon - losses), 0)).sum())
+    own, ratio = np.log(p), np.log(p) - np.log(q)
+    masses, losses = np.zeros(1), np.zeros(1)
+    if len(p) ** count <= MOST_TUPLES:
+        for _ in range(count):
+            masses, losses = np.add.outer(masses, own).ravel(), np.add.outer(losses, ratio).ravel()
+    else:
+        # How often each outcome comes, one outcome after the other.
+        factorials = np.array([math.lgamma(n + 1) for n in range(count + 1)])
+        masses, left = masses + factorials[count], np.full(1, count)
+        for place in range(len(p)):
+            last = place == len(p) - 1
+            repeats = np.ones_like(left) if last else left + 1
+            starts = np.cumsum(repeats) - repeats
+            times = np.repeat(left, repeats) if last else np.arange(repeats.sum()) - np.repeat(starts, repeats)
+            losses = np.repeat(losses, repeats) + times * ratio[place]
+            masses = np.repeat(masses, repeats) + times * own[place] - factorials[times]
+            left = np.repeat(left, repeats) - times
+    return float((np.exp(masses) * np.maximum(-np.expm1(epsilon - losses), 0)).sum())
 
 
 def largest_deltas(parts: Parts, epsilons: Sequence[float], work: int = LEAST_WORK) -> list[float] | None:

@@ -55,6 +55,10 @@ def test_the_truths_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         found = Transformed(parts).deltas([epsilon, epsilon + 1e-4])
         expected = [enumerated(parts, near) for near in (epsilon, epsilon + 1e-4)]
         assert found == pytest.approx(expected, rel=1e-9)
+    # Outcomes in order, and how often each comes.
+    in_order = enumerated([(p, other, 3)], 0.2)
+    monkeypatch.setattr(compositions, "MOST_TUPLES", 0)
+    assert enumerated([(p, other, 3)], 0.2) == pytest.approx(in_order, rel=1e-12)
 
 
 def test_chunks_are_not_run_again(
