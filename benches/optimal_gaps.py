@@ -12,6 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from userdp import mechanisms
 from userdp.concepts import PointFunctions, Thresholds
 from userdp.estimators import as_finite_algorithm
@@ -104,17 +106,19 @@ def numbers(found: Any) -> tuple[float, float, float]:
 def selections() -> dict[str, Any]:
     """Shipped selections by score: from an epsilon and counts to a distribution over the items."""
 
-    def exponential(epsilon: Any, counts: list[int]) -> list[Fraction]:
-        mode = PurePrivateMode(epsilon=epsilon, n_items=len(counts))
-        return mode.pmf({item: count for item, count in enumerate(counts) if count}).fractions()
+    def mode(epsilon: Any, counts: list[int]) -> list[Fraction]:
+        made = PurePrivateMode(epsilon=epsilon, n_items=len(counts))
+        return made.pmf({item: count for item, count in enumerate(counts) if count}).fractions()
 
-    found = {"PurePrivateMode": exponential}
+    def exponential(epsilon: Any, counts: list[int]) -> list[Fraction]:
+        made = mechanisms.ExponentialMechanism(epsilon=epsilon, sensitivity=1, maximize=True)
+        return made.pmf(np.array(counts, dtype=np.int64)).fractions()
+
+    found = {"PurePrivateMode": mode, "ExponentialMechanism": exponential}
     if hasattr(mechanisms, "PermuteAndFlip"):
 
         def flips(epsilon: Any, counts: list[int]) -> list[Fraction]:
             made = mechanisms.PermuteAndFlip(epsilon=epsilon, sensitivity=1, maximize=True)
-            import numpy as np
-
             return made.pmf(np.array(counts, dtype=np.int64)).fractions()
 
         found["PermuteAndFlip"] = flips

@@ -21,7 +21,7 @@ from userdp.estimators import as_finite_algorithm
 from userdp.exact import LogRatio
 from userdp.exceptions import BudgetError
 from userdp.learners import ThresholdClassifier
-from userdp.mechanisms import PurePrivateMode
+from userdp.mechanisms import ExponentialMechanism, PurePrivateMode
 from userdp.optimal import OptimalSelection, agreement_certificate, optimal_mechanism, optimality_gap
 
 F = Fraction
@@ -206,8 +206,13 @@ def test_the_best_is_as_good_as_itself() -> None:
 
 def test_the_exponential_mechanism_for_two_items() -> None:
     """e^epsilon = 4, 7 users: 1/3 beside the best 1/5."""
-    mode = PurePrivateMode(epsilon=LogRatio(4), n_items=2)
-    algorithm = SymmetricAlgorithm((0, 1), lambda dataset: mode.pmf(mode.tally([user[0] for user in dataset])))
+    mechanism = ExponentialMechanism(epsilon=LogRatio(4), sensitivity=1, maximize=True)
+
+    def distribution(dataset: Any) -> Any:
+        items = [user[0] for user in dataset]
+        return mechanism.pmf([items.count(0), items.count(1)])
+
+    algorithm = SymmetricAlgorithm((0, 1), distribution)
     found = optimality_gap(algorithm, oracle.regret, universe=(0, 1), n_users=7, epsilon=LogRatio(4))
     assert found.lower_bound == F(1, 5)
     assert float(found.value) == pytest.approx(1 / 3, rel=1e-9)

@@ -83,9 +83,6 @@ def selection_users(
     >>> least = selection_users(n_items=2, agreement="0.9", epsilon=1, beta="0.1")
     >>> least.n_users, least.enough
     (8, True)
-    >>> from userdp.mechanisms import PurePrivateMode
-    >>> PurePrivateMode(epsilon=1, n_items=2).users_needed(agreement="0.9", beta="0.1")
-    10
     """
     items, share = check_count(n_items, "n_items", 2), parse_delta(agreement, "agreement")
     if not Fraction(1, 2) < share <= 1:
