@@ -90,6 +90,7 @@ __all__ = [
     "user_codes",
     "user_errors",
     "user_errors_above",
+    "walked_sums",
     "window_total_distribution",
     "window_total_weights",
 ]
@@ -522,6 +523,9 @@ def hadamard_transform(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: 
 def negative_binomial_divergence(
     r: Fraction, p: Fraction, epsilon: Level, two_counts: bool
 ) -> tuple[Fraction, Fraction]: ...
+def walked_sums(
+    starts: npt.NDArray[np.int64], keys: npt.NDArray[np.uint32], n_keys: int, *, length: int, cap: int
+) -> npt.NDArray[np.int64]: ...
 def random_permutation(source: Source, size: int) -> npt.NDArray[np.int64]: ...
 
 @final
@@ -649,6 +653,18 @@ class TableSums:
         columns: Sequence[tuple[str | int, ...]],
         key_digests: npt.NDArray[np.uint64] | None = None,
         prf_key: bytes | None = None,
+        progress: _Progress = None,
+    ) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.int64]]]: ...
+    def walked(
+        self,
+        *,
+        users: TableIndex,
+        key_order: npt.NDArray[np.uint32],
+        max_keys: int,
+        key_digests: npt.NDArray[np.uint64],
+        prf_key: bytes,
+        length: int,
+        cap: int,
         progress: _Progress = None,
     ) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.int64]]]: ...
     def split(self, bins: int, weight: int, progress: _Progress = None) -> tuple[npt.NDArray[np.int64], int]: ...

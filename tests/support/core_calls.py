@@ -119,6 +119,15 @@ def split_by_key(order: Any, keys: Any, inside: Any, weight: Any) -> Any:
     return TABLE.split_by_key(users=INDEX, cell_order=order, keys=keys, inside=flags, weight=weight, **options)
 
 
+def walked(order: Any, most: Any, digests: Any, key: Any, length: Any, cap: Any) -> Any:
+    options = {"key_order": order, "max_keys": most, "key_digests": digests, "prf_key": key}
+    return TABLE.walked(users=INDEX, **options, length=length, cap=cap)
+
+
+def walked_sums(starts: Any, keys: Any, n_keys: Any, length: Any, cap: Any) -> Any:
+    return _core.walked_sums(starts, keys, n_keys, length=length, cap=cap)
+
+
 def packed_texts(content: Any, offsets: Any) -> Any:
     return _core.TableIndex().packed_texts(content, offsets)
 
@@ -136,6 +145,8 @@ CALLS: dict[str, Call] = {
     "TableSums": (table_sums, (2, 2**16)),
     "TableSums.add": (lambda *columns: _core.TableSums(2).add(*columns), (CODES, CODES, [NUMBERS, NUMBERS])),
     "TableSums.bounded": (bounded, BOUNDED),
+    "TableSums.walked": (walked, (*BOUNDED[:2], *BOUNDED[3:], 2**40, 2**44)),
+    "walked_sums": (walked_sums, (np.array([0, 2], np.int64), np.array([0, 1], np.uint32), 2, 2**40, 2**44)),
     "TableSums.split": (TABLE.split, (2, 2**20)),
     "TableSums.split_by_key": (split_by_key, (CELLS, CELLS, np.ones(2, np.int64), 2**20)),
     "Release": (_core.Release.from_weights, ([1, 2, 1], [2, 1, 1], 2)),

@@ -31,6 +31,7 @@ mod rows;
 mod spill;
 pub mod sums;
 mod totals;
+pub mod walk;
 
 /// Rows are kept in so many parts, by the lowest bits of their user's code: a user is in one of them.
 const PARTS: usize = 1 << PART_BITS;

@@ -95,7 +95,7 @@ mod _core {
         PyStableFamily, smallest_window, window_total_distribution, window_total_weights,
     };
     #[pymodule_export]
-    use crate::table::{PyTableIndex, PyTableSums};
+    use crate::table::{PyTableIndex, PyTableSums, walked_sums};
     #[pymodule_export]
     use crate::vectors::{PyRowsOfUsers, PyUserVectors};
 

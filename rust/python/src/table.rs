@@ -23,6 +23,7 @@ use userdp_core::{
         columns::Column,
         index::TableIndex,
         sums::{Batch, Bounds, Splits, TableSums},
+        walk::{self, Reach},
     },
 };
 
@@ -246,6 +247,36 @@ impl PyTableSums {
         Ok((sums.keys.into_pyarray(py), columns))
     }
 
+    /// For each key what users raise it to one after the other, in an order that is drawn, and these keys in canonical order.
+    #[pyo3(signature = (*, users, key_order, max_keys, key_digests, prf_key, length, cap, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn walked<'py>(
+        &self,
+        py: Python<'py>,
+        users: PyRef<'py, PyTableIndex>,
+        key_order: PyReadonlyArray1<'py, u32>,
+        max_keys: usize,
+        key_digests: PyReadonlyArray2<'py, u64>,
+        prf_key: [u8; 32],
+        length: u64,
+        cap: i64,
+        progress: Progress,
+    ) -> PyResult<KeySums<'py>> {
+        let key_order = key_order.as_slice()?;
+        let (key_digests, []) = key_digests.as_slice()?.as_chunks() else {
+            return Err(PyValueError::new_err("key_digests: must have two columns"));
+        };
+        let index = locked(py, &users.index)?;
+        let rule = Rule::Random { users: &index, key_digests, key: &prf_key };
+        let mut guard = locked(py, &self.0)?;
+        let sums = &mut *guard;
+        let sums = run(py, progress, |control| {
+            sums.walked(key_order, max_keys, rule, Reach { length, cap }, control)
+        })?;
+        let columns = sums.columns.into_iter().map(|column| column.into_pyarray(py)).collect();
+        Ok((sums.keys.into_pyarray(py), columns))
+    }
+
     /// The weight of every user split over the bins of the user's rows, summed over users; and how many users have rows.
     #[pyo3(signature = (bins, weight, progress = None))]
     fn split<'py>(
@@ -297,4 +328,30 @@ impl PyTableSums {
         let split = run(py, progress, |control| sums.split_by_key(&bounds, &splits, control))?;
         Ok(split.into_pyarray(py))
     }
+}
+
+/// What users raise the sums of keys to, in the order given: the keys of user i are keys[starts[i]], ...,
+/// keys[starts[i + 1] - 1].
+#[pyfunction]
+#[pyo3(signature = (starts, keys, n_keys, *, length, cap))]
+pub(crate) fn walked_sums<'py>(
+    py: Python<'py>,
+    starts: PyReadonlyArray1<'py, i64>,
+    keys: PyReadonlyArray1<'py, u32>,
+    n_keys: usize,
+    length: u64,
+    cap: i64,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (starts, keys) = (starts.as_slice()?, keys.as_slice()?);
+    let inside = starts.first().is_none_or(|&first| first >= 0)
+        && starts.last().is_none_or(|&last| usize::try_from(last).is_ok_and(|last| last <= keys.len()))
+        && starts.is_sorted();
+    if !inside {
+        return Err(PyValueError::new_err("starts: must not decrease, and be from 0 to the number of keys"));
+    }
+    let place = |start: i64| usize::try_from(start).unwrap_or_default();
+    let turns = || starts.array_windows().map(|&[start, end]| &keys[place(start)..place(end)]);
+    let most = turns().map(<[u32]>::len).max().unwrap_or_default().max(1);
+    let sums = run(py, None, |control| walk::walked(turns(), n_keys, most, Reach { length, cap }, control))?;
+    Ok(sums.into_pyarray(py))
 }

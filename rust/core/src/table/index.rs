@@ -5,6 +5,7 @@ use crate::{Error, Result, control::Control, memory::room};
 use hashbrown::HashTable;
 use rayon::prelude::*;
 use std::{
+    cmp::Ordering,
     fmt,
     hash::{BuildHasher, RandomState},
 };
@@ -248,6 +249,20 @@ impl TableIndex {
         } else {
             digester.integer(word.cast_signed())
         })
+    }
+
+    /// The canonical order of the values with two codes: integers first, then texts by their bytes.
+    pub fn compare(&self, code: u32, other: u32) -> Ordering {
+        let value = |code: u32| {
+            let word = self.words.get(code as usize).copied();
+            let text = self.kinds.get(code as usize / 64).is_some_and(|kinds| kinds >> (code % 64) & 1 == 1);
+            match word {
+                Some(word) if text => (Some(1), 0, text_at(&self.bytes, word)),
+                Some(word) => (Some(0), word.cast_signed(), &[][..]),
+                None => (None, 0, &[][..]),
+            }
+        };
+        value(code).cmp(&value(other))
     }
 
     /// The keyed digests of all values, in the order of codes.

@@ -3,11 +3,12 @@
 use super::{
     PARTS, SKIPPED,
     cells::{Cell, UserCells},
-    choice::{Choice, Rule},
+    choice::{Choice, Digester, Rule},
     columns::{Column, Kept},
     partition::Workspace,
     rows::Rows,
     totals::{Outgoing, Totals, Widths},
+    walk::{Reach, Turns, walked},
 };
 use crate::{Error, Result, control::Control, memory::room};
 use rayon::prelude::*;
@@ -260,6 +261,57 @@ impl TableSums {
             }));
             columns.push(sums);
         }
+        Ok(KeySums { keys, columns })
+    }
+
+    /// For each key what users raise it to, one after the other (see [`super::walk`]), and these keys in canonical order.
+    ///
+    /// Users come in the order of the keyed digests of their values, whatever the order of rows. The rule must be
+    /// [`Rule::Random`], whose coins are those of the order too. All keys that users keep are in memory, 4 bytes each.
+    ///
+    /// # Errors
+    /// As [`TableSums::bounded`] and [`Reach::check`].
+    pub fn walked(
+        &mut self,
+        key_order: &[u32],
+        max_keys: usize,
+        rule: Rule<'_>,
+        reach: Reach,
+        control: &Control,
+    ) -> Result<KeySums> {
+        reach.check(max_keys)?;
+        let Rule::Random { users, key_digests, key } = rule else {
+            return Err(Error::invalid("rule", "must be 'random': users come in an order that is drawn"));
+        };
+        let codes = codes_by_rank("key_order", key_order)?;
+        if key_digests.len() != codes.len() {
+            return Err(Error::invalid("key_digests", "must have a digest for every key of key_order"));
+        }
+        self.change(|rows| rows.settle(control))?;
+        self.check_codes(users.len(), codes.len(), "key_order: must have a place for every key of the rows")?;
+        let (choice, digester) = (Choice::new(rule, Some(max_keys), &codes), Digester::new(key));
+        let turns = Mutex::new(Turns::default());
+        let per_user = |user: u32, cells: UserCells<'_>, worker: &mut Worker| {
+            let rank = |index| cells.cell(index).rank;
+            choice.choose(user, cells.len(), rank, &mut worker.ranked, &mut worker.kept)?;
+            let missing = || Error::invalid("users", "must have the values of all users of the rows");
+            let digest = users.digest(user, &digester).ok_or_else(missing)?;
+            let kept = worker.kept.iter().map(|&index| cells.cell(index).rank);
+            turns.lock().unwrap_or_else(PoisonError::into_inner).add(digest, user, kept)
+        };
+        let rank = |key: u32| key_order[key as usize];
+        self.total(rank, 0, Widths { narrow: 1, wide: 0 }, per_user, control)?;
+        let mut turns = turns.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let order = turns.in_order(|user, other| users.compare(user, other));
+        let sums = walked(order, codes.len(), max_keys, reach, control)?;
+        // A key that somebody kept has a sum of at least length / sqrt(max_keys), rounded down.
+        let occupied = || (0..codes.len()).filter(|&rank| sums[rank] > 0);
+        let count = occupied().count();
+        let (mut keys, mut column) = (room("keys", count)?, room("keys", count)?);
+        keys.extend(occupied().map(|rank| codes[rank]));
+        column.extend(occupied().map(|rank| sums[rank]));
+        let mut columns = room("columns", 1)?;
+        columns.push(column);
         Ok(KeySums { keys, columns })
     }
 
