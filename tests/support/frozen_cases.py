@@ -62,6 +62,7 @@ from userdp.mechanisms import (
     PrivateRange,
     PurePrivateMode,
     RandomSubset,
+    SetUnion,
     SparseHistogram,
     TruncatedDiscreteLaplace,
     UnboundedDiscreteLaplace,
@@ -185,6 +186,14 @@ def counts_by_key() -> Any:
         chosen.sample({**counts, "milk": 25}, random_state=3),
         list(common.sample([90, 20, 1, 15], 100, random_state=4)),
     ]
+
+
+@case
+def keys_by_weights() -> Any:
+    users = [["tea", "gin"]] * 9 + [["tea"], ["milk", "gin", 7], []]
+    two = SetUnion(max_keys=2, rounds=[(100, 40), (64, 30)], epsilon=1, weight=12)
+    policy = SetUnion(max_keys=2, rounds=[(100, 40)], epsilon=1, weight=12, cap=80)
+    return [two.sample(users, random_state=1), policy.sample(users, random_state=2)]
 
 
 @case

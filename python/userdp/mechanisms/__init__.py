@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from userdp.mechanisms.permute_and_flip import PermuteAndFlip
     from userdp.mechanisms.private_best_of import PrivateBestOf
     from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
+    from userdp.mechanisms.set_union import SetUnion
     from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
     from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, tdlap_half_width
 
@@ -53,6 +54,7 @@ __all__ = [
     "PurePrivateMode",
     "RandomSubset",
     "ReleasedRange",
+    "SetUnion",
     "SparseHistogram",
     "TruncatedDiscreteLaplace",
     "UnboundedDiscreteLaplace",
@@ -76,6 +78,7 @@ _NAMES = {
     "permute_and_flip": "PermuteAndFlip",
     "private_best_of": "PrivateBestOf",
     "private_range": "PrivateRange ReleasedRange",
+    "set_union": "SetUnion",
     "key_bounds": "KeyedSensitivity keyed_rho keyed_sensitivity",
     "sparse_histogram": "KeySum SparseHistogram",
     "truncated_discrete_laplace": "TruncatedDiscreteLaplace tdlap_half_width",

@@ -123,7 +123,7 @@ class _Gaussian:
     def __init__(self, problem: _Problem) -> None:
         self.problem = problem
         most = max(problem.moved, problem.keys * sum(problem.common))
-        self.least = _least(lambda x: _gaussian_delta(math.sqrt(most / x), problem.epsilon), problem.delta)
+        self.least = _least(lambda x: gaussian_float(math.sqrt(most / x), problem.epsilon), problem.delta)
 
     def width(self, variance: float) -> float:
         """The standard deviation of a count's noise."""
@@ -137,7 +137,7 @@ class _Gaussian:
         problem, sigma = self.problem, self.width(variance)
         return problem.threshold(
             lambda threshold: 0.5 * math.erfc((threshold - 1.5) / sigma / math.sqrt(2)),
-            lambda split: _gaussian_delta(math.sqrt((problem.moved - split) / variance), problem.epsilon),
+            lambda split: gaussian_float(math.sqrt((problem.moved - split) / variance), problem.epsilon),
         )
 
     def arguments(self, variance: float) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _least(delta: Callable[[float], float], limit: float) -> float:
     return math.exp(high)
 
 
-def _gaussian_delta(mu: float, epsilon: float) -> float:
+def gaussian_float(mu: float, epsilon: float) -> float:
     """The delta of Gaussian noise whose means are mu standard deviations apart."""
     if mu <= 0:
         return 0.0

@@ -36,12 +36,11 @@ from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho
 from userdp.mechanisms.key_counts import Integers, listed_integers, read_counts, read_integers
+from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
 from userdp.mechanisms.vanishing_keys import WIDE_VARIANCE, Keys, Shift
 from userdp.runtime import source_of
 
 Number: TypeAlias = "float | int | Fraction | str"
-Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
-
 LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
 LARGEST_SUM = 2**61
@@ -236,6 +235,7 @@ class SparseHistogram(Mechanism):
             sums=listed or None,
         )
         self._sums = listed
+        self._shown = NoisyThreshold(self._noise, int(threshold))
 
     @classmethod
     def calibrated(
@@ -331,7 +331,7 @@ class SparseHistogram(Mechanism):
         noises = (self._noise, *(one.noise for one in self._sums))
         distance = sum((distance_of(noise) for noise in noises), Fraction(0))
         distance += sum((shift.distance for shift in own), Fraction(0))
-        hidden = 1 - self._noise.tail(self.threshold - 1)
+        hidden = 1 - self._shown.probability(1)
         return Keys(self.max_keys, self.neighbors, hidden, own, common, distance)
 
     def delta(self, epsilon: Epsilon) -> Fraction:
@@ -382,10 +382,7 @@ class SparseHistogram(Mechanism):
 
     def release_probability(self, count: int) -> Fraction:
         """The probability that a key of so many users is shown, exactly as it is drawn."""
-        users = check_count(count, "count", 0)
-        if not users:
-            return Fraction(0)
-        return self._noise.tail(self.threshold - self._clamped(users))
+        return self._shown.probability(self._clamped(check_count(count, "count", 0)))
 
     def users_for(self, probability: Number) -> int:
         """The least number of users whose key is shown with this probability, in (0, 1)."""
@@ -564,10 +561,7 @@ class SparseHistogram(Mechanism):
 
     def _draw(self, source: _core.Source, counts: Any, sums: Sequence[Any] = (), listed: Sequence[Any] = ()) -> Any:
         keys, numbers, totals, always = self._read(counts, sums, listed)
-        places = np.flatnonzero((numbers >= 1) | always)
-        noisy = self._noise._release_many(np.maximum(numbers[places], 0), source)
-        shown = (noisy >= self.threshold) | always[places]
-        places, noisy = places[shown], noisy[shown]
+        places, noisy = self._shown.shown(np.maximum(numbers, 0), source, always)
         released = [
             noisy,
             *(one.noise._release_many(total[places], source) for one, total in zip(self._sums, totals, strict=True)),

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 
 from userdp.accounting.gaussian_budget import gaussian_delta
@@ -85,14 +86,13 @@ def hockey_stick(parts: Sequence[tuple[Shift, int]], level: Fraction, negligible
         return max(Fraction(0), 1 - level)
     if level <= 0:
         return Fraction(1)
-    # All these pairs have equal curves in both orders, which says what is below 1.
+    continuous = [shift.mu2 * times for shift, times in parts if shift.mu2 is not None]
     above = max(level, 1 / level)
+    if len(continuous) == len(parts) and above < LARGEST_LEVEL:
+        return gaussian_hockey_stick(sum(continuous, Fraction(0)), level)
     epsilon = LogRatio(above.numerator, above.denominator)
     composed = PrivacyLossDistribution.composed([(shift.loss, times) for shift, times in parts])
-    continuous = [shift.mu2 * times for shift, times in parts if shift.mu2 is not None]
-    if len(continuous) == len(parts) and above < LARGEST_LEVEL:
-        found = gaussian_delta(sum(continuous, Fraction(0)), epsilon)
-    elif len({shift.loss for shift, _ in parts}) == 1:
+    if len({shift.loss for shift, _ in parts}) == 1:
         found = Fraction(composed.delta(epsilon).upper)
     else:
         found = zcdp_delta(sum((shift.rho * times for shift, times in parts), Fraction(0)), epsilon)
@@ -101,6 +101,22 @@ def hockey_stick(parts: Sequence[tuple[Shift, int]], level: Fraction, negligible
             found = Fraction(0)
         if found > negligible:
             found = negligible if composed.is_private(epsilon, negligible) else _on_grid(composed, epsilon, parts)
+    return _at_level(found, level)
+
+
+@lru_cache(maxsize=2**12)
+def gaussian_hockey_stick(mu2: Fraction, level: Fraction) -> Fraction:
+    """At or just above the sum of [P - level Q]_+ for N(mu, 1) and N(0, 1); the level may be below 1."""
+    if level <= 0:
+        return Fraction(1)
+    if mu2 <= 0:
+        return max(Fraction(0), 1 - level)
+    above = min(max(level, 1 / level), Fraction(LARGEST_LEVEL))  # the curve falls
+    return _at_level(gaussian_delta(mu2, LogRatio(above.numerator, above.denominator)), level)
+
+
+def _at_level(found: Fraction, level: Fraction) -> Fraction:
+    """From the curve at the larger of a level and its inverse: all these pairs have equal curves in both orders."""
     if level < 1:
         found = 1 - level + level * found
     return min(Fraction(1), found)

@@ -1,0 +1,70 @@
+"""Keys that are shown where a number with noise reaches a threshold: the one place where such keys are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from userdp import _core
+from userdp.checker.enclosures import Normal, square_root
+from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from userdp.mechanisms.discrete_laplace import DiscreteLaplace
+from userdp.mechanisms.key_counts import Integers
+
+Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
+
+LISTED = 2**15
+"""Of noise with a larger support, tails are bounded by those of the normal distribution."""
+BITS = 192
+
+
+@dataclass(frozen=True)
+class NoisyThreshold:
+    """Which keys are shown: those whose number, at least 1, is at or above a threshold when noise is added."""
+
+    noise: Noise
+    threshold: int
+
+    def shown(self, numbers: Integers, source: _core.Source, always: Any = None) -> tuple[Integers, Integers]:
+        """The places of the keys that are shown, and their noisy numbers.
+
+        Keys with a number below 1 draw nothing, but those that are `always` shown, which are public.
+        """
+        listed = np.zeros(len(numbers), dtype=np.bool_) if always is None else always
+        places = np.flatnonzero((numbers >= 1) | listed)
+        noisy = self.noise._release_many(numbers[places], source)
+        kept = (noisy >= self.threshold) | listed[places]
+        return places[kept], noisy[kept]
+
+    def probability(self, number: int) -> Fraction:
+        """The probability that a key with this number is shown, exactly as it is drawn."""
+        return self.noise.tail(self.threshold - number) if number >= 1 else Fraction(0)
+
+    def probability_at_most(self, number: int) -> Fraction:
+        """At or above that probability, also where the noise is too wide to be listed."""
+        return Fraction(0) if number < 1 else tail_at_most(self.noise, self.threshold - number)
+
+
+@lru_cache(maxsize=1)
+def _normal() -> Normal:
+    return Normal(BITS)
+
+
+def tail_at_most(noise: Noise, least: int) -> Fraction:
+    """At or above the probability that noise is `least` or more: exact, or by less than 2 / sigma of it and more."""
+    if not isinstance(noise, DiscreteGaussian) or noise.support <= LISTED:
+        return noise.tail(least)
+    # Ideal weights e^(-x^2 / (2 sigma^2)) fall from 0 on, so those from x on are below the integral from x - 1, and all
+    # of them add up to sqrt(2 pi) sigma at least (Poisson summation): the quotient is at most Phi(-(x - 1) / sigma).
+    if least <= 1:
+        return Fraction(1)
+    inverse = square_root(noise.sigma_squared, BITS).inverse(BITS)
+    # (x - 1) / sigma from below and from above, in units of 2^-BITS.
+    low = (least - 1) * inverse.low << BITS >> inverse.places
+    high = -(-((least - 1) * inverse.high << BITS) >> inverse.places)
+    above = _normal().below(-high, -low)[1]
+    return min(Fraction(1), Fraction(above, 1 << BITS) + noise.distance)

@@ -1,0 +1,274 @@
+"""Noise and thresholds of set unions: floats propose, the exact account decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from userdp.exact.numbers import (
+    check_count,
+    nonzero_level,
+    open_unit_fraction,
+    parse_delta,
+    parse_positive,
+    short_repr,
+)
+from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
+from userdp.mechanisms.sparse_calibration import gaussian_float
+from userdp.mechanisms.union_rounds import groups_of, listed_singly, most_shown, shares_of
+
+if TYPE_CHECKING:
+    from userdp.mechanisms.set_union import SetUnion
+
+Floats = npt.NDArray[np.float64]
+
+WIDER = (1.003, 1.01, 1.02, 1.035, 1.06, 1.1)
+"""How much wider noise is tried than the least that pays for keys which are not new."""
+SPARE = 0.985
+"""Of the delta, for what predictions are off."""
+NEARLY = 0.9995
+"""Of a delta beside rho, for the rounding of floats."""
+HIGHER = Fraction(1003, 1000)
+ATTEMPTS = 24
+SHARES = 48
+POINTS = 65
+"""Of losses."""
+REACH = 3
+"""The policy's cap is so many standard deviations of the noise above the threshold."""
+WALK_WEIGHTS = tuple(2**bits for bits in (48, 46, 44, 42, 40))
+"""Of the policy: rounding is a smaller part of larger ones."""
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What users may have, in floats and units of a user's weight."""
+
+    keys: int
+    neighbors: Neighbors
+    walk: bool
+
+    @property
+    def lengths(self) -> int:
+        return 2 if self.neighbors == "replace" else 1
+
+    @cached_property
+    def shares(self) -> list[Fraction]:
+        found = shares_of(self.keys, self.walk, SHARES)
+        if len(found) <= 2 * SHARES:
+            return found
+        return [found[round(place)] for place in np.linspace(0, len(found) - 1, 2 * SHARES)]
+
+    @cached_property
+    def groups(self) -> list[tuple[int, int]]:
+        return list(groups_of(self.keys))
+
+    def shown(self, sigma: float, threshold: float, share: Fraction) -> float:
+        """The probability that a new key is shown, with such a share."""
+        return min(float(most_shown(self.tails(sigma, threshold), share, self.walk)), 1 - 1e-12)
+
+    def tails(self, sigma: float, threshold: float) -> list[tuple[int, float]]:
+        """How likely one key of a user with so many is shown."""
+        return [
+            (last, 0.5 * math.erfc((threshold - 1 / math.sqrt(first)) / sigma / math.sqrt(2)))
+            for first, last in self.groups
+        ]
+
+    def threshold(self, sigma: float, shown: float) -> float:
+        """The least threshold at which a user's new keys are shown with at most this probability."""
+        low, high = 0.0, 2.0
+        while self.shown(sigma, high, Fraction(1)) > shown:
+            low, high = high, 2 * high
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.shown(sigma, middle, Fraction(1)) <= shown else (middle, high)
+        return high
+
+    def curve(self, sigma: float, threshold: float) -> Callable[[float], float]:
+        """The curve of one round."""
+        mus, shown = self.split(sigma, threshold)
+
+        def at(epsilon: float) -> float:
+            return max(
+                one + (1 - one) * gaussian_float(mu, epsilon - math.log1p(-one))
+                for mu, one in zip(mus, shown, strict=True)
+            )
+
+        return at
+
+    def split(self, sigma: float, threshold: float) -> tuple[list[float], list[float]]:
+        groups = self.tails(sigma, threshold)
+        shown = [min(float(most_shown(groups, share, self.walk)), 1 - 1e-12) for share in self.shares]
+        mus = [math.sqrt(self.lengths - float(share)) / sigma for share in self.shares]
+        if not listed_singly(self.keys, self.walk):  # a range of shares has the ends of both
+            mus, shown = mus[:-1], shown[1:]
+        return mus, shown
+
+    def both(self, first: tuple[float, float], second: tuple[float, float], epsilon: float) -> float:
+        """The delta of two rounds, of (sigma, threshold) each."""
+        curve = self.curve(*second)
+        widest = math.sqrt(self.lengths) / first[0]
+        away = 8 * widest + widest**2
+        grid = np.linspace(epsilon - away - 0.01, epsilon + away + 0.01, POINTS)
+        values = np.array([curve(x) for x in grid])
+        normal = np.linspace(-8, 8, POINTS)
+        masses = np.exp(-(normal**2) / 2)
+        masses /= masses.sum()
+        mus, shown = self.split(*first)
+        step = max(1, len(mus) // 16)
+        found = 0.0
+        for mu, one in [*zip(mus[::step], shown[::step], strict=True), (mus[-1], shown[-1])]:
+            losses = epsilon - math.log1p(-one) - mu * normal - mu * mu / 2
+            found = max(found, one + (1 - one) * float(masses @ np.interp(losses, grid, values)))
+        return found
+
+
+def calibrate(
+    kind: type[SetUnion],
+    epsilon: Any,
+    delta: Any,
+    max_keys: Any,
+    neighbors: Any,
+    method: Any,
+    first_share: Any,
+) -> SetUnion:
+    """As `SetUnion.calibrated`."""
+    level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
+    if not 0 < exact < 1:
+        raise ValueError(f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}")
+    relation, share = check_neighbors(neighbors), _read(method, first_share)
+    problem = _Problem(keys, relation, method == "policy")
+    proposed = _proposed(problem, float(level), float(exact), method, share)
+    if proposed is not None:
+        for made in _attempts(kind, problem, epsilon, proposed):
+            if made.certified_delta <= exact:
+                return made
+    raise ValueError(
+        f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
+        f"max_keys={keys}; take a larger epsilon or delta"
+    )
+
+
+def within(
+    kind: type[SetUnion], rho: Any, added_delta: Any, max_keys: Any, neighbors: Any, method: Any, first_share: Any
+) -> SetUnion:
+    """As `SetUnion.within`."""
+    limit, beside = parse_positive(rho, "rho"), open_unit_fraction(added_delta, "added_delta")
+    keys, relation, share = check_count(max_keys, "max_keys"), check_neighbors(neighbors), _read(method, first_share)
+    problem = _Problem(keys, relation, method == "policy")
+    least = math.sqrt(problem.lengths / (2 * float(limit))) * (1 + 1e-12)
+    sigmas = [least / math.sqrt(part) for part in _parts(method, share)]
+    rounds = [(sigma, problem.threshold(sigma, float(beside) / len(sigmas) * NEARLY)) for sigma in sigmas]
+    for made in _attempts(kind, problem, 1, rounds, wider=True):
+        if made.rho <= limit and made.vanishing_delta <= beside:
+            return made
+    raise ValueError(
+        f"no noise and threshold were found for rho={short_repr(rho)}, added_delta={short_repr(added_delta)} and "
+        f"max_keys={keys}; take larger ones"
+    )
+
+
+def _read(method: Any, first_share: Any) -> float:
+    if not isinstance(method, str) or method not in ("two-round", "one-round", "policy"):
+        raise ValueError(f"method must be 'two-round', 'one-round' or 'policy'; got {short_repr(method)}")
+    return float(open_unit_fraction(first_share, "first_share"))
+
+
+def _parts(method: str, share: float) -> list[float]:
+    return [share, 1 - share] if method == "two-round" else [1.0]
+
+
+def _proposed(
+    problem: _Problem, epsilon: float, delta: float, method: str, share: float
+) -> list[tuple[float, float]] | None:
+    """Noise and threshold of each round, with the lowest threshold of the last one."""
+    root = math.sqrt(problem.lengths)
+    least = _bisected(lambda sigma: gaussian_float(root / sigma, epsilon) <= delta, 1e-3, 1e9)
+    best: list[tuple[float, float]] | None = None
+    for wider in WIDER:
+        sigmas = [least * wider / math.sqrt(part) for part in _parts(method, share)]
+
+        def rounds(shown: float, sigmas: list[float] = sigmas) -> list[tuple[float, float]]:
+            return [(sigma, problem.threshold(sigma, shown / len(sigmas))) for sigma in sigmas]
+
+        def fits(more: float, rounds: Any = rounds) -> bool:
+            made = rounds(min(delta / more, 0.9))
+            if len(made) == 2:
+                return problem.both(made[0], made[1], epsilon) <= delta * SPARE
+            return problem.curve(*made[0])(epsilon) <= delta * SPARE
+
+        if not fits(1e6):
+            continue
+        found = rounds(min(delta / _bisected(fits, 0.05, 1e6, steps=14), 0.9))
+        if best is None or found[-1][1] < best[-1][1]:
+            best = found
+    return best
+
+
+def _attempts(
+    kind: type[SetUnion], problem: _Problem, epsilon: Any, rounds: list[tuple[float, float]], *, wider: bool = False
+) -> Iterator[SetUnion]:
+    """Mechanisms in integers, each with thresholds that are a little higher than those before."""
+    factor = Fraction(1)
+    for _ in range(ATTEMPTS):
+        made = _made(kind, problem, epsilon, rounds, factor, wider)
+        if made is not None:
+            yield made
+        factor *= HIGHER
+
+
+def _made(
+    kind: type[SetUnion],
+    problem: _Problem,
+    epsilon: Any,
+    rounds: list[tuple[float, float]],
+    factor: Fraction,
+    wider: bool,
+) -> SetUnion | None:
+    # Within a rho nothing is left unused; otherwise the parameters are public numbers that people read.
+    bits = 48 if wider else 16
+    variances = [_rounded(sigma * sigma, bits) * (factor if wider else 1) for sigma, _ in rounds]
+    thresholds = [Fraction(threshold) * factor for _, threshold in rounds]
+    if not problem.walk:
+        from userdp.mechanisms.set_union import WEIGHT
+
+        listed = [
+            (variance * WEIGHT**2, math.ceil(threshold * WEIGHT))
+            for variance, threshold in zip(variances, thresholds, strict=True)
+        ]
+        return kind(max_keys=problem.keys, rounds=listed, epsilon=epsilon, neighbors=problem.neighbors)
+    ((variance, threshold),) = zip(variances, thresholds, strict=True)
+    reach = threshold + REACH * Fraction(math.sqrt(variance))
+    for weight in WALK_WEIGHTS:
+        cap = math.ceil(reach * weight)
+        if variance * weight**2 <= 2**112 and cap**2 * problem.keys < 2**127 and cap < 2**61:
+            return kind(
+                max_keys=problem.keys,
+                rounds=[(variance * weight**2, math.ceil(threshold * weight))],
+                epsilon=epsilon,
+                neighbors=problem.neighbors,
+                weight=weight,
+                cap=cap,
+            )
+    return None
+
+
+def _rounded(x: float, bits: int) -> Fraction:
+    """At or just above x, with few binary digits."""
+    unit = Fraction(2) ** (math.frexp(x)[1] - bits)
+    return math.ceil(Fraction(x) / unit) * unit
+
+
+def _bisected(fits: Callable[[float], bool], low: float, high: float, steps: int = 60) -> float:
+    """About the least x that fits, on a logarithmic scale."""
+    low, high = math.log(low), math.log(high)
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(math.exp(middle)) else (middle, high)
+    return math.exp(high)
