@@ -40,7 +40,7 @@ def add_table(commands: Any) -> None:
     parser.add_argument("file", type=Path, help="the rows: .parquet, .csv, .feather or .arrow")
     parser.add_argument(
         "answers",
-        nargs="+",
+        nargs="*",
         metavar="name=aggregate",
         help=f"what is asked: {', '.join(AGGREGATES)}, as in the examples",
     )
@@ -52,6 +52,13 @@ def add_table(commands: Any) -> None:
     parser.add_argument("--where", metavar="CONDITION", help="which rows count, such as 'union == 1 and hours > 1000'")
     parser.add_argument("--group-by", metavar="COLUMNS", help="columns of keys, with commas between them")
     parser.add_argument("--max-keys", type=whole(1), help="in how many groups a user counts at most")
+    parser.add_argument(
+        "--keys-only",
+        nargs="?",
+        const="two-round",
+        choices=("two-round", "policy", "one-round"),
+        help="in place of answers: which groups there are, and how to find out (default two-round)",
+    )
     parser.add_argument("--plan", action="store_true", help="say what it costs and how wrong it is, and read no row")
     parser.add_argument("--n-users", type=whole(1), help="with --plan: about how many users there are")
     parser.add_argument("--card", type=Path, metavar="FILE", help="write the card as .md or .html")
@@ -85,7 +92,14 @@ def table(options: argparse.Namespace) -> int:
         query = query.group_by(*options.group_by.split(","), max_keys=options.max_keys)
     elif options.max_keys is not None:
         raise UsageError("--max-keys goes with --group-by")
-    query = query.agg(**dict(aggregate(text) for text in options.answers))
+    if options.keys_only is not None:
+        if options.answers or options.group_by is None:
+            raise UsageError("--keys-only goes with --group-by, and without answers such as name=count_users")
+        query = query.keys_only(options.keys_only)
+    elif not options.answers:
+        raise UsageError("nothing is asked for: give answers such as name=count_users, or --keys-only")
+    else:
+        query = query.agg(**dict(aggregate(text) for text in options.answers))
     if options.plan:
         print(session.plan(query, n_users=options.n_users))
         return 0

@@ -17,13 +17,14 @@ from userdp.exact.numbers import check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import CorrelatedCounts
+from userdp.mechanisms.set_union import SetUnion
 from userdp.tables.compiled import USERS, Compiled, Statistic, key_cells
 from userdp.tables.drawing import key_of, law_of_choices
 from userdp.tables.noise import Allotment, Noise, nearest
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.queries import KeySet
 from userdp.tables.reading import table_of
-from userdp.tables.rows import KeyValue, add_up, bins_of
+from userdp.tables.rows import KeyValue, add_up, bins_of, keys_of_users
 from userdp.tables.schema import ColumnType
 
 Vector: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -176,12 +177,8 @@ class TableAlgorithm:
 
     def _of_user(self, user: User) -> tuple[Vector, int]:
         """The same, and whether the user counts as one."""
-        import pandas
-
-        rows = [row for row in user if row is not None]
-        frame = pandas.DataFrame({name: [row[place] for row in rows] for place, name in enumerate(self.columns)})
-        frame["user"] = np.zeros(len(rows), dtype=np.int64)
-        sums = add_up(self._query, table_of(frame), "user", self._schema, memory=MEMORY, directory=None)
+        table = _table_of_user(user, self.columns)
+        sums = add_up(self._query, table, "user", self._schema, memory=MEMORY, directory=None)
         at = {key: place for place, key in enumerate(sums.keys)}
         columns = [sums.columns[statistic] for statistic in self._counted]
         names = [part.answer.name for part in self._selected] + [part.answer.name for part in self._binned]
@@ -268,6 +265,78 @@ def _range_in_common(counts: CorrelatedCounts, people: int) -> tuple[int, int]:
     """What q count - p users may be."""
     p, q = counts.theta.numerator, counts.theta.denominator
     return -p * people, (q - p) * people
+
+
+class UnionAlgorithm:
+    """Which keys a query shows on small worlds: what a release would draw, exactly, and in which round.
+
+    An example is a row: a tuple of the values of `columns`, or None for no row. Which keys users have is found by the
+    same code as for a release, and what is shown of them by the mechanism's own `pmf`.
+
+    Attributes
+    ----------
+    outputs : tuple
+        What every round shows: for each a tuple of keys.
+    columns : tuple of str
+        What the values of a row are.
+    keys : tuple
+        The keys that worlds may have.
+    """
+
+    symmetric = True
+
+    def __init__(
+        self,
+        query: Compiled,
+        union: SetUnion,
+        schema: Mapping[str, ColumnType],
+        *,
+        keys: Sequence[KeyValue] | None = None,
+    ) -> None:
+        if keys is None:
+            raise ValueError("keys: an exact audit with unknown keys needs those that its worlds may have")
+        self.columns = query.columns
+        self.keys: tuple[KeyValue, ...] = tuple(keys)
+        self._query, self._union, self._schema = query, union, schema
+        rounds = len(union.rounds)
+        if (rounds + 1) ** len(self.keys) > MOST_OUTPUTS:
+            raise BudgetError(f"the release has {rounds + 1} ** {len(self.keys)} outputs, above 2**20: take fewer keys")
+        places = itertools.product(range(rounds + 1), repeat=len(self.keys))
+        self.outputs: tuple[Any, ...] = tuple(
+            tuple(
+                tuple(key for key, place in zip(self.keys, chosen, strict=True) if place == number)
+                for number in range(rounds)
+            )
+            for chosen in places
+        )
+        self._keys_of = cache(self._read)
+
+    def pmf(self, dataset: Dataset, /) -> Pmf:
+        """The exact probabilities of the outputs on a world."""
+        drawn = self._union.pmf([self._keys_of(tuple(user)) for user in dataset])
+        outcomes: Any = drawn.outputs
+        masses: dict[Any, Fraction] = {
+            tuple(tuple(key for key in self.keys if key in shown) for shown in outcome): mass
+            for outcome, mass in zip(outcomes, drawn.fractions(), strict=True)
+        }
+        return Pmf(self.outputs, tuple(whole_multiples([masses.get(one, Fraction(0)) for one in self.outputs])))
+
+    def _read(self, user: User) -> tuple[KeyValue, ...]:
+        """The keys that a user has rows with."""
+        _, found = keys_of_users(
+            self._query, _table_of_user(user, self.columns), "user", self._schema, memory=MEMORY, directory=None
+        )
+        return tuple(found)
+
+
+def _table_of_user(user: User, columns: Sequence[str]) -> Any:
+    """One user's rows as a table."""
+    import pandas
+
+    rows = [row for row in user if row is not None]
+    frame = pandas.DataFrame({name: [row[place] for row in rows] for place, name in enumerate(columns)})
+    frame["user"] = np.zeros(len(rows), dtype=np.int64)
+    return table_of(frame)
 
 
 def _plus(before: tuple[int, ...] | None, added: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -21,6 +21,8 @@ LARGEST_ROW = 2**53
 LARGEST = 2**40
 """Of a user's integer: those of 2**21 users add up to less than any clamp of totals."""
 MOST_KNOWN = 2**22
+MOST_UNION_KEYS = 2**12
+"""As `SetUnion` takes them."""
 
 Kind = Literal["users", "rows", "sum", "mean", "weighted"]
 
@@ -135,7 +137,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     """
     if not isinstance(query, Query):
         raise TypeError(f"query must be a Query, as session.query() begins one; got {short_repr(query)}")
-    if not query.answers:
+    if not query.answers and query.union is None:
         raise ValueError("the query asks for nothing yet: end it with agg(...)")
     types, steps = _steps(query, schema)
     grouping = query.grouping
@@ -152,7 +154,13 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     both = {name for answer in answers for name in answer.ends} & set(columns)
     if both:
         raise ValueError(f"{min(both)!r} is a column of the answer's intervals; rename the one in agg or group_by")
-    if unknown:
+    if query.union is not None and (not unknown or keys is not None):
+        raise ValueError(
+            "keys_only: which groups there may be is public already, so there is nothing to find out; leave keys= out"
+        )
+    if query.union is not None and max_keys > MOST_UNION_KEYS:
+        raise ValueError(f"max_keys must be at most {MOST_UNION_KEYS} with keys_only; got {max_keys}")
+    if unknown and query.union is None:
         made.users()
     values = tuple(dict.fromkeys(one.value for one in made.statistics if one.value is not None))
     used = tuple(dict.fromkeys((*group, *(value.column for value in values), *made.others)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from userdp.exceptions import BudgetError
+from userdp.mechanisms.set_union import KeysOfUsers, SetUnion
 from userdp.tables.compiled import USERS, Compiled, Statistic, limits
 from userdp.tables.noise import Allotment, Binned, Selected, nearest
 from userdp.tables.quantiles import Integers, choose, law_of
@@ -55,6 +56,17 @@ def key_of(query: Compiled, key: KeyValue) -> tuple[Any, ...]:
         return key
     read = {"date": date_of, "timestamp": time_of}
     return tuple(read[kind](part) if kind in read else part for part, kind in zip(key, kinds, strict=True))
+
+
+def _in_order(key: KeyValue) -> list[tuple[bool, int | str]]:
+    """What keys are sorted by: a category may list both integers, which come first, and texts."""
+    return [(isinstance(part, str), part) for part in key]
+
+
+def draw_keys(query: Compiled, union: SetUnion, held: KeysOfUsers, keys: Sequence[KeyValue], source: Any) -> Drawn:
+    """Which keys are shown, in the order of their values."""
+    shown = [keys[code] for codes in union.shown(held, source) for code in codes.tolist()]
+    return Drawn(tuple(key_of(query, key) for key in sorted(shown, key=_in_order)), {}, {}, {})
 
 
 def _whole(totals: Any) -> Any:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from userdp.accounting import PrivacyCost, gaussian_delta, largest_mu2, largest_rho, zcdp_delta
@@ -19,6 +20,7 @@ from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
+from userdp.mechanisms.set_union import SetUnion
 from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
 from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
@@ -121,6 +123,7 @@ class Allotment:
     selected: tuple[Selected, ...]
     binned: tuple[Binned, ...]
     cost: PrivacyCost
+    union: SetUnion | None = None  # where only keys are asked for
 
     @property
     def method(self) -> str:
@@ -146,6 +149,8 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
             "group_by: which keys there are is private, so a positive delta is needed; or give the public list of keys "
             "as keys="
         )
+    if query.query.union is not None:
+        return _union(query, neighbors, budget)
     if budget.composition == "zcdp":
         return _within_rho(query, neighbors, budget)
     assert budget.epsilon is not None
@@ -207,6 +212,28 @@ def _unknown(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
     share, _ = _parts(query)
     keyed = _unknown_jointly(query, neighbors, _exactly(share, epsilon), delta)
     return Allotment(keyed, *_pure_others(query, neighbors, epsilon), PrivacyCost(epsilon, delta))
+
+
+def _union(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+    """Which keys there are, and nothing else."""
+    method: Any = query.query.union
+    if budget.composition == "zcdp":
+        assert budget.rho is not None
+        union = SetUnion.within(budget.rho, budget.delta, query.max_keys, neighbors=neighbors, method=method)
+        cost = PrivacyCost(rho=union.rho, added_delta=union.vanishing_delta, distance=union.distance)
+    else:
+        assert budget.epsilon is not None
+        union = _calibrated_union(budget.epsilon, budget.delta, query.max_keys, neighbors, method)
+        cost = PrivacyCost(budget.epsilon, budget.delta)
+    return Allotment(None, (), (), cost, union)
+
+
+@lru_cache(maxsize=64)
+def _calibrated_union(
+    epsilon: Fraction | LogRatio, delta: Fraction, max_keys: int, neighbors: Neighbors, method: Any
+) -> SetUnion:
+    """A plan and its release ask for the same one."""
+    return SetUnion.calibrated(epsilon, delta, max_keys, neighbors=neighbors, method=method)
 
 
 def _error(allotment: Allotment) -> float:

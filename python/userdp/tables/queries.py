@@ -15,6 +15,8 @@ from userdp.tables.schema import Schema, key_value, key_values
 
 MOST_KEYS = 2**22
 RULES = ("random", "first")
+METHODS = ("two-round", "policy", "one-round")
+"""Of set unions, as `SetUnion.calibrated` takes them."""
 
 
 class KeySet:
@@ -102,6 +104,7 @@ class Query:
     steps: tuple[Any, ...] = ()  # expressions to filter by, (name, expression), and functions of users
     grouping: Grouping | None = None
     answers: tuple[tuple[str, Aggregate], ...] = ()
+    union: str | None = None  # how to find which keys there are, where nothing else is asked
 
     @property
     def aggregates(self) -> Mapping[str, Aggregate]:
@@ -204,6 +207,8 @@ class Query:
             Of `count_users`, `count_rows`, `sum`, `mean`, `quantile` and `histogram`, by the names of the answer's
             columns.
         """
+        if self.union is not None:
+            raise ValueError("the query ends with keys_only(): which keys there are is all that it asks for")
         if self.answers:
             raise ValueError("the query has its agg already: ask for all in one, so that they share the privacy budget")
         if not aggregates:
@@ -215,6 +220,30 @@ class Query:
                     f"histogram(...); got {short_repr(aggregate)}"
                 )
         return replace(self, answers=tuple(aggregates.items()))
+
+    def keys_only(self, method: str = "two-round") -> Query:
+        """Ask which groups there are, and nothing else of them: more of them are found than where they are counted.
+
+        Parameters
+        ----------
+        method : {"two-round", "policy", "one-round"}
+            How it is found out; `userdp.mechanisms.SetUnion` says what they are. Two rounds found most in all data that
+            were tried but some where users have many keys: there the policy did (docs/tables.md).
+
+        Examples
+        --------
+        >>> Query().group_by("shop", max_keys=10).keys_only().union
+        'two-round'
+        """
+        if self.answers or self.union is not None:
+            raise ValueError("keys_only() goes in place of agg, once")
+        if self.grouping is None:
+            raise ValueError("keys_only() comes after group_by, which says what the groups are")
+        if self.grouping.rule != "random":
+            raise ValueError("keys_only() draws which groups of a user count: leave rule= of group_by out")
+        if not isinstance(method, str) or method not in METHODS:
+            raise ValueError(f"method must be 'two-round', 'policy' or 'one-round'; got {short_repr(method)}")
+        return replace(self, union=method)
 
     def _open(self, method: str) -> None:
         if self.grouping is not None or self.answers:

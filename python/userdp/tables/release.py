@@ -22,6 +22,7 @@ from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import open_unit_interval, parse_level, short_repr
 from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.set_union import SetUnion
 from userdp.tables.aggregates import Histogram, Mean, Quantile
 from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
 from userdp.tables.noise import Allotment, Noise, deviation
@@ -273,6 +274,8 @@ class Release(Shown):
                 columns[answer.name] = self._values(answer).tolist()
                 columns[f"{answer.name}_low"] = low.tolist()
                 columns[f"{answer.name}_high"] = high.tolist()
+        if self._noise.union is not None:
+            raise ValueError("intervals are for numbers, and keys_only() has none")
         if len(columns) == asked:
             raise ValueError(
                 "intervals are for counts, sums and means, and for quantiles where count_users() is in the same agg: "
@@ -397,6 +400,7 @@ class Release(Shown):
             "cost": _cost_texts(self.cost),
             "threshold": self.threshold,
             "query": self._facts,
+            **({} if self._noise.union is None else {"mechanism": repr(self._noise.union)}),
             "columns": {name: [_finite(value) for value in column] for name, column in self._columns().items()},
         }
         return json.dumps(content, indent=1, allow_nan=False, default=_plain)
@@ -433,6 +437,9 @@ class Release(Shown):
             )
         if self._noise.keyed is not None and self._noise.keyed.correlated is not None:
             notes.append(IN_COMMON)
+        if self._noise.union is not None:
+            facts += union_facts(self._noise.union)
+            notes.append("A group that is not shown may exist. Of a group that is shown nothing else is told.")
         notes += [
             "Not in the errors: what bounding leaves out (keys, rows, totals and values beyond their public bounds), "
             "rows without an id or with a missing value, that users may be a sample, and ids that are not people.",
@@ -446,9 +453,28 @@ class Release(Shown):
         return noise_rows(self._query, self._noise)
 
 
+def union_facts(union: SetUnion) -> list[Fact]:
+    """How keys are found, for people."""
+    one = union.users_for("1/2"), union.users_for("0.95")
+    most = union.users_for("1/2", union.max_keys), union.users_for("0.95", union.max_keys)
+    how = "users raise sums one after the other" if union.cap is not None else f"rounds: {len(union.rounds)}"
+    return [
+        Fact("Keys are found by", f"weights of users, {how}"),
+        Fact("Shown with 50 % (95 %)", f"groups of about {one[0]} ({one[1]}) users who count in no other group"),
+        Fact("or", f"of about {most[0]} ({most[1]}) users who count in {union.max_keys} groups that are not shown yet"),
+    ]
+
+
 def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, str]]:
     """What noise each number has, for people."""
     rows = []
+    for sigma_squared, threshold in noise.union.rounds if noise.union else ():
+        assert noise.union is not None
+        weight = noise.union.weight
+        noisy = noise_text(DiscreteGaussian(sigma_squared=sigma_squared), 1 / weight)
+        rows.append(
+            ("weights of groups", "1 in length", noisy, f"shown from a sum of {rounded(threshold / weight)} on")
+        )
     if noise.keyed is not None and noise.keyed.correlated is not None:
         error = rounded(noise.keyed.spread(USERS))
         rows.append(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
+from userdp.mechanisms.set_union import KeysOfUsers
 from userdp.tables.aggregates import Histogram, Quantile, whole_unit
 from userdp.tables.compiled import Answer, Compiled, Kind, Statistic, Step, limits
 from userdp.tables.per_user import apply_per_user, rows_of
@@ -103,12 +104,7 @@ def add_up(
     bins = [bins_of(answer, query.types) for answer in query.answers if not answer.aggregate.of_keys]
     splits = [_Splits(one, _core.TableSums(0, memory=memory, directory=directory), query) for one in bins]
     present = np.zeros(0, dtype=np.bool_)  # by the number of a user
-    for codes, cells in _batches(query, table, user, schema, users):
-        kept = np.ones(len(codes), dtype=np.bool_)
-        for name in query.used:
-            kept &= cells[name].valid
-        chosen = {name: _taken(cells[name], kept) for name in query.used}
-        owners = codes[kept]
+    for owners, chosen in _complete(query, table, user, schema, users):
         if len(users) > len(present):
             present = np.append(present, np.zeros(len(users), dtype=np.bool_))
         present[owners] = True
@@ -120,6 +116,29 @@ def add_up(
             split.add(owners, of_keys, chosen)
     drawn = secrets.token_bytes(32) if coins is None else coins
     return _summed(query, users, keys, sums, splits, int(present.sum()), drawn)
+
+
+def keys_of_users(
+    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], *, memory: int, directory: str | None
+) -> tuple[KeysOfUsers, list[KeyValue]]:
+    """Read a table once: which users have which keys, and what the codes of keys stand for."""
+    users, keys = _core.TableIndex(), _Keys(query)
+    rows = _core.TableSums(0, memory=memory, directory=directory)
+    for owners, chosen in _complete(query, table, user, schema, users):
+        rows.add(owners, keys.codes(chosen, len(owners)), [])
+    order, listed, places = keys.ordered()
+    return KeysOfUsers(users, keys.index, rows, order), [listed[place] for place in places.tolist()]
+
+
+def _complete(
+    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], users: Any
+) -> Iterator[tuple[Codes, dict[str, Cells]]]:
+    """The users of the rows that have all values which are needed, and these, batch by batch."""
+    for codes, cells in _batches(query, table, user, schema, users):
+        kept = np.ones(len(codes), dtype=np.bool_)
+        for name in query.used:
+            kept &= cells[name].valid
+        yield codes[kept], {name: _taken(cells[name], kept) for name in query.used}
 
 
 def _summed(

@@ -26,17 +26,18 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import PrivacyBudgetError
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
+from userdp.mechanisms.set_union import KeysOfUsers
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
-from userdp.tables.audits import TableAlgorithm
+from userdp.tables.audits import TableAlgorithm, UnionAlgorithm
 from userdp.tables.compiled import Compiled, compiled
-from userdp.tables.drawing import draw
+from userdp.tables.drawing import draw, draw_keys
 from userdp.tables.noise import Allotment, Budget, allot
 from userdp.tables.queries import Query
 from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
-from userdp.tables.release import IN_COMMON, Release, noise_rows
-from userdp.tables.rows import Sums, add_up, check_user_column, read_cells
+from userdp.tables.release import IN_COMMON, Release, noise_rows, union_facts
+from userdp.tables.rows import KeyValue, Sums, add_up, check_user_column, keys_of_users, read_cells
 from userdp.tables.schema import Key, Schema
 from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
 
@@ -127,6 +128,8 @@ class Plan(Shown):
             )
         ]
         keyed = self.noise.keyed
+        if self.noise.union is not None:
+            facts += union_facts(self.noise.union)
         if keyed is not None and keyed.sparse is not None:
             sparse = keyed.sparse
             group = "an unknown group" if self.query.listed else "a group"
@@ -375,12 +378,18 @@ class Session:
         """
         source = source_of(random_state)
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
-        label = ", ".join(plan.query.names) if name is None else str(name)
-        # What chooses the keys that count is of the same stream, so that the whole release can be repeated.
-        coins = None if random_state is None else source.below(2**256).to_bytes(32, "big")
-        drawn = self._charged(
-            plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source), coins
-        )
+        label = (", ".join(plan.query.names) or "keys") if name is None else str(name)
+        union = plan.noise.union
+        if union is None:
+            # What chooses the keys that count is of the same stream, so that the whole release can be repeated.
+            coins = None if random_state is None else source.below(2**256).to_bytes(32, "big")
+            drawn = self._charged(
+                plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source), coins
+            )
+        else:
+            drawn = self._charged_for_keys(
+                plan.cost, label, plan.query, lambda held, keys: draw_keys(plan.query, union, held, keys, source)
+            )
         caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
         return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats, self._table.backend)
 
@@ -451,21 +460,35 @@ class Session:
     def _charged(
         self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Sums], _T], coins: bytes | None = None
     ) -> _T:
+        """Charge, then read the table, add up, and draw."""
+        where = {"memory": self._memory, "directory": self._directory}
+        return self._after_charge(
+            cost,
+            label,
+            lambda: draws(add_up(query, self._table, self._user, self._schema, coins=coins, **where)),  # type: ignore[arg-type]
+        )
+
+    def _charged_for_keys(
+        self,
+        cost: PrivacyCost,
+        label: str,
+        query: Compiled,
+        draws: Callable[[KeysOfUsers, Sequence[KeyValue]], _T],
+    ) -> _T:
+        """Charge, then read which users have which keys, and draw."""
+        where = {"memory": self._memory, "directory": self._directory}
+        return self._after_charge(
+            cost,
+            label,
+            lambda: draws(*keys_of_users(query, self._table, self._user, self._schema, **where)),  # type: ignore[arg-type]
+        )
+
+    def _after_charge(self, cost: PrivacyCost, label: str, reads: Callable[[], _T]) -> _T:
         """Charge, then read the table and draw; whatever goes wrong then is one error without a reason."""
         self.ledger.spend(cost, label, neighbors=self.neighbors)
         drawn = None
         with contextlib.suppress(Exception):
-            drawn = draws(
-                add_up(
-                    query,
-                    self._table,
-                    self._user,
-                    self._schema,
-                    memory=self._memory,
-                    directory=self._directory,
-                    coins=coins,
-                )
-            )
+            drawn = reads()
         if drawn is None:
             # Outside of any handler: an exception keeps the one that was being handled, and that one shows rows.
             raise RuntimeError(FAILED)
@@ -480,13 +503,13 @@ class Session:
         epsilon: Epsilon | None = None,
         delta: Delta | None = None,
         rho: Delta | None = None,
-    ) -> TableAlgorithm:
+    ) -> TableAlgorithm | UnionAlgorithm:
         """Return what `release` would draw on small worlds, for exact audits; the session's table is not looked at.
 
         Parameters
         ----------
         query : Query
-            Of counts, sums and means.
+            Of counts, sums and means, or of keys only.
         n_users : int
             How many users the worlds have at most.
         keys : sequence, optional
@@ -496,11 +519,13 @@ class Session:
 
         Returns
         -------
-        TableAlgorithm
+        TableAlgorithm or UnionAlgorithm
             For `userdp.audit.audit_user_level`. An example is a row, as a tuple of the values of its `columns`, or None
             for no row.
         """
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
+        if plan.noise.union is not None:
+            return UnionAlgorithm(plan.query, plan.noise.union, self._schema, keys=keys)
         return TableAlgorithm(plan.query, plan.noise, self._schema, n_users=n_users, keys=keys)
 
     def _meant(self, query: Query, budget: Budget) -> tuple[Compiled, Allotment]:
