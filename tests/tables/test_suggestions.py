@@ -87,6 +87,15 @@ def test_one_user_is_in_one_bin(neighbors: Any) -> None:
     assert max(moved) == (2 if neighbors == "replace" else 1)
 
 
+@pytest.mark.parametrize(("query", "row", "times"), [(ROWS_OF_FOUR, 1, 9), (TOTAL, 10, 200)])
+def test_users_beyond_the_given_bound_are_counted(query: Query, row: int, times: int) -> None:
+    """Where everybody has more than the largest bound that is considered, it is the best one."""
+    search, counts = between(query, [[row] * times] * 30 + [[row]] * 2)
+    assert counts[-1] == 30
+    noise = noise_of(search, "add-remove", epsilon=F(100), rho=None)
+    assert bound_of(search, counts, noise, 1.0) == len(search.candidates) - 1
+
+
 class Bins:
     """The noisy numbers of users between candidates, merged beyond what they may be, as a finite algorithm."""
 

@@ -70,8 +70,13 @@ class Search:
         return np.array([int(sums.columns[one][0]) for one in self.above], dtype=np.int64) - low
 
     def users_between(self, sums: Sums) -> Integers:
-        """How many users have more than each candidate and not more than the next: each user is in one bin at most."""
-        return -np.diff(self.users_above(sums))
+        """How many users have more than each candidate and not more than the next: each user is in one bin at most.
+
+        Users above the last candidate are in the last bin, as a higher bound is not considered.
+        """
+        above = self.users_above(sums)
+        above[-1] = 0
+        return -np.diff(above)
 
     @property
     def bins(self) -> int:
