@@ -227,7 +227,7 @@ def test_worlds_of_agreement(n: int, k: int) -> None:
         *(SelectionWorld(n, k, loss) for n, k in ((1, 1), (4, 3), (6, 4), (3, 100)) for loss in ("regret", "error")),
         SelectionWorld(7, 5, "agreement", F(7, 10)),
     ],
-    ids=str,
+    ids=lambda world: str(world.described()),
 )
 def test_two_programs_list_the_same_world(world: SelectionWorld) -> None:
     built = optimality.world_of(world.described())
