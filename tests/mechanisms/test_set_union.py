@@ -407,3 +407,12 @@ def test_promises_that_need_too_wide_noise_are_refused() -> None:
     for method in ("two-round", "one-round", "policy"):
         with pytest.raises(ValueError, match="no noise and threshold were found"):
             SetUnion.calibrated("1e-12", "1e-15", 2, method=method)  # type: ignore[arg-type]
+
+
+def test_what_promises_nothing_is_said_at_once() -> None:
+    """A weight far above the noise, and an epsilon at which what drawn noise is off counts in full."""
+    assert SetUnion(max_keys=2, rounds=[(5, 2**61)], epsilon=1, weight=2**48).certified_delta == 1
+    assert SetUnion(max_keys=2, rounds=[(5, 2**61)] * 2, epsilon=1, weight=2**48).certified_delta == 1
+    assert SetUnion(max_keys=2, rounds=[(2**40, 2**24)] * 2, epsilon=100).certified_delta == 1
+    with pytest.raises(ValueError, match="another epsilon"):
+        SetUnion.calibrated(1000, "1e-5", 2)

@@ -346,8 +346,8 @@ class SetUnion(Mechanism):
         Parameters
         ----------
         users : mapping from user ids to keys, or sequence
-            The keys of every user, each an iterable; a sequence has its places as users. A key that a user has twice
-            counts once, and a user may have none.
+            The keys of every user, each an iterable. A key that a user has twice counts once, and a user may have none.
+            A sequence has its places as users: who is removed leaves an empty place, and those after keep theirs.
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draws reproducible,
             for tests only, and warns (`InsecureRandomnessWarning`).

@@ -151,7 +151,8 @@ def calibrate(
                 return made
     raise ValueError(
         f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-        f"max_keys={keys}; take a larger epsilon or delta"
+        f"max_keys={keys}; take a larger delta or another epsilon: drawn noise is off the ideal one by e**epsilon "
+        "times 2**-112 and more"
     )
 
 

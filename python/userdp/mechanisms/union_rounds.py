@@ -37,6 +37,8 @@ SMALL = 384
 LARGE = Fraction(1, 2**12)
 """From such a probability on it is counted that new keys are hidden on one side only."""
 STEPS_PER_WIDTH = 4
+VAST = 2**14
+"""From this mu^2 on neighbors are told apart but for 2^-700, at any level at which distances leave a delta below 1."""
 WIDTHS = 8
 """The losses of a first round are listed up to so many of its standard deviations."""
 NEGLIGIBLE = Fraction(1, 10**7)
@@ -234,8 +236,11 @@ class Rounds:
         """At or above the least delta at a level."""
         low, high = enclosure(level, "epsilon")
         far = sum((one.moved * (one.noise.distance + SMOOTHED_WITHIN) for one in self.rounds), Fraction(0))
-        found = self._curve(_down(low))
-        return min(Fraction(1), shortened(found + (1 + high) * far, up=True, bits=BITS))
+        extra = (1 + high) * far
+        # Then 1 is the answer, and the curves would take very long.
+        if extra >= 1 or any(one.mu2(Fraction(0)) >= VAST for one in self.rounds):
+            return Fraction(1)
+        return min(Fraction(1), shortened(self._curve(_down(low)) + extra, up=True, bits=BITS))
 
     def _curve(self, level: Fraction) -> Fraction:
         """At or above the curve of all rounds."""
