@@ -369,9 +369,29 @@ def test_worlds_that_are_too_large() -> None:
         users | {"n_users": 900, "n_examples": 900},
         users | {"n_users": 10**9, "n_examples": 1},
         {"kind": "sum", "lowest": 0, "reach": 10**9, "outputs": [0], "losses": [["0"]] * 3000},
+        # 501,501 multisets of 1,000 examples: gigabytes.
+        users | {"universe": [0, 1, 2], "n_users": 1, "n_examples": 1000, "losses": [["0"]] * 501_501},
     ):
         problems = checker.check(sealed(report | {"world": world})).problems
         assert "to be checked" in problems[0] or "too large" in problems[0] or "must have" in problems[0], problems
+
+
+def test_symmetries_that_are_repeated() -> None:
+    """Each takes as long as all datasets do, and a few bytes of a file."""
+    exchanged = {"examples": [1, 0], "outputs": [0]}
+    world = {"kind": "users", "universe": [0, 1], "n_users": 900, "n_examples": 1, "outputs": [0]}
+    world |= {"losses": [["0"]] * 901, "symmetries": [exchanged] * 1400}
+    problems = checker.check(sealed(selection(3, 3).to_dict() | {"world": world})).problems
+    assert problems == ("there are too many symmetries to be checked",)
+
+
+def test_long_numbers_for_many_unknowns() -> None:
+    """A sum of fractions for each unknown: hours, for numbers of 5,400 digits."""
+    long, n = "9" * 5400, 70_000
+    world = {"kind": "sum", "lowest": 0, "reach": 1, "outputs": list(range(n)), "losses": [["0"] * n]}
+    stated = {"world": world, "epsilon": {"ratio": long, "exponent": "0"}, "below": long, "above": long}
+    problems = checker.check(sealed(selection(3, 3).to_dict() | stated | {"scale": long})).problems
+    assert problems == ("scale and above are too long for so many unknowns to be checked",)
 
 
 # --- alone

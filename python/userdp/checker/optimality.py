@@ -25,6 +25,12 @@ MOST_CONSTRAINTS = 4_000_000
 MOST_BITS = 2**14
 """Of a number in a certificate."""
 MOST_EXPONENT = 2**10
+MOST_LISTED = 2**27
+"""Users of all multisets together, and examples of all that a user can have."""
+MOST_STEPS = 2**30
+"""Users and outputs of all multisets together, once and for each relabeling: about a minute."""
+MOST_UNKNOWN_BITS = 2**31
+"""Of the numbers that every unknown of a bound is added to: minutes."""
 
 FIELDS = set(
     "world epsilon below above delta objective prior total table scale mu y value lower_bound".split()  # noqa: SIM905
@@ -197,13 +203,16 @@ def _users(stated: Mapping[str, Any]) -> World:
     total = _binomial(kinds + n - 1, n)
     need(total == len(stated["losses"]), f"losses must have a row for each of {total} datasets")
     need(total * k <= MOST_UNKNOWNS, "the world is too large to be checked")
+    need(kinds * m <= MOST_LISTED and total * n <= MOST_LISTED, "the world is too large to be checked")
+    need(isinstance(stated["symmetries"], list), "symmetries must be a list")
+    steps = (1 + len(stated["symmetries"])) * (kinds * m + total * (n + k))
+    need(steps <= MOST_STEPS, "there are too many symmetries to be checked")
     types = list(itertools.combinations_with_replacement(range(size), m))
     datasets = list(itertools.combinations_with_replacement(range(kinds), n))
     losses = _losses(stated["losses"], total, k)
     at = {dataset: place for place, dataset in enumerate(datasets)}
     kind_at = {kind: place for place, kind in enumerate(types)}
     generators = []
-    need(isinstance(stated["symmetries"], list), "symmetries must be a list")
     for symmetry in stated["symmetries"]:
         need(isinstance(symmetry, dict) and set(symmetry) == {"examples", "outputs"}, "a symmetry has other fields")
         for name, length in (("examples", size), ("outputs", k)):
@@ -391,6 +400,8 @@ def check_optimality(report: Mapping[str, Any]) -> Checked:
     need(0 <= delta < 1, "delta must be in [0, 1)")
     total, scale = _whole(report["total"], "total"), _whole(report["scale"], "scale")
     need(total > 0 and scale > 0, "total and scale must be above 0")
+    width = scale.bit_length() + above.numerator.bit_length() + above.denominator.bit_length()
+    need(unknowns * width <= MOST_UNKNOWN_BITS, "scale and above are too long for so many unknowns to be checked")
     need(isinstance(report["table"], list) and len(report["table"]) == unknowns, f"table must have {unknowns} masses")
     table = [_whole(mass, "a mass") for mass in report["table"]]
     prior, weights = _weights(report, world, scale)
