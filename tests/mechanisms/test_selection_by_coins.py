@@ -135,3 +135,14 @@ def test_refusals_of_the_most_frequent_item_by_coins() -> None:
         many.pmf({3: 1})
     with pytest.raises(ValueError, match="beta is too small"):
         many.users_needed(agreement="0.9", beta="1e-12")
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_counts_of_very_many_users(mechanism: Any) -> None:
+    """What an audit asks takes no memory for each user, and what is beyond 64 bits is refused."""
+    choice = PurePrivateMode(epsilon=1, n_items=4, mechanism=mechanism)
+    assert choice.pmf({0: 2**62, 1: 2**62}).weights[:2] == choice.pmf({0: 5000, 1: 5000}).weights[:2]
+    assert choice.probability(0, {0: 10**12}) > F(1, 2)
+    for ask in (choice.pmf, lambda counts: choice.probability(0, counts)):
+        with pytest.raises(ValueError, match=r"counts must be at most 2\*\*62; one is larger"):
+            ask({0: 2**62 + 1})

@@ -98,10 +98,12 @@ def test_padding() -> None:
     replace, add_remove = pure(F(2), 100), pure(F(2), 100, "add-remove")
     for items in ([5] * 4, [0, 99, 3, 4], [99] * 4, [None] * 4, [1, -1, 100, 99]):
         counts = replace.tally(items)
-        groups = replace._groups(counts)
+        groups = replace._groups(counts, padded=True)
         assert len(groups) == 2 * 4 + 1
-        assert len(add_remove._groups(counts)) <= 2 * len(counts) + 1
-        assert list(groups) == list(add_remove._groups(counts))
+        assert len(add_remove._groups(counts, padded=True)) <= 2 * len(counts) + 1
+        assert list(groups) == list(add_remove._groups(counts)) == list(replace._groups(counts))
+        # An audit lists no group for each user, and its pmf is that of the draw.
+        assert replace._mechanism.pmf(groups).weights == replace.pmf(counts).weights
 
 
 @pytest.mark.parametrize("relation", NEIGHBORS)

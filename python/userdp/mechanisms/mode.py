@@ -40,6 +40,10 @@ ItemT = TypeVar("ItemT", bound="int | str | bytes")
 Outcome = TypeVar("Outcome")
 
 
+MOST_COUNT = 2**62
+"""Of an item: scores have 64 bits."""
+
+
 class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
     """Choose an item that many users have, from keyword arguments that say everything."""
 
@@ -110,6 +114,8 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
                 raise TypeError(f"counts must be ints; one is a {type(count).__name__}")
             if count < 0:
                 raise ValueError("counts must be at least 0; one is negative")
+            if count > MOST_COUNT:
+                raise ValueError("counts must be at most 2**62; one is larger")
             if key is None:
                 continue
             item = self._accepted(key)
@@ -327,8 +333,11 @@ class PurePrivateMode(PrivateMode[int, int]):
         number = item_of(item)
         return number if isinstance(number, int) and 0 <= number < self.n_items else None
 
-    def _groups(self, counts: Counts, alone: int | None = None) -> GroupedScores:
-        """A group for every item that somebody has, and for one more if wanted, and those between them."""
+    def _groups(self, counts: Counts, alone: int | None = None, *, padded: bool = False) -> GroupedScores:
+        """A group for every item that somebody has, and for one more if wanted, and those between them.
+
+        Empty groups before the first item change no probability; with `padded` there are as many as a draw needs.
+        """
         count_of = {} if alone is None else {alone: 0}
         count_of |= dict(self._present(counts))
         starts, scores, free = [], [], 0
@@ -339,8 +348,8 @@ class PurePrivateMode(PrivateMode[int, int]):
         if free < self.n_items:
             starts.append(free)
             scores.append(0)
-        # Where n is public, the number of distinct items does not show: empty groups before the first item.
-        size = 2 * sum(counts.values()) + 1 if self.neighbors == "replace" else 0
+        # Where n is public, a draw does not show the number of distinct items. Audits list no group for each user.
+        size = 2 * sum(counts.values()) + 1 if padded and self.neighbors == "replace" else 0
         empty = max(size - len(starts), 0)
         return GroupedScores(
             np.pad(np.array(starts, dtype=np.uint64), (empty, 0)),
@@ -358,7 +367,7 @@ class PurePrivateMode(PrivateMode[int, int]):
     def _draw(self, source: _core.Source, counts: Counts) -> int:
         if self._flips is not None:
             return self._flips._draw(source, self._listed(counts))
-        return self._mechanism._draw(source, self._groups(counts))
+        return self._mechanism._draw(source, self._groups(counts, padded=True))
 
     def pmf(self, counts: Counts) -> Pmf:
         """The distribution of the outcome of a release, exactly. Not private: for audits.
