@@ -369,6 +369,8 @@ def test_worlds_that_are_too_large() -> None:
         users | {"n_users": 900, "n_examples": 900},
         users | {"n_users": 10**9, "n_examples": 1},
         {"kind": "sum", "lowest": 0, "reach": 10**9, "outputs": [0], "losses": [["0"]] * 3000},
+        # Powers of 18 million bits: hours, for a file of some kilobytes.
+        base | {"n_users": 1000, "n_items": 2, "loss": "agreement", "agreement": "1/" + "9" * 5400},
         # 501,501 multisets of 1,000 examples: gigabytes.
         users | {"universe": [0, 1, 2], "n_users": 1, "n_examples": 1000, "losses": [["0"]] * 501_501},
     ):

@@ -25,6 +25,8 @@ MOST_CONSTRAINTS = 4_000_000
 MOST_BITS = 2**14
 """Of a number in a certificate."""
 MOST_EXPONENT = 2**10
+MOST_AGREEMENT_BITS = 64
+"""Of the denominator of an agreement, of which powers are taken."""
 MOST_LISTED = 2**27
 """Users of all multisets together, and examples of all that a user can have."""
 MOST_STEPS = 2**30
@@ -115,6 +117,8 @@ def _selection(stated: Mapping[str, Any]) -> World:
     if kind == "agreement":
         share = _number(stated["agreement"], "agreement")
         need(0 <= share <= 1 and items >= 2, "agreement must be in [0, 1], with two items at least")
+        short = share.denominator.bit_length() <= MOST_AGREEMENT_BITS
+        need(short, f"agreement must have a denominator of at most {MOST_AGREEMENT_BITS} bits to be checked")
         prior, losses = _agreement(n, items, share, counts, distinct)
     else:
         need(stated["agreement"] is None, "agreement goes with the loss of that name")
