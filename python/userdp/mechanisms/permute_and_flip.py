@@ -85,7 +85,7 @@ class PermuteAndFlip(ListedChoice["_core.PermuteAndFlipRate"]):
     >>> choice.sample(votes) in (0, 1, 2)
     True
     >>> choice.pmf(votes).probabilities.round(4).tolist()
-    [0.0, 0.6967, 0.3032]
+    [0.0, 0.6967, 0.3033]
     >>> choice.certified_epsilon <= 1
     True
     >>> loss = PermuteAndFlip(epsilon="0.5", sensitivity=0.1, granularity=2**-20)
