@@ -416,3 +416,11 @@ def test_what_promises_nothing_is_said_at_once() -> None:
     assert SetUnion(max_keys=2, rounds=[(2**40, 2**24)] * 2, epsilon=100).certified_delta == 1
     with pytest.raises(ValueError, match="another epsilon"):
         SetUnion.calibrated(1000, "1e-5", 2)
+
+
+def test_users_for_what_a_cap_does_not_reach_are_refused() -> None:
+    """With a cap of three standard deviations above the threshold, keys are shown with Phi(3) = 0.99865 at most."""
+    union = SetUnion(max_keys=1, rounds=[(100, 50)], epsilon=1, weight=16, cap=80)
+    assert union.users_for("0.9986") == math.ceil((50 + 10 * 2.9889) / 16)
+    with pytest.raises(ValueError, match="probability"):
+        union.users_for("0.9987")

@@ -326,7 +326,7 @@ class SetUnion(Mechanism):
         Parameters
         ----------
         probability : float, int, Fraction or decimal string
-            In (0, 1), that the last round shows it.
+            In (0, 1), that the last round shows it. With a cap, what a sum of the cap is shown with at most.
         keys : int
             How many keys each of these users has that were not shown before; those above `max_keys` are as `max_keys`.
         """
@@ -336,6 +336,11 @@ class SetUnion(Mechanism):
             raise ValueError(f"keys={keys}: a weight of {self.weight} is nothing when it is spread over so many")
         last = self._thresholds[-1]
         reach = last.threshold + math.sqrt(float(_gaussian(last).sigma_squared)) * NormalDist().inv_cdf(wanted)
+        if self.cap is not None and reach > self.cap:
+            raise ValueError(
+                f"probability={short_repr(probability)}: sums are raised to the cap of {self.cap} at most, which is "
+                "shown less often, whatever the number of users"
+            )
         return max(1, math.ceil(reach / each))
 
     # --- draws
