@@ -76,6 +76,12 @@ def test_candidates_are_public() -> None:
     assert search.candidates[-1] * search.unit == pytest.approx(10**6, rel=1e-4)
 
 
+def test_no_candidate_is_above_the_given_bound() -> None:
+    """A sixteenth of the column's largest value, the lowest candidate otherwise, may be above it."""
+    search = search_of(Query().agg(total=tables.sum("paid", max_total="0.5")), Schema(paid=number(0, 9)))
+    assert [candidate * search.unit for candidate in search.candidates] == [0.5]
+
+
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_one_user_is_in_one_bin(neighbors: Any) -> None:
     """All pairs of some users beside two others: a bin moves by 1 for one user, and two bins for two."""

@@ -99,6 +99,7 @@ def search_of(query: Query, schema: Mapping[str, ColumnType]) -> Search:
     lowest = 1
     if total.value is not None:
         lowest = max(1, math.ceil(max(abs(total.value.low), abs(total.value.high)) * LOWEST_SHARE))
+    lowest = min(lowest, total.high)
     steps = math.floor(2 * math.log2(max(total.high / lowest, 1)))
     candidates = sorted({math.floor(lowest * 2 ** (j / 2)) for j in range(steps + 1)} | {total.high})
 
