@@ -350,7 +350,7 @@ pub(crate) fn walked_sums<'py>(
         return Err(PyValueError::new_err("starts: must not decrease, and be from 0 to the number of keys"));
     }
     let place = |start: i64| usize::try_from(start).unwrap_or_default();
-    let turns = || starts.array_windows().map(|&[start, end]| &keys[place(start)..place(end)]);
+    let turns = || starts.windows(2).map(|ends| &keys[place(ends[0])..place(ends[1])]);
     let most = turns().map(<[u32]>::len).max().unwrap_or_default().max(1);
     let sums = run(py, None, |control| walk::walked(turns(), n_keys, most, Reach { length, cap }, control))?;
     Ok(sums.into_pyarray(py))
