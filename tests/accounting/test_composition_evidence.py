@@ -6,6 +6,7 @@ import json
 import math
 import random
 import sys
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import compositions
-from compositions import Lattice, Transformed, enumerated, of_certificates, of_lattices, of_pairs, random_pair
+from compositions import Lattice, Transformed, decided, enumerated, of_certificates, of_lattices, of_pairs, random_pair
 from userdp.accounting import composition
 
 
@@ -59,6 +60,22 @@ def test_the_truths_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     in_order = enumerated([(p, other, 3)], 0.2)
     monkeypatch.setattr(compositions, "MOST_TUPLES", 0)
     assert enumerated([(p, other, 3)], 0.2) == pytest.approx(in_order, rel=1e-12)
+
+
+def test_doubles_do_not_decide_near_the_largest_loss() -> None:
+    """The largest loss of six releases is 6 ln 2; a little below it the delta is 2^-6 (1 - e^-x)."""
+    parts = [(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 6)]
+    epsilon = math.nextafter(6 * math.log(2), 0)
+    exact = decided(parts, epsilon)
+    assert exact is not None
+    with localcontext(Context(prec=60)):
+        truth = Decimal("0.5") ** 6 * (1 - (Decimal(epsilon) - 6 * Decimal(2).ln()).exp())
+    assert exact > 0
+    assert abs(exact / truth - 1) < Decimal("1e-30")
+    in_doubles = enumerated(parts, epsilon)
+    assert in_doubles is not None
+    assert abs(Decimal(in_doubles) / truth - 1) > Decimal("1e-3")
+    assert decided([*parts, *parts], 0.1) is None
 
 
 def test_chunks_are_not_run_again(
