@@ -90,6 +90,19 @@ def test_data_within_the_width_are_never_refused() -> None:
     assert "never refused" in compared.reason
 
 
+def test_a_width_is_not_compared_with_a_smoothness() -> None:
+    """Equal users are answered by all, users half a step apart by none: a width of 0 is no reason to look elsewhere."""
+    counts = AdditiveAlgorithm(range(81), lambda user: user[0], laplace, statistic_range=(0, 2))
+    asked: Any = {"epsilon": 1, "delta": "0.01", "n_users": 30, "inner_budgets": [("1/4", "1/2"), ("1/100", "1/2")]}
+    compared = compare_inner_budgets(counts, width="1/1000000", **asked)
+    assert 0 in [row.widest for row in compared.rows]
+    enough = [row for row in compared.rows if row.widest is not None and row.widest >= F("1/1000000")]
+    assert compared.best == (enough[0] if enough else max(compared.rows, key=lambda row: row.widest or 0))
+    assert ("never refused" in compared.reason) is bool(enough)
+    few_kinds = compare_inner_budgets(CONSTANT, epsilon=1, delta="1e-6", n_users=1000, smoothness="1/1000")
+    assert "of at most 3 kinds of users are never refused" in few_kinds.reason
+
+
 def test_smooth_algorithms_are_never_refused() -> None:
     """One replaced user moves the pmf by a factor of at most e^s; positions count for an algorithm that sees them."""
     for kind in (lambda pmf: SymmetricAlgorithm((0, 1), pmf), finite_algorithm((0, 1))):

@@ -33,7 +33,7 @@ class InnerBudgetChoice:
         The epsilon at which kept sets are compared, rounded down.
     smoothness : float
         If one replaced user moves the algorithm's probabilities by a factor of at most e^smoothness, data of at most
-        `kinds` distinct users are never refused. Rounded down.
+        `kinds` distinct users are never refused, if its `pmf_error` is 0. Rounded down.
     kinds : int or None
         How many distinct users may remain; None for any number. See `DelStab.plan`.
     widest : Fraction or None
@@ -241,14 +241,17 @@ def _best(
     rows: Sequence[InnerBudgetChoice], expected: Fraction | None, additive: bool
 ) -> tuple[InnerBudgetChoice, str]:
     def allows(row: InnerBudgetChoice) -> Fraction:
-        return Fraction(-1) if additive and row.widest is None else row.widest or Fraction(row.smoothness)
+        if not additive:
+            return Fraction(row.smoothness)
+        return Fraction(-1) if row.widest is None else row.widest
 
     widest = max(rows, key=allows)
     if expected is None:
         return widest, "it never refuses the widest data"
     enough = [row for row in rows if allows(row) >= expected]
     if enough:
-        return enough[0], "the fewest are left out, and data as expected are never refused"
+        few = "" if enough[0].kinds is None else f" of at most {enough[0].kinds} kinds of users"
+        return enough[0], f"the fewest are left out, and data as expected{few} are never refused"
     return widest, "none is sure to answer data as expected; this one comes nearest"
 
 
