@@ -15,7 +15,7 @@ from userdp.accounting.composition import (
     optimal_delta_of_groups,
 )
 from userdp.accounting.cost import PrivacyCost
-from userdp.accounting.gaussian_budget import bounded_range_to_mu2, gaussian_delta, largest_mu2
+from userdp.accounting.gaussian_budget import gaussian_delta, largest_mu2
 from userdp.accounting.group_privacy import (
     PrivacyParameters,
     group_privacy,
@@ -29,6 +29,7 @@ from userdp.accounting.peer_accountants import ClaimCheck, check_claims, from_dp
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.slots import LedgerSlot
 from userdp.accounting.zcdp import (
+    bounded_range_to_mu2,
     bounded_range_to_zcdp,
     largest_rho,
     pure_to_zcdp,

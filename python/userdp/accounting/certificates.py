@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from userdp.accounting.losses import (
     BoundedRangeLoss,
@@ -16,12 +16,13 @@ from userdp.accounting.losses import (
     DiscreteLaplaceLoss,
     FixedSampleGaussianLoss,
     GaussianLoss,
+    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
     SampledGaussianLoss,
 )
-from userdp.accounting.refinement import FIRST_CERTIFIED, targets
+from userdp.accounting.refinement import FIRST_CERTIFIED, Refined, targets
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level
@@ -39,9 +40,6 @@ from userdp.report.composition import (
     RangeRelease,
     SampledGaussianRelease,
 )
-
-if TYPE_CHECKING:
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
 
 DIGITS = 8
 """Of what a certificate rounds up by itself."""
@@ -83,7 +81,11 @@ class _Answer(NamedTuple):
 
 
 def certified(
-    composition: PrivacyLossDistribution, epsilon: PrivacyLevel | None, delta: Fraction | None, max_terms: int
+    composition: Refined,
+    neighbors: Neighbors,
+    epsilon: PrivacyLevel | None,
+    delta: Fraction | None,
+    max_terms: int,
 ) -> CompositionCertificate:
     """A certificate of what is asked, which its checker has accepted."""
     releases = tuple(release_of(part, count) for part, count in composition._parts)
@@ -98,9 +100,7 @@ def certified(
         shown = min(shown, answer.upper)
         if delta is None or answer.upper <= delta:
             resolution = None if answer.on_lattice else Fraction(1, steps)
-            made = partial(
-                CompositionCertificate, neighbors=composition.neighbors, releases=releases, resolution=resolution
-            )
+            made = partial(CompositionCertificate, neighbors=neighbors, releases=releases, resolution=resolution)
             found = _accepted(made, composition, answer, epsilon, delta, target)
             if found is not None:
                 return found
@@ -115,7 +115,7 @@ def certified(
 
 def _accepted(
     made: Callable[..., CompositionCertificate],
-    composition: PrivacyLossDistribution,
+    composition: Refined,
     answer: _Answer,
     epsilon: PrivacyLevel | None,
     delta: Fraction | None,
@@ -151,7 +151,7 @@ def _next(epsilon: PrivacyLevel) -> PrivacyLevel:
 
 
 def _answer(
-    composition: PrivacyLossDistribution,
+    composition: Refined,
     epsilon: PrivacyLevel | None,
     delta: Fraction | None,
     target: Fraction,

@@ -25,6 +25,7 @@ from userdp.accounting.losses import (
     SampledGaussianLoss,
 )
 from userdp.accounting.refinement import Parts, Refined
+from userdp.accounting.zcdp import bounded_range_to_mu2
 from userdp.exact.epsilon import as_epsilon, at_most
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
@@ -141,8 +142,6 @@ def _span(part: ReleaseLoss) -> PrivacyLevel | None:
 
 
 def _gaussian_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
-    from userdp.accounting.gaussian_budget import bounded_range_to_mu2
-
     gaussians = (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss)
     if not isinstance(above, gaussians):
         return None

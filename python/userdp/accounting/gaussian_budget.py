@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from userdp import _core
 from userdp.accounting.calibration import RESULT_BITS, largest_within
-from userdp.accounting.privacy_loss import MAX_TERMS, MOST_MU_SQUARED, PrivacyLossDistribution
+from userdp.accounting.losses import MOST_MU_SQUARED
+from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
 from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho
 from userdp.checker.enclosures import Normal, exponential
 from userdp.checker.releases import NoiseCurve
@@ -26,8 +27,6 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import BudgetError
 
-PI_OVER_8 = Fraction(3927, 10000)
-"""Just above it."""
 MOST_EPSILON = 2**10
 """The curve of larger ones takes numbers of thousands of bits."""
 GUARD_BITS = 72
@@ -40,35 +39,6 @@ GRIDS = 12
 STEPS = 24
 LEAST_MU = Fraction(1, 2**20)
 """As `PrivacyLossDistribution.gaussian` takes it."""
-
-
-def bounded_range_to_mu2(epsilon: Epsilon) -> Fraction:
-    """The Gaussian noise that dominates every mechanism with epsilon-bounded range.
-
-    Parameters
-    ----------
-    epsilon : privacy parameter
-        For all neighbors, ln P(o) / Q(o) lies in an interval of this length, which may depend on the pair of
-        neighbors. So it is for the exponential mechanism at its epsilon, also in its monotone form.
-
-    Returns
-    -------
-    Fraction
-        mu2 = (pi / 8) epsilon^2, rounded up by a part in 10^6: on any two neighbors, in both orders, the mechanism is
-        dominated by N(0, 1) and N(mu, 1).
-
-    Notes
-    -----
-    The least such mu2 is below it by a part of about epsilon^2 / 110. So releases of bounded range may be chosen
-    adaptively, and with Gaussian noise, as long as the mu2 of all stay within a sum that is fixed in advance. Proof:
-    docs/proofs/gaussian_budget.md.
-
-    Examples
-    --------
-    >>> bounded_range_to_mu2("1/10")
-    Fraction(3927, 1000000)
-    """
-    return PI_OVER_8 * value_enclosure(parse_level(epsilon))[1] ** 2
 
 
 def gaussian_delta(mu2: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Fraction:

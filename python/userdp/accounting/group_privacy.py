@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from userdp import _core
+from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.exact.epsilon import BITS, as_epsilon, at_most, enclosure, is_rational, upper
 from userdp.exact.numbers import (
     Bounds,
@@ -26,9 +26,6 @@ from userdp.exact.numbers import (
     round_up,
     short_repr,
 )
-
-if TYPE_CHECKING:
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
 
 MAX_POWER_BITS = 10**6
 
@@ -192,8 +189,6 @@ def user_epsilon(release: PrivacyLossDistribution, records: int, delta: Delta, *
     >>> user_epsilon(PrivacyLossDistribution.discrete_laplace("1/10"), 20, "1/100").upper < 2
     True
     """
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
-
     if not isinstance(release, PrivacyLossDistribution):
         raise TypeError(f"release must be a PrivacyLossDistribution; got {short_repr(release)}")
     return release.group(check_count(records, "records")).epsilon(delta, width=width)

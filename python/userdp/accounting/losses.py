@@ -11,15 +11,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from userdp import _core
 from userdp.exact.epsilon import core_level, enclosure, level_root
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    nonzero_level,
+    parse_delta,
+    parse_level,
+    parse_positive,
+    short_repr,
+)
 from userdp.exact.pmf import fractions_of, masses_of, whole_multiples
 from userdp.exceptions import BudgetError
+
+Neighbors: TypeAlias = Literal["replace", "add-remove"]
 
 MOST_LINES = 2**18
 """Pieces of curves of which a maximum is taken."""
@@ -27,10 +39,15 @@ CHORDS = 512
 """Pieces of the curve of a bounded range, where finitely many losses are needed."""
 MOST_BITS = 2**26
 """Of all powers of a ratio together."""
+MOST_SHIFT = 2**16
+MOST_MU_SQUARED = 2**8
 
 
 class ReleaseLoss(ABC):
-    """A release, by what bounds its privacy loss: immutable, hashable, shown as words."""
+    """A release, by what bounds its privacy loss: immutable, hashable, shown as words.
+
+    Kinds that callers give by parameters have `checked`, which refuses those that are out of range.
+    """
 
     __slots__ = ()
 
@@ -101,6 +118,13 @@ class PureLoss(ReleaseLoss):
     epsilon: PrivacyLevel
     delta: Fraction
 
+    @classmethod
+    def checked(cls, epsilon: Epsilon, delta: Delta) -> PureLoss:
+        level, exact = parse_level(epsilon), parse_delta(delta)
+        if exact == 1:
+            raise ValueError("delta must be below 1; a release with delta = 1 promises nothing")
+        return cls(level, exact)
+
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.pure(core_level(self.epsilon), self.delta, limbs)
 
@@ -127,6 +151,10 @@ class DiscreteLaplaceLoss(ReleaseLoss):
     rate: PrivacyLevel
     shift: int
 
+    @classmethod
+    def checked(cls, epsilon_per_unit: Epsilon, shift: int) -> DiscreteLaplaceLoss:
+        return cls(nonzero_level(epsilon_per_unit, "epsilon_per_unit"), check_shift(shift))
+
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.discrete_laplace(core_level(self.rate), self.shift, limbs)
 
@@ -151,6 +179,13 @@ class DiscreteGaussianLoss(ReleaseLoss):
     sigma_squared: Fraction
     shift: int
 
+    @classmethod
+    def checked(cls, sigma_squared: float | int | Fraction | str, shift: int) -> DiscreteGaussianLoss:
+        exact = parse_positive(sigma_squared, "sigma_squared")
+        if not Fraction(1, 100) <= exact <= 2**22:
+            raise ValueError(f"sigma_squared must be from 1/100 to 2**22; got {short_repr(sigma_squared)}")
+        return cls(exact, check_shift(shift))
+
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.discrete_gaussian(self.sigma_squared, self.shift, limbs)
 
@@ -163,6 +198,10 @@ class BoundedRangeLoss(ReleaseLoss):
     """All mechanisms of a bounded range."""
 
     range: PrivacyLevel
+
+    @classmethod
+    def checked(cls, range: Epsilon) -> BoundedRangeLoss:
+        return cls(nonzero_level(range, "range"))
 
     @property
     def attained(self) -> bool:
@@ -190,6 +229,13 @@ class GaussianLoss(ReleaseLoss):
 
     mu_squared: Fraction
     count: int = 1
+
+    @classmethod
+    def checked(cls, mu2: float | int | Fraction | str) -> GaussianLoss:
+        exact = parse_positive(mu2, "mu2")
+        if not Fraction(1, 2**40) <= exact <= MOST_MU_SQUARED:
+            raise ValueError(f"mu2 must be from 2**-40 to 2**8; got {short_repr(mu2)}")
+        return cls(exact)
 
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.gaussian(self.mu_squared)
@@ -271,6 +317,13 @@ class TableLoss(ReleaseLoss):
 
     def __str__(self) -> str:
         return f"a table of {max(len(self.forward.weights), len(self.backward.weights))} losses"
+
+
+def check_shift(shift: Any) -> int:
+    """How far values with noise are apart, which is not too much to be listed."""
+    if check_count(shift, "shift") > MOST_SHIFT:
+        raise ValueError(f"shift must be at most 2**16; got {short_repr(shift)}")
+    return int(shift)
 
 
 def _chords_of_range(whole: Fraction, width: float) -> PairLoss:

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from userdp.accounting.cost import PrivacyCost
-from userdp.accounting.losses import MOST_LINES
+from userdp.accounting.losses import MOST_LINES, BoundedRangeLoss, GaussianLoss, PureLoss, ReleaseLoss
 from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.report import AuditReport
-
-if TYPE_CHECKING:
-    from userdp.accounting.privacy_loss import Neighbors, PrivacyLossDistribution
 
 LEAST_MU_SQUARED = Fraction(1, 2**40)
 """Less noise budget than this is not told apart."""
 
 
-def loss_of_mechanism(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyLossDistribution:
-    """What the mechanism says of itself by `privacy_loss`, or by its cost."""
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
-
-    stated = getattr(mechanism, "privacy_loss", None)
-    if callable(stated):
-        made = stated(**arguments)
-        if not isinstance(made, PrivacyLossDistribution):
-            raise TypeError(f"mechanism.privacy_loss must return a PrivacyLossDistribution; got {short_repr(made)}")
-        return made
+def stated_cost(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyCost:
+    """What a mechanism that says no more of its privacy loss says that it costs."""
     if arguments:
         raise TypeError(f"{type(mechanism).__name__} takes no {', '.join(arguments)} for its privacy loss")
     cost = mechanism if isinstance(mechanism, PrivacyCost) else getattr(mechanism, "cost", None)
@@ -37,20 +26,17 @@ def loss_of_mechanism(mechanism: Any, arguments: Mapping[str, Any]) -> PrivacyLo
             "mechanism must have privacy_loss() or a cost; of algorithms with outputs and pmf make an audit, and take "
             f"from_audit(report); got {type(mechanism).__name__}"
         )
-    return loss_of_cost(cost, getattr(mechanism, "neighbors", "replace"))
+    return cost
 
 
-def loss_of_cost(cost: PrivacyCost, neighbors: Neighbors) -> PrivacyLossDistribution:
-    """The most that a cost says of the privacy loss, for the neighbors that it is about."""
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
-
+def release_of_cost(cost: PrivacyCost) -> tuple[ReleaseLoss, Fraction]:
+    """The most that a cost says of the privacy loss, and how far the release is from it."""
     if cost.bounded_range is not None:
-        return PrivacyLossDistribution.bounded_range(cost.bounded_range, neighbors=neighbors)
+        return BoundedRangeLoss.checked(cost.bounded_range), Fraction(0)
     if cost.mu2 is not None:
-        release = PrivacyLossDistribution.gaussian(mu2=max(cost.mu2, LEAST_MU_SQUARED), neighbors=neighbors)
-        return release.within(cost.distance)
+        return GaussianLoss.checked(max(cost.mu2, LEAST_MU_SQUARED)), cost.distance
     if cost.epsilon is not None:
-        return PrivacyLossDistribution.pure(cost.epsilon, cost.delta, neighbors=neighbors)
+        return PureLoss.checked(cost.epsilon, cost.delta), Fraction(0)
     raise ValueError("mechanism: a cost in rho alone says nothing of the privacy loss; it needs mu2 or epsilon")
 
 

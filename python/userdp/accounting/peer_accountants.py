@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
-from userdp.accounting.losses import LossTable, TableLoss
-from userdp.accounting.privacy_loss import MAX_TERMS, Neighbors, PrivacyLossDistribution
+from userdp.accounting.losses import LossTable, Neighbors, TableLoss
+from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
 from userdp.exact.epsilon import as_epsilon, core_level
 from userdp.exact.numbers import (
     Bounds,

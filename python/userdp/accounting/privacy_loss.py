@@ -10,23 +10,28 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from userdp.accounting.certificates import certified
+from userdp.accounting.cost import PrivacyCost
 from userdp.accounting.domination import dominates
 from userdp.accounting.losses import (
+    MOST_MU_SQUARED,
     BoundedRangeLoss,
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
     GaussianLoss,
+    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
+    check_shift,
     largest_pair,
     weights_of,
 )
-from userdp.accounting.mechanism_losses import loss_of_mechanism, pairs_of_audit
+from userdp.accounting.mechanism_losses import pairs_of_audit, release_of_cost, stated_cost
 from userdp.accounting.power_curves import group_of
 from userdp.accounting.refinement import Parts, Refined
 from userdp.accounting.sampling import fixed_size_sample, poisson_sample
@@ -38,7 +43,6 @@ from userdp.exact.numbers import (
     Epsilon,
     PrivacyLevel,
     check_count,
-    nonzero_level,
     parse_delta,
     parse_exact,
     parse_level,
@@ -50,12 +54,10 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import PmfLike
 from userdp.report import AuditReport
 
-Neighbors: TypeAlias = Literal["replace", "add-remove"]
 NEIGHBORS = ("replace", "add-remove")
 
 MAX_TERMS = 2**22
 CERTIFIED_TERMS = 2**20
-MOST_MU_SQUARED = 2**8
 FIXED_POINTS = 8
 """How often an interval is widened in which epsilon is looked for, where there is a distance."""
 WORTH = Fraction(1, 2**30)
@@ -218,10 +220,7 @@ class PrivacyLossDistribution(Refined):
         neighbors : {"replace", "add-remove"}
             For which it is private.
         """
-        level, exact = parse_level(epsilon), parse_delta(delta)
-        if exact == 1:
-            raise ValueError("delta must be below 1; a release with delta = 1 promises nothing")
-        return cls._of([(PureLoss(level, exact), 1)], neighbors)
+        return cls._of([(PureLoss.checked(epsilon, delta), 1)], neighbors)
 
     @classmethod
     def discrete_laplace(
@@ -239,8 +238,7 @@ class PrivacyLossDistribution(Refined):
         neighbors : {"replace", "add-remove"}
             For which the shift is.
         """
-        rate = nonzero_level(epsilon_per_unit, "epsilon_per_unit")
-        return cls._of([(DiscreteLaplaceLoss(rate, _shift(shift)), 1)], neighbors)
+        return cls._of([(DiscreteLaplaceLoss.checked(epsilon_per_unit, shift), 1)], neighbors)
 
     @classmethod
     def discrete_gaussian(
@@ -261,10 +259,7 @@ class PrivacyLossDistribution(Refined):
         -----
         Of the ideal noise. What `DiscreteGaussian` draws is within 2**-90 of it in total variation.
         """
-        exact = parse_positive(sigma_squared, "sigma_squared")
-        if not Fraction(1, 100) <= exact <= 2**22:
-            raise ValueError(f"sigma_squared must be from 1/100 to 2**22; got {short_repr(sigma_squared)}")
-        return cls._of([(DiscreteGaussianLoss(exact, _shift(shift)), 1)], neighbors)
+        return cls._of([(DiscreteGaussianLoss.checked(sigma_squared, shift), 1)], neighbors)
 
     @classmethod
     def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
@@ -278,7 +273,7 @@ class PrivacyLossDistribution(Refined):
         neighbors : {"replace", "add-remove"}
             For which it is.
         """
-        return cls._of([(BoundedRangeLoss(nonzero_level(range, "range")), 1)], neighbors)
+        return cls._of([(BoundedRangeLoss.checked(range), 1)], neighbors)
 
     @classmethod
     def gaussian(
@@ -309,10 +304,7 @@ class PrivacyLossDistribution(Refined):
         if (sigma is None) == (mu2 is None):
             raise TypeError("gaussian takes exactly one of sigma and mu2")
         if mu2 is not None:
-            square = parse_positive(mu2, "mu2")
-            if not Fraction(1, 2**40) <= square <= MOST_MU_SQUARED:
-                raise ValueError(f"mu2 must be from 2**-40 to 2**8; got {short_repr(mu2)}")
-            return cls._of([(GaussianLoss(square), 1)], neighbors)
+            return cls._of([(GaussianLoss.checked(mu2), 1)], neighbors)
         ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(sigma, "sigma")
         if not Fraction(1, 2**20) <= ratio <= 16:
             raise ValueError(
@@ -354,7 +346,13 @@ class PrivacyLossDistribution(Refined):
         >>> PrivacyLossDistribution.from_mechanism(ExponentialMechanism(epsilon=1, sensitivity=1))
         PrivacyLossDistribution(bounded range 1)
         """
-        return loss_of_mechanism(mechanism, arguments)
+        stated = getattr(mechanism, "privacy_loss", None)
+        if not callable(stated):
+            return loss_of_cost(stated_cost(mechanism, arguments), getattr(mechanism, "neighbors", "replace"))
+        made = stated(**arguments)
+        if not isinstance(made, PrivacyLossDistribution):
+            raise TypeError(f"mechanism.privacy_loss must return a PrivacyLossDistribution; got {short_repr(made)}")
+        return made
 
     @classmethod
     def from_audit(cls, report: AuditReport) -> PrivacyLossDistribution:
@@ -578,7 +576,8 @@ class PrivacyLossDistribution(Refined):
             found = group_of(part, many, one_sided=self.neighbors == "add-remove")
             if found is None:
                 raise ValueError(f"size={many}: nothing is known about groups for {part}")
-            _check_range(found)
+            if isinstance(found, (DiscreteLaplaceLoss, DiscreteGaussianLoss)):
+                check_shift(found.shift)
             grouped.append((found, count))
         return self._of(grouped, self.neighbors, self.distance)
 
@@ -808,8 +807,6 @@ class PrivacyLossDistribution(Refined):
         >>> float(certificate.epsilon), float(certificate.delta), certificate.verify().finding
         (19.344672, 1e-06, 'established')
         """
-        from userdp.accounting.certificates import certified
-
         if self.distance:
             raise ValueError(
                 f"releases that are only within {float(self.distance):.3g} of what is composed have no certificate; "
@@ -819,7 +816,7 @@ class PrivacyLossDistribution(Refined):
             raise ValueError("give epsilon, delta, or both: there is nothing to certify")
         level = None if epsilon is None else parse_level(epsilon)
         exact = None if delta is None else parse_delta(delta)
-        return certified(self, level, exact, _most(max_terms)).to_json()
+        return certified(self, self.neighbors, level, exact, _most(max_terms)).to_json()
 
     def to_json(self) -> str:
         """The releases and their exact parameters as JSON, which `from_json` reads.
@@ -830,7 +827,7 @@ class PrivacyLossDistribution(Refined):
         >>> PrivacyLossDistribution.from_json(both.to_json()) == both
         True
         """
-        return text_of(self)
+        return text_of(self._parts, self.neighbors, self.distance)
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyLossDistribution:
@@ -846,7 +843,7 @@ class PrivacyLossDistribution(Refined):
         ValueError
             For anything else.
         """
-        return read(text)
+        return read(text, cls._of)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{count} x {part}" if count > 1 else str(part) for part, count in self._parts)
@@ -854,22 +851,17 @@ class PrivacyLossDistribution(Refined):
         return f"PrivacyLossDistribution({parts}{far})"
 
 
+def loss_of_cost(cost: PrivacyCost, neighbors: Neighbors) -> PrivacyLossDistribution:
+    """The most that a cost says of the privacy loss, for the neighbors that it is about."""
+    release, distance = release_of_cost(cost)
+    return PrivacyLossDistribution._of([(release, 1)], neighbors, distance)
+
+
 def _share(value: Any, name: str) -> Fraction:
     share = parse_positive(value, name)
     if share > 1:
         raise ValueError(f"{name} must be in (0, 1]; got {short_repr(value)}")
     return share
-
-
-def _check_range(part: ReleaseLoss) -> None:
-    if isinstance(part, (DiscreteLaplaceLoss, DiscreteGaussianLoss)):
-        _shift(part.shift)
-
-
-def _shift(shift: Any) -> int:
-    if check_count(shift, "shift") > 2**16:
-        raise ValueError(f"shift must be at most 2**16; got {short_repr(shift)}")
-    return int(shift)
 
 
 def _most(max_terms: Any) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from userdp.accounting.losses import (
     BoundedRangeLoss,
@@ -15,6 +15,7 @@ from userdp.accounting.losses import (
     FixedSampleGaussianLoss,
     GaussianLoss,
     LossTable,
+    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -22,14 +23,14 @@ from userdp.accounting.losses import (
     TableLoss,
     same_curves,
 )
+from userdp.accounting.refinement import Parts
 from userdp.checker import values
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import short_repr
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, MALFORMED, Codec, many
 from userdp.report.composition import WHOLE
 
-if TYPE_CHECKING:
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
+Made = TypeVar("Made")
 
 FORMAT = "userdp-privacy-loss/1"
 MOST_CHARACTERS = 2**28
@@ -75,26 +76,24 @@ KINDS: Mapping[str, tuple[type[ReleaseLoss], Mapping[str, Codec]]] = {
 NAMES = {made: name for name, (made, _) in KINDS.items()}
 
 
-def text_of(losses: PrivacyLossDistribution) -> str:
+def text_of(parts: Parts, neighbors: Neighbors, distance: Fraction) -> str:
     """All that a privacy loss distribution is."""
     releases = []
-    for part, times in losses._parts:
+    for part, times in parts:
         name = NAMES[type(part)]
         written = {field: codec.write(getattr(part, field)) for field, codec in KINDS[name][1].items()}
         releases.append({"kind": name, "times": times, "release": written})
     whole = {
         "format": FORMAT,
-        "neighbors": losses.neighbors,
-        "distance": FRACTION.write(losses.distance),
+        "neighbors": neighbors,
+        "distance": FRACTION.write(distance),
         "releases": releases,
     }
     return values.text_of(whole)
 
 
-def read(text: Any) -> PrivacyLossDistribution:
-    """What a text says, with every parameter checked as its constructor does."""
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution
-
+def read(text: Any, make: Callable[[Parts, Any, Fraction], Made]) -> Made:
+    """What is made of a text's releases, neighbors and distance, with every parameter checked as a caller's is."""
     if not isinstance(text, str):
         raise TypeError(f"text must be a str, as to_json writes it; got {short_repr(text)}")
     try:
@@ -106,9 +105,9 @@ def read(text: Any) -> PrivacyLossDistribution:
         values.need(0 <= distance <= 1, "its distance is not from 0 to 1")
         releases = whole["releases"]
         values.need(isinstance(releases, list) and 0 < len(releases) <= MOST_RELEASES, "it has no list of releases")
-        parts = [_release(release, whole["neighbors"]) for release in releases]
+        parts = tuple(_release(release, whole["neighbors"]) for release in releases)
         values.need(len({part for part, _ in parts}) == len(parts), "a release is in its list twice")
-        return PrivacyLossDistribution._of(parts, whole["neighbors"], distance)
+        return make(parts, whole["neighbors"], distance)
     except MALFORMED as error:
         raise ValueError(f"the text is not a privacy loss distribution as to_json writes it: {error}") from None
 
@@ -141,8 +140,6 @@ def _release(code: Any, neighbors: Any) -> tuple[ReleaseLoss, int]:
 
 def _check(part: ReleaseLoss, neighbors: Any) -> None:
     """Refuse what no constructor makes."""
-    from userdp.accounting.privacy_loss import PrivacyLossDistribution as made
-
     for field in fields(part):  # type: ignore[arg-type]
         level = getattr(part, field.name)
         mixed = field.name in ("epsilon", "rate", "range") and not isinstance(level, Fraction)
@@ -154,18 +151,18 @@ def _check(part: ReleaseLoss, neighbors: Any) -> None:
         values.need(sum(part.p) > 0 < sum(part.q), "a distribution of a pair has no mass")
         values.need(not part.symmetric or same_curves(part.p, part.q), "a pair is not symmetric, as it says")
     elif isinstance(part, PureLoss):
-        made.pure(as_epsilon(part.epsilon), part.delta)
+        PureLoss.checked(as_epsilon(part.epsilon), part.delta)
     elif isinstance(part, DiscreteLaplaceLoss):
-        made.discrete_laplace(as_epsilon(part.rate), part.shift)
+        DiscreteLaplaceLoss.checked(as_epsilon(part.rate), part.shift)
     elif isinstance(part, DiscreteGaussianLoss):
-        made.discrete_gaussian(part.sigma_squared, part.shift)
+        DiscreteGaussianLoss.checked(part.sigma_squared, part.shift)
     elif isinstance(part, BoundedRangeLoss):
-        made.bounded_range(as_epsilon(part.range))
+        BoundedRangeLoss.checked(as_epsilon(part.range))
     elif isinstance(part, GaussianLoss):
-        made.gaussian(mu2=part.mu_squared)
+        GaussianLoss.checked(part.mu_squared)
         values.need(part.count >= 1, "a Gaussian release is made at least once")
     elif isinstance(part, (SampledGaussianLoss, FixedSampleGaussianLoss)):
-        made.gaussian(mu2=part.mu_squared)
+        GaussianLoss.checked(part.mu_squared)
         values.need(Fraction(1, 2**30) <= part.rate <= 1, "a rate is from 2**-30 to 1")
         wanted = "add-remove" if isinstance(part, SampledGaussianLoss) else "replace"
         values.need(neighbors == wanted, f"such samples are for neighbors={wanted!r}")

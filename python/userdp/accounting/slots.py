@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from userdp.accounting.composition import optimal_delta_of_groups
 from userdp.accounting.cost import PrivacyCost
 from userdp.accounting.domination import release_dominates
-from userdp.accounting.gaussian_budget import bounded_range_to_mu2, gaussian_delta, largest_mu2
+from userdp.accounting.gaussian_budget import gaussian_delta, largest_mu2
 from userdp.accounting.losses import (
     BoundedRangeLoss,
     GaussianLoss,
@@ -23,7 +23,7 @@ from userdp.accounting.losses import (
     largest_pair,
 )
 from userdp.accounting.privacy_loss import PrivacyLossDistribution, _twos
-from userdp.accounting.zcdp import parse_rho
+from userdp.accounting.zcdp import bounded_range_to_mu2, parse_rho
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Delta, PrivacyLevel, check_count, parse_level, short_repr
 from userdp.exceptions import BudgetError

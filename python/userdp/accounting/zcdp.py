@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: what it says about (epsilon, delta), certified.
+"""Zero-concentrated differential privacy: what it says about (epsilon, delta), and what a bounded range costs in it.
 
 A mechanism is rho-zCDP when for all neighbors and all alpha > 1 its Renyi divergence of order alpha is at most
 alpha rho, both ways. Floats propose an order or a root here; fractions and enclosures decide.
@@ -21,6 +21,8 @@ from userdp.exact.numbers import (
     short_repr,
 )
 
+PI_OVER_8 = Fraction(3927, 10000)
+"""Just above it."""
 FLOAT_RANGE = 1e300
 MOST_EXPONENT = 2**20
 PROPOSED_BITS = 40
@@ -88,6 +90,35 @@ def bounded_range_to_zcdp(epsilon: Epsilon) -> Fraction:
     Fraction(1, 8)
     """
     return value_enclosure(parse_level(epsilon))[1] ** 2 / 8
+
+
+def bounded_range_to_mu2(epsilon: Epsilon) -> Fraction:
+    """The Gaussian noise that dominates every mechanism with epsilon-bounded range.
+
+    Parameters
+    ----------
+    epsilon : privacy parameter
+        For all neighbors, ln P(o) / Q(o) lies in an interval of this length, which may depend on the pair of
+        neighbors. So it is for the exponential mechanism at its epsilon, also in its monotone form.
+
+    Returns
+    -------
+    Fraction
+        mu2 = (pi / 8) epsilon^2, rounded up by a part in 10^6: on any two neighbors, in both orders, the mechanism is
+        dominated by N(0, 1) and N(mu, 1).
+
+    Notes
+    -----
+    The least such mu2 is below it by a part of about epsilon^2 / 110. So releases of bounded range may be chosen
+    adaptively, and with Gaussian noise, as long as the mu2 of all stay within a sum that is fixed in advance. Proof:
+    docs/proofs/gaussian_budget.md.
+
+    Examples
+    --------
+    >>> bounded_range_to_mu2("1/10")
+    Fraction(3927, 1000000)
+    """
+    return PI_OVER_8 * value_enclosure(parse_level(epsilon))[1] ** 2
 
 
 def zcdp_group_privacy(rho: Delta, k: int) -> Fraction:

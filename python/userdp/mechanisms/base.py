@@ -103,7 +103,7 @@ class Mechanism(ABC):
             Of what `cost` says, or of more that is known of the mechanism; for neighbors that differ in one replaced
             user, or for those that the mechanism's `neighbors` says.
         """
-        from userdp.accounting.mechanism_losses import loss_of_cost
+        from userdp.accounting.privacy_loss import loss_of_cost
 
         return loss_of_cost(self.cost, getattr(self, "neighbors", "replace"))
 
